@@ -1,0 +1,63 @@
+"""Names of files: globs, comma-separated lists, remote stores."""
+
+import glob
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+
+def is_remote(path: str) -> bool:
+    """Tells whether a path names a remote store, such as `gs://bucket/x`."""
+    return "://" in path
+
+
+def expand(patterns: str) -> list[str]:
+    """Lists the files that comma-separated glob patterns name.
+
+    Files come in the order of the patterns; those of one pattern are sorted,
+    so that a run does not depend on the file system.
+
+    Raises:
+        ValueError: a pattern matches no file.
+    """
+    paths = []
+    for pattern in filter(None, (p.strip() for p in patterns.split(","))):
+        matches = sorted(_matches(pattern))
+        if not matches:
+            raise ValueError(f"No file matches {pattern!r}.")
+        paths.extend(matches)
+    if not paths:
+        raise ValueError(f"No file is named in {patterns!r}.")
+    return paths
+
+
+def _matches(pattern: str) -> list[str]:
+    if is_remote(pattern):
+        return _gfile().glob(pattern)
+    # A file whose own name holds a bracket is not a pattern.
+    return [pattern] if os.path.isfile(pattern) else glob.glob(pattern)
+
+
+def open_to_read(path: str) -> BinaryIO:
+    """Opens a local or remote file as bytes.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    if is_remote(path):
+        return _gfile().GFile(path, "rb")
+    return open(path, "rb")
+
+
+def chunks_of(path: str, size: int = 1 << 20) -> Iterator[bytes]:
+    """Yields the bytes of a file, `size` at a time."""
+    with open_to_read(path) as file:
+        while chunk := file.read(size):
+            yield chunk
+
+
+def _gfile():
+    # Imported late: TensorFlow takes seconds, and local files need none of it.
+    import tensorflow as tf
+
+    return tf.io.gfile

@@ -1,0 +1,65 @@
+"""Files written aside and renamed when whole."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from typing import IO, Any
+
+from files import paths
+
+
+def aside(path: str) -> str:
+    """Names the file beside `path` that holds it until it is whole."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{os.getpid()}.partial")
+
+
+@contextlib.contextmanager
+def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
+    """Opens a file that takes its name only once it is whole and on disk.
+
+    A run that dies, or a body that raises, leaves the earlier file of that
+    name as it was. Remote stores publish a file when it is closed, so there
+    the file is written under its own name.
+
+    Args:
+        path: the final name; its folder is made if missing.
+        mode: "w" (UTF-8 text, line ends written as given) or "wb".
+    """
+    if paths.is_remote(path):
+        import tensorflow as tf
+
+        with tf.io.gfile.GFile(path, mode) as file:
+            yield file
+        return
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    partial = aside(path)
+    try:
+        with open(partial, mode, **text) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(partial)
+        raise
+    sync_folder(os.path.dirname(path))
+
+
+def sync_folder(folder: str) -> None:
+    """Waits until the renames made in a folder are on disk."""
+    descriptor = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: str, value: Any) -> None:
+    """Writes a value as indented JSON with a final line end."""
+    with whole_file(path) as file:
+        json.dump(value, file, indent=2, ensure_ascii=False)
+        file.write("\n")

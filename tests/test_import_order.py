@@ -1,0 +1,118 @@
+"""Imports point down only (the table in CONTRIBUTING.md)."""
+
+import ast
+import pathlib
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).parents[1]
+
+# What each room may import of ours, besides itself.
+_MAY_IMPORT = {
+    "files": set(),
+    "modeling": set(),
+    "vocab": {"files"},
+    "tasks": {"files"},
+    "corpus": {"files", "vocab", "tasks"},
+    "training": {"files", "modeling"},
+    "serving": {"files", "vocab", "modeling", "tasks"},
+    "paper": {"files"},
+}
+_EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
+_MODELING_ORDER = ["config", "kernels", "layers", "bert", "heads"]
+_TENSORFLOW_AT_IMPORT = {"training", "serving"}
+_TENSORFLOW = {"tensorflow", "tensorflow_text"}
+
+
+def _sources():
+    for path in sorted(_ROOT.rglob("*.py")):
+        parts = path.relative_to(_ROOT).parts
+        if not parts[0].startswith((".", "tests")):
+            yield path, parts
+
+
+def _imports(path, *, at_import_only=False):
+    """Lists the dotted names that a module imports, `a.b` for each."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = tree.body if at_import_only else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("room", sorted(_MAY_IMPORT))
+def test_room_imports_only_rooms_below(room):
+    allowed = _MAY_IMPORT[room] | {room}
+    wrong = [
+        f"{'/'.join(parts)} imports {name}"
+        for path, parts in _sources()
+        if parts[0] == room
+        for name in _imports(path)
+        if name.split(".")[0] in _EVERY_ROOM - allowed
+    ]
+    assert wrong == []
+
+
+def test_nobody_imports_a_script():
+    scripts = {path.stem for path in _ROOT.glob("*.py")}
+    assert "run_pretraining" in scripts
+    wrong = [
+        f"{'/'.join(parts)} imports {name}"
+        for path, parts in _sources()
+        for name in _imports(path)
+        if name.split(".")[0] in scripts
+    ]
+    assert wrong == []
+
+
+def test_modeling_imports_point_down():
+    wrong = []
+    for path, parts in _sources():
+        if parts[0] != "modeling" or path.stem not in _MODELING_ORDER:
+            continue
+        below = _MODELING_ORDER[: _MODELING_ORDER.index(path.stem)]
+        wrong += [
+            f"{path.stem} imports {name}"
+            for name in _imports(path)
+            if name.startswith("modeling.") and name.split(".")[1] not in below
+        ]
+    assert wrong == []
+
+
+def test_tensorflow_is_imported_late_outside_training_and_serving():
+    wrong = [
+        "/".join(parts)
+        for path, parts in _sources()
+        if parts[0] not in _TENSORFLOW_AT_IMPORT
+        for name in _imports(path, at_import_only=True)
+        if name.split(".")[0] in _TENSORFLOW
+    ]
+    assert wrong == []
+
+
+def test_network_uses_no_library_but_keras_and_numpy():
+    network = {*_MODELING_ORDER, "losses"} - {"kernels"}
+    wrong = [
+        f"modeling/{path.name} imports {name}"
+        for path, parts in _sources()
+        if parts[0] == "modeling" and path.stem in network
+        for name in _imports(path)
+        if name.split(".")[0] in _TENSORFLOW | {"jax", "torch", "absl"}
+    ]
+    assert wrong == []
+
+
+def test_no_relative_imports_and_no_re_exports():
+    wrong = []
+    for path, parts in _sources():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        wrong += [
+            "/".join(parts)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.level
+        ]
+        if path.name == "__init__.py" and tree.body:
+            wrong.append("/".join(parts))
+    assert wrong == []

@@ -1,0 +1,51 @@
+# Sourced by quickstart.sh and run_tests.sh: makes .venv and keeps it current.
+#
+#   prepare_environment FILE...   installs the requirements files named, into
+#                                 .venv, unless they are there already
+#
+# The environment is stamped with the hash of what was installed from each
+# file, so neither script skips what the other did not install.
+
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:-} python3.13 python3.12 python3.11 python3; do
+    if "$candidate" - 2>/dev/null <<'PYTHON'
+import ensurepip, sys, venv
+sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON
+    then
+      echo "$candidate"
+      return
+    fi
+  done
+  cat >&2 <<'MESSAGE'
+No Python 3.11, 3.12 or 3.13 with its venv module was found.
+Install one, for example:
+  Debian, Ubuntu   apt-get install python3 python3-venv
+  macOS            brew install python@3.13
+  anywhere         https://www.python.org/downloads/
+or name one: PYTHON=/path/to/python3.13 and run this again.
+MESSAGE
+  return 1
+}
+
+prepare_environment() {
+  local python stamp file hash
+  if ! .venv/bin/python -c "" 2>/dev/null; then
+    python=$(find_python) || exit 1
+    echo "Making .venv with $("$python" --version)"
+    rm -rf .venv
+    "$python" -m venv .venv || exit 1
+  fi
+  for file in "$@"; do
+    hash=$(cat requirements.txt "$file" | cksum | tr -d ' \n')
+    stamp=".venv/installed-$file-$hash"
+    if [ ! -e "$stamp" ]; then
+      echo "Installing $file (TensorFlow is large: this takes a few minutes)"
+      .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+        -r "$file" || exit 1
+      rm -f ".venv/installed-$file-"*
+      touch "$stamp"
+    fi
+  done
+}
