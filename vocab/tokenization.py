@@ -1,0 +1,340 @@
+"""Text to word pieces: the definition of the tokenizer of the release.
+
+Two steps: `BasicTokenizer` cuts text into words and punctuation marks,
+`WordpieceTokenizer` cuts each of those into pieces of a vocabulary.
+`FullTokenizer` does both and reads the vocabulary from a file. Every string
+is defined, lone surrogates and unassigned code points included.
+
+Source: behaviour of tokenization.py of google-research/bert, measured.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from files import lines
+from vocab import characters
+
+# Source: folder names of the checkpoints that the release knows by name.
+_UNCASED_MODELS = frozenset(
+    {
+        "uncased_L-24_H-1024_A-16",
+        "uncased_L-12_H-768_A-12",
+        "multilingual_L-12_H-768_A-12",
+        "chinese_L-12_H-768_A-12",
+    }
+)
+_CASED_MODELS = frozenset(
+    {
+        "cased_L-12_H-768_A-12",
+        "cased_L-24_H-1024_A-16",
+        "multi_cased_L-12_H-768_A-12",
+    }
+)
+_RELEASED_CHECKPOINT = re.compile(r"([A-Za-z0-9_-]+)/bert_model\.ckpt")
+_MAX_CACHED_WORDS = 1 << 17  # About 30 MB; English text repeats most words.
+
+
+def convert_to_unicode(text: str | bytes) -> str:
+    """Returns text as a string; bytes are UTF-8, invalid ones are skipped.
+
+    Raises:
+        ValueError: `text` is neither `str` nor `bytes`.
+    """
+    if isinstance(text, str):
+        return text
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "ignore")
+    raise ValueError(
+        f"Text must be str or bytes; got {type(text).__name__}: {text!r:.60}."
+    )
+
+
+def printable_text(text: str | bytes) -> str:
+    """Returns text as `print` and `logging` want it, here a string.
+
+    Raises:
+        ValueError: `text` is neither `str` nor `bytes`.
+    """
+    return convert_to_unicode(text)
+
+
+def load_vocab(vocab_file: str) -> dict[str, int]:
+    """Reads a vocabulary: one token a line, its id the line's number from 0.
+
+    White space around a token is dropped. As released: an empty line is the
+    token "" and counts; a token that comes again keeps its first place in
+    the order and takes the later id.
+
+    Returns:
+        Token -> id, in the order of the file.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: a line is not UTF-8.
+    """
+    tokens = lines.read_lines(vocab_file)
+    return {token.strip(): index for index, token in enumerate(tokens)}
+
+
+def convert_by_vocab(
+    vocab: Mapping[Any, Any], items: Iterable[Any]
+) -> list[Any]:
+    """Looks every item up, in order: tokens -> ids or ids -> tokens.
+
+    Raises:
+        KeyError: an item is not in `vocab`.
+    """
+    items = list(items)
+    try:
+        return [vocab[item] for item in items]
+    except KeyError as error:
+        raise KeyError(
+            f"{error.args[0]!r} is not in the vocabulary of {len(vocab)} "
+            "entries. Text must be tokenized with the vocabulary that looks "
+            "it up; special tokens such as [CLS] must be lines of its file."
+        ) from None
+
+
+def convert_tokens_to_ids(
+    vocab: Mapping[str, int], tokens: Iterable[str]
+) -> list[int]:
+    """Returns the id of every token.
+
+    Raises:
+        KeyError: a token is not in `vocab`.
+    """
+    return convert_by_vocab(vocab, tokens)
+
+
+def convert_ids_to_tokens(
+    inv_vocab: Mapping[int, str], ids: Iterable[int]
+) -> list[str]:
+    """Returns the token of every id.
+
+    Raises:
+        KeyError: an id is not in `inv_vocab`.
+    """
+    return convert_by_vocab(inv_vocab, ids)
+
+
+def whitespace_tokenize(text: str) -> list[str]:
+    """Cuts text at runs of what Python holds for white space."""
+    return text.split()
+
+
+def validate_case_matches_checkpoint(
+    do_lower_case: bool, init_checkpoint: str | None
+) -> None:
+    """Checks `do_lower_case` against the folder name of a released model.
+
+    As released: knows seven names, and only as `.../NAME/bert_model.ckpt*`;
+    any other checkpoint passes.
+
+    Raises:
+        ValueError: the model is known and was trained the other way.
+    """
+    match = _RELEASED_CHECKPOINT.search(init_checkpoint or "")
+    if match is None:
+        return
+    wrong_models = _CASED_MODELS if do_lower_case else _UNCASED_MODELS
+    if match.group(1) in wrong_models:
+        raise ValueError(
+            f"do_lower_case is {do_lower_case}, but by its name "
+            f"{init_checkpoint} was trained with do_lower_case="
+            f"{not do_lower_case}. Pass --do_lower_case={not do_lower_case}, "
+            "or rename the folder if this is another model."
+        )
+
+
+class FullTokenizer:
+    """Cuts text into the word pieces of a vocabulary file.
+
+    Args:
+        vocab_file: one token a line; see `load_vocab`.
+        do_lower_case: lower-cases and strips accents; must be what the model
+            was trained with.
+
+    Attributes:
+        vocab: token -> id in the order of the file; not to be changed.
+        inv_vocab: id -> token.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: a line of the file is not UTF-8.
+    """
+
+    def __init__(self, vocab_file: str, do_lower_case: bool = True):
+        self.vocab_file = vocab_file
+        self.vocab = load_vocab(vocab_file)
+        self.inv_vocab = {index: token for token, index in self.vocab.items()}
+        self.basic_tokenizer = BasicTokenizer(do_lower_case=do_lower_case)
+        self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the word pieces of a text, without [CLS] and [SEP]."""
+        return [
+            piece
+            for word in self.basic_tokenizer.tokenize(text)
+            for piece in self.wordpiece_tokenizer.tokenize(word)
+        ]
+
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the id of every token; raises KeyError on an unknown one."""
+        return convert_tokens_to_ids(self.vocab, tokens)
+
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
+        """Returns the token of every id; raises KeyError on an unknown one."""
+        return convert_ids_to_tokens(self.inv_vocab, ids)
+
+    def require_tokens(self, *tokens: str) -> None:
+        """Checks that the vocabulary has the special tokens a task inserts.
+
+        Raises:
+            ValueError: one of `tokens` is missing; names all that are.
+        """
+        missing = [token for token in tokens if token not in self.vocab]
+        if missing:
+            raise ValueError(
+                f"{self.vocab_file} must have a line for each of "
+                f"{', '.join(tokens)}; it lacks {', '.join(missing)}. Is it "
+                "the vocab.txt of a BERT model?"
+            )
+
+
+class BasicTokenizer:
+    """Cuts text into words, punctuation marks and single CJK characters.
+
+    In order: control characters vanish (what stood around them joins),
+    white space becomes a space, CJK ideographs stand alone; with
+    `do_lower_case`, lower case, then NFD, then no combining marks (Mn); at
+    last every punctuation mark stands alone. As released: special tokens get
+    no special treatment, `[MASK]` becomes `[`, `mask`, `]`.
+    """
+
+    def __init__(self, do_lower_case: bool = True):
+        self.do_lower_case = do_lower_case
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the words of a text, none of them empty.
+
+        Raises:
+            ValueError: `text` is neither `str` nor `bytes`.
+        """
+        text = convert_to_unicode(text).translate(_CLEANED)
+        if not self.do_lower_case:
+            return whitespace_tokenize(text.translate(_PUNCTUATION_APART))
+        # Case, decomposition and the order of marks never look past a space,
+        # so that the whole text can be handled at once.
+        text = unicodedata.normalize("NFD", text.lower())
+        return whitespace_tokenize(
+            text.translate(_MARKS_DROPPED_PUNCTUATION_APART)
+        )
+
+
+class WordpieceTokenizer:
+    """Cuts each word into pieces: the longest that fits, from the left.
+
+    Pieces after the first are looked up with "##" before them. A word that
+    cannot be cut whole, or is too long, becomes one `unk_token`.
+
+    Args:
+        vocab: the known pieces; not to be changed afterwards.
+        unk_token: stands for a word that cannot be cut; it need not be in
+            `vocab`.
+        max_input_chars_per_word: code points; a longer word is unknown.
+    """
+
+    def __init__(
+        self,
+        vocab: Collection[str],
+        unk_token: str = "[UNK]",
+        max_input_chars_per_word: int = 200,  # Source: the release.
+    ):
+        self.vocab = vocab
+        self.unk_token = unk_token
+        self.max_input_chars_per_word = max_input_chars_per_word
+        self._longest_piece = max(map(len, vocab), default=0)
+        self._pieces_of_word = {}
+
+    def tokenize(self, text: str | bytes) -> list[str]:
+        """Returns the pieces of the words of a text.
+
+        Args:
+            text: words separated by white space, as `BasicTokenizer` cuts
+                them; nothing else is cleaned or split here.
+
+        Raises:
+            ValueError: `text` is neither `str` nor `bytes`.
+        """
+        pieces = []
+        for word in whitespace_tokenize(convert_to_unicode(text)):
+            known = self._pieces_of_word.get(word)
+            if known is None:
+                known = self._cut(word)
+                if len(self._pieces_of_word) >= _MAX_CACHED_WORDS:
+                    self._pieces_of_word.clear()
+                self._pieces_of_word[word] = known
+            pieces += known
+        return pieces
+
+    def _cut(self, word: str) -> tuple[str, ...]:
+        if len(word) > self.max_input_chars_per_word:
+            return (self.unk_token,)
+        pieces = []
+        start = 0
+        while start < len(word):
+            piece = self._longest_piece_at(word, start)
+            if piece is None:
+                return (self.unk_token,)
+            pieces.append(piece)
+            start += len(piece) - (2 if start else 0)  # "##" is not in it.
+        return tuple(pieces)
+
+    def _longest_piece_at(self, word: str, start: int) -> str | None:
+        prefix = "##" if start else ""
+        for end in range(
+            min(len(word), start + self._longest_piece), start, -1
+        ):
+            piece = prefix + word[start:end]
+            if piece in self.vocab:
+                return piece
+        return None
+
+
+class _CharacterTable(dict):
+    """Code point -> replacement for `str.translate`, filled as text asks."""
+
+    def __init__(self, replacement: Callable[[str], str | None]):
+        super().__init__()
+        self._replacement = replacement
+
+    def __missing__(self, code: int) -> str | None:
+        self[code] = replacement = self._replacement(chr(code))
+        return replacement
+
+
+def _cleaned(char: str) -> str | None:
+    if characters.is_removed(char):
+        return None
+    if characters.is_whitespace(char):
+        return " "
+    return f" {char} " if characters.is_cjk_ideograph(char) else char
+
+
+def _punctuation_apart(char: str) -> str:
+    return f" {char} " if characters.is_punctuation(char) else char
+
+
+def _marks_dropped_punctuation_apart(char: str) -> str | None:
+    return (
+        None if characters.is_combining_mark(char) else _punctuation_apart(char)
+    )
+
+
+_CLEANED = _CharacterTable(_cleaned)
+_PUNCTUATION_APART = _CharacterTable(_punctuation_apart)
+_MARKS_DROPPED_PUNCTUATION_APART = _CharacterTable(
+    _marks_dropped_punctuation_apart
+)
