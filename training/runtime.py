@@ -1,0 +1,133 @@
+"""Devices, precision and seeds of a run."""
+
+import dataclasses
+import os
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DeviceOptions:
+    """Which devices a run uses. Names and defaults are the release's flags."""
+
+    use_tpu: bool = False
+    tpu_name: str | None = None
+    tpu_zone: str | None = None
+    gcp_project: str | None = None
+    master: str | None = None
+    num_tpu_cores: int = 8
+
+
+def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
+    """Chooses the distribution strategy of a run.
+
+    A TPU where `use_tpu` asks for one, else all the GPUs of this machine, else
+    its CPU. Call it before any other TensorFlow operation.
+
+    Raises:
+        ValueError: a TPU is asked for and none is named or found.
+    """
+    if options.use_tpu:
+        return _tpu_strategy(options)
+    gpus = tf.config.list_physical_devices("GPU")
+    for gpu in gpus:
+        tf.config.experimental.set_memory_growth(gpu, True)
+    if len(gpus) > 1:
+        return tf.distribute.MirroredStrategy()
+    return tf.distribute.OneDeviceStrategy("/GPU:0" if gpus else "/CPU:0")
+
+
+def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
+    address = options.tpu_name or options.master or ""
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu=address, zone=options.tpu_zone, project=options.gcp_project
+        )
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, OSError, tf.errors.OpError) as error:
+        raise ValueError(
+            f"--use_tpu: no TPU answers at {address or 'this machine'!r} "
+            f"({error}). On a TPU VM pass --tpu_name=local; elsewhere the "
+            "TPU's name, with --tpu_zone and --gcp_project."
+        ) from error
+    strategy = tf.distribute.TPUStrategy(resolver)
+    if strategy.num_replicas_in_sync != options.num_tpu_cores:
+        logging.warning(
+            "--num_tpu_cores=%d, but the TPU has %d; using all of them.",
+            options.num_tpu_cores,
+            strategy.num_replicas_in_sync,
+        )
+    return strategy
+
+
+def check_backend() -> None:
+    """Refuses a Keras that was told to run on another library.
+
+    Raises:
+        RuntimeError: the Keras backend is not TensorFlow.
+    """
+    if keras.backend.backend() != "tensorflow":
+        raise RuntimeError(
+            "Training runs on TensorFlow, but Keras is set to the "
+            f"{keras.backend.backend()!r} backend by KERAS_BACKEND or "
+            "~/.keras/keras.json. Unset it, or set KERAS_BACKEND=tensorflow."
+        )
+
+
+def set_precision(precision: str) -> None:
+    """Sets the type of the arithmetic; weights stay float32.
+
+    Raises:
+        ValueError: the precision is not one of `PRECISIONS`.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"--precision must be one of {', '.join(PRECISIONS)}; "
+            f"got {precision!r}."
+        )
+    keras.config.set_dtype_policy(precision)
+
+
+def set_seed(seed: int) -> None:
+    """Makes initial weights, and every TensorFlow op, repeatable."""
+    keras.utils.set_random_seed(seed)
+    tf.config.experimental.enable_op_determinism()
+
+
+def dropout_seed(
+    seed: int, step: tf.Tensor, replica: tf.Tensor | int
+) -> tf.Tensor:
+    """Derives the dropout seed of one replica in one step.
+
+    Args:
+        seed: of the run.
+        step: `[]` integer.
+        replica: `[]` integer.
+
+    Returns:
+        `[2]` int32.
+    """
+    # Two 16-bit halves keep large seeds apart from one another.
+    base = tf.constant(
+        np.array([seed & 0x7FFFFFFF, seed >> 31 & 0x7FFFFFFF], np.int32)
+    )
+    fold = tf.random.experimental.stateless_fold_in
+    return fold(fold(base, tf.cast(step, tf.int32)), tf.cast(replica, tf.int32))
+
+
+def describe(strategy: tf.distribute.Strategy) -> str:
+    """Describes devices and versions in a line, for the log."""
+    workers = tf.config.list_logical_devices()
+    kinds = sorted({device.device_type for device in workers})
+    return (
+        f"TensorFlow {tf.__version__}, Keras {keras.__version__}, "
+        f"{type(strategy).__name__} with {strategy.num_replicas_in_sync} "
+        f"replica(s) on {', '.join(kinds)}, {os.cpu_count()} CPU cores, "
+        f"{keras.config.dtype_policy().name}"
+    )

@@ -1,0 +1,259 @@
+"""One training step, and one evaluation step, on any number of replicas."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from training import objectives, optimization, runtime
+
+# Source: NVIDIA's mixed-precision recipe (Micikevicius et al. 2018), as in
+# Keras: double after 2,000 finite steps, halve after one that is not.
+_INITIAL_LOSS_SCALE = 2.0**15
+_LOSS_SCALE_GROWTH_STEPS = 2000
+# Source: run_pretraining.py and optimization.py of the release.
+CLIP_NORM = 1.0
+
+
+class LossScale:
+    """Keeps float16 gradients within range; inert for other precisions.
+
+    Args:
+        active: whether to scale at all.
+    """
+
+    def __init__(self, *, active: bool):
+        self.active = active
+        self.scale = tf.Variable(
+            _INITIAL_LOSS_SCALE if active else 1.0, trainable=False
+        )
+        self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+    def state(self) -> dict[str, float]:
+        """Returns what a resumed run needs."""
+        return {
+            "loss_scale": float(self.scale.numpy()),
+            "finite_steps": int(self.finite_steps.numpy()),
+        }
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        """Takes up the state of an earlier run."""
+        self.scale.assign(state["loss_scale"])
+        self.finite_steps.assign(int(state["finite_steps"]))
+
+    def update(self, finite: tf.Tensor) -> None:
+        """Adapts the scale after a step, in cross-replica context."""
+        if not self.active:
+            return
+        finite_steps = tf.where(finite, self.finite_steps + 1, 0)
+        grow = finite_steps >= _LOSS_SCALE_GROWTH_STEPS
+        factor = tf.where(finite, tf.where(grow, 2.0, 1.0), 0.5)
+        self.scale.assign(tf.maximum(self.scale * factor, 1.0))
+        self.finite_steps.assign(tf.where(grow, 0, finite_steps))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainState:
+    """Everything that a training step reads or changes.
+
+    Attributes:
+        objective: the model and its losses.
+        optimizer: the weights that are trained, and their moments.
+        schedule: the learning rate by step.
+        loss_scale: for float16.
+        seed: of the run; dropout depends on it, the step and the replica.
+    """
+
+    objective: objectives.Objective
+    optimizer: optimization.AdamWeightDecayOptimizer
+    schedule: optimization.Schedule
+    loss_scale: LossScale
+    seed: int
+
+
+class Trainer:
+    """Compiles training steps for a distribution strategy.
+
+    Args:
+        strategy: where the variables live.
+        state: what a step reads or changes, made in the strategy's scope.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy, state: TrainState):
+        self.strategy = strategy
+        self.state = state
+        self._compiled = tf.function(self._steps)
+
+    def run(self, iterator, first_step: int, count: int) -> dict:
+        """Runs `count` steps on the next batches.
+
+        Args:
+            iterator: over a distributed training dataset.
+            first_step: the number of the first of them, from 0.
+            count: how many.
+
+        Returns:
+            Float32 sums over the steps, as tensors: `losses` and `metrics` by
+            name (a metric is a sum and a weight), `gradient_norm` before
+            clipping, `learning_rate` of the last step, and
+            `first_bad_step`: the first step whose loss was not finite, or -1.
+        """
+        one_step = count == 1
+        return self._compiled(
+            iterator,
+            tf.constant(first_step, tf.int64),
+            None if one_step else tf.constant(count, tf.int64),
+        )
+
+    def _steps(self, iterator, first_step, count):
+        result = self._step(next(iterator), first_step)
+        if count is None:
+            return result
+        for offset in tf.range(1, count):
+            step = self._step(next(iterator), first_step + offset)
+            result = _add(result, step)
+        return result
+
+    def _step(self, batch, step):
+        replica_results = self.strategy.run(
+            self._replica_step, args=(batch, step)
+        )
+        sums = {
+            key: tf.nest.map_structure(
+                lambda value: self.strategy.reduce("SUM", value, axis=None),
+                replica_results[key],
+            )
+            for key in ("losses", "metrics")
+        }
+        # The gradients are summed, so these are the same on every replica.
+        finite, norm = (
+            self.strategy.experimental_local_results(replica_results[key])[0]
+            for key in ("finite", "gradient_norm")
+        )
+        self.state.loss_scale.update(finite)
+        bad = not_finite(sums["losses"])
+        return {
+            **sums,
+            "gradient_norm": norm,
+            "learning_rate": self.state.schedule.learning_rate(step),
+            "first_bad_step": tf.where(bad, step, -1),
+            "skipped_steps": tf.cast(~finite, tf.int64),
+        }
+
+    def _replica_step(self, features, step):
+        context = tf.distribute.get_replica_context()
+        state = self.state
+        denominators = _sum_over_replicas(
+            context, state.objective.denominators(features)
+        )
+        seed = runtime.dropout_seed(
+            state.seed, step, context.replica_id_in_sync_group
+        )
+        names = list(state.optimizer.variables)
+        variables = [state.optimizer.variables[name] for name in names]
+        scale = tf.convert_to_tensor(state.loss_scale.scale)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            outcome = state.objective.outcome(features, denominators, seed)
+            total = tf.add_n(list(outcome.losses.values())) * scale
+        gradients = tape.gradient(total, variables)
+        gradients = self._sum_gradients(context, gradients, scale)
+        gradients, norm = optimization.clip_by_global_norm(gradients, CLIP_NORM)
+        finite = tf.math.is_finite(norm)
+        self._apply(gradients, step, finite)
+        return {
+            "losses": outcome.losses,
+            "metrics": outcome.metrics,
+            "gradient_norm": norm,
+            "finite": finite,
+        }
+
+    def _sum_gradients(self, context, gradients, scale):
+        """Makes gradients dense and sums them over the replicas."""
+        present = [i for i, g in enumerate(gradients) if g is not None]
+        dense = [tf.convert_to_tensor(gradients[i]) for i in present]
+        if self.state.loss_scale.active:
+            dense = [gradient / scale for gradient in dense]
+        if context.num_replicas_in_sync > 1:
+            dense = context.all_reduce(tf.distribute.ReduceOp.SUM, dense)
+        summed = [None] * len(gradients)
+        for i, gradient in zip(present, dense, strict=True):
+            summed[i] = gradient
+        return summed
+
+    def _apply(self, gradients, step, finite):
+        self.state.optimizer.apply_gradients(
+            gradients,
+            learning_rate=self.state.schedule.learning_rate(step),
+            step=step,
+            # A step whose float16 gradients overflowed changes nothing.
+            only_if=finite if self.state.loss_scale.active else None,
+        )
+
+
+class Evaluator:
+    """Compiles evaluation steps for a distribution strategy.
+
+    Args:
+        strategy: where the variables live.
+        objective: the model, its losses and metrics.
+    """
+
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        objective: objectives.Objective,
+    ):
+        self.strategy = strategy
+        self._objective = objective
+        self._compiled = tf.function(self._step)
+
+    def run(self, batch) -> dict:
+        """Returns the losses and metrics of one batch, as `Trainer.run`."""
+        return self._compiled(batch)
+
+    def _step(self, batch):
+        results = self.strategy.run(self._replica_step, args=(batch,))
+        return tf.nest.map_structure(
+            lambda value: self.strategy.reduce("SUM", value, axis=None),
+            results,
+        )
+
+    def _replica_step(self, features):
+        context = tf.distribute.get_replica_context()
+        denominators = _sum_over_replicas(
+            context, self._objective.denominators(features)
+        )
+        outcome = self._objective.outcome(features, denominators, None)
+        return {"losses": outcome.losses, "metrics": outcome.metrics}
+
+
+def not_finite(losses: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Tells whether any of the losses is infinite or not a number."""
+    total = tf.add_n(list(losses.values()))
+    return ~tf.math.is_finite(total)
+
+
+def _sum_over_replicas(context, values):
+    if context.num_replicas_in_sync == 1:
+        return values
+    return tf.nest.map_structure(
+        lambda value: context.all_reduce(tf.distribute.ReduceOp.SUM, value),
+        values,
+    )
+
+
+def _add(total, step):
+    """Adds the result of one more step to those before it."""
+    summed = {
+        key: tf.nest.map_structure(tf.add, total[key], step[key])
+        for key in ("losses", "metrics", "gradient_norm", "skipped_steps")
+    }
+    first_bad = total["first_bad_step"]
+    return {
+        **summed,
+        "learning_rate": step["learning_rate"],
+        "first_bad_step": tf.where(
+            first_bad >= 0, first_bad, step["first_bad_step"]
+        ),
+    }
