@@ -1,0 +1,209 @@
+"""The sizes of a network, as the release's `bert_config.json` holds them."""
+
+import dataclasses
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+ACTIVATIONS = ("gelu", "linear", "relu", "tanh")
+
+# Released multilingual and Chinese configs hold these; nothing reads them.
+_INERT_KEYS = frozenset(
+    {
+        "directionality",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+    }
+)
+_COUNTS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
+_PROBS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+
+# The standard logger rather than absl's: `modeling` needs keras and numpy
+# alone, and absl shows what goes through the standard one all the same.
+_logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BertConfig:
+    """Sizes, activation and dropout of a BERT network.
+
+    Source: names and defaults of the release's `BertConfig`.
+
+    Args:
+        vocab_size: entries of the vocabulary, V.
+        hidden_size: width of every layer, D; a multiple of the heads.
+        num_hidden_layers: Transformer layers.
+        num_attention_heads: attention heads of a layer, N.
+        intermediate_size: width inside the feed-forward part, F.
+        hidden_act: "gelu" (tanh form), "relu", "tanh", "linear" (also "" or
+            None), in any case, or a function from tensor to tensor.
+        hidden_dropout_prob: share of the embeddings and block outputs dropped
+            in training, in [0, 1).
+        attention_probs_dropout_prob: the same for attention probabilities.
+        max_position_embeddings: longest sequence the model can read.
+        type_vocab_size: kinds of segment.
+        initializer_range: standard deviation of the normal distribution that
+            weights start from, before it is cut at twice that.
+
+    Raises:
+        ValueError: a value is outside what is said above.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str | Callable | None = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 16  # As released; published models have 2.
+    initializer_range: float = 0.02
+
+    def __post_init__(self):
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ValueError(f"{name} must be an integer; got {value!r}.")
+            if value < 1:
+                raise ValueError(f"{name} must be positive; got {value}.")
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                "hidden_size must be a multiple of num_attention_heads; "
+                f"got {self.hidden_size} and {self.num_attention_heads}."
+            )
+        for name in _PROBS:
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value < 1:
+                raise ValueError(f"{name} must be in [0, 1); got {value!r}.")
+        spread = self.initializer_range
+        if not _is_number(spread) or not 0 <= spread < math.inf:
+            raise ValueError(
+                f"initializer_range must be finite and >= 0; got {spread!r}."
+            )
+        activation_name(self.hidden_act)
+
+    @property
+    def head_size(self) -> int:
+        """Width of one attention head, H."""
+        return self.hidden_size // self.num_attention_heads
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], origin: str = "") -> Self:
+        """Builds a config from the keys of a `bert_config.json`.
+
+        Differs: the release fills a missing key with its default and keeps an
+        unknown one; a model of the wrong size then trains from scratch unsaid.
+        Here every field must be there, and unknown keys are warned about.
+
+        Args:
+            values: all fields by name.
+            origin: the file they come from, for messages.
+
+        Raises:
+            ValueError: fields are missing (all are named) or wrong.
+        """
+        where = f" in {origin}" if origin else ""
+        names = [field.name for field in dataclasses.fields(cls)]
+        missing = [name for name in names if name not in values]
+        if missing:
+            raise ValueError(
+                f"The model config{where} must hold {', '.join(missing)}; "
+                f"it holds {', '.join(sorted(values)) or 'nothing'}."
+            )
+        unknown = sorted(set(values) - set(names) - _INERT_KEYS)
+        if unknown:
+            _logger.warning(
+                "Keys of the model config%s that nothing reads: %s.",
+                where,
+                ", ".join(unknown),
+            )
+        try:
+            return cls(**{name: values[name] for name in names})
+        except ValueError as error:
+            raise ValueError(f"The model config{where}: {error}") from error
+
+    @classmethod
+    def from_json_file(cls, path: str) -> Self:
+        """Reads a `bert_config.json`, local or remote.
+
+        Raises:
+            OSError: the file cannot be opened.
+            ValueError: it is not a JSON object with every field.
+        """
+        try:
+            values = json.loads(_read(path))
+        except ValueError as error:
+            raise ValueError(f"{path}: not JSON in UTF-8 ({error}).") from error
+        if not isinstance(values, dict):
+            raise ValueError(
+                f"{path}: a model config must be a JSON object; "
+                f"got {type(values).__name__}."
+            )
+        return cls.from_dict(values, origin=path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Lists the fields by name."""
+        return dataclasses.asdict(self)
+
+    def to_json_string(self) -> str:
+        """Writes the fields as the release does: sorted, indented by 2.
+
+        Raises:
+            ValueError: `hidden_act` is a function, which JSON cannot hold.
+        """
+        if callable(self.hidden_act):
+            raise ValueError(
+                "hidden_act must be a name to be written as JSON; "
+                f"got {self.hidden_act!r}."
+            )
+        return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
+
+
+def activation_name(hidden_act: str | Callable | None) -> str | None:
+    """Returns the member of `ACTIVATIONS` meant, or None for a function.
+
+    Raises:
+        ValueError: the name is not known.
+    """
+    if callable(hidden_act):
+        return None
+    if hidden_act is None or hidden_act == "":
+        return "linear"
+    if not isinstance(hidden_act, str) or (
+        hidden_act.lower() not in ACTIVATIONS
+    ):
+        raise ValueError(
+            f"hidden_act must be one of {', '.join(ACTIVATIONS)}; "
+            f"got {hidden_act!r}."
+        )
+    return hidden_act.lower()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _read(path: str) -> bytes:
+    if "://" in path:
+        # Imported late: only remote stores need TensorFlow.
+        import tensorflow as tf
+
+        with tf.io.gfile.GFile(path, "rb") as file:
+            return file.read()
+    with open(path, "rb") as file:
+        return file.read()

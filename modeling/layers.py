@@ -1,0 +1,441 @@
+"""The parts of the network, each under the release's name.
+
+The path of a variable is the nesting of layer names, so the tree of layers
+here is the tree of names in a checkpoint. Every layer knows its sizes from the
+config and makes its variables in `build`, in the release's order. Variables
+are float32; matrix products are of the policy's compute type.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from modeling import config as config_lib
+from modeling import kernels
+
+_DROPOUT_SITES_PER_LAYER = 3
+_FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
+
+
+def num_dropout_sites(config: config_lib.BertConfig) -> int:
+    """Counts the places of an encoder that drop; a head numbers on."""
+    return _FIRST_LAYER_SITE + (
+        _DROPOUT_SITES_PER_LAYER * config.num_hidden_layers
+    )
+
+
+def truncated_normal(stddev: float) -> keras.initializers.Initializer:
+    """Makes the initialiser of one variable: a normal cut at 2 sigma.
+
+    Its seed comes from the generator that `keras.utils.set_random_seed` sets.
+    Use a new one for each variable: equal shapes would get equal values.
+
+    Args:
+        stddev: before the cut; 0.88 of it is left after.
+    """
+    return keras.initializers.TruncatedNormal(stddev=stddev)
+
+
+def dropped(x: Any, rate: float, dropout_seed: Any, site: int) -> Any:
+    """Drops from `x` at a numbered site; not at all without a seed."""
+    return kernels.dropout(x, rate, _seed_at(dropout_seed, site))
+
+
+def _seed_at(dropout_seed: Any, site: int) -> Any:
+    return (
+        None
+        if dropout_seed is None
+        else (kernels.site_seed(dropout_seed, site))
+    )
+
+
+class BertLayer(keras.layers.Layer):
+    """A layer whose variables stay float32 until it says otherwise.
+
+    Keras would cast every float input and variable to the type of the policy;
+    normalisation, softmax and logits are better off without.
+
+    Args:
+        name: of the release.
+        dtype: Keras policy or its name; the global one if None.
+    """
+
+    def __init__(self, *, name: str, dtype: Any = None):
+        super().__init__(name=name, dtype=dtype, autocast=False)
+
+    def add_variable(self, name: str, shape: tuple[int, ...], initializer):
+        """Adds a float32 variable that is trained."""
+        return self.add_weight(
+            shape=shape, initializer=initializer, name=name, autocast=False
+        )
+
+
+class Dense(BertLayer):
+    """Multiplies by a kernel and adds a bias.
+
+    Args:
+        sizes: width of the input and of the output.
+        initializer_range: as in `BertConfig`.
+        name, dtype: as for `BertLayer`.
+
+    Call arguments:
+        x: `[..., in]` float.
+
+    Returns:
+        `[..., out]`, of the policy's compute type.
+    """
+
+    def __init__(
+        self,
+        sizes: tuple[int, int],
+        initializer_range: float,
+        *,
+        name: str = "dense",
+        dtype: Any = None,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.sizes = sizes
+        self.initializer_range = initializer_range
+
+    def build(self, input_shape=None):
+        self.kernel = self.add_variable(
+            "kernel", self.sizes, truncated_normal(self.initializer_range)
+        )
+        self.bias = self.add_variable("bias", self.sizes[1:], "zeros")
+
+    def call(self, x):
+        product = ops.matmul(
+            ops.cast(x, self.compute_dtype),
+            ops.cast(self.kernel, self.compute_dtype),
+        )
+        return product + ops.cast(self.bias, self.compute_dtype)
+
+
+class LayerNorm(BertLayer):
+    """Holds the variables of a layer normalisation.
+
+    Args:
+        size: width of the rows, D.
+        dtype: as for `BertLayer`.
+
+    Call arguments:
+        x: `[..., D]` float.
+
+    Returns:
+        `[..., D]`, of the type of `x`.
+    """
+
+    def __init__(self, size: int, *, dtype: Any = None):
+        super().__init__(name="LayerNorm", dtype=dtype)
+        self.size = size
+
+    def build(self, input_shape=None):
+        self.beta = self.add_variable("beta", (self.size,), "zeros")
+        self.gamma = self.add_variable("gamma", (self.size,), "ones")
+
+    @property
+    def variables_pair(self) -> tuple[Any, Any]:
+        """Gamma and beta, each `[D]`, as `kernels` takes them."""
+        return self.gamma, self.beta
+
+    def call(self, x):
+        return kernels.layer_norm(x, *self.variables_pair)
+
+
+class Embeddings(BertLayer):
+    """Adds the embeddings of word, segment and position, and normalises.
+
+    Source: Devlin et al. 2019, §3 and fig. 2.
+
+    Args:
+        config: the network's sizes.
+        dtype: as for `BertLayer`.
+
+    Call arguments:
+        input_ids: `[B, T]` int, in [0, V).
+        segment_ids: `[B, T]` int; one outside the table adds nothing.
+        dropout_seed: `[2]` int32, or None for no dropout.
+
+    Returns:
+        `[B, T, D]`, of the policy's compute type.
+
+    Raises:
+        ValueError: T is more than `max_position_embeddings`.
+    """
+
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+        super().__init__(name="embeddings", dtype=dtype)
+        self.config = config
+        self.norm = LayerNorm(config.hidden_size, dtype=dtype)
+
+    def build(self, input_shape=None):
+        config = self.config
+        for name, rows in (
+            ("word_embeddings", config.vocab_size),
+            ("token_type_embeddings", config.type_vocab_size),
+            ("position_embeddings", config.max_position_embeddings),
+        ):
+            table = self.add_variable(
+                name,
+                (rows, config.hidden_size),
+                truncated_normal(config.initializer_range),
+            )
+            setattr(self, name, table)
+        self.norm.build()
+
+    def call(self, input_ids, segment_ids, dropout_seed=None):
+        config = self.config
+        length = input_ids.shape[1]
+        if length is not None and length > config.max_position_embeddings:
+            raise ValueError(
+                "A sequence must be at most max_position_embeddings "
+                f"({config.max_position_embeddings}) long; got {length}."
+            )
+        words = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, T, D]
+        # As released: a product, so that an id outside the table adds zero.
+        segments = ops.matmul(
+            ops.one_hot(segment_ids, config.type_vocab_size),  # [B, T, types]
+            self.token_type_embeddings,
+        )  # [B, T, D]
+        length = ops.shape(input_ids)[1]
+        positions = self.position_embeddings[:length]  # [T, D]
+        summed = self.norm(words + segments + positions)
+        rate = config.hidden_dropout_prob
+        summed = ops.cast(summed, self.compute_dtype)
+        return dropped(summed, rate, dropout_seed, 0)
+
+
+class SelfAttention(BertLayer):
+    """Lets each position gather values from those whose keys it asks for.
+
+    Source: Vaswani et al. 2017, §3.2.
+
+    Args:
+        config: the network's sizes.
+        site: number of its dropout site.
+        dtype: as for `BertLayer`.
+
+    Call arguments:
+        hidden: `[B, T, D]` float.
+        adder: `[B, 1, 1 or T, S]` float32, of `kernels.attention_adder`.
+        dropout_seed: `[2]` int32, or None for no dropout.
+
+    Returns:
+        `[B, T, D]`, of the policy's compute type.
+    """
+
+    def __init__(
+        self, config: config_lib.BertConfig, site: int, *, dtype: Any = None
+    ):
+        super().__init__(name="self", dtype=dtype)
+        self.config = config
+        self.site = site
+        sizes = (config.hidden_size, config.hidden_size)
+        self.query, self.key, self.value = (
+            Dense(sizes, config.initializer_range, name=name, dtype=dtype)
+            for name in ("query", "key", "value")
+        )
+
+    def build(self, input_shape=None):
+        for dense in (self.query, self.key, self.value):
+            dense.build()
+
+    def _heads(self, x):
+        batch, length = ops.shape(x)[:2]
+        heads, size = self.config.num_attention_heads, self.config.head_size
+        split = ops.reshape(x, (batch, length, heads, size))  # [B, T, N, H]
+        return ops.transpose(split, (0, 2, 1, 3))  # [B, N, T, H]
+
+    def probs(self, hidden, adder):
+        """Computes attention probabilities, before dropout: [B, N, T, S]."""
+        query = self._heads(self.query(hidden))  # [B, N, T, H]
+        key = self._heads(self.key(hidden))  # [B, N, S, H]
+        scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
+        scale = self.config.head_size**-0.5
+        return kernels.attention_probs(scores, adder, scale)
+
+    def call(self, hidden, adder, dropout_seed=None):
+        rate = self.config.attention_probs_dropout_prob
+        # As released: whole tokens are dropped from what is attended to.
+        probs = dropped(
+            self.probs(hidden, adder), rate, dropout_seed, self.site
+        )
+        value = self._heads(self.value(hidden))  # [B, N, S, H]
+        context = ops.matmul(probs, value)  # [B, N, T, H]
+        context = ops.transpose(context, (0, 2, 1, 3))  # [B, T, N, H]
+        return ops.reshape(context, ops.shape(hidden))  # [B, T, D]
+
+
+class BlockOutput(BertLayer):
+    """Ends a block: projection, dropout, residual connection, normalisation.
+
+    Args:
+        config: the network's sizes.
+        in_size: width of the block's inside.
+        site: number of its dropout site.
+        dtype: as for `BertLayer`.
+
+    Call arguments:
+        x: `[B, T, in_size]` float, the block's inside.
+        residual: `[B, T, D]` float, the block's input.
+        dropout_seed: `[2]` int32, or None for no dropout.
+
+    Returns:
+        `[B, T, D]`, of the policy's compute type.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.BertConfig,
+        in_size: int,
+        site: int,
+        *,
+        dtype: Any = None,
+    ):
+        super().__init__(name="output", dtype=dtype)
+        self.rate = config.hidden_dropout_prob
+        self.site = site
+        sizes = (in_size, config.hidden_size)
+        self.dense = Dense(sizes, config.initializer_range, dtype=dtype)
+        self.norm = LayerNorm(config.hidden_size, dtype=dtype)
+
+    def build(self, input_shape=None):
+        self.dense.build()
+        self.norm.build()
+
+    def call(self, x, residual, dropout_seed=None):
+        seed = _seed_at(dropout_seed, self.site)
+        return kernels.dropout_add_norm(
+            self.dense(x), residual, self.norm.variables_pair, self.rate, seed
+        )
+
+
+class Attention(BertLayer):
+    """The first block of a Transformer layer; see `SelfAttention`."""
+
+    def __init__(
+        self, config: config_lib.BertConfig, site: int, *, dtype: Any = None
+    ):
+        super().__init__(name="attention", dtype=dtype)
+        self.gather = SelfAttention(config, site, dtype=dtype)
+        self.block_output = BlockOutput(
+            config, config.hidden_size, site + 1, dtype=dtype
+        )
+
+    def build(self, input_shape=None):
+        self.gather.build()
+        self.block_output.build()
+
+    def call(self, hidden, adder, dropout_seed=None):
+        context = self.gather(hidden, adder, dropout_seed=dropout_seed)
+        return self.block_output(context, hidden, dropout_seed=dropout_seed)
+
+
+class Transform(BertLayer):
+    """A dense layer under a scope of its own, and its activation.
+
+    Args:
+        sizes: width of the input and of the output.
+        config: for the spread of the kernel and the default activation.
+        activation: other than `config.hidden_act`.
+        name, dtype: as for `BertLayer`.
+
+    Call arguments:
+        x: `[..., in]` float.
+
+    Returns:
+        `[..., out]`, of the policy's compute type.
+    """
+
+    def __init__(
+        self,
+        sizes: tuple[int, int],
+        config: config_lib.BertConfig,
+        *,
+        name: str,
+        activation: str | None = None,
+        dtype: Any = None,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        act = activation or config.hidden_act
+        self.activation = config_lib.activation_name(act) or act
+        self.dense = Dense(sizes, config.initializer_range, dtype=dtype)
+
+    def build(self, input_shape=None):
+        self.dense.build()
+
+    def call(self, x):
+        return kernels.activate(self.dense(x), self.activation)
+
+
+class TransformerLayer(BertLayer):
+    """Attention, then a feed-forward block, each normalised at its end.
+
+    Source: Vaswani et al. 2017, §3.1 (normalisation after the residual).
+
+    Args:
+        config: the network's sizes.
+        index: number of the layer, from 0.
+        dtype: as for `BertLayer`.
+
+    Call arguments, returns: as for `SelfAttention`.
+    """
+
+    def __init__(
+        self, config: config_lib.BertConfig, index: int, *, dtype: Any = None
+    ):
+        super().__init__(name=f"layer_{index}", dtype=dtype)
+        site = _FIRST_LAYER_SITE + _DROPOUT_SITES_PER_LAYER * index
+        self.attention = Attention(config, site, dtype=dtype)
+        self.intermediate = Transform(
+            (config.hidden_size, config.intermediate_size),
+            config,
+            name="intermediate",
+            dtype=dtype,
+        )
+        self.block_output = BlockOutput(
+            config, config.intermediate_size, site + 2, dtype=dtype
+        )
+
+    def build(self, input_shape=None):
+        self.attention.build()
+        self.intermediate.build()
+        self.block_output.build()
+
+    def call(self, hidden, adder, dropout_seed=None):
+        hidden = self.attention(hidden, adder, dropout_seed=dropout_seed)
+        inside = self.intermediate(hidden)  # [B, T, F]
+        return self.block_output(inside, hidden, dropout_seed=dropout_seed)
+
+
+class Encoder(BertLayer):
+    """A stack of Transformer layers.
+
+    Args:
+        config: the network's sizes.
+        dtype: as for `BertLayer`.
+
+    Call arguments: as for `SelfAttention`.
+
+    Returns:
+        The output of every layer, each `[B, T, D]`.
+    """
+
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+        super().__init__(name="encoder", dtype=dtype)
+        self.stack = [
+            TransformerLayer(config, index, dtype=dtype)
+            for index in range(config.num_hidden_layers)
+        ]
+
+    def build(self, input_shape=None):
+        for layer in self.stack:
+            layer.build()
+
+    def call(self, hidden, adder, dropout_seed=None):
+        outputs = []
+        for layer in self.stack:
+            hidden = layer(hidden, adder, dropout_seed=dropout_seed)
+            outputs.append(hidden)
+        return outputs
