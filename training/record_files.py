@@ -1,0 +1,221 @@
+"""TFRecord files read at any place, and the frame around each record.
+
+A TFRecord file is a row of frames: the length of a record (8 bytes), a
+checksum of the length (4), the record, a checksum of the record (4), all
+little endian. The checksum is CRC-32C, rotated and shifted.
+"""
+
+import array
+import contextlib
+import mmap
+import struct
+from collections.abc import Callable, Iterator, Sequence
+
+import google_crc32c
+import numpy as np
+from absl import logging
+
+from files import paths
+
+_LENGTH = struct.Struct("<Q")
+_CHECKSUM = struct.Struct("<I")
+_HEADER_BYTES = _LENGTH.size + _CHECKSUM.size
+_FRAME_BYTES = _HEADER_BYTES + _CHECKSUM.size
+# Source: the TFRecord format, tensorflow.org/tutorials/load_data/tfrecord.
+_MASK_DELTA = 0xA282EAD8
+
+# Files beside the records that a glob over their folder also finds.
+SIDECAR_ENDING = ".meta.json"
+
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\x78\x01": "zlib",
+    b"\x78\x5e": "zlib",
+    b"\x78\x9c": "zlib",
+    b"\x78\xda": "zlib",
+}
+
+
+def frame(record: bytes) -> bytes:
+    """Wraps a record as any TFRecord reader expects it in a file."""
+    length = _LENGTH.pack(len(record))
+    return b"".join((length, _checksum(length), record, _checksum(record)))
+
+
+class RecordFiles:
+    """The records of several TFRecord files, in file order, at any place.
+
+    The files are walked once, header by header, to learn where their records
+    begin. Reading seeks, checks every checksum and holds no open file between
+    calls, so threads may share an object. The files must not change meanwhile.
+
+    Args:
+        record_paths: local or remote files; sidecars (`*.meta.json`), which a
+            glob may have caught, are left out.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: a file is not a TFRecord file, is compressed, is cut short
+            or has a damaged header (names the file, the record and the byte);
+            or there is no record in any of them.
+    """
+
+    def __init__(self, record_paths: Sequence[str]):
+        self.paths = tuple(
+            path for path in record_paths if not path.endswith(SIDECAR_ENDING)
+        )
+        # For each file the byte at which each record begins, then its size.
+        self._starts = [_index(path) for path in self.paths]
+        counts = [len(starts) - 1 for starts in self._starts]
+        self._first = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        if not len(self):
+            names = ", ".join(self.paths) or "no file"
+            raise ValueError(f"There must be a record to read; got {names}.")
+        for path, count in zip(self.paths, counts, strict=True):
+            if not count:
+                logging.warning("%s is empty: it holds no record.", path)
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def counts(self) -> list[int]:
+        """Lists the number of records in each file."""
+        return np.diff(self._first).tolist()
+
+    def read(self, indices: Sequence[int]) -> list[bytes]:
+        """Reads records.
+
+        Args:
+            indices: `[n]` places of records, in any order, each in
+                `[0, len(self))`; may repeat.
+
+        Returns:
+            The `n` records, in the order of `indices`.
+
+        Raises:
+            IndexError: there is no such record.
+            ValueError: a record does not match its checksums; names the file,
+                the record in it (counted from 0) and the byte.
+        """
+        indices = np.asarray(indices, np.int64)
+        if np.any((indices < 0) | (indices >= len(self))):
+            raise IndexError(
+                f"Records are numbered 0 to {len(self) - 1}; "
+                f"got {indices.min()} to {indices.max()}."
+            )
+        found = [b""] * len(indices)
+        numbers = np.searchsorted(self._first, indices, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            places = np.flatnonzero(numbers == number)
+            records = indices[places] - self._first[number]
+            with paths.open_to_read(self.paths[number]) as file:
+                for place, record in zip(
+                    places.tolist(), records.tolist(), strict=True
+                ):
+                    found[place] = self._read(file, number, record)
+        return found
+
+    def _read(self, file, number: int, record: int) -> bytes:
+        begin, end = self._starts[number][record : record + 2].tolist()
+        file.seek(begin)
+        framed = file.read(end - begin)
+        data = framed[_HEADER_BYTES : -_CHECKSUM.size]
+        header_is_right = framed[:_HEADER_BYTES] == _header(
+            end - begin - _FRAME_BYTES
+        )
+        if not header_is_right or framed[-_CHECKSUM.size :] != _checksum(data):
+            raise ValueError(
+                f"{self.paths[number]}, record {record} at byte {begin}: the "
+                "record does not match its checksum. The file is damaged, or "
+                "was changed while it was in use; write or copy it again."
+            )
+        return data
+
+
+def _index(path: str) -> np.ndarray:
+    """Returns where each record of a file begins, then the file's size."""
+    with paths.open_to_read(path) as file:
+        file.seek(0, 2)
+        size = file.tell()
+        if not size:
+            return np.zeros(1, np.int64)
+        with _header_reader(path, file) as header_at:
+            return _walk(path, size, header_at)
+
+
+@contextlib.contextmanager
+def _header_reader(path: str, file) -> Iterator[Callable[[int], bytes]]:
+    """Gives a function from a byte position to the header there."""
+    if not paths.is_remote(path):
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+            view.madvise(mmap.MADV_SEQUENTIAL)
+            yield lambda start: view[start : start + _HEADER_BYTES]
+        return
+
+    def read(start: int) -> bytes:
+        file.seek(start)
+        return file.read(_HEADER_BYTES)
+
+    yield read
+
+
+def _walk(path: str, size: int, header_at: Callable) -> np.ndarray:
+    # Lengths repeat, so that a table of the headers already checked spares
+    # nearly every checksum.
+    frame_sizes = {}
+    starts = array.array("q")
+    start = 0
+    while start < size:
+        header = header_at(start)
+        frame_size = frame_sizes.get(header)
+        if frame_size is None:
+            (length,) = _LENGTH.unpack(header[:8].ljust(8, b"\0"))
+            if len(header) == _HEADER_BYTES and header != _header(length):
+                raise _wrong_header(path, len(starts), start, header)
+            frame_size = frame_sizes[header] = length + _FRAME_BYTES
+        starts.append(start)
+        start += frame_size
+    if start > size:
+        raise _cut_short(path, len(starts) - 1, starts[-1], size)
+    starts.append(size)
+    return np.frombuffer(starts, np.int64)
+
+
+def _wrong_header(
+    path: str, record: int, start: int, header: bytes
+) -> ValueError:
+    if record:
+        return ValueError(
+            f"{path}, record {record} at byte {start}: the length does not "
+            "match its checksum. The file is damaged from there on; write or "
+            "copy it again."
+        )
+    compression = _COMPRESSED.get(header[:2])
+    if compression:
+        return ValueError(
+            f"{path}, record 0 at byte 0: records are read at any place and "
+            f"must not be compressed; got {compression} data. Decompress the "
+            "file first."
+        )
+    return ValueError(
+        f"{path}, record 0 at byte 0: not a TFRecord file "
+        f"(it begins with {header!r})."
+    )
+
+
+def _cut_short(path: str, record: int, start: int, size: int) -> ValueError:
+    return ValueError(
+        f"{path}, record {record} at byte {start}: the file must hold the "
+        f"whole record; it is cut short at byte {size}. Write or copy it again."
+    )
+
+
+def _header(length: int) -> bytes:
+    packed = _LENGTH.pack(length)
+    return packed + _checksum(packed)
+
+
+def _checksum(data: bytes) -> bytes:
+    crc = google_crc32c.value(data)
+    rotated = crc >> 15 | crc << 17
+    return _CHECKSUM.pack((rotated + _MASK_DELTA) & 0xFFFFFFFF)

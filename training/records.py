@@ -1,0 +1,288 @@
+"""What a record holds: written to and parsed from TFRecords by one description.
+
+A record is a `tf.train.Example`. Its features have a fixed shape and the names
+and types of the release, so either program reads what the other wrote. A
+sidecar beside each record file says how it was made.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from files import paths, writing
+from training import record_files
+
+_KINDS = {"int64": "iu", "float32": "fiu"}
+_VALUES_OF = {"int64": "int64_list", "float32": "float_list"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Feature:
+    """One named array of a record.
+
+    Attributes:
+        name: the key in the record.
+        shape: its shape in one record, without the batch.
+        dtype: "int64" or "float32", as stored.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "int64"
+
+    def __post_init__(self):
+        if self.dtype not in _KINDS:
+            raise ValueError(
+                f"The dtype of feature {self.name!r} must be one of "
+                f"{', '.join(_KINDS)}; got {self.dtype!r}."
+            )
+
+
+def pretraining_features(
+    max_seq_length: int, max_predictions_per_seq: int
+) -> tuple[Feature, ...]:
+    """Describes the records of masked sentence pairs.
+
+    Source: create_pretraining_data.py and run_pretraining.py of the release.
+    """
+    sequence, predictions = (max_seq_length,), (max_predictions_per_seq,)
+    return (
+        Feature(name="input_ids", shape=sequence),
+        Feature(name="input_mask", shape=sequence),
+        Feature(name="segment_ids", shape=sequence),
+        Feature(name="masked_lm_positions", shape=predictions),
+        Feature(name="masked_lm_ids", shape=predictions),
+        Feature(name="masked_lm_weights", shape=predictions, dtype="float32"),
+        Feature(name="next_sentence_labels", shape=(1,)),
+    )
+
+
+def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
+    """Turns one example into the bytes of a record, always the same ones.
+
+    Args:
+        example: for each feature an array, list or number of its shape.
+        features: what a record holds.
+
+    Raises:
+        ValueError: the example has other features than described, or one has
+            another shape or type.
+    """
+    if len(example) != len(features):
+        raise ValueError(
+            "An example must have the features "
+            f"{sorted(feature.name for feature in features)}; "
+            f"got {sorted(example)}."
+        )
+    message = tf.train.Example()
+    stored = message.features.feature
+    for feature in features:
+        if feature.name not in example:
+            raise ValueError(
+                f"An example must have the feature {feature.name!r}; "
+                f"got {sorted(example)}."
+            )
+        value = np.asarray(example[feature.name])
+        if (
+            value.shape != feature.shape
+            or value.dtype.kind not in _KINDS[feature.dtype]
+        ):
+            raise ValueError(
+                f"Feature {feature.name!r} must be {feature.dtype} of shape "
+                f"{list(feature.shape)}; got {value.dtype} of shape "
+                f"{list(value.shape)}."
+            )
+        values = getattr(stored[feature.name], _VALUES_OF[feature.dtype]).value
+        values.extend(value.ravel().tolist())
+    return message.SerializeToString(deterministic=True)
+
+
+def write_records(
+    record_paths: Sequence[str],
+    examples: Iterable[Mapping[str, Any]],
+    features: Sequence[Feature],
+) -> list[int]:
+    """Writes examples to TFRecord files, filling the files in turn.
+
+    Example `i` goes to file `i % len(record_paths)`, as in the release. The
+    files take their names when all of them are whole; examples are consumed one
+    at a time.
+
+    Returns:
+        The number of records in each file.
+
+    Raises:
+        ValueError: no file or the same file twice is named, or an example does
+            not fit `features` (names its number, counted from 0).
+    """
+    if not record_paths or len(set(record_paths)) != len(record_paths):
+        raise ValueError(
+            "Records need one or more different output files; "
+            f"got {list(record_paths)}."
+        )
+    counts = [0] * len(record_paths)
+    with contextlib.ExitStack() as stack:
+        files = [
+            stack.enter_context(writing.whole_file(path, "wb"))
+            for path in record_paths
+        ]
+        for number, example in enumerate(examples):
+            try:
+                record = serialize(example, features)
+            except ValueError as error:
+                raise ValueError(f"Example {number}: {error}") from error
+            turn = number % len(files)
+            files[turn].write(record_files.frame(record))
+            counts[turn] += 1
+    return counts
+
+
+def parse(
+    serialized: tf.Tensor, features: Sequence[Feature]
+) -> dict[str, tf.Tensor]:
+    """Turns a batch of records into tensors.
+
+    Args:
+        serialized: `[B]` string.
+        features: what each record holds.
+
+    Returns:
+        For each feature its name and a `[B, *shape]` tensor: int32 for "int64"
+        (as the release casts them), else float32.
+
+    Raises:
+        tf.errors.InvalidArgumentError: a record lacks a feature, or holds it
+            with another number of values.
+    """
+    parsed = tf.io.parse_example(
+        serialized,
+        {
+            feature.name: tf.io.FixedLenFeature(feature.shape, feature.dtype)
+            for feature in features
+        },
+    )
+    return {
+        name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
+        for name, value in parsed.items()
+    }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """How a record file was made: the contents of its sidecar.
+
+    Attributes:
+        kind: what the records are for, e.g. "pretraining".
+        max_seq_length: tokens per record.
+        max_predictions_per_seq: masked tokens per record; None where records
+            have none.
+        vocab_size: the number of entries of the vocabulary.
+        vocab_sha256: `vocab_sha256` of it.
+        do_lower_case: whether text was lower-cased.
+        num_records: the records of this file.
+        flags: the flags that made the file, values as JSON has them.
+    """
+
+    kind: str
+    max_seq_length: int
+    max_predictions_per_seq: int | None = None
+    vocab_size: int
+    vocab_sha256: str
+    do_lower_case: bool
+    num_records: int
+    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def vocab_sha256(tokens: Iterable[str]) -> str:
+    """Hashes a vocabulary: its tokens in order, each ended by a line feed.
+
+    For a file of plain lines without repetitions this is its SHA-256.
+    """
+    digest = hashlib.sha256()
+    for token in tokens:
+        digest.update(token.encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
+
+
+def metadata_path(record_path: str) -> str:
+    """Names the sidecar of a record file."""
+    return record_path + record_files.SIDECAR_ENDING
+
+
+def write_metadata(record_path: str, metadata: Metadata) -> None:
+    """Writes the sidecar of a record file."""
+    values = dataclasses.asdict(metadata)
+    writing.write_json(metadata_path(record_path), values)
+
+
+def read_metadata(record_path: str) -> Metadata | None:
+    """Reads the sidecar of a record file.
+
+    Returns:
+        None if there is no sidecar: the records were made elsewhere.
+
+    Raises:
+        ValueError: the sidecar is not JSON, or lacks a value, or has one of
+            the wrong type or of an unknown name.
+    """
+    path = metadata_path(record_path)
+    try:
+        with paths.open_to_read(path) as file:
+            text = file.read()
+    except (FileNotFoundError, tf.errors.NotFoundError):
+        return None
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise _broken_sidecar(path, f"it is not JSON ({error})") from error
+    if not isinstance(values, dict):
+        raise _broken_sidecar(path, "it must hold one JSON object")
+    _check_values(path, values)
+    return Metadata(**values)
+
+
+def _check_values(path: str, values: Mapping[str, Any]) -> None:
+    fields = {field.name: field for field in dataclasses.fields(Metadata)}
+    for name in values:
+        if name not in fields:
+            raise _broken_sidecar(path, f"{name!r} is unknown")
+    for name, field in fields.items():
+        if name not in values:
+            if _is_required(field):
+                raise _broken_sidecar(path, f"{name!r} is missing")
+            continue
+        allowed = _json_types(field)
+        if type(values[name]) not in allowed:
+            wanted = " or ".join(kind.__name__ for kind in allowed)
+            raise _broken_sidecar(
+                path, f"{name!r} must be {wanted}; got {values[name]!r}"
+            )
+
+
+def _is_required(field: dataclasses.Field) -> bool:
+    return (
+        field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING
+    )
+
+
+def _json_types(field: dataclasses.Field) -> tuple[type, ...]:
+    if field.name == "flags":
+        return (dict,)
+    if isinstance(field.type, types.UnionType):
+        return field.type.__args__
+    return (field.type,)
+
+
+def _broken_sidecar(path: str, fault: str) -> ValueError:
+    return ValueError(
+        f"{path}: {fault}. Write the records again, or delete this file to use "
+        "them without the checks it allows."
+    )
