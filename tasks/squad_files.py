@@ -1,0 +1,183 @@
+"""Files in the format of SQuAD 1.1 and 2.0, read and checked."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from files import paths
+
+_JSON_NAMES = {
+    str: "a string",
+    int: "a whole number",
+    list: "a list",
+    bool: "true or false",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A given answer: its text, and where in the paragraph it starts.
+
+    `start` counts code points from 0, as the file does.
+    """
+
+    text: str
+    start: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question as the file has it.
+
+    `answers` and `is_impossible` are None where the file has no such field.
+    `where` is the path to the question in the file, for messages.
+    """
+
+    qas_id: str
+    text: str
+    context: str
+    answers: tuple[Answer, ...] | None
+    is_impossible: bool | None
+    where: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A file of questions; `version` is what it says of itself, or ""."""
+
+    path: str
+    version: str
+    questions: tuple[Question, ...]
+
+
+def read_dataset(path: str) -> Dataset:
+    """Reads and checks a SQuAD file.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: not UTF-8, not JSON, a field that is missing or of the
+            wrong type; the message has the position or the path to it.
+    """
+    dataset = _read_json(path)
+    questions = tuple(_questions(dataset, path))
+    if not questions:
+        raise ValueError(f"{path}: must hold at least one question; has none.")
+    version = dataset.get("version", "")
+    return Dataset(path=path, version=str(version), questions=questions)
+
+
+def check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
+    """Checks that a file and `--version_2_with_negative` belong together.
+
+    Raises:
+        ValueError: the file has unanswerable questions, or calls itself
+            version 2, without the flag; or it has answers but nowhere
+            `is_impossible`, with it.
+    """
+    questions = dataset.questions
+    if version_2_with_negative:
+        has_answers = any(question.answers for question in questions)
+        if has_answers and all(q.is_impossible is None for q in questions):
+            raise ValueError(
+                f"{dataset.path}: with --version_2_with_negative questions "
+                "must say `is_impossible`; none does, so this is a file of "
+                "SQuAD 1.1. Leave the flag out."
+            )
+        return
+    unanswerable = [q for q in questions if q.is_impossible]
+    if unanswerable or dataset.version.lower().lstrip("v").startswith("2"):
+        raise ValueError(
+            f"{dataset.path}: a file of SQuAD 2.0 (version "
+            f"{dataset.version!r}, {len(unanswerable)} unanswerable questions "
+            f"of {len(questions)}) needs --version_2_with_negative."
+        )
+
+
+def require_unique_ids(dataset: Dataset) -> None:
+    """Checks that no two questions have one id.
+
+    Raises:
+        ValueError: two have; names the id and both places.
+    """
+    first_place = {}
+    for question in dataset.questions:
+        earlier = first_place.setdefault(question.qas_id, question.where)
+        if earlier != question.where:
+            raise ValueError(
+                f"{question.where}: ids must be unique; {question.qas_id!r} "
+                f"is also the id of {earlier}."
+            )
+
+
+def _read_json(path: str) -> Any:
+    with paths.open_to_read(path) as file:
+        content = file.read()
+    try:
+        # A byte-order mark is allowed: editors on Windows write one.
+        return json.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}: must be UTF-8; byte {error.start} is not."
+        ) from error
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path}, line {error.lineno}, column {error.colno}: must be "
+            f"JSON: {error.msg}."
+        ) from error
+
+
+def _questions(dataset: Any, path: str) -> Iterator[Question]:
+    """Walks a parsed file; every field is checked on the way."""
+    for i, entry in enumerate(_field(dataset, "data", list, f"{path}: $")):
+        at = f"{path}: data[{i}]"
+        for j, paragraph in enumerate(_field(entry, "paragraphs", list, at)):
+            at_paragraph = f"{at}.paragraphs[{j}]"
+            context = _field(paragraph, "context", str, at_paragraph)
+            for k, qa in enumerate(
+                _field(paragraph, "qas", list, at_paragraph)
+            ):
+                yield _question(qa, context, f"{at_paragraph}.qas[{k}]")
+
+
+def _question(qa: Any, context: str, where: str) -> Question:
+    answers = is_impossible = None
+    text = _field(qa, "question", str, where)
+    if "answers" in qa:
+        answers = tuple(
+            Answer(
+                text=_field(answer, "text", str, f"{where}.answers[{i}]"),
+                start=_field(
+                    answer, "answer_start", int, f"{where}.answers[{i}]"
+                ),
+            )
+            for i, answer in enumerate(_field(qa, "answers", list, where))
+        )
+    if "is_impossible" in qa:
+        is_impossible = _field(qa, "is_impossible", bool, where)
+    return Question(
+        # A number as id comes out as JSON writes it for a key.
+        qas_id=str(_field(qa, "id", (str, int), where)),
+        text=text,
+        context=context,
+        answers=answers,
+        is_impossible=is_impossible,
+        where=where,
+    )
+
+
+def _field(record: Any, name: str, kind: Any, where: str) -> Any:
+    if not isinstance(record, dict):
+        raise ValueError(
+            f"{where} must be an object; got {type(record).__name__}."
+        )
+    if name not in record:
+        raise ValueError(f"{where}.{name} is missing.")
+    if not isinstance(record[name], kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise ValueError(
+            f"{where}.{name} must be "
+            f"{' or '.join(_JSON_NAMES[kind] for kind in kinds)}; "
+            f"got {record[name]!r:.60}."
+        )
+    return record[name]
