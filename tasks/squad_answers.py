@@ -1,0 +1,230 @@
+"""Start and end logits of windows -> ranked answers in the paragraph's words.
+
+Source: behaviour of run_squad.py of google-research/bert, measured;
+Devlin et al. 2019, §4.2 and §4.3.
+"""
+
+import collections
+import dataclasses
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from files import writing
+from tasks import squad, squad_features, squad_search, squad_text
+
+# As released: the null score and the odds of a question without any window.
+_NO_SCORE = 1000000.0
+# As released: the answer of version 1 where none is left.
+_EMPTY = ("empty", 0.0, 0.0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A ranked answer; its text is "" for "no answer"."""
+
+    text: str
+    probability: float
+    start_logit: float
+    end_logit: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RankedAnswers:
+    """The answers to one question, best first.
+
+    `null_odds` is by how much "no answer" scores above the best answer with
+    text, as a difference of logits; None in version 1.
+    """
+
+    qas_id: str
+    nbest: tuple[Candidate, ...]
+    null_odds: float | None
+
+    def best_text(self) -> str:
+        """Returns the best answer that has text; "" where none has."""
+        return next((c.text for c in self.nbest if c.text), "")
+
+    def prediction(self, null_score_diff_threshold: float = 0.0) -> str:
+        """Returns the answer: in version 2 "" if the null odds are higher."""
+        if self.null_odds is None:
+            return self.nbest[0].text
+        if self.null_odds > null_score_diff_threshold:
+            return ""
+        return self.best_text()
+
+
+def rank_answers(
+    examples: Sequence[squad.SquadExample],
+    features: Iterable[squad_features.SquadFeatures],
+    results: Iterable[squad_search.WindowLogits],
+    options: squad_search.AnswerOptions,
+    basic_tokenizer: squad_text.BasicTokenizer,
+) -> list[RankedAnswers]:
+    """Ranks the answers to every question over all of its windows.
+
+    Args:
+        examples: the questions, in the order of the result.
+        features: every window of every question.
+        results: the logits of every window, in any order.
+        options: how answers are searched.
+        basic_tokenizer: the one that made the windows, before word pieces.
+
+    Raises:
+        ValueError: a window has no logits, or too few, or some that are not
+            finite.
+    """
+    logits_of = {result.unique_id: result for result in results}
+    windows_of = collections.defaultdict(list)
+    for feature in features:
+        logits = squad_search.checked_logits(feature, logits_of)
+        windows_of[feature.example_index].append((feature, logits))
+    basic_text = squad_text.BasicText(basic_tokenizer)
+    return [
+        _rank(example, windows_of[index], options, basic_text)
+        for index, example in enumerate(examples)
+    ]
+
+
+def predictions(
+    answers: Iterable[RankedAnswers], null_score_diff_threshold: float = 0.0
+) -> dict[str, str]:
+    """Returns the answer to every question, by its id."""
+    return {
+        answer.qas_id: answer.prediction(null_score_diff_threshold)
+        for answer in answers
+    }
+
+
+def write_answers(
+    output_dir: str,
+    answers: Sequence[RankedAnswers],
+    null_score_diff_threshold: float = 0.0,
+) -> None:
+    """Writes predictions.json, nbest_predictions.json and null_odds.json.
+
+    As released: indented by 4, ASCII, in the order of the questions;
+    null_odds.json in version 2 only.
+    """
+    texts = predictions(answers, null_score_diff_threshold)
+    _write_json(output_dir, "predictions.json", texts)
+    nbest = {
+        answer.qas_id: [dataclasses.asdict(entry) for entry in answer.nbest]
+        for answer in answers
+    }
+    _write_json(output_dir, "nbest_predictions.json", nbest)
+    odds = {answer.qas_id: answer.null_odds for answer in answers}
+    if None not in odds.values():
+        _write_json(output_dir, "null_odds.json", odds)
+
+
+def _rank(
+    example: squad.SquadExample,
+    windows: Sequence[tuple[squad_features.SquadFeatures, np.ndarray]],
+    options: squad_search.AnswerOptions,
+    basic_text: squad_text.BasicText,
+) -> RankedAnswers:
+    if not windows:
+        return _without_windows(example, options)
+    features = [feature for feature, _ in windows]
+    logits = np.array([logits for _, logits in windows])  # [W, 2, T]
+    spans = squad_search.ranked_spans(features, logits, options)
+    texts = _distinct_texts(example, features, spans, basic_text)
+    nbest = list(itertools.islice(texts, options.n_best_size))
+    if not options.version_2_with_negative:
+        return _ranked(example.qas_id, nbest or [_EMPTY])
+    null = squad_search.null_span(logits)
+    if all(text for text, _, _ in nbest):
+        # As released: one more than asked for, if "no answer" is not there.
+        nbest.append(("", null.start_logit, null.end_logit))
+    return _ranked(example.qas_id, nbest, _null_odds(nbest, null.score))
+
+
+def _without_windows(
+    example: squad.SquadExample, options: squad_search.AnswerOptions
+) -> RankedAnswers:
+    """Answers a question on an empty paragraph."""
+    if not options.version_2_with_negative:
+        return _ranked(example.qas_id, [_EMPTY])
+    nbest = [("", 0.0, 0.0)]
+    return _ranked(example.qas_id, nbest, _null_odds(nbest, _NO_SCORE))
+
+
+def _ranked(
+    qas_id: str,
+    nbest: Sequence[tuple[str, float, float]],
+    null_odds: float | None = None,
+) -> RankedAnswers:
+    """Gives every (text, start logit, end logit) its share of the softmax."""
+    scores = [start + end for _, start, end in nbest]
+    weights = [math.exp(score - max(scores)) for score in scores]
+    return RankedAnswers(
+        qas_id=qas_id,
+        nbest=tuple(
+            Candidate(
+                text=text,
+                probability=weight / sum(weights),
+                start_logit=start_logit,
+                end_logit=end_logit,
+            )
+            for weight, (text, start_logit, end_logit) in zip(
+                weights, nbest, strict=True
+            )
+        ),
+        null_odds=null_odds,
+    )
+
+
+def _null_odds(
+    nbest: Iterable[tuple[str, float, float]], null_score: float
+) -> float:
+    for text, start_logit, end_logit in nbest:
+        if text:
+            return null_score - start_logit - end_logit
+    # Differs: the release stops with an error where no answer with text is
+    # left. Here "no answer" wins at any threshold (README, "Differences from
+    # the release").
+    return _NO_SCORE
+
+
+def _distinct_texts(
+    example: squad.SquadExample,
+    features: Sequence[squad_features.SquadFeatures],
+    spans: Iterable[squad_search.Span],
+    basic_text: squad_text.BasicText,
+) -> Iterator[tuple[str, float, float]]:
+    """Yields (text, start logit, end logit); each text once, "" for null."""
+    seen = set()
+    for span in spans:
+        text = ""
+        if span.start > 0:
+            text = _text(example, features[span.window], span, basic_text)
+            if text in seen:
+                continue
+        seen.add(text)
+        yield text, span.start_logit, span.end_logit
+
+
+def _text(
+    example: squad.SquadExample,
+    feature: squad_features.SquadFeatures,
+    span: squad_search.Span,
+    basic_text: squad_text.BasicText,
+) -> str:
+    first = feature.token_to_orig_map[span.start]
+    last = feature.token_to_orig_map[span.end]
+    words = example.doc_tokens[first : last + 1]
+    pieces = feature.tokens[span.start : span.end + 1]
+    return squad_text.project(
+        squad_text.join_pieces(pieces), " ".join(words), basic_text(words)
+    )
+
+
+def _write_json(output_dir: str, name: str, value: Mapping) -> None:
+    with writing.whole_file(os.path.join(output_dir, name)) as file:
+        # As released: layout and escapes.
+        file.write(json.dumps(value, indent=4) + "\n")
