@@ -1,0 +1,157 @@
+"""The documentation that every Python carries, as prose.
+
+Two sources: the language reference behind `help("topic")`, and the docstrings
+of the standard library, collected by reading its source: nothing is imported
+or run.
+"""
+
+import ast
+import importlib
+import inspect
+import pathlib
+import re
+import sysconfig
+import textwrap
+import warnings
+from collections.abc import Iterator
+
+from absl import logging
+
+# Installed packages, tests and generated tables: no documentation of Python.
+_NOT_LIBRARY = {
+    "__pycache__", "dist-packages", "encodings", "idle_test", "lib2to3",
+    "pydoc_data", "site-packages", "test", "tests",
+}  # fmt: skip
+_MIN_WORDS = 5
+_MIN_LETTERS = 0.75  # Of all characters, spaces included: below that, code.
+
+_ROLE = re.compile(r":[a-z:]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`")
+_LINK = re.compile(r"`([^`<]+?)\s*<[^`>]+>`__?")
+_MARKED = re.compile(r"(``|`|\*\*|\*)(?=\S)(.+?)(?<=\S)\1_{0,2}(?!\w)")
+_ITEM = re.compile(r"(?:[-*•+]|\(?(?:\d+|[a-z])[.)])\s+")
+_CODE = re.compile(r">>>|\.\.\.|\$ |@|\.\. |:\w|\||\+[-=]|[=~^\"#*-]{3,}")
+_SENTENCES = re.compile(r"[A-Z\"'(].*[.!?][\"')\]]*", re.DOTALL)
+
+
+def read_documents() -> Iterator[list[str]]:
+    """Yields one document for each help topic and each library module.
+
+    Order and content depend on the version of Python alone. Documents without
+    a paragraph of prose are left out.
+
+    Raises:
+        ValueError: this Python came without its documentation.
+    """
+    is_empty = True
+    for text in (*_topics(), *_module_files()):
+        blocks = [text] if isinstance(text, str) else _docstrings(text)
+        if document := [p for block in blocks for p in prose(block)]:
+            is_empty = False
+            yield document
+    if is_empty:
+        raise ValueError(
+            "This Python carries neither pydoc_data.topics nor the source of "
+            f"its library ({sysconfig.get_path('stdlib')}). Install Python "
+            "whole, or use another --input_format."
+        )
+
+
+def _topics() -> Iterator[str]:
+    try:
+        topics = importlib.import_module("pydoc_data.topics").topics
+    except ImportError:
+        logging.warning("This Python carries no help topics; going on.")
+        return
+    for name in sorted(topics):
+        yield topics[name]
+
+
+def _module_files() -> Iterator[pathlib.Path]:
+    root = pathlib.Path(sysconfig.get_path("stdlib"))
+    for path in sorted(root.rglob("*.py")):
+        if not _NOT_LIBRARY.intersection(path.relative_to(root).parts):
+            yield path
+
+
+def _docstrings(path: pathlib.Path) -> Iterator[str]:
+    """Yields the docstrings of a source file, in the order of the file."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            tree = ast.parse(path.read_bytes())
+    except SyntaxError as error:
+        logging.warning("%s: passed over (%s).", path, error)
+        return
+    yield from _docstrings_within(tree)
+
+
+def _docstrings_within(node: ast.AST) -> Iterator[str]:
+    documented = (
+        ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef,
+    )  # fmt: skip
+    if isinstance(node, documented) and (text := ast.get_docstring(node)):
+        yield text
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield from _docstrings_within(child)
+
+
+def prose(text: str) -> list[str]:
+    """Keeps the paragraphs of a reStructuredText that are sentences.
+
+    Literal and doctest blocks, tables, titles, directives, field lists,
+    signatures and fragments go; marks around words go, the words stay.
+
+    Args:
+        text: a docstring or a help topic.
+
+    Returns:
+        Paragraphs of at least five words that begin and end as sentences do,
+        each without line ends.
+    """
+    result = []
+    literal_indent = None
+    for block in re.split(r"\n\s*\n", inspect.cleandoc(text)):
+        first = block.lstrip("\n")
+        indent = len(first) - len(first.lstrip())
+        if literal_indent is not None and indent > literal_indent:
+            continue
+        literal_indent = indent if block.rstrip().endswith("::") else None
+        for paragraph in _paragraphs_of_block(textwrap.dedent(first)):
+            plain = _without_marks(" ".join(paragraph.split()))
+            if _is_prose(plain):
+                result.append(plain)
+    return result
+
+
+def _paragraphs_of_block(block: str) -> list[str]:
+    """Splits a block at its list items; joins the lines of each."""
+    lines = block.splitlines()
+    if any(_CODE.match(line.lstrip()) for line in lines):
+        return []
+    paragraphs: list[str] = []
+    for line in lines:
+        stripped = line.strip()
+        item = _ITEM.match(stripped)
+        if item or not paragraphs:
+            paragraphs.append(stripped[item.end() :] if item else stripped)
+        else:
+            paragraphs[-1] += " " + stripped
+    return paragraphs
+
+
+def _without_marks(text: str) -> str:
+    text = _LINK.sub(r"\1", _ROLE.sub(r"\1", text))
+    text = _MARKED.sub(r"\2", text)
+    # "as follows::" opens a literal block that is gone.
+    return re.sub(r"\s*::$", ".", text)
+
+
+def _is_prose(text: str) -> bool:
+    letters = sum(c.isalpha() or c == " " for c in text)
+    return (
+        len(text.split()) >= _MIN_WORDS
+        and letters >= _MIN_LETTERS * len(text)
+        and _SENTENCES.fullmatch(text) is not None
+    )
