@@ -113,13 +113,8 @@ class OutputLayer(layers.BertLayer):
         self.initializer_range = initializer_range
 
     def build(self, input_shape=None):
-        self.output_weights = self.add_variable(
-            "output_weights",
-            self.shape,
-            layers.truncated_normal(self.initializer_range),
-        )
-        self.output_bias = self.add_variable(
-            "output_bias", self.shape[:1], "zeros"
+        self.output_weights, self.output_bias = _output_variables(
+            self, self.shape, self.initializer_range
         )
 
     def call(self, x):
@@ -268,17 +263,9 @@ class BertForSequenceClassification(keras.Model):
 
     def build(self, input_shape=None):
         self.bert = bert.BertModel(self.config, dtype=self.dtype_policy)
-        self.output_weights = self.add_weight(
-            shape=(self.num_labels, self.config.hidden_size),
-            initializer=layers.truncated_normal(_HEAD_INITIALIZER_RANGE),
-            name="output_weights",
-            autocast=False,
-        )
-        self.output_bias = self.add_weight(
-            shape=(self.num_labels,),
-            initializer="zeros",
-            name="output_bias",
-            autocast=False,
+        shape = (self.num_labels, self.config.hidden_size)
+        self.output_weights, self.output_bias = _output_variables(
+            self, shape, _HEAD_INITIALIZER_RANGE
         )
 
     def call(
@@ -341,6 +328,22 @@ class BertForQuestionAnswering(keras.Model):
         )
         logits = self.span(outputs["sequence_output"])  # [B, T, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+
+def _output_variables(
+    layer: keras.layers.Layer, shape: tuple[int, int], initializer_range: float
+) -> tuple[Any, Any]:
+    """Adds `output_weights` `[K, D]` and `output_bias` `[K]` to a layer."""
+    weights = layer.add_weight(
+        shape=shape,
+        initializer=layers.truncated_normal(initializer_range),
+        name="output_weights",
+        autocast=False,
+    )
+    bias = layer.add_weight(
+        shape=shape[:1], initializer="zeros", name="output_bias", autocast=False
+    )
+    return weights, bias
 
 
 def _gather_positions(sequence: Any, positions: Any) -> Any:

@@ -143,69 +143,6 @@ class LayerNorm(BertLayer):
         return kernels.layer_norm(x, *self.variables_pair)
 
 
-class Embeddings(BertLayer):
-    """Adds the embeddings of word, segment and position, and normalises.
-
-    Source: Devlin et al. 2019, §3 and fig. 2.
-
-    Args:
-        config: the network's sizes.
-        dtype: as for `BertLayer`.
-
-    Call arguments:
-        input_ids: `[B, T]` int, in [0, V).
-        segment_ids: `[B, T]` int; one outside the table adds nothing.
-        dropout_seed: `[2]` int32, or None for no dropout.
-
-    Returns:
-        `[B, T, D]`, of the policy's compute type.
-
-    Raises:
-        ValueError: T is more than `max_position_embeddings`.
-    """
-
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
-        super().__init__(name="embeddings", dtype=dtype)
-        self.config = config
-        self.norm = LayerNorm(config.hidden_size, dtype=dtype)
-
-    def build(self, input_shape=None):
-        config = self.config
-        for name, rows in (
-            ("word_embeddings", config.vocab_size),
-            ("token_type_embeddings", config.type_vocab_size),
-            ("position_embeddings", config.max_position_embeddings),
-        ):
-            table = self.add_variable(
-                name,
-                (rows, config.hidden_size),
-                truncated_normal(config.initializer_range),
-            )
-            setattr(self, name, table)
-        self.norm.build()
-
-    def call(self, input_ids, segment_ids, dropout_seed=None):
-        config = self.config
-        length = input_ids.shape[1]
-        if length is not None and length > config.max_position_embeddings:
-            raise ValueError(
-                "A sequence must be at most max_position_embeddings "
-                f"({config.max_position_embeddings}) long; got {length}."
-            )
-        words = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, T, D]
-        # As released: a product, so that an id outside the table adds zero.
-        segments = ops.matmul(
-            ops.one_hot(segment_ids, config.type_vocab_size),  # [B, T, types]
-            self.token_type_embeddings,
-        )  # [B, T, D]
-        length = ops.shape(input_ids)[1]
-        positions = self.position_embeddings[:length]  # [T, D]
-        summed = self.norm(words + segments + positions)
-        rate = config.hidden_dropout_prob
-        summed = ops.cast(summed, self.compute_dtype)
-        return dropped(summed, rate, dropout_seed, 0)
-
-
 class SelfAttention(BertLayer):
     """Lets each position gather values from those whose keys it asks for.
 
@@ -407,35 +344,3 @@ class TransformerLayer(BertLayer):
         hidden = self.attention(hidden, adder, dropout_seed=dropout_seed)
         inside = self.intermediate(hidden)  # [B, T, F]
         return self.block_output(inside, hidden, dropout_seed=dropout_seed)
-
-
-class Encoder(BertLayer):
-    """A stack of Transformer layers.
-
-    Args:
-        config: the network's sizes.
-        dtype: as for `BertLayer`.
-
-    Call arguments: as for `SelfAttention`.
-
-    Returns:
-        The output of every layer, each `[B, T, D]`.
-    """
-
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
-        super().__init__(name="encoder", dtype=dtype)
-        self.stack = [
-            TransformerLayer(config, index, dtype=dtype)
-            for index in range(config.num_hidden_layers)
-        ]
-
-    def build(self, input_shape=None):
-        for layer in self.stack:
-            layer.build()
-
-    def call(self, hidden, adder, dropout_seed=None):
-        outputs = []
-        for layer in self.stack:
-            hidden = layer(hidden, adder, dropout_seed=dropout_seed)
-            outputs.append(hidden)
-        return outputs

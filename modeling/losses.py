@@ -12,7 +12,7 @@ from keras import ops
 
 # Source: run_pretraining.py of the release. It keeps a batch without
 # predictions at 0, and makes the loss slightly less than the mean.
-_DENOMINATOR_OFFSET = 1e-5
+MASKED_LM_OFFSET = 1e-5
 
 
 def cross_entropy(logits: Any, labels: Any) -> Any:
@@ -51,7 +51,7 @@ def masked_lm_loss(
     if denominator is None:
         denominator = ops.sum(weights)
     total = ops.sum(cross_entropy(logits, label_ids) * weights)
-    return total / (ops.cast(denominator, "float32") + _DENOMINATOR_OFFSET)
+    return total / (ops.cast(denominator, "float32") + MASKED_LM_OFFSET)
 
 
 def next_sentence_loss(
