@@ -96,55 +96,63 @@ class RecordSource:
     Attributes:
         files: the record files, in order.
         features: what each record holds.
+        vocab_size: no word id may reach it.
     """
 
     files: record_files.RecordFiles
     features: Sequence[records.Feature]
+    vocab_size: int
 
 
-def training_dataset(
-    source: RecordSource,
-    *,
-    order: RecordOrder,
-    batch_size: int,
-    first_step: int,
-    num_steps: int,
-) -> Callable[[tf.distribute.InputContext], tf.data.Dataset]:
-    """Makes the batches of steps `first_step` to `num_steps - 1`.
+class TrainingBatches:
+    """The batches of a training run.
 
     Args:
         source: the records.
-        order: the order of the endless stream.
         batch_size: of the global batch, over all replicas.
-        first_step: 0, or where a resumed run goes on.
-        num_steps: the total of the run.
-
-    Returns:
-        What `strategy.distribute_datasets_from_function` takes: the dataset of
-        one worker, whose elements are the batches of its replicas in turn,
-        dicts of `[batch_size / replicas, ...]` tensors.
+        seed: of the order.
     """
 
-    def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        rows = _RowsOfReplicas(context, batch_size)
+    def __init__(self, source: RecordSource, *, batch_size: int, seed: int):
+        self._source = source
+        self._batch_size = batch_size
+        self._order = RecordOrder(len(source.files), seed)
 
-        def read(element: np.ndarray) -> np.ndarray:
-            step, first_row = rows.of(int(element))
-            start = step * batch_size + first_row
-            indices = order.indices(start, rows.per_replica)
-            return _byte_strings(source.files.read(indices))
+    def iterator(
+        self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
+    ):
+        """Iterates over the batches of steps `first_step` to `num_steps - 1`.
 
-        return _read_and_parse(
-            tf.data.Dataset.range(
+        Returns:
+            A distributed iterator over dicts of tensors; each replica gets
+            `[batch_size / replicas, ...]`.
+        """
+
+        def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            rows = _RowsOfReplicas(context, self._batch_size)
+
+            def read(element: np.ndarray) -> np.ndarray:
+                step, first_row = rows.of(int(element))
+                start = step * self._batch_size + first_row
+                indices = self._order.indices(start, rows.per_replica)
+                return _byte_strings(self._source.files.read(indices))
+
+            elements = tf.data.Dataset.range(
                 first_step * rows.local_replicas,
                 num_steps * rows.local_replicas,
-            ),
-            read,
-            source,
-            rows.per_replica,
-        )
+            )
+            return _read_and_parse(
+                elements, read, self._source, rows.per_replica
+            )
 
-    return dataset
+        return iter(strategy.distribute_datasets_from_function(dataset))
+
+    def describe(self, step: int) -> str:
+        """Names the records of a step's batch, for an error message."""
+        indices = self._order.indices(step * self._batch_size, self._batch_size)
+        shown = ", ".join(self._source.files.name(i) for i in indices[:4])
+        more = len(indices) - 4
+        return f"{shown} and {more} more" if more > 0 else shown
 
 
 def evaluation_dataset(
@@ -159,9 +167,11 @@ def evaluation_dataset(
             the release does; 0 for every record exactly once.
 
     Returns:
-        As `training_dataset`; the batches also hold `example_weights`,
-        `[batch_size / replicas]` float32: 0 for the rows that fill the last
-        batch, 1 elsewhere.
+        What `strategy.distribute_datasets_from_function` takes: the dataset of
+        one worker, whose elements are the batches of its replicas in turn,
+        dicts of `[batch_size / replicas, ...]` tensors. `example_weights`,
+        `[batch_size / replicas]` float32, is 0 for the rows that fill the last
+        batch and 1 elsewhere.
     """
     num_records = len(source.files)
     once = num_batches == 0
@@ -224,7 +234,14 @@ def _read_and_parse(elements, read, source, per_replica) -> tf.data.Dataset:
     def load(element):
         serialized = tf.numpy_function(read, [element], tf.string)
         serialized = tf.ensure_shape(serialized, [per_replica])
-        return records.parse(serialized, source.features)
+        batch = records.parse(serialized, source.features)
+        # On a GPU an id out of range would read zeros in silence.
+        tf.debugging.assert_less(
+            batch["input_ids"],
+            source.vocab_size,
+            "A record holds a word id beyond the model's vocab_size.",
+        )
+        return batch
 
     return elements.map(
         load, num_parallel_calls=_READERS, deterministic=True

@@ -90,33 +90,29 @@ class Pretraining:
         )
         logits = outputs["masked_lm_logits"]
         token_losses = losses.cross_entropy(logits, targets.ids)
-        terms = {
-            "masked_lm_loss": losses.weighted_mean(
-                token_losses,
-                targets.weights,
-                # As released: the denominator of the masked-LM loss cannot
-                # be 0, which makes the loss slightly less than the mean.
-                denominators["masked_lm_loss"] + losses.MASKED_LM_EPSILON,
-            )
-        }
         metrics = {
             "masked_lm_accuracy": _weighted(
                 _correct(logits, targets.ids), targets.weights
             ),
             "masked_lm_loss": _weighted(token_losses, targets.weights),
         }
+        terms = {
+            "masked_lm_loss": metrics["masked_lm_loss"][0]
+            / (denominators["masked_lm_loss"] + losses.MASKED_LM_OFFSET)
+        }
         if self._objective == "mlm_nsp":
             labels = tf.reshape(features["next_sentence_labels"], [-1])
             weights = _example_weights(features)
             logits = outputs["next_sentence_logits"]
             pair_losses = losses.cross_entropy(logits, labels)
-            terms["next_sentence_loss"] = losses.weighted_mean(
-                pair_losses, weights, denominators["next_sentence_loss"]
-            )
             metrics["next_sentence_accuracy"] = _weighted(
                 _correct(logits, labels), weights
             )
             metrics["next_sentence_loss"] = _weighted(pair_losses, weights)
+            terms["next_sentence_loss"] = (
+                metrics["next_sentence_loss"][0]
+                / denominators["next_sentence_loss"]
+            )
         return Outcome(losses=terms, metrics=metrics)
 
     def _targets(self, features: Features) -> "_Targets":

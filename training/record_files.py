@@ -82,6 +82,11 @@ class RecordFiles:
         """Lists the number of records in each file."""
         return np.diff(self._first).tolist()
 
+    def name(self, index: int) -> str:
+        """Names a record by its file and its number there, from 0."""
+        number = int(np.searchsorted(self._first, index, side="right")) - 1
+        return f"{self.paths[number]} record {index - self._first[number]}"
+
     def read(self, indices: Sequence[int]) -> list[bytes]:
         """Reads records.
 

@@ -1,0 +1,203 @@
+"""Saving a run and taking it up again.
+
+A run's folder holds `model.ckpt-N` in the release's variable names, with the
+moments and the step, as the release wrote them; beside each, what an exact
+resume needs beyond that, in `model.ckpt-N.state.json`; and the configuration of
+the model, in `bert_config.json`.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from files import paths, writing
+from modeling import checkpoints
+
+_NAME = "model.ckpt"
+_CONFIG = "bert_config.json"
+_ENTRY = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
+_PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")
+
+
+def prefix_of(output_dir: str, step: int) -> str:
+    """Names the checkpoint of a step."""
+    return os.path.join(output_dir, f"{_NAME}-{step}")
+
+
+def step_of(prefix: str) -> int:
+    """Returns the step in a checkpoint's name, 0 where there is none."""
+    match = re.search(r"-(\d+)$", prefix)
+    return int(match.group(1)) if match else 0
+
+
+def latest(output_dir: str) -> str | None:
+    """Finds the checkpoint that a run in this folder goes on from.
+
+    Returns:
+        The prefix that the folder's `checkpoint` file names, else the one of
+        the highest step, else None.
+    """
+    gfile = tf.io.gfile
+    listing = os.path.join(output_dir, "checkpoint")
+    if gfile.exists(listing):
+        with gfile.GFile(listing) as file:
+            entry = _ENTRY.search(file.read())
+        if entry:
+            prefix = os.path.join(output_dir, entry.group(1))
+            if gfile.exists(f"{prefix}.index"):
+                return prefix
+    steps = _saved_steps(output_dir)
+    return prefix_of(output_dir, steps[-1]) if steps else None
+
+
+def save(
+    output_dir: str,
+    step: int,
+    variables: Mapping[str, tf.Variable],
+    state: Mapping[str, object],
+    keep: int,
+) -> str:
+    """Writes the checkpoint of a step and removes the oldest.
+
+    The names appear once the files behind them are whole; the `checkpoint`
+    file, which readers follow, is changed last.
+
+    Args:
+        output_dir: the run's folder.
+        step: how many steps were made.
+        variables: weights and slots, by release name.
+        state: what `load_state` returns later.
+        keep: how many checkpoints stay; 0 for all.
+
+    Returns:
+        The checkpoint's prefix.
+    """
+    prefix = prefix_of(output_dir, step)
+    tensors = {name: value.numpy() for name, value in variables.items()}
+    tensors["global_step"] = np.int64(step)
+    writing.write_json(f"{prefix}.state.json", dict(state))
+    checkpoints.save(prefix, tensors)
+    steps = _saved_steps(output_dir)
+    kept = steps[-keep:] if keep else steps
+    _write_listing(output_dir, step, kept)
+    for old in set(steps) - set(kept):
+        _remove(prefix_of(output_dir, old))
+    return prefix
+
+
+def weights(model: keras.Model) -> dict[str, tf.Variable]:
+    """Maps release names to the weights of a model."""
+    return {
+        name: variable.value
+        for name, variable in checkpoints.variables_by_name(model).items()
+    }
+
+
+def load_step(prefix: str) -> int:
+    """Reads the number of steps made, from the checkpoint itself."""
+    if "global_step" in checkpoints.list_variables(prefix):
+        return int(checkpoints.read(prefix, ["global_step"])["global_step"])
+    return step_of(prefix)
+
+
+def load_state(prefix: str) -> dict[str, object] | None:
+    """Reads what was saved beside a checkpoint; None if nothing was."""
+    path = f"{prefix}.state.json"
+    if not tf.io.gfile.exists(path):
+        return None
+    with tf.io.gfile.GFile(path) as file:
+        return json.loads(file.read())
+
+
+def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
+    """Fills the optimizer's moments from a checkpoint.
+
+    Raises:
+        ValueError: the checkpoint holds some moments, but not all.
+    """
+    saved = checkpoints.list_variables(prefix)
+    missing = sorted(set(slots) - set(saved))
+    if len(missing) == len(slots):
+        logging.warning(
+            "%s holds no adam_m and adam_v: the moments start at 0.", prefix
+        )
+        return
+    if missing:
+        raise ValueError(
+            f"{prefix} lacks {len(missing)} of {len(slots)} optimizer slots, "
+            f"for example {missing[0]!r}."
+        )
+    for name, slot in slots.items():
+        slot.assign(checkpoints.read(prefix, [name])[name])
+
+
+def claim(output_dir: str, config: Mapping[str, object]) -> None:
+    """Marks a folder as one model's, or refuses if it is another's.
+
+    A folder that holds no `bert_config.json`, such as one that the release
+    wrote, is accepted: shapes are compared when its weights are loaded.
+
+    Args:
+        output_dir: the run's folder, made if missing.
+        config: the model's configuration and what else identifies it.
+
+    Raises:
+        ValueError: the folder holds another model; names what differs.
+    """
+    tf.io.gfile.makedirs(output_dir)
+    path = os.path.join(output_dir, _CONFIG)
+    if tf.io.gfile.exists(path):
+        with tf.io.gfile.GFile(path) as file:
+            held = json.loads(file.read())
+        differing = sorted(
+            key for key in config if key in held and held[key] != config[key]
+        )
+        if differing and latest(output_dir):
+            raise ValueError(
+                f"{output_dir} holds another model: "
+                + ", ".join(
+                    f"{key} is {held[key]!r} there and {config[key]!r} here"
+                    for key in differing
+                )
+                + ". Choose another --output_dir, or empty this one."
+            )
+        if held == config:
+            return
+    writing.write_json(path, dict(config))
+
+
+def _saved_steps(output_dir: str) -> list[int]:
+    found = tf.io.gfile.glob(os.path.join(output_dir, f"{_NAME}-*.index"))
+    steps = (step_of(path.removesuffix(".index")) for path in found)
+    return sorted(steps)
+
+
+def _write_listing(output_dir: str, step: int, kept: list[int]) -> None:
+    with writing.whole_file(os.path.join(output_dir, "checkpoint")) as file:
+        file.write(f'model_checkpoint_path: "{_NAME}-{step}"\n')
+        for other in kept:
+            file.write(f'all_model_checkpoint_paths: "{_NAME}-{other}"\n')
+
+
+def _remove(prefix: str) -> None:
+    # The index first: without it, no reader takes the rest for a checkpoint.
+    for part in _PARTS:
+        path = prefix + part
+        if tf.io.gfile.exists(path):
+            tf.io.gfile.remove(path)
+
+
+def remove_partial_files(output_dir: str) -> None:
+    """Removes what a run that died left half-written."""
+    if paths.is_remote(output_dir) or not os.path.isdir(output_dir):
+        return
+    for entry in os.scandir(output_dir):
+        if entry.name.startswith(".") and entry.name.endswith(".partial"):
+            logging.info("Removing the half-written %s", entry.path)
+            os.remove(entry.path)

@@ -1,0 +1,176 @@
+"""Flags that several scripts share. Nothing here imports TensorFlow.
+
+Each group is defined by a function, so that two scripts can be imported into
+one process. Names and defaults are the release's where it has the flag.
+"""
+
+import dataclasses
+import sys
+from typing import Any, TypeVar
+
+from absl import flags
+
+_T = TypeVar("_T")
+
+
+def define_model_flags(values: flags.FlagValues) -> None:
+    """Defines which model a run starts from and where it writes."""
+    flags.DEFINE_string(
+        "bert_config_file",
+        None,
+        "JSON file with the sizes of the model.",
+        required=True,
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "output_dir",
+        None,
+        "Folder for checkpoints and results. A run whose folder holds a "
+        "checkpoint goes on from it.",
+        required=True,
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "init_checkpoint",
+        None,
+        "Checkpoint to start from (prefix, .index file or folder); only its "
+        "weights are used. A checkpoint in --output_dir goes before it.",
+        flag_values=values,
+    )
+
+
+def define_training_flags(values: flags.FlagValues) -> None:
+    """Defines how a run trains, apart from its length."""
+    flags.DEFINE_integer(
+        "train_batch_size",
+        32,
+        "Examples in a training step, over all devices together.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "eval_batch_size",
+        8,
+        "Examples in an evaluation batch, over all devices together.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_float(
+        "learning_rate",
+        5e-5,
+        "Peak learning rate of Adam.",
+        lower_bound=0.0,
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "lr_schedule",
+        "release",
+        ["release", "continuous"],
+        "release: the linear decay counts from step 0, so the rate drops where "
+        "the warm-up ends; continuous: it counts from there.",
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "adam_bias_correction",
+        False,
+        "Correct the bias of Adam's moments; the release does not.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "save_checkpoints_steps",
+        1000,
+        "Steps between checkpoints.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "keep_checkpoint_max",
+        5,
+        "How many checkpoints stay; 0 for all.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "log_every_steps",
+        100,
+        "Steps between progress reports.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "random_seed",
+        12345,
+        "Seed of initial weights, order of examples and dropout.",
+        lower_bound=0,
+        flag_values=values,
+    )
+
+
+def define_device_flags(values: flags.FlagValues) -> None:
+    """Defines where a run computes, and how precisely."""
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        ["float32", "mixed_bfloat16", "mixed_float16"],
+        "Arithmetic; weights stay float32. mixed_float16 scales the loss and "
+        "is for GPUs without bfloat16.",
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "use_tpu", False, "Compute on a TPU.", flag_values=values
+    )
+    flags.DEFINE_string(
+        "tpu_name",
+        None,
+        "Name or address of the TPU; `local` on a TPU VM.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "tpu_zone", None, "Zone of the TPU.", flag_values=values
+    )
+    flags.DEFINE_string(
+        "gcp_project", None, "Project of the TPU.", flag_values=values
+    )
+    flags.DEFINE_string(
+        "master",
+        None,
+        "Address of the TPU, where --tpu_name is not given.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "num_tpu_cores",
+        8,
+        "Cores the TPU should have; all of them are used.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "iterations_per_loop",
+        1000,
+        "Steps a TPU makes in a row at most before the host looks at it.",
+        lower_bound=1,
+        flag_values=values,
+    )
+
+
+def adopt() -> None:
+    """Makes these flags key flags of the script, so that --help shows them."""
+    flags.adopt_module_key_flags(sys.modules[__name__])
+
+
+def narrow(options: type[_T], wider: Any, **replaced: Any) -> _T:
+    """Fills a dataclass from the attributes of the same names of another."""
+    chosen = {
+        field.name: getattr(wider, field.name)
+        for field in dataclasses.fields(options)
+        if field.name not in replaced
+    }
+    return options(**chosen, **replaced)
+
+
+def read_options(options: type[_T], values: flags.FlagValues) -> _T:
+    """Fills a dataclass from the flags of the same names."""
+    chosen: dict[str, Any] = {
+        field.name: values[field.name].value
+        for field in dataclasses.fields(options)
+    }
+    return options(**chosen)

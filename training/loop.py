@@ -1,0 +1,292 @@
+"""The visible loop: train, evaluate, and what happens in between."""
+
+import dataclasses
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from training import checkpointing, input_pipeline, reporting, steps
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoopOptions:
+    """When a run does what.
+
+    Attributes:
+        output_dir: where everything is written.
+        train_batch_size: examples in a step, over all replicas.
+        num_train_steps: the step at which the run ends.
+        save_checkpoints_steps: steps between checkpoints.
+        keep_checkpoint_max: checkpoints that stay; 0 for all.
+        log_every_steps: steps between reports.
+        eval_every_steps: steps between evaluations; 0 for none.
+        iterations_per_loop: steps made without a look at the clock.
+    """
+
+    output_dir: str
+    train_batch_size: int
+    num_train_steps: int
+    save_checkpoints_steps: int = 1000
+    keep_checkpoint_max: int = 5
+    log_every_steps: int = 100
+    eval_every_steps: int = 0
+    iterations_per_loop: int = 1
+
+
+class NonFiniteLossError(RuntimeError):
+    """The loss of a step was infinite or not a number."""
+
+
+def train(
+    trainer: steps.Trainer,
+    batches: input_pipeline.TrainingBatches,
+    options: LoopOptions,
+    *,
+    first_step: int,
+    identity: Mapping[str, object],
+    evaluate: Callable[[], Mapping[str, float]] | None = None,
+) -> Mapping[str, float] | None:
+    """Trains from `first_step` to `num_train_steps`.
+
+    SIGTERM, or Ctrl-C, saves a checkpoint after the step under way and ends
+    the program; a second one ends it at once.
+
+    Args:
+        trainer: the compiled step.
+        batches: of every step.
+        options: when to report, save and evaluate.
+        first_step: 0, or where a resumed run goes on.
+        identity: what a resumed run must share with this one to be its exact
+            continuation; saved beside each checkpoint.
+        evaluate: returns held-out metrics; asked every `eval_every_steps` and
+            at the end.
+
+    Returns:
+        The last held-out metrics; None where there is nothing left to train,
+        or no `evaluate`.
+
+    Raises:
+        NonFiniteLossError: a loss is not finite; nothing is saved after that.
+    """
+    run = _Run(trainer, batches, options, identity, first_step)
+    iterator = batches.iterator(
+        trainer.strategy, first_step, options.num_train_steps
+    )
+    step, results = first_step, None
+    with _Interruption() as interruption:
+        while step < options.num_train_steps:
+            count = _steps_until_next_event(step, options)
+            run.add(trainer.run(iterator, step, count))
+            step += count
+            last = step == options.num_train_steps
+            if last or step % options.log_every_steps == 0:
+                run.report(step)
+            if (
+                last
+                or interruption.requested
+                or step % options.save_checkpoints_steps == 0
+            ):
+                run.save(step)
+            if interruption.requested:
+                run.close()
+                interruption.end(step)
+            if evaluate and (
+                last or step % (options.eval_every_steps or sys.maxsize) == 0
+            ):
+                results = run.evaluate(step, evaluate)
+    run.close()
+    return results
+
+
+def evaluate(
+    evaluator: steps.Evaluator,
+    dataset: Callable[[tf.distribute.InputContext], tf.data.Dataset],
+) -> dict[str, float]:
+    """Averages losses and metrics over all batches of a dataset.
+
+    Returns:
+        `loss`, the mean over the batches of each batch's loss, as released;
+        and each metric, weighted over all that it counts.
+    """
+    batches = evaluator.strategy.distribute_datasets_from_function(dataset)
+    batch_losses, sums = [], {}
+    for batch in batches:
+        result = evaluator.run(batch)
+        batch_losses.append(sum(float(x) for x in result["losses"].values()))
+        for name, pair in result["metrics"].items():
+            total = sums.setdefault(name, np.zeros(2))
+            total += [float(part) for part in pair]
+    if not batch_losses:
+        raise ValueError("There is nothing to evaluate: no batch was read.")
+    return {
+        "loss": float(np.mean(batch_losses)),
+        **{name: _ratio(*total) for name, total in sums.items()},
+    }
+
+
+class _Run:
+    """What a run keeps between steps."""
+
+    def __init__(self, trainer, batches, options, identity, first_step):
+        self._trainer = trainer
+        self._batches = batches
+        self._options = options
+        self._identity = identity
+        self._first_step = self._reported = first_step
+        self._results = []
+        self._reporter = reporting.Reporter(
+            options.output_dir, options.num_train_steps, first_step
+        )
+        self._clock = reporting.Clock()
+
+    def add(self, result) -> None:
+        self._results.append(result)
+
+    def report(self, step: int) -> None:
+        """Reports the steps since the last report; checks their losses."""
+        if step == self._reported:
+            return
+        count = step - self._reported
+        # The speed of the first lap would be that of compiling.
+        seconds = self._clock.lap()
+        values = self._means(count)
+        self._check_finite()
+        self._reporter.training(
+            reporting.Progress(
+                step=step,
+                values=values,
+                examples_per_second=count
+                * self._options.train_batch_size
+                / seconds,
+                seconds_left=(self._options.num_train_steps - step)
+                * seconds
+                / count,
+            )
+        )
+        self._results = []
+        self._reported = step
+
+    def save(self, step: int) -> None:
+        self._check_finite()
+        with self._clock.pause():
+            state = self._trainer.state
+            checkpointing.save(
+                self._options.output_dir,
+                step,
+                variables={
+                    **checkpointing.weights(state.objective.model),
+                    **state.optimizer.slots(),
+                },
+                state={
+                    "identity": dict(self._identity),
+                    "loss_scale": state.loss_scale.state(),
+                },
+                keep=self._options.keep_checkpoint_max,
+            )
+
+    def evaluate(self, step: int, evaluate) -> Mapping[str, float]:
+        with self._clock.pause():
+            results = evaluate()
+            self._reporter.evaluation(step, results)
+        return results
+
+    def close(self) -> None:
+        self._reporter.close()
+
+    def _means(self, count: int) -> dict[str, float]:
+        results = self._results
+        losses = {
+            name: sum(float(r["losses"][name]) for r in results) / count
+            for name in results[0]["losses"]
+        }
+        metrics = {
+            name: _ratio(
+                sum(float(r["metrics"][name][0]) for r in results),
+                sum(float(r["metrics"][name][1]) for r in results),
+            )
+            for name in results[0]["metrics"]
+        }
+        values = {"loss": sum(losses.values()), **metrics}
+        values["gradient_norm"] = (
+            sum(float(r["gradient_norm"]) for r in results) / count
+        )
+        values["learning_rate"] = float(results[-1]["learning_rate"])
+        skipped = sum(int(r["skipped_steps"]) for r in results)
+        if skipped:
+            values["skipped_steps"] = skipped
+        return values
+
+    def _check_finite(self) -> None:
+        for result in self._results:
+            step = int(result["first_bad_step"])
+            if step >= 0:
+                raise NonFiniteLossError(
+                    f"The loss of step {step} is not finite; nothing was saved "
+                    f"after it. Its batch: {self._batches.describe(step)}. Try "
+                    "a lower learning rate or a longer warm-up; instead of "
+                    "mixed_float16, mixed_bfloat16."
+                )
+
+
+class _Interruption:
+    """Turns SIGTERM and Ctrl-C into a request, while it is entered."""
+
+    _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+    def __init__(self):
+        self.requested = None
+
+    def __enter__(self):
+        self._before = {}
+        # Only the main thread of a program may handle signals.
+        if threading.current_thread() is threading.main_thread():
+            for number in self._SIGNALS:
+                self._before[number] = signal.signal(number, self._request)
+        return self
+
+    def __exit__(self, *_):
+        self._restore()
+
+    def end(self, step: int) -> None:
+        """Ends the program as the signal would have done."""
+        logging.warning(
+            "Stopped by %s after step %d, which is saved. Run the same "
+            "command again to go on from there.",
+            signal.Signals(self.requested).name,
+            step,
+        )
+        sys.exit(128 + self.requested)
+
+    def _request(self, number, frame):
+        logging.warning(
+            "%s: saving after this step. Once more to stop at once.",
+            signal.Signals(number).name,
+        )
+        self.requested = number
+        self._restore()
+
+    def _restore(self):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def _steps_until_next_event(step: int, options: LoopOptions) -> int:
+    """Counts the steps to make before there is something else to do."""
+    intervals = (
+        options.iterations_per_loop,
+        options.log_every_steps,
+        options.save_checkpoints_steps,
+        options.eval_every_steps,
+    )
+    counts = [each - step % each for each in intervals[1:] if each]
+    left = options.num_train_steps - step
+    return min(options.iterations_per_loop, left, *counts)
+
+
+def _ratio(total: float, weight: float) -> float:
+    return total / weight if weight else 0.0

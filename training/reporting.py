@@ -1,0 +1,232 @@
+"""What a run tells: the console line, TensorBoard, metrics.jsonl, a plot."""
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from files import writing
+
+METRICS_FILE = "metrics.jsonl"
+PLOT_FILE = "loss.png"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What happened since the last report.
+
+    Attributes:
+        step: how many steps were made in all.
+        values: means since the last report, by name.
+        examples_per_second: since the last report.
+        seconds_left: until the last step, at the present speed.
+    """
+
+    step: int
+    values: Mapping[str, float]
+    examples_per_second: float
+    seconds_left: float
+
+
+class Reporter:
+    """Reports a run to people and to programs.
+
+    Args:
+        output_dir: the run's folder.
+        num_train_steps: the last step of the run.
+        first_step: the step a resumed run starts from; what was reported of
+            later steps, which are made again, is removed.
+    """
+
+    def __init__(self, output_dir: str, num_train_steps: int, first_step: int):
+        self._output_dir = output_dir
+        self._num_train_steps = num_train_steps
+        self._writer = tf.summary.create_file_writer(output_dir)
+        self._path = os.path.join(output_dir, METRICS_FILE)
+        keep_metrics_until(self._path, first_step)
+
+    def training(self, progress: Progress) -> None:
+        """Reports training progress."""
+        logging.info("%s", console_line(progress, self._num_train_steps))
+        record = {
+            "step": progress.step,
+            **progress.values,
+            "examples_per_second": progress.examples_per_second,
+        }
+        self._record(record, prefix="")
+
+    def evaluation(self, step: int, values: Mapping[str, float]) -> None:
+        """Reports an evaluation made while training."""
+        logging.info("evaluation at step %d: %s", step, _in_words(values))
+        self._record(
+            {"step": step, **{f"eval_{k}": v for k, v in values.items()}},
+            prefix="eval/",
+        )
+
+    def close(self) -> None:
+        """Writes what is buffered, and the plot."""
+        self._writer.close()
+        plot_losses(self._path, os.path.join(self._output_dir, PLOT_FILE))
+
+    def _record(self, record: Mapping[str, float], prefix: str) -> None:
+        step = record["step"]
+        with self._writer.as_default(step=step):
+            for name, value in record.items():
+                if name != "step":
+                    tf.summary.scalar(
+                        prefix + name.removeprefix("eval_"), value
+                    )
+        self._writer.flush()
+        rounded = {
+            name: float(f"{value:.7g}") if isinstance(value, float) else value
+            for name, value in record.items()
+        }
+        with tf.io.gfile.GFile(self._path, "a") as file:
+            file.write(json.dumps(rounded) + "\n")
+
+
+def console_line(progress: Progress, num_train_steps: int) -> str:
+    """Formats one line of progress."""
+    done = progress.step / num_train_steps
+    bar = "█" * int(10 * done) + "·" * (10 - int(10 * done))
+    return (
+        f"{bar} step {progress.step:,}/{num_train_steps:,}  "
+        f"{_in_words(progress.values)}  "
+        f"{progress.examples_per_second:.1f} examples/s  "
+        f"{duration(progress.seconds_left)} left"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Formats seconds as `1d 02h`, `3h 04m`, `5m 06s` or `7s`."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d {hours:02}h"
+    if hours:
+        return f"{hours}h {minutes:02}m"
+    if minutes:
+        return f"{minutes}m {seconds:02}s"
+    return f"{seconds}s"
+
+
+def _in_words(values: Mapping[str, float]) -> str:
+    return "  ".join(
+        f"{name} {value:.2e}"
+        if name == "learning_rate"
+        else f"{name} {value:.4g}"
+        for name, value in values.items()
+    )
+
+
+def write_results(path: str, results: Mapping[str, float]) -> None:
+    """Writes and logs results, one `key = value` a line, keys sorted.
+
+    As released: numbers with a fraction are printed as float32.
+    """
+    logging.info("***** Eval results *****")
+    with writing.whole_file(path) as file:
+        for key in sorted(results):
+            value = results[key]
+            if isinstance(value, float):
+                value = np.float32(value)
+            logging.info("  %s = %s", key, value)
+            file.write(f"{key} = {value!s}\n")
+
+
+def keep_metrics_until(path: str, step: int) -> None:
+    """Removes the records of later steps, and a line cut short by a crash."""
+    if not tf.io.gfile.exists(path):
+        return
+    kept = [
+        json.dumps(record)
+        for record in read_metrics(path)
+        if record["step"] <= step
+    ]
+    with writing.whole_file(path) as file:
+        file.writelines(f"{line}\n" for line in kept)
+
+
+def read_metrics(path: str) -> list[dict[str, float]]:
+    """Reads `metrics.jsonl`; a last line cut short by a crash is left out."""
+    with tf.io.gfile.GFile(path) as file:
+        lines = file.read().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def plot_losses(metrics_path: str, plot_path: str) -> None:
+    """Draws every loss and accuracy of `metrics.jsonl` against the step.
+
+    A curve of training and, where there is one, of evaluation share a panel.
+    """
+    if not tf.io.gfile.exists(metrics_path):
+        return
+    from matplotlib.backends import backend_agg
+    from matplotlib.figure import Figure
+
+    records = read_metrics(metrics_path)
+    names = dict.fromkeys(
+        name.removeprefix("eval_")
+        for record in records
+        for name in record
+        if name.endswith(("loss", "accuracy"))
+    )
+    if not names:
+        return
+    figure = Figure(figsize=(7, 2.4 * len(names)), layout="constrained")
+    axes = figure.subplots(len(names), sharex=True, squeeze=False)[:, 0]
+    for axis, name in zip(axes, names, strict=True):
+        for column, label, style in (
+            (name, "training", "-"),
+            (f"eval_{name}", "held out", "o-"),
+        ):
+            points = [(r["step"], r[column]) for r in records if column in r]
+            if points:
+                axis.plot(*zip(*points, strict=True), style, ms=3, label=label)
+        axis.set_ylabel(name.replace("_", " "))
+        axis.grid(alpha=0.3)
+        axis.legend()
+    axes[-1].set_xlabel("step")
+    backend_agg.FigureCanvasAgg(figure)
+    with writing.whole_file(plot_path, "wb") as file:
+        figure.savefig(file, format="png", dpi=120)
+
+
+class Clock:
+    """Measures speed between reports, leaving pauses out."""
+
+    def __init__(self):
+        self._start = time.monotonic()
+        self._paused = 0.0
+
+    def pause(self) -> "_Pause":
+        """Returns a context whose time does not count."""
+        return _Pause(self)
+
+    def lap(self) -> float:
+        """Returns the seconds since the last lap, and starts a new one."""
+        now = time.monotonic()
+        seconds = max(now - self._start - self._paused, 1e-9)
+        self._start, self._paused = now, 0.0
+        return seconds
+
+    def add_pause(self, seconds: float) -> None:
+        """Leaves seconds out of the present lap."""
+        self._paused += seconds
+
+
+class _Pause:
+    def __init__(self, clock: Clock):
+        self._clock = clock
+
+    def __enter__(self):
+        self._start = time.monotonic()
+
+    def __exit__(self, *_):
+        self._clock.add_pause(time.monotonic() - self._start)
