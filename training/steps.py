@@ -45,11 +45,12 @@ class LossScale:
         """Adapts the scale after a step, in cross-replica context."""
         if not self.active:
             return
-        finite_steps = tf.where(finite, self.finite_steps + 1, 0)
+        none = tf.zeros_like(self.finite_steps)
+        finite_steps = tf.where(finite, self.finite_steps + 1, none)
         grow = finite_steps >= _LOSS_SCALE_GROWTH_STEPS
         factor = tf.where(finite, tf.where(grow, 2.0, 1.0), 0.5)
         self.scale.assign(tf.maximum(self.scale * factor, 1.0))
-        self.finite_steps.assign(tf.where(grow, 0, finite_steps))
+        self.finite_steps.assign(tf.where(grow, none, finite_steps))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
