@@ -18,7 +18,7 @@ from files import writing
 from tasks import squad, squad_features, squad_search, squad_text
 
 # As released: the null score and the odds of a question without any window.
-_NO_SCORE = 1000000.0
+NO_ANSWER_ODDS = 1000000.0
 # As released: the answer of version 1 where none is left.
 _EMPTY = ("empty", 0.0, 0.0)
 
@@ -151,7 +151,7 @@ def _without_windows(
     if not options.version_2_with_negative:
         return _ranked(example.qas_id, [_EMPTY])
     nbest = [("", 0.0, 0.0)]
-    return _ranked(example.qas_id, nbest, _null_odds(nbest, _NO_SCORE))
+    return _ranked(example.qas_id, nbest, _null_odds(nbest, NO_ANSWER_ODDS))
 
 
 def _ranked(
@@ -188,7 +188,7 @@ def _null_odds(
     # Differs: the release stops with an error where no answer with text is
     # left. Here "no answer" wins at any threshold (README, "Differences from
     # the release").
-    return _NO_SCORE
+    return NO_ANSWER_ODDS
 
 
 def _distinct_texts(
