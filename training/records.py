@@ -183,7 +183,7 @@ class Metadata:
         max_seq_length: tokens per record.
         max_predictions_per_seq: masked tokens per record; None where records
             have none.
-        vocab_size: the number of entries of the vocabulary.
+        vocab_size: the lines of the vocabulary: ids are below it.
         vocab_sha256: `vocab_sha256` of it.
         do_lower_case: whether text was lower-cased.
         num_records: the records of this file.
