@@ -57,18 +57,7 @@ class MaskedLanguageModel(layers.BertLayer):
 
 
 class MaskedTransform(layers.Transform):
-    """A dense layer, its activation and a normalisation.
-
-    Args:
-        config: the network's sizes.
-        dtype: Keras policy or its name.
-
-    Call arguments:
-        x: `[B, P, D]` float.
-
-    Returns:
-        `[B, P, D]`, of the policy's compute type.
-    """
+    """A `layers.Transform` from D to D, normalised after its activation."""
 
     def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
         sizes = (config.hidden_size, config.hidden_size)

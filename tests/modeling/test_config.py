@@ -1,0 +1,131 @@
+"""Configs: the release's fields, defaults and file format."""
+
+import json
+import pathlib
+
+import pytest
+
+from modeling import config as config_lib
+from modeling import kernels
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_FIELDS = json.loads((_GOLDEN / "inputs/bert_config.json").read_text())
+
+
+def test_defaults_are_the_release_s():
+    assert config_lib.BertConfig(vocab_size=11).to_dict() == {
+        "vocab_size": 11,
+        "hidden_size": 768,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "intermediate_size": 3072,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 16,
+        "initializer_range": 0.02,
+    }
+
+
+def test_vocab_size_is_required():
+    with pytest.raises(TypeError, match="vocab_size"):
+        config_lib.BertConfig()
+
+
+def test_json_round_trip(tmp_path):
+    config = config_lib.BertConfig.from_dict(_FIELDS)
+    path = tmp_path / "bert_config.json"
+    path.write_text(config.to_json_string())
+    assert config_lib.BertConfig.from_json_file(str(path)) == config
+    assert json.loads(path.read_text()) == _FIELDS
+
+
+def test_json_is_sorted_indented_by_two_and_ends_in_a_newline():
+    text = config_lib.BertConfig.from_dict(_FIELDS).to_json_string()
+    assert text.startswith('{\n  "attention_probs_dropout_prob": 0.1,\n')
+    assert text.endswith('\n  "vocab_size": 1200\n}\n')
+
+
+def test_all_missing_keys_are_named_with_the_file(tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"vocab_size": 5, "hidden_size": 4}))
+    with pytest.raises(
+        ValueError, match="must hold num_hidden_layers, num_att"
+    ):
+        config_lib.BertConfig.from_json_file(str(path))
+    with pytest.raises(ValueError, match="initializer_range; it holds hidden_"):
+        config_lib.BertConfig.from_json_file(str(path))
+
+
+def test_unknown_keys_are_warned_about_by_name(caplog):
+    config_lib.BertConfig.from_dict(_FIELDS | {"zebra": 1, "ant": 2})
+    assert "ant, zebra" in caplog.text
+
+
+def test_keys_of_published_configs_that_do_nothing_pass_silently(caplog):
+    inert = {"directionality": "bidi", "pooler_fc_size": 768}
+    config = config_lib.BertConfig.from_dict(_FIELDS | inert)
+    assert config == config_lib.BertConfig.from_dict(_FIELDS)
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "not JSON"), ("[1]", "must be a JSON object; got list")],
+)
+def test_file_that_is_no_json_object_is_named(tmp_path, text, message):
+    path = tmp_path / "c.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        config_lib.BertConfig.from_json_file(str(path))
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vocab_size": None}, "vocab_size must be an integer; got None"),
+        ({"hidden_size": 8.0}, "hidden_size must be an integer; got 8.0"),
+        ({"num_hidden_layers": True}, "must be an integer; got True"),
+        ({"num_hidden_layers": 0}, "must be positive; got 0"),
+        ({"hidden_size": 33}, "multiple of num_attention_heads; got 33 and 4"),
+        ({"hidden_dropout_prob": 1}, r"must be in \[0, 1\); got 1"),
+        ({"attention_probs_dropout_prob": -0.1}, r"got -0.1"),
+        ({"hidden_dropout_prob": "0.1"}, r"got '0.1'"),
+        ({"initializer_range": float("nan")}, "initializer_range must be fin"),
+        ({"hidden_act": "swish"}, "must be one of .*; got 'swish'"),
+        ({"hidden_act": 3}, "hidden_act must be one of"),
+    ],
+)
+def test_impossible_values_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        config_lib.BertConfig.from_dict(_FIELDS | change)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gelu", "gelu"),
+        ("GELU", "gelu"),
+        ("Relu", "relu"),
+        ("tanh", "tanh"),
+        ("linear", "linear"),
+        ("", "linear"),
+        (None, "linear"),
+    ],
+)
+def test_activation_names_are_the_release_s(name, meant):
+    assert config_lib.activation_name(name) == meant
+
+
+def test_activation_may_be_a_function_but_not_in_json():
+    config = config_lib.BertConfig(vocab_size=5, hidden_act=abs)
+    assert config_lib.activation_name(abs) is None
+    with pytest.raises(ValueError, match="must be a name to be written"):
+        config.to_json_string()
+
+
+def test_every_activation_name_has_a_function():
+    for name in config_lib.ACTIVATIONS:
+        assert kernels.activate(0.0 * kernels.ops.ones([2]), name).shape == (2,)
