@@ -7,14 +7,13 @@ averaged, or, before the search, the logits of windows.
 
 import collections
 import dataclasses
-import json
 import zipfile
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from files import paths, writing
-from tasks import squad_answers, squad_search
+from tasks import squad_answers, squad_files, squad_search
 
 
 def combine_nbest(
@@ -95,11 +94,9 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
         OSError: the file cannot be opened.
         ValueError: it is not JSON or not of that format.
     """
-    with paths.open_to_read(path) as file:
-        content = file.read()
+    system = squad_files.read_json(path)
     names = {f.name for f in dataclasses.fields(squad_answers.Candidate)}
     try:
-        system = json.loads(content)
         nbest_of = {
             qas_id: tuple(
                 squad_answers.Candidate(**{n: entry[n] for n in names})
@@ -107,7 +104,7 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
             )
             for qas_id, nbest in system.items()
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: must hold {', '.join(sorted(names))} of every answer "
             f"to every question, as nbest_predictions.json does; {error!r}."

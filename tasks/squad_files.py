@@ -59,7 +59,7 @@ def read_dataset(path: str) -> Dataset:
         ValueError: not UTF-8, not JSON, a field that is missing or of the
             wrong type; the message has the position or the path to it.
     """
-    dataset = _read_json(path)
+    dataset = read_json(path)
     questions = tuple(_questions(dataset, path))
     if not questions:
         raise ValueError(f"{path}: must hold at least one question; has none.")
@@ -110,7 +110,13 @@ def require_unique_ids(dataset: Dataset) -> None:
             )
 
 
-def _read_json(path: str) -> Any:
+def read_json(path: str) -> Any:
+    """Reads a file of JSON.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: not UTF-8 or not JSON; the message has the position.
+    """
     with paths.open_to_read(path) as file:
         content = file.read()
     try:
@@ -129,35 +135,33 @@ def _read_json(path: str) -> Any:
 
 def _questions(dataset: Any, path: str) -> Iterator[Question]:
     """Walks a parsed file; every field is checked on the way."""
-    for i, entry in enumerate(_field(dataset, "data", list, f"{path}: $")):
+    for i, entry in enumerate(field(dataset, "data", list, f"{path}: $")):
         at = f"{path}: data[{i}]"
-        for j, paragraph in enumerate(_field(entry, "paragraphs", list, at)):
+        for j, paragraph in enumerate(field(entry, "paragraphs", list, at)):
             at_paragraph = f"{at}.paragraphs[{j}]"
-            context = _field(paragraph, "context", str, at_paragraph)
-            for k, qa in enumerate(
-                _field(paragraph, "qas", list, at_paragraph)
-            ):
+            context = field(paragraph, "context", str, at_paragraph)
+            for k, qa in enumerate(field(paragraph, "qas", list, at_paragraph)):
                 yield _question(qa, context, f"{at_paragraph}.qas[{k}]")
 
 
 def _question(qa: Any, context: str, where: str) -> Question:
     answers = is_impossible = None
-    text = _field(qa, "question", str, where)
+    text = field(qa, "question", str, where)
     if "answers" in qa:
         answers = tuple(
             Answer(
-                text=_field(answer, "text", str, f"{where}.answers[{i}]"),
-                start=_field(
+                text=field(answer, "text", str, f"{where}.answers[{i}]"),
+                start=field(
                     answer, "answer_start", int, f"{where}.answers[{i}]"
                 ),
             )
-            for i, answer in enumerate(_field(qa, "answers", list, where))
+            for i, answer in enumerate(field(qa, "answers", list, where))
         )
     if "is_impossible" in qa:
-        is_impossible = _field(qa, "is_impossible", bool, where)
+        is_impossible = field(qa, "is_impossible", bool, where)
     return Question(
         # A number as id comes out as JSON writes it for a key.
-        qas_id=str(_field(qa, "id", (str, int), where)),
+        qas_id=str(field(qa, "id", (str, int), where)),
         text=text,
         context=context,
         answers=answers,
@@ -166,7 +170,18 @@ def _question(qa: Any, context: str, where: str) -> Question:
     )
 
 
-def _field(record: Any, name: str, kind: Any, where: str) -> Any:
+def field(record: Any, name: str, kind: Any, where: str) -> Any:
+    """Returns a field of a parsed object.
+
+    Args:
+        record: should be an object of JSON.
+        name: of the field.
+        kind: the type that its value must have, or several.
+        where: the path to `record`, for messages.
+
+    Raises:
+        ValueError: no object, no such field, or one of another type.
+    """
     if not isinstance(record, dict):
         raise ValueError(
             f"{where} must be an object; got {type(record).__name__}."
