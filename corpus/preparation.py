@@ -43,7 +43,7 @@ class Counts:
     words: int = 0
     empty_paragraphs: int = 0
     short_paragraphs: int = 0
-    wordless_sentences: int = 0
+    letterless_sentences: int = 0
     short_documents: int = 0
 
     def add(self, other: "Counts") -> None:
@@ -143,8 +143,8 @@ def _sentences_of(
             yield " ".join(cleaned.split())
         else:
             for sentence in sentences.split_paragraph(cleaned, rules.language):
-                # "* * *", "-----": nothing in it can be learnt.
-                if any(map(str.isalnum, sentence)):
+                # "* * *", "12.": nothing in it can be learnt.
+                if any(map(str.isalpha, sentence)):
                     yield sentence
                 else:
-                    counts.wordless_sentences += 1
+                    counts.letterless_sentences += 1

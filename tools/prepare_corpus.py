@@ -207,12 +207,12 @@ def _log_totals(total, held_out: int, rules, seconds: float) -> None:
     )
     logging.info(
         "Dropped %d paragraphs without text, %d of fewer than %d words, "
-        "%d sentences without a letter or digit, %d documents of fewer than "
+        "%d sentences without a letter, %d documents of fewer than "
         "%d sentences or %d characters.",
         total.empty_paragraphs,
         total.short_paragraphs,
         rules.min_paragraph_words,
-        total.wordless_sentences,
+        total.letterless_sentences,
         total.short_documents,
         rules.min_document_sentences,
         rules.min_document_characters,

@@ -1,0 +1,91 @@
+"""The documentation of Python as prose."""
+
+import textwrap
+
+from corpus import python_docs
+
+
+def test_prose_keeps_sentences_and_drops_the_rest():
+    text = textwrap.dedent("""\
+        frobnicate(a, b) -> int
+
+        Return the *number* of items in :class:`~module.Thing`, or in
+        ``other`` if **both** are `given`_.
+
+        For example::
+
+            >>> frobnicate(1, 2)
+            This is code that looks like a sentence.
+
+        Title of a section
+        ------------------
+
+        - The first item of the list is long enough.
+        - short
+        - The third item of it goes on
+          over two lines here.
+
+        ===== =====
+        A     table with some words in it.
+        ===== =====
+
+        :param a: What the first argument has to be.
+
+        This one ends without a stop
+        """)
+    assert python_docs.prose(text) == [
+        "Return the number of items in module.Thing, or in other if both "
+        "are given.",
+        "The first item of the list is long enough.",
+        "The third item of it goes on over two lines here.",
+    ]
+
+
+def test_code_heavy_paragraph_is_no_prose():
+    assert python_docs.prose("X = {1: 2, 3: [4, 5]}; y += f(x)[0] ** 2.") == []
+
+
+def test_operators_and_names_are_not_marks():
+    text = "The result of a * b * c is in snake_case and dunder __init__ names."
+    assert python_docs.prose(text) == [text]
+
+
+def test_docstrings_come_without_running_the_source(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        '"""Module text."""\nraise SystemExit\n'
+        'class A:\n    """Class text."""\n'
+        '    async def f(self):\n        """Method text."""\n'
+        'if True:\n    def g():\n        """Function text."""\n'
+    )
+    assert list(python_docs._docstrings(path)) == [
+        "Module text.",
+        "Class text.",
+        "Method text.",
+        "Function text.",
+    ]
+
+
+def test_source_that_is_no_python_is_passed_over(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text("print 'old'\n")
+    assert list(python_docs._docstrings(path)) == []
+
+
+def test_this_python_carries_enough_text_twice_the_same():
+    documents = list(python_docs.read_documents())
+    assert len(documents) > 300
+    assert all(documents)
+    assert sum(len(p) for d in documents for p in d) > 1_000_000
+    assert documents == list(python_docs.read_documents())
+
+
+def test_python_without_documentation_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(python_docs, "_topics", lambda: [])
+    monkeypatch.setattr(python_docs, "_module_files", lambda: [])
+    try:
+        list(python_docs.read_documents())
+    except ValueError as error:
+        assert "Install Python whole" in str(error)
+    else:
+        raise AssertionError("no error")

@@ -1,0 +1,61 @@
+"""Splitting into sentences."""
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from corpus import sentences
+
+
+@pytest.mark.parametrize(
+    ("language", "paragraph", "expected"),
+    [
+        (
+            "en",
+            "Mr. Smith met Dr. J. R. Brown at 5 p.m. They spoke, e.g. of the "
+            "U.S. budget.\nIt cost $3.50.",
+            [
+                "Mr. Smith met Dr. J. R. Brown at 5 p.m.",
+                "They spoke, e.g. of the U.S. budget.",
+                "It cost $3.50.",
+            ],
+        ),
+        ("en", '"Really?" she said. "Yes!"', ['"Really?" she said.', '"Yes!"']),
+        (
+            "de",
+            "Das ist z.B. so. Am 3. Mai.",
+            ["Das ist z.B. so.", "Am 3. Mai."],
+        ),
+        ("zh", "他说。然后走了！", ["他说。", "然后走了！"]),
+        ("en", "", []),
+        ("en", " \u00a0\n ", []),
+        ("en", "no end", ["no end"]),
+        ("en", " a \t\u2028 b\u00a0c. ", ["a b c."]),
+    ],
+)
+def test_splits_at_the_ends_of_sentences(language, paragraph, expected):
+    assert sentences.split_paragraph(paragraph, language) == expected
+
+
+def test_quotation_that_never_ends_does_not_swallow_the_rest():
+    paragraph = '"Come in, she said. ' + "He came in and sat down. " * 50
+    split = sentences.split_paragraph(paragraph, "en")
+    assert split[0] == '"Come in, she said.'
+    assert split[1:] == ["He came in and sat down."] * 50
+
+
+def test_opening_mark_stays_with_the_sentence_that_it_opens():
+    paragraph = '"' + 'He said yes. "Then he went (home). ' * 30
+    split = sentences.split_paragraph(paragraph, "en")
+    assert '"Then he went (home).' in split
+    assert not any(s.endswith((' "', " (")) for s in split)
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(
+    strategies.text(alphabet="aB. !?\"'“”()\n\u00a0é。", max_size=1500)
+)
+def test_words_and_their_order_are_kept(paragraph):
+    split = sentences.split_paragraph(paragraph, "en")
+    assert "".join("".join(split).split()) == "".join(paragraph.split())
+    assert all(s and s == " ".join(s.split()) for s in split)

@@ -1,0 +1,160 @@
+"""The tool from raw text to the input of create_pretraining_data.py."""
+
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+from absl import flags
+
+from corpus import formats
+from tools import prepare_corpus
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_CORPORA = _ROOT.parent / "shared" / "data" / "corpora"
+
+
+def _options(tmp_path, text, **others):
+    path = tmp_path / "in.txt"
+    path.write_bytes(text.encode())
+    return prepare_corpus.Options(
+        **{
+            "input_format": "book",
+            "input_file": str(path),
+            "output_file": str(tmp_path / "out.txt"),
+            "num_workers": 1,
+        }
+        | others
+    )
+
+
+def test_book_becomes_sentences(tmp_path):
+    options = _options(tmp_path, "It was\nlate. He left.\n")
+    counts = prepare_corpus.run(options)
+    assert (tmp_path / "out.txt").read_text() == "It was late.\nHe left.\n\n"
+    assert (counts.documents, counts.sentences, counts.words) == (1, 2, 5)
+
+
+def test_own_output_passes_through(tmp_path):
+    text = "One here.\nTwo. Three.\n\nFour.\n\n"
+    prepare_corpus.run(_options(tmp_path, text, input_format="text"))
+    assert (tmp_path / "out.txt").read_text() == text
+
+
+def test_python_docs_need_no_input(tmp_path):
+    options = prepare_corpus.Options(
+        input_format="python_docs",
+        output_file=str(tmp_path / "docs.txt"),
+        holdout_every=20,
+        holdout_file=str(tmp_path / "held_out.txt"),
+        num_workers=1,
+    )
+    counts = prepare_corpus.run(options)
+    assert counts.documents > 300
+    kept = (tmp_path / "docs.txt").read_text().count("\n\n")
+    held_out = (tmp_path / "held_out.txt").read_text().count("\n\n")
+    assert held_out == counts.documents // 20
+    assert kept == counts.documents - held_out
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ({"holdout_every": 1}, "must be 0 or 2 or more; got 1"),
+        ({"holdout_every": 5}, "go together; got 5 and None"),
+        ({"holdout_file": "x"}, "go together; got 0 and 'x'"),
+        ({"encoding": "utf-9"}, "one that Python knows; got 'utf-9'"),
+        ({"input_file": None}, "book needs --input_file"),
+        ({"input_format": "python_docs"}, "reads no --input_file"),
+        ({"input_file": "missing*"}, "No file matches 'missing"),
+        ({"min_document_sentences": 9}, "0 documents are too few"),
+    ],
+)
+def test_wrong_options_are_errors_and_nothing_is_written(
+    tmp_path, others, message
+):
+    options = _options(tmp_path, "One.\n", **others)
+    with pytest.raises(ValueError, match=message):
+        prepare_corpus.run(options)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+def test_encoding_is_named_where_it_is_wrong(tmp_path):
+    options = _options(tmp_path, "")
+    (tmp_path / "in.txt").write_bytes(b"One.\nna\xefve.\n")
+    with pytest.raises(ValueError, match=r"line 2: not utf-8.*--encoding"):
+        prepare_corpus.run(options)
+
+
+def test_flags_and_options_agree():
+    values = flags.FlagValues()
+    prepare_corpus.define_flags(values)
+    values(["prog", "--input_format=text", "--output_file=o"])
+    expected = prepare_corpus.Options(input_format="text", output_file="o")
+    for name in values:
+        assert values[name].value == getattr(expected, name), name
+    assert set(values["input_format"].parser.enum_values) == set(
+        formats.FORMATS
+    )
+
+
+def test_help_is_quick_and_shows_every_flag():
+    start = time.monotonic()
+    shown = subprocess.run(
+        [sys.executable, "-m", "tools.prepare_corpus", "--help"],
+        cwd=_ROOT, capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    assert time.monotonic() - start < 5  # 0.1 s on an idle machine.
+    values = flags.FlagValues()
+    prepare_corpus.define_flags(values)
+    assert [name for name in values if f"--{name}:" not in shown] == []
+
+
+def test_command_line_reports_an_error_in_one_line(tmp_path):
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "tools.prepare_corpus",
+            "--input_format=book", f"--input_file={tmp_path}/none",
+            f"--output_file={tmp_path}/out.txt",
+        ],
+        cwd=_ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"prepare_corpus: No file matches '{tmp_path}/none'.\n"
+    )
+
+
+@pytest.mark.shared
+def test_real_corpora_do_not_depend_on_the_number_of_workers(tmp_path):
+    archive = _CORPORA / "100_english_novels.tar.xz"
+    if not archive.exists():
+        pytest.skip("corpora absent")
+    outputs = []
+    for num_workers in (1, 2):
+        output = tmp_path / f"novels{num_workers}.txt"
+        counts = prepare_corpus.run(
+            prepare_corpus.Options(
+                input_format="book",
+                input_file=str(archive),
+                output_file=str(output),
+                num_workers=num_workers,
+            )
+        )
+        assert counts.documents == 100
+        # 14.2 million words as counted when the novels were collected.
+        assert counts.words == pytest.approx(14.2e6, rel=0.01)
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.shared
+def test_real_articles_are_all_read(tmp_path):
+    path = _CORPORA / "enwiki-2015-200MB.wikiextractor.txt.xz"
+    if not path.exists():
+        pytest.skip("corpora absent")
+    documents = formats.read_documents(
+        "wikiextractor", [str(path)], formats.ReadOptions()
+    )
+    assert sum(1 for _ in documents) == 12694
