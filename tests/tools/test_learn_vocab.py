@@ -1,0 +1,138 @@
+"""The tool as a command: files in, one vocabulary out, plain errors."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from absl import flags
+
+from tools import learn_vocab
+from vocab import learning, tokenization
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def _run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "tools.learn_vocab", *arguments],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    (tmp_path / "one.txt").write_text("The tide turns.\nTides turn.\n")
+    (tmp_path / "two.txt").write_text("A quay, Caf\xe9 quays.", "utf-8")
+    return str(tmp_path / "*.txt")
+
+
+def _options(*arguments):
+    values = flags.FlagValues()
+    learn_vocab.define_flags(values)
+    values(["learn_vocab", "--input_file=a", "--output_file=b", *arguments])
+    return learn_vocab.read_options(values)
+
+
+def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path):
+    output = tmp_path / "made" / "vocab"
+    result = _run(
+        f"--input_file={corpus}", f"--output_file={output}",
+        "--vocab_size=150", "--nodo_lower_case", "--num_workers=2",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "Wrote 150 entries" in result.stderr
+    tokenizer = tokenization.FullTokenizer(str(output), do_lower_case=False)
+    assert len(tokenizer.vocab) == 150
+    pieces = tokenizer.tokenize("The tide turns. A quay, Caf\xe9 quays.")
+    assert "[UNK]" not in pieces
+    assert {"T", "##\xe9"} <= set(tokenizer.vocab)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--vocab_size=110"], "vocab_size must be at least"),
+        (["--input_file=/none/*.txt"], "No file matches '/none/*.txt'"),
+    ],
+)
+def test_errors_are_plain_and_leave_the_earlier_file(
+    corpus, tmp_path, arguments, message
+):
+    output = tmp_path / "vocab"
+    output.write_text("earlier\n")
+    result = _run(
+        f"--input_file={corpus}", f"--output_file={output}",
+        "--num_workers=1", *arguments,
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert f"learn_vocab: {message}" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert output.read_text() == "earlier\n"
+    assert sorted(os.listdir(tmp_path)) == ["one.txt", "two.txt", "vocab"]
+
+
+def test_flags_and_options_have_the_same_defaults():
+    assert _options().learning == learning.Options()
+    assert _options().learning.vocab_size == 30522
+
+
+def test_every_flag_reaches_its_option():
+    assert _options(
+        "--vocab_size=500", "--nodo_lower_case", "--num_unused=200",
+        "--min_character_count=4", "--max_words=77", "--num_workers=3",
+    ) == learn_vocab.Options(
+        input_file="a",
+        output_file="b",
+        learning=learning.Options(
+            vocab_size=500,
+            do_lower_case=False,
+            num_unused=200,
+            min_character_count=4,
+            max_words=77,
+            num_workers=3,
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["--num_unused=98", "--vocab_size=0", "--num_workers=-1"],
+)
+def test_number_out_of_range_is_refused(argument):
+    with pytest.raises(flags.IllegalFlagValueError):
+        _options(argument)
+
+
+def test_help_shows_every_flag_and_imports_no_tensorflow():
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-X",
+            "importtime",
+            "-m",
+            "tools.learn_vocab",
+            "--help",
+        ],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    values = flags.FlagValues()
+    learn_vocab.define_flags(values)
+    assert [name for name in values if f"{name}" not in result.stdout] == []
+    assert "tensorflow" not in result.stderr
+    assert "vocab.learning" in result.stderr  # The imports are listed there.
+
+
+def test_unknown_arguments_are_refused(corpus, tmp_path):
+    result = _run(
+        f"--input_file={corpus}", f"--output_file={tmp_path / 'vocab'}", "more"
+    )
+    assert result.returncode == 1
+    assert "Unknown arguments: more" in result.stdout + result.stderr
