@@ -1,0 +1,250 @@
+"""What a sentence classifier may answer: a class, several, or a score."""
+
+import collections
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from absl import logging
+
+from files import paths, writing
+
+SINGLE_LABEL = "single_label"
+MULTI_LABEL = "multi_label"
+REGRESSION = "regression"
+PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
+
+# A label as read: a class name, several of them, or a score.
+Label = str | tuple[str, ...] | float
+# A label as trained on: a class id, a 0/1 for each class, or a score.
+LabelId = int | tuple[float, ...] | float
+
+_LEAST_LABELS = {SINGLE_LABEL: 2, MULTI_LABEL: 1, REGRESSION: 0}
+_MAX_NAMES_SHOWN = 20
+_FRACTION = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelSet:
+    """The labels of a task.
+
+    Args:
+        problem_type: one of `PROBLEM_TYPES`.
+        names: the classes, in the order of the model's outputs; none for
+            `regression`.
+        aliases: other spellings in the data -> the name.
+        separator: parts the names of a `multi_label` cell of text.
+
+    Raises:
+        ValueError: the names do not fit the problem type, or repeat.
+    """
+
+    problem_type: str = SINGLE_LABEL
+    names: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    separator: str = ","
+
+    def __post_init__(self):
+        if self.problem_type not in PROBLEM_TYPES:
+            raise ValueError(
+                f"problem_type must be one of {', '.join(PROBLEM_TYPES)}; "
+                f"got {self.problem_type!r}."
+            )
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"Label names must differ; got {self.names}.")
+        if self.problem_type == REGRESSION and self.names:
+            raise ValueError(f"A score has no label names; got {self.names}.")
+        least = _LEAST_LABELS[self.problem_type]
+        if len(self.names) < least:
+            raise ValueError(
+                f"{self.problem_type} needs at least {least} label(s); "
+                f"got {self.names}."
+            )
+
+    @property
+    def num_outputs(self) -> int:
+        """`K`, the width of the model's output layer."""
+        return 1 if self.problem_type == REGRESSION else len(self.names)
+
+    @property
+    def placeholder(self) -> Label:
+        """The label of examples that have none.
+
+        As released: unlabelled test examples carry the first label.
+        """
+        if self.problem_type == REGRESSION:
+            return 0.0
+        return () if self.problem_type == MULTI_LABEL else self.names[0]
+
+    def parse(self, value: Any) -> Label:
+        """Checks a cell and returns the label it holds.
+
+        Raises:
+            ValueError: the cell holds none; says what is allowed.
+        """
+        if self.problem_type == REGRESSION:
+            return _parse_score(value)
+        known = set(self.names)
+        found = tuple(
+            self.aliases.get(name, name)
+            for name in class_names(value, self.problem_type, self.separator)
+        )
+        for name in found:
+            if name not in known:
+                raise ValueError(
+                    f"unknown label {name!r}; allowed: {_shown(self.names)}."
+                )
+        return found if self.problem_type == MULTI_LABEL else found[0]
+
+    def encode(self, label: Label) -> LabelId:
+        """Turns a parsed label into what the model is trained on."""
+        if self.problem_type == REGRESSION:
+            return float(label)
+        if self.problem_type == MULTI_LABEL:
+            return tuple(float(name in label) for name in self.names)
+        return self.names.index(label)
+
+    def save(self, path: str) -> None:
+        """Writes the problem type and the names as JSON."""
+        value = {"problem_type": self.problem_type, "labels": list(self.names)}
+        writing.write_json(path, value)
+
+
+def load(path: str) -> LabelSet:
+    """Reads what `LabelSet.save` wrote.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: the file holds something else.
+    """
+    with paths.open_to_read(path) as file:
+        text = file.read()
+    try:
+        value = json.loads(text)
+        names = value["labels"]
+        if not isinstance(names, list):
+            raise ValueError(f"labels must be a list; got {names!r}")
+        return LabelSet(
+            problem_type=value["problem_type"], names=tuple(map(str, names))
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path}: must hold a problem_type and its labels, as written "
+            f"beside a trained model ({error})."
+        ) from error
+
+
+def class_names(
+    value: Any, problem_type: str, separator: str = ","
+) -> list[str]:
+    """Lists the class names in a cell.
+
+    A cell is text, or a whole number, a truth value or (`multi_label` only) a
+    list of these in JSON. An empty `multi_label` cell names no class.
+
+    Raises:
+        ValueError: a number with a fraction, no name, or another kind of
+            value.
+    """
+    if problem_type == MULTI_LABEL:
+        if isinstance(value, str):
+            value = [part for part in value.split(separator) if part.strip()]
+        if not isinstance(value, list):
+            value = [value]
+        names = [_class_name(part) for part in value]
+        return list(dict.fromkeys(names))
+    return [_class_name(value)]
+
+
+def _class_name(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        raise ValueError(
+            f"{value} is a number with a fraction where a class is expected; "
+            "for scores, use problem_type regression."
+        )
+    if not isinstance(value, str | int):
+        raise ValueError(f"a label must be text; got {value!r}.")
+    name = str(value).strip()
+    if not name:
+        raise ValueError("the label is empty; every row must have one.")
+    return name
+
+
+def _parse_score(value: Any) -> float:
+    message = f"the score must be a finite number; got {value!r}."
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(message)
+    try:
+        score = float(value)
+    except ValueError as error:
+        raise ValueError(message) from error
+    if not math.isfinite(score):
+        raise ValueError(message)
+    return score
+
+
+def discover(
+    found: Iterable[tuple[str, Any]], problem_type: str, separator: str = ","
+) -> LabelSet:
+    """Makes the label set of the user's own training data.
+
+    Names are sorted, whole numbers by value, so that the order does not
+    depend on that of the rows.
+
+    Args:
+        found: the place of each label cell, for messages, and its value.
+        problem_type: `single_label` or `multi_label`.
+        separator: parts the names of a `multi_label` cell of text.
+
+    Raises:
+        ValueError: a cell is no label, or there are too few classes.
+    """
+    counts = collections.Counter()
+    where = first = None
+    for place, value in found:
+        where = place
+        try:
+            names = class_names(value, problem_type, separator)
+            for name in names:
+                _refuse_fraction(name)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from error
+        counts.update(names)
+        first = first or names[:1]
+    least = _LEAST_LABELS[problem_type]
+    if len(counts) < least:
+        raise ValueError(
+            f"{where}: up to here, the last row, the only label is "
+            f"{_shown(tuple(counts)) or '(none)'}; {problem_type} needs at "
+            f"least {least}."
+        )
+    names = tuple(sorted(counts, key=_sort_key))
+    logging.info(
+        "labels found: %s", ", ".join(f"{n!r} x {counts[n]}" for n in names)
+    )
+    return LabelSet(problem_type=problem_type, names=names, separator=separator)
+
+
+def _refuse_fraction(name: str) -> None:
+    if _FRACTION.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is a number with a fraction where a class is expected; "
+            "for scores, use problem_type regression; if these are names of "
+            "classes, list the labels."
+        )
+
+
+def _sort_key(name: str) -> tuple[bool, int, str]:
+    is_number = re.fullmatch(r"[+-]?[0-9]+", name) is not None
+    return (not is_number, int(name) if is_number else 0, name)
+
+
+def _shown(names: tuple[str, ...]) -> str:
+    shown = ", ".join(map(repr, names[:_MAX_NAMES_SHOWN]))
+    rest = len(names) - _MAX_NAMES_SHOWN
+    return shown + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,137 @@
+"""Scores of sentence classifiers, as GLUE defines them.
+
+Source: Wang et al. 2019, "GLUE", section 3 and table 1.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from absl import logging
+
+ACCURACY = "accuracy"
+F1 = "f1"
+MACRO_F1 = "macro_f1"
+MICRO_F1 = "micro_f1"
+EXACT_MATCH = "exact_match"
+MATTHEWS = "matthews_correlation"
+PEARSON = "pearson"
+SPEARMAN = "spearman"
+MEAN_ABSOLUTE_ERROR = "mean_absolute_error"
+
+# What the user's own data are scored by, for each problem type.
+SINGLE_LABEL_METRICS = (ACCURACY, MACRO_F1)
+MULTI_LABEL_METRICS = (MICRO_F1, MACRO_F1, EXACT_MATCH)
+REGRESSION_METRICS = (PEARSON, SPEARMAN, MEAN_ABSOLUTE_ERROR)
+
+
+def evaluate(
+    names: Sequence[str], targets: np.ndarray, predictions: np.ndarray
+) -> dict[str, float]:
+    """Computes metrics by name.
+
+    Args:
+        names: which; one of the constants above each.
+        targets: `[E]` class ids or scores, or `[E, K]` 0 or 1.
+        predictions: of the same shape.
+
+    Returns:
+        Name -> value. A value that is undefined (a correlation with a
+        constant, F1 without any positive) is 0, and the log says so.
+
+    Raises:
+        ValueError: an unknown metric, no examples, shapes that differ, or
+            values that are not finite.
+    """
+    targets, predictions = np.asarray(targets), np.asarray(predictions)
+    if targets.shape != predictions.shape:
+        raise ValueError(
+            "There must be one prediction for each target; got shapes "
+            f"{predictions.shape} and {targets.shape}."
+        )
+    if not len(targets):
+        raise ValueError("Metrics need at least one example; got none.")
+    for kind, values in (("targets", targets), ("predictions", predictions)):
+        bad = int(np.sum(~np.isfinite(values)))
+        if bad:
+            raise ValueError(
+                f"All {kind} must be finite; {bad} of {values.size} are not."
+            )
+    unknown = [name for name in names if name not in _METRICS]
+    if unknown:
+        raise ValueError(
+            f"Metrics must be among {', '.join(_METRICS)}; got {unknown}."
+        )
+    return {name: _METRICS[name](targets, predictions) for name in names}
+
+
+def _undefined(name: str, reason: str) -> float:
+    logging.warning("%s is undefined (%s); reported as 0", name, reason)
+    return 0.0
+
+
+def _accuracy(targets: np.ndarray, predictions: np.ndarray) -> float:
+    return float(np.mean(targets == predictions))
+
+
+def _exact_match(targets: np.ndarray, predictions: np.ndarray) -> float:
+    """The share of rows `[K]` that are right in every label."""
+    return float(np.mean(np.all(targets == predictions, axis=-1)))
+
+
+def _f1(average: str, name: str) -> Callable:
+    """Makes an F1; `binary` is that of class 1, as MRPC and QQP are scored."""
+
+    def f1(targets: np.ndarray, predictions: np.ndarray) -> float:
+        # Imported late: it takes seconds, and reading data needs none of it.
+        from sklearn import metrics as scores
+
+        if average != "macro" and not (
+            np.any(targets == 1) or np.any(predictions == 1)
+        ):
+            return _undefined(name, "no positive target nor prediction")
+        value = scores.f1_score(
+            targets, predictions, average=average, zero_division=0.0
+        )
+        return float(value)
+
+    return f1
+
+
+def _matthews(targets: np.ndarray, predictions: np.ndarray) -> float:
+    from sklearn import metrics as scores
+
+    if np.all(targets == targets[0]) or np.all(predictions == predictions[0]):
+        return _undefined(MATTHEWS, "targets or predictions are all one class")
+    return float(scores.matthews_corrcoef(targets, predictions))
+
+
+def _correlation(name: str) -> Callable:
+    def correlation(targets: np.ndarray, predictions: np.ndarray) -> float:
+        from scipy import stats
+
+        # In float64, so that a constant is constant and large scores add up.
+        targets = np.asarray(targets, np.float64)
+        predictions = np.asarray(predictions, np.float64)
+        if np.ptp(targets) == 0 or np.ptp(predictions) == 0:
+            return _undefined(name, "targets or predictions are all the same")
+        measure = stats.pearsonr if name == PEARSON else stats.spearmanr
+        return float(measure(targets, predictions).statistic)
+
+    return correlation
+
+
+def _mean_absolute_error(targets: np.ndarray, predictions: np.ndarray) -> float:
+    return float(np.mean(np.abs(targets - predictions)))
+
+
+_METRICS = {
+    ACCURACY: _accuracy,
+    F1: _f1("binary", F1),
+    MACRO_F1: _f1("macro", MACRO_F1),
+    MICRO_F1: _f1("micro", MICRO_F1),
+    EXACT_MATCH: _exact_match,
+    MATTHEWS: _matthews,
+    PEARSON: _correlation(PEARSON),
+    SPEARMAN: _correlation(SPEARMAN),
+    MEAN_ABSOLUTE_ERROR: _mean_absolute_error,
+}

@@ -1,0 +1,205 @@
+"""Rows of TSV, CSV and JSON Lines files, each with the line it came from."""
+
+import csv
+import dataclasses
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from files import lines
+
+TSV, CSV, JSONL = "tsv", "csv", "jsonl"
+FORMATS = (TSV, CSV, JSONL)
+
+# A column: its place (0 is the first, -1 the last) or its name in the header.
+Column = int | str
+
+_BYTE_ORDER_MARK = "\ufeff"
+# The csv module refuses fields above 131,072 characters unless told otherwise;
+# a whole document in one field is a fair input here.
+_MAX_FIELD_CHARACTERS = 2**31 - 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One row: the line it begins on (from 1) and its cells.
+
+    `cells` is a list for TSV and CSV (of text) and for JSON arrays, and a
+    mapping for JSON objects.
+    """
+
+    line: int
+    cells: list[Any] | dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Table:
+    """A file of rows.
+
+    Args:
+        path: the file.
+        header: the first row's cells when it names the columns, else None.
+        rows: the other rows, in order; to be read once.
+    """
+
+    path: str
+    header: list[str] | None
+    rows: Iterator[Row]
+
+    def find(self, column: Column) -> Column:
+        """Turns the name of a column into its place, once for all rows.
+
+        Places, and keys of JSON objects, are returned as they are.
+
+        Raises:
+            ValueError: the header lacks the name, or has it twice.
+        """
+        if isinstance(column, int) or self.header is None:
+            return column
+        count = self.header.count(column)
+        if count != 1:
+            has = "no column" if count == 0 else f"{count} columns"
+            names = ", ".join(map(repr, self.header))
+            raise ValueError(
+                f"{self.path}, line 1: {has} named {column!r}; "
+                f"the columns are {names}."
+            )
+        return self.header.index(column)
+
+    def place(self, row: Row, column: Column) -> str:
+        """Names a cell in an error message."""
+        if isinstance(column, int):
+            name = str(column)
+            if self.header and -len(self.header) <= column < len(self.header):
+                name += f" ({self.header[column]!r})"
+        else:
+            name = repr(column)
+        return f"{self.path}, line {row.line}, column {name}"
+
+    def cell(self, row: Row, column: Column) -> Any:
+        """Returns the value of a row in a column that `find` returned.
+
+        Raises:
+            ValueError: the row has no such column.
+        """
+        try:
+            return row.cells[column]
+        except (IndexError, KeyError, TypeError):
+            pass
+        if isinstance(row.cells, dict):
+            has = "the keys " + ", ".join(map(repr, row.cells))
+        elif isinstance(column, str):
+            has = "no names: name its columns by number, from 0"
+        elif row.cells == [""]:
+            has = "nothing: it is blank"
+        else:
+            has = f"{len(row.cells)} column(s), counted from 0"
+        raise ValueError(
+            f"{self.place(row, column)}: missing; the row has {has}."
+        )
+
+
+def open_table(
+    path: str, file_format: str, *, has_header: bool, same_width: bool = False
+) -> Table:
+    """Opens a file of rows; a byte-order mark at its start is skipped.
+
+    TSV as released: quotes are ordinary characters, so a row is a line. CSV
+    as RFC 4180 has it: quoted fields may hold commas, quotes and line ends.
+    JSON Lines: one object or array on each line.
+
+    Args:
+        path: the file, UTF-8.
+        file_format: one of `FORMATS`.
+        has_header: the first row names the columns; never so in JSON Lines.
+        same_width: whether a TSV or CSV row of another length than the first
+            is an error.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: the file is empty; also while rows are read, for one that
+            cannot be: the message names the file and the line.
+    """
+    if file_format not in FORMATS:
+        raise ValueError(
+            f"The format must be one of {', '.join(FORMATS)}; "
+            f"got {file_format!r}."
+        )
+    readers = {TSV: _tsv_rows, CSV: _csv_rows, JSONL: _json_rows}
+    rows = readers[file_format](path)
+    if same_width and file_format != JSONL:
+        rows = _of_one_width(rows, path)
+    header = None
+    if has_header and file_format != JSONL:
+        first = next(rows, None)
+        if first is None:
+            raise ValueError(f"{path}: the file is empty.")
+        header = first.cells
+    return Table(path=path, header=header, rows=rows)
+
+
+def _clean_lines(path: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(lines.read_lines(path), start=1):
+        if "\0" in line:
+            raise ValueError(
+                f"{path}, line {number}: holds a NUL byte, which no text has. "
+                "The file is damaged, or not text."
+            )
+        yield (
+            number,
+            line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else (line),
+        )
+
+
+def _tsv_rows(path: str) -> Iterator[Row]:
+    # As released: literal quotes, which is a plain split.
+    for number, line in _clean_lines(path):
+        yield Row(number, line.split("\t"))
+
+
+def _csv_rows(path: str) -> Iterator[Row]:
+    csv.field_size_limit(_MAX_FIELD_CHARACTERS)
+    text = (line + "\n" for _, line in _clean_lines(path))
+    reader = csv.reader(text, strict=True)
+    first_line = 1
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise ValueError(
+                f"{path}, line {first_line}: not CSV ({error}); quotes inside "
+                "a quoted field are doubled."
+            ) from error
+        yield Row(first_line, cells or [""])
+        first_line = reader.line_num + 1
+
+
+def _json_rows(path: str) -> Iterator[Row]:
+    for number, line in _clean_lines(path):
+        try:
+            cells = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path}, line {number}: not JSON ({error.msg} at character "
+                f"{error.pos}); each line must be one object or array."
+            ) from error
+        if not isinstance(cells, dict | list):
+            raise ValueError(
+                f"{path}, line {number}: each line must be a JSON object or "
+                f"array; got {line[:40]!r}."
+            )
+        yield Row(number, cells)
+
+
+def _of_one_width(rows: Iterator[Row], path: str) -> Iterator[Row]:
+    width = None
+    for row in rows:
+        width = width or len(row.cells)
+        if len(row.cells) != width:
+            raise ValueError(
+                f"{path}, line {row.line}: the row has {len(row.cells)} "
+                f"column(s), the first row has {width}."
+            )
+        yield row
