@@ -241,6 +241,7 @@ def _train(options, strategy, objective, source, evaluate):
         input_pipeline,
         loop,
         optimization,
+        record_order,
         starting,
         steps,
     )
@@ -281,7 +282,9 @@ def _train(options, strategy, objective, source, evaluate):
         input_pipeline.TrainingBatches(
             source,
             batch_size=options.train_batch_size,
-            seed=options.random_seed,
+            order=record_order.RecordOrder(
+                len(source.files), options.random_seed
+            ),
         ),
         shared_flags.narrow(
             loop.LoopOptions,

@@ -1,92 +1,25 @@
-"""Batches of records, as a function of the step and never of iterator state.
+"""Batches of records, each read from the files where it stands.
 
-The records form an endless stream, epoch after epoch, each epoch in an order
-of its own that depends on the seed alone. Step k of a run with a global batch
-of B takes places kB to kB + B - 1 of it, so a run resumes at any step without
-reading what came before, and its batches do not depend on how many devices
-share them.
+Nothing here remembers what was read before: the batch of a step is a function
+of the step, and each replica takes its own rows of it. So a run resumes at any
+step at once, and its batches do not depend on how many devices share them.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from training import record_files, records
+from training import record_files, record_order, records
 
-# Neighbouring records stay together in a block, and blocks in a window, so that
-# reading stays within a part of the files that the operating system caches.
-_RECORDS_PER_BLOCK = 64
-_BLOCKS_PER_WINDOW = 2048
 # Batches being read at the same time, and batches waiting to be used.
 _READERS = 4
 _PREFETCHED_BATCHES = 8
-
-
-class RecordOrder:
-    """The order of an endless stream of shuffled epochs.
-
-    Blocks of 64 neighbouring records are shuffled over the whole data, then
-    single records within windows of 2,048 blocks. Data of up to 131,072 records
-    fill one window: every order of them is then as likely as any other.
-
-    Args:
-        num_records: the records of one epoch.
-        seed: two streams of the same seed are equal.
-    """
-
-    def __init__(self, num_records: int, seed: int):
-        if num_records < 1:
-            raise ValueError("There must be at least one record.")
-        self.num_records = num_records
-        self._seed = seed
-        self._num_blocks = -(-num_records // _RECORDS_PER_BLOCK)
-        # Cached per object: two epochs meet in a batch, readers run ahead.
-        self._epoch = functools.lru_cache(maxsize=2)(self._epoch)
-        self._window = functools.lru_cache(maxsize=4)(self._window)
-
-    def indices(self, start: int, count: int) -> np.ndarray:
-        """Lists the records at places `start` to `start + count - 1`.
-
-        Returns:
-            `[count]` int64, each in `[0, num_records)`.
-        """
-        parts = []
-        while count > 0:
-            epoch, place = divmod(start, self.num_records)
-            _, starts = self._epoch(epoch)
-            window = int(np.searchsorted(starts, place, side="right")) - 1
-            order = self._window(epoch, window)
-            place -= starts[window]
-            part = order[place : place + count]
-            parts.append(part)
-            start += len(part)
-            count -= len(part)
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-    def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns an epoch's order of blocks, and where its windows start."""
-        rng = np.random.default_rng([self._seed, epoch])
-        blocks = rng.permutation(self._num_blocks)
-        sizes = np.minimum(
-            self.num_records - blocks * _RECORDS_PER_BLOCK, _RECORDS_PER_BLOCK
-        )
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        return blocks, ends[:-1][::_BLOCKS_PER_WINDOW]
-
-    def _window(self, epoch: int, window: int) -> np.ndarray:
-        blocks, _ = self._epoch(epoch)
-        first = window * _BLOCKS_PER_WINDOW
-        chosen = blocks[first : first + _BLOCKS_PER_WINDOW]
-        members = (
-            chosen[:, np.newaxis] * _RECORDS_PER_BLOCK
-            + np.arange(_RECORDS_PER_BLOCK)
-        ).ravel()
-        members = members[members < self.num_records]
-        rng = np.random.default_rng([self._seed, epoch, window])
-        return rng.permutation(members)
+_RECORDS_PER_SCAN = 1024
+_SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids")
+# Lengths are rounded up to a multiple, so that few shapes are compiled.
+_LENGTH_STEP = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,11 +30,24 @@ class RecordSource:
         files: the record files, in order.
         features: what each record holds.
         vocab_size: no word id may reach it.
+        trim: cut the padding that all rows of a batch share.
     """
 
     files: record_files.RecordFiles
     features: Sequence[records.Feature]
     vocab_size: int
+    trim: bool = False
+
+    def lengths(self) -> np.ndarray:
+        """Counts the tokens of every record: `[N]` int64."""
+        mask = [f for f in self.features if f.name == "input_mask"]
+        counts = []
+        for start in range(0, len(self.files), _RECORDS_PER_SCAN):
+            stop = min(start + _RECORDS_PER_SCAN, len(self.files))
+            serialized = self.files.read(np.arange(start, stop))
+            masks = records.parse(tf.constant(serialized), mask)["input_mask"]
+            counts.append(masks.numpy().sum(axis=1))
+        return np.concatenate(counts).astype(np.int64)
 
 
 class TrainingBatches:
@@ -110,13 +56,19 @@ class TrainingBatches:
     Args:
         source: the records.
         batch_size: of the global batch, over all replicas.
-        seed: of the order.
+        order: which records each step takes.
     """
 
-    def __init__(self, source: RecordSource, *, batch_size: int, seed: int):
+    def __init__(
+        self,
+        source: RecordSource,
+        *,
+        batch_size: int,
+        order: record_order.Order,
+    ):
         self._source = source
         self._batch_size = batch_size
-        self._order = RecordOrder(len(source.files), seed)
+        self._order = order
 
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
@@ -133,8 +85,8 @@ class TrainingBatches:
 
             def read(element: np.ndarray) -> np.ndarray:
                 step, first_row = rows.of(int(element))
-                start = step * self._batch_size + first_row
-                indices = self._order.indices(start, rows.per_replica)
+                batch = self._order.batch(step, self._batch_size)
+                indices = batch[first_row : first_row + rows.per_replica]
                 return _byte_strings(self._source.files.read(indices))
 
             elements = tf.data.Dataset.range(
@@ -156,7 +108,11 @@ class TrainingBatches:
 
 
 def evaluation_dataset(
-    source: RecordSource, *, batch_size: int, num_batches: int
+    source: RecordSource,
+    *,
+    batch_size: int,
+    num_batches: int = 0,
+    order: np.ndarray | None = None,
 ) -> Callable[[tf.distribute.InputContext], tf.data.Dataset]:
     """Makes batches of the records in file order.
 
@@ -165,6 +121,8 @@ def evaluation_dataset(
         batch_size: of the global batch, over all replicas.
         num_batches: how many batches, starting over where the records end, as
             the release does; 0 for every record exactly once.
+        order: `[N]` int64, a permutation of the records to be taken instead
+            of file order.
 
     Returns:
         What `strategy.distribute_datasets_from_function` takes: the dataset of
@@ -188,6 +146,8 @@ def evaluation_dataset(
 
         def read(element: np.ndarray) -> np.ndarray:
             indices = places_of(int(element)) % num_records
+            if order is not None:
+                indices = order[indices]
             return _byte_strings(source.files.read(indices))
 
         def weights(element: np.ndarray) -> np.ndarray:
@@ -241,11 +201,24 @@ def _read_and_parse(elements, read, source, per_replica) -> tf.data.Dataset:
             source.vocab_size,
             "A record holds a word id beyond the model's vocab_size.",
         )
-        return batch
+        return _without_shared_padding(batch) if source.trim else batch
 
     return elements.map(
         load, num_parallel_calls=_READERS, deterministic=True
     ).prefetch(_PREFETCHED_BATCHES)
+
+
+def _without_shared_padding(batch):
+    """Cuts `[B, T]` features to the longest row, rounded up."""
+    mask = batch["input_mask"]
+    whole = mask.shape[1]
+    longest = tf.reduce_max(tf.reduce_sum(mask, axis=1))
+    steps = tf.maximum((longest + _LENGTH_STEP - 1) // _LENGTH_STEP, 1)
+    length = tf.minimum(steps * _LENGTH_STEP, whole)
+    return {
+        name: value[:, :length] if name in _SEQUENCE_FEATURES else value
+        for name, value in batch.items()
+    }
 
 
 def _byte_strings(values: list[bytes]) -> np.ndarray:

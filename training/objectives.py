@@ -70,7 +70,7 @@ class Pretraining:
         counts = {"masked_lm_loss": tf.reduce_sum(targets.weights)}
         if self._objective == "mlm_nsp":
             counts["next_sentence_loss"] = tf.reduce_sum(
-                _example_weights(features)
+                example_weights(features)
             )
         return counts
 
@@ -91,10 +91,10 @@ class Pretraining:
         logits = outputs["masked_lm_logits"]
         token_losses = losses.cross_entropy(logits, targets.ids)
         metrics = {
-            "masked_lm_accuracy": _weighted(
-                _correct(logits, targets.ids), targets.weights
+            "masked_lm_accuracy": weighted(
+                correct(logits, targets.ids), targets.weights
             ),
-            "masked_lm_loss": _weighted(token_losses, targets.weights),
+            "masked_lm_loss": weighted(token_losses, targets.weights),
         }
         terms = {
             "masked_lm_loss": metrics["masked_lm_loss"][0]
@@ -102,13 +102,13 @@ class Pretraining:
         }
         if self._objective == "mlm_nsp":
             labels = tf.reshape(features["next_sentence_labels"], [-1])
-            weights = _example_weights(features)
+            weights = example_weights(features)
             logits = outputs["next_sentence_logits"]
             pair_losses = losses.cross_entropy(logits, labels)
-            metrics["next_sentence_accuracy"] = _weighted(
-                _correct(logits, labels), weights
+            metrics["next_sentence_accuracy"] = weighted(
+                correct(logits, labels), weights
             )
-            metrics["next_sentence_loss"] = _weighted(pair_losses, weights)
+            metrics["next_sentence_loss"] = weighted(pair_losses, weights)
             terms["next_sentence_loss"] = (
                 metrics["next_sentence_loss"][0]
                 / denominators["next_sentence_loss"]
@@ -123,7 +123,7 @@ class Pretraining:
             input_ids=features["input_ids"],
             positions=features["masked_lm_positions"],
             ids=features["masked_lm_ids"],
-            weights=weights * _example_weights(features)[:, tf.newaxis],
+            weights=weights * example_weights(features)[:, tf.newaxis],
         )
 
 
@@ -164,11 +164,11 @@ def _next_tokens(features: Features) -> _Targets:
         input_ids=original,
         positions=tf.tile(tf.range(length - 1)[tf.newaxis], [batch, 1]),
         ids=original[:, 1:],
-        weights=weights * _example_weights(features)[:, tf.newaxis],
+        weights=weights * example_weights(features)[:, tf.newaxis],
     )
 
 
-def _example_weights(features: Features) -> tf.Tensor:
+def example_weights(features: Features) -> tf.Tensor:
     """Returns `[B]` float32: 0 for rows that only fill the batch."""
     weights = features.get("example_weights")
     if weights is None:
@@ -176,12 +176,14 @@ def _example_weights(features: Features) -> tf.Tensor:
     return weights
 
 
-def _correct(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+def correct(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    """Returns `[...]` float32: 1 where the best of `[..., K]` is the label."""
     predictions = tf.argmax(logits, axis=-1, output_type=tf.int32)
     return tf.cast(predictions == labels, tf.float32)
 
 
-def _weighted(
+def weighted(
     values: tf.Tensor, weights: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the weighted sum of values, and the sum of their weights."""
     return tf.reduce_sum(values * weights), tf.reduce_sum(weights)

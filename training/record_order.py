@@ -1,0 +1,123 @@
+"""Which records each step of a run takes.
+
+The records form an endless stream, epoch after epoch, each epoch in an order of
+its own that depends on the seed alone, never on what was read before.
+"""
+
+import functools
+from typing import Protocol
+
+import numpy as np
+
+# Neighbouring records stay together in a block, and blocks in a window, so that
+# reading stays within a part of the files that the operating system caches.
+_RECORDS_PER_BLOCK = 64
+_BLOCKS_PER_WINDOW = 2048
+_BATCHES_PER_GROUP = 64
+
+
+class Order(Protocol):
+    """Says which records each step takes."""
+
+    def batch(self, step: int, batch_size: int) -> np.ndarray:
+        """Lists the records of a step's global batch: `[batch_size]` int64."""
+
+
+class RecordOrder:
+    """The order of an endless stream of shuffled epochs.
+
+    Blocks of 64 neighbouring records are shuffled over the whole data, then
+    single records within windows of 2,048 blocks. Data of up to 131,072 records
+    fill one window: every order of them is then as likely as any other.
+
+    Args:
+        num_records: the records of one epoch.
+        seed: two streams of the same seed are equal.
+    """
+
+    def __init__(self, num_records: int, seed: int):
+        if num_records < 1:
+            raise ValueError("There must be at least one record.")
+        self.num_records = num_records
+        self._seed = seed
+        self._num_blocks = -(-num_records // _RECORDS_PER_BLOCK)
+        # Cached per object: two epochs meet in a batch, readers run ahead.
+        self._epoch = functools.lru_cache(maxsize=2)(self._epoch)
+        self._window = functools.lru_cache(maxsize=4)(self._window)
+
+    def indices(self, start: int, count: int) -> np.ndarray:
+        """Lists the records at places `start` to `start + count - 1`.
+
+        Returns:
+            `[count]` int64, each in `[0, num_records)`.
+        """
+        parts = []
+        while count > 0:
+            epoch, place = divmod(start, self.num_records)
+            _, starts = self._epoch(epoch)
+            window = int(np.searchsorted(starts, place, side="right")) - 1
+            order = self._window(epoch, window)
+            place -= starts[window]
+            part = order[place : place + count]
+            parts.append(part)
+            start += len(part)
+            count -= len(part)
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def batch(self, step: int, batch_size: int) -> np.ndarray:
+        """Lists the records of a step's global batch: `[batch_size]` int64."""
+        return self.indices(step * batch_size, batch_size)
+
+    def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns an epoch's order of blocks, and where its windows start."""
+        rng = np.random.default_rng([self._seed, epoch])
+        blocks = rng.permutation(self._num_blocks)
+        sizes = np.minimum(
+            self.num_records - blocks * _RECORDS_PER_BLOCK, _RECORDS_PER_BLOCK
+        )
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        return blocks, ends[:-1][::_BLOCKS_PER_WINDOW]
+
+    def _window(self, epoch: int, window: int) -> np.ndarray:
+        blocks, _ = self._epoch(epoch)
+        first = window * _BLOCKS_PER_WINDOW
+        chosen = blocks[first : first + _BLOCKS_PER_WINDOW]
+        members = (
+            chosen[:, np.newaxis] * _RECORDS_PER_BLOCK
+            + np.arange(_RECORDS_PER_BLOCK)
+        ).ravel()
+        members = members[members < self.num_records]
+        rng = np.random.default_rng([self._seed, epoch, window])
+        return rng.permutation(members)
+
+
+class BucketedOrder:
+    """A shuffled order in which the records of a batch are of like length.
+
+    The stream of a `RecordOrder` is taken in groups of 64 batches; each group
+    is sorted by length and cut into batches, which are then shuffled.
+
+    Args:
+        order: what is grouped.
+        lengths: `[N]` integers, the length of every record.
+        seed: of the order of batches within a group.
+    """
+
+    def __init__(self, order: RecordOrder, lengths: np.ndarray, seed: int):
+        self._order = order
+        self._lengths = lengths
+        self._seed = seed
+        self._group = functools.lru_cache(maxsize=2)(self._group)
+
+    def batch(self, step: int, batch_size: int) -> np.ndarray:
+        """Lists the records of a step's global batch: `[batch_size]` int64."""
+        group, place = divmod(step, _BATCHES_PER_GROUP)
+        return self._group(group, batch_size)[place]
+
+    def _group(self, group: int, batch_size: int) -> np.ndarray:
+        size = _BATCHES_PER_GROUP * batch_size
+        members = self._order.indices(group * size, size)
+        by_length = np.argsort(self._lengths[members], kind="stable")
+        batches = members[by_length].reshape(_BATCHES_PER_GROUP, batch_size)
+        rng = np.random.default_rng([self._seed, group])
+        return batches[rng.permutation(_BATCHES_PER_GROUP)]
