@@ -1,0 +1,298 @@
+"""The encoder: sizes, padding, order, dropout, precision."""
+
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import bert, heads, layers
+from modeling import config as config_lib
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_SEED = np.array([3, 5], np.int32)
+_CONFIG = config_lib.BertConfig(
+    vocab_size=11,
+    hidden_size=12,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=13,
+    max_position_embeddings=9,
+    type_vocab_size=2,
+    # Wide, so that what a test changes shows.
+    initializer_range=0.5,
+)
+_IDS = np.random.default_rng(1).integers(0, 11, [2, 7]).astype(np.int32)
+
+
+def _model(seed=0, *, causal=False, dtype=None, **changes):
+    keras.utils.set_random_seed(seed)
+    config = dataclasses.replace(_CONFIG, **changes)
+    return bert.BertModel(config, causal=causal, dtype=dtype)
+
+
+def test_outputs_have_their_shapes():
+    outputs = _model()(_IDS)
+    assert outputs["embedding_output"].shape == (2, 7, 12)
+    assert [x.shape for x in outputs["all_encoder_layers"]] == [(2, 7, 12)] * 2
+    assert outputs["pooled_output"].shape == (2, 12)
+    np.testing.assert_array_equal(
+        outputs["sequence_output"], outputs["all_encoder_layers"][-1]
+    )
+
+
+def test_missing_mask_and_segments_are_ones_and_zeros():
+    model = _model()
+    np.testing.assert_array_equal(
+        model(_IDS)["sequence_output"],
+        model(_IDS, np.ones_like(_IDS), np.zeros_like(_IDS))["sequence_output"],
+    )
+
+
+def test_padding_changes_no_other_position():
+    model = _model()
+    mask = np.array([[1, 1, 1, 1, 0, 0, 0]] * 2, np.int32)
+    longer = model(_IDS, mask)
+    other_ids = np.where(mask, _IDS, 10 - _IDS)
+    changed = model(other_ids, mask)
+    shorter = model(_IDS[:, :4])
+    for outputs in (changed, shorter):
+        np.testing.assert_allclose(
+            outputs["sequence_output"][:, :4],
+            longer["sequence_output"][:, :4],
+            atol=1e-5,
+        )
+
+
+def test_order_of_the_batch_is_kept():
+    model = _model()
+    np.testing.assert_allclose(
+        model(_IDS[::-1].copy())["pooled_output"],
+        model(_IDS)["pooled_output"][::-1],
+        atol=1e-5,
+    )
+
+
+def test_both_sides_are_seen():
+    model = _model()
+    changed = _IDS.copy()
+    changed[:, -1] = (changed[:, -1] + 1) % 11
+    moved = np.abs(
+        model(changed)["sequence_output"] - model(_IDS)["sequence_output"]
+    )
+    assert moved[:, 0].max() > 1e-3
+
+
+@pytest.mark.parametrize("mask", [[1] * 7, [0, 0, 1, 1, 1, 1, 0]])
+def test_causal_attention_never_looks_right(mask):
+    model = _model(causal=True)
+    mask = np.array([mask] * 2, np.int32)
+    before = model(_IDS, mask)["sequence_output"].numpy()
+    for changed_at in range(1, 7):
+        ids = _IDS.copy()
+        ids[:, changed_at] = (ids[:, changed_at] + 1) % 11
+        after = model(ids, mask)["sequence_output"].numpy()
+        np.testing.assert_array_equal(
+            after[:, :changed_at], before[:, :changed_at]
+        )
+        assert np.abs(after - before)[:, changed_at].max() > 1e-3
+    probs = model.attention_probs(_IDS, mask)
+    assert np.triu(np.stack(probs), 1).max() == 0
+
+
+def test_attention_probs_sum_to_one():
+    probs = _model().attention_probs(_IDS, np.array([[1] * 5 + [0] * 2] * 2))
+    assert [p.shape for p in probs] == [(2, 3, 7, 7)] * 2
+    np.testing.assert_allclose(np.sum(probs, axis=-1), 1, atol=1e-6)
+    assert np.max(np.stack(probs)[..., 5:]) == 0
+
+
+@pytest.mark.parametrize("segment", [-1, 2, 100])
+def test_segment_outside_the_table_adds_nothing(segment):
+    model = _model()
+    outside = model(_IDS, segment_ids=np.full_like(_IDS, segment))
+    table = model.embeddings.token_type_embeddings
+    table.assign(np.zeros(table.shape))
+    np.testing.assert_array_equal(
+        outside["embedding_output"], model(_IDS)["embedding_output"]
+    )
+
+
+def test_too_long_a_sequence_is_refused():
+    with pytest.raises(ValueError, match=r"max_position_emb.*\(9\).*got 10"):
+        _model()(np.zeros([2, 10], np.int32))
+
+
+def test_longest_sequence_passes():
+    outputs = _model()(np.zeros([2, 9], np.int32))
+    assert outputs["sequence_output"].shape == (2, 9, 12)
+
+
+def test_initial_weights_are_cut_at_two_sigma():
+    keras.utils.set_random_seed(0)
+    config = dataclasses.replace(
+        _CONFIG, vocab_size=5000, initializer_range=0.02
+    )
+    for variable in bert.BertModel(config).weights:
+        value = variable.numpy()
+        if variable.name in ("bias", "beta"):
+            assert np.all(value == 0)
+        elif variable.name == "gamma":
+            assert np.all(value == 1)
+        else:
+            assert 0 < np.abs(value).max() <= 0.04
+    words = bert.BertModel(config).word_embeddings.numpy()
+    # A normal cut at two sigma keeps 0.880 of its spread.
+    assert abs(words.std() - 0.0176) < 2e-4
+
+
+def test_initial_weights_are_a_function_of_the_seed():
+    once, again, other = _model(1), _model(1), _model(2)
+    for a, b in zip(once.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert np.any(once.word_embeddings != other.word_embeddings)
+
+
+def test_equal_shapes_start_from_different_values():
+    attention = _model().encoder.stack[0].attention.gather
+    assert np.any(attention.query.kernel != attention.key.kernel)
+
+
+def test_no_seed_is_deterministic_evaluation():
+    model = _model(hidden_dropout_prob=0.9)
+    np.testing.assert_array_equal(
+        model(_IDS)["pooled_output"], model(_IDS)["pooled_output"]
+    )
+
+
+def test_dropout_is_a_pure_function_of_the_seed():
+    model = _model()
+    step = tf.function(lambda s: model(_IDS, dropout_seed=s)["pooled_output"])
+    once, again = step(_SEED), step(_SEED)
+    np.testing.assert_array_equal(once, again)
+    np.testing.assert_allclose(
+        model(_IDS, dropout_seed=_SEED)["pooled_output"], once, atol=1e-5
+    )
+    assert np.any(once != step(_SEED + 1))
+    assert np.any(once != model(_IDS)["pooled_output"])
+
+
+def test_zero_rates_ignore_the_seed():
+    model = _model(hidden_dropout_prob=0, attention_probs_dropout_prob=0)
+    np.testing.assert_array_equal(
+        model(_IDS, dropout_seed=_SEED)["pooled_output"],
+        model(_IDS)["pooled_output"],
+    )
+
+
+def test_every_dropout_site_has_its_own_number():
+    model = _model()
+    sites = [0]
+    for layer in model.encoder.stack:
+        sites += [
+            layer.attention.gather.site,
+            layer.attention.block_output.site,
+            layer.block_output.site,
+        ]
+    assert sites == list(range(layers.num_dropout_sites(_CONFIG)))
+
+
+def test_attention_dropout_alone_changes_the_output():
+    model = _model(hidden_dropout_prob=0, attention_probs_dropout_prob=0.5)
+    with_dropout = model(_IDS, dropout_seed=_SEED)
+    np.testing.assert_array_equal(
+        with_dropout["embedding_output"], model(_IDS)["embedding_output"]
+    )
+    assert np.any(with_dropout["pooled_output"] != model(_IDS)["pooled_output"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "tolerance"), [("mixed_bfloat16", 0.1), ("mixed_float16", 0.02)]
+)
+def test_low_precision_is_close_and_keeps_float32_variables(policy, tolerance):
+    model, low = _model(), _model(dtype=policy)
+    assert {v.dtype for v in low.weights} == {"float32"}
+    want, got = model(_IDS), low(_IDS)
+    assert got["sequence_output"].dtype == policy.removeprefix("mixed_")
+    error = (
+        tf.cast(got["sequence_output"], tf.float32) - want["sequence_output"]
+    )
+    assert 0 < np.abs(error).max() < tolerance
+
+
+@pytest.mark.parametrize(
+    ("hidden", "num_layers", "want"),
+    [
+        # Source: published as 110M and 340M; worked from the sizes.
+        (768, 12, 109_482_240),
+        (1024, 24, 335_141_888),
+    ],
+)
+def test_parameters_of_the_published_models(
+    hidden, num_layers, want, monkeypatch
+):
+    monkeypatch.setattr(layers, "truncated_normal", lambda _: "zeros")
+    # Every layer has as many; a whole large model would fill the memory.
+    one, two = (
+        bert.BertModel(
+            config_lib.BertConfig(
+                vocab_size=30522,
+                hidden_size=hidden,
+                num_hidden_layers=count,
+                num_attention_heads=hidden // 64,
+                intermediate_size=4 * hidden,
+                type_vocab_size=2,
+            )
+        ).count_params()
+        for count in (1, 2)
+    )
+    assert one + (num_layers - 1) * (two - one) == want
+
+
+_ON_JAX = """
+import sys, jax, numpy as np, keras
+from modeling import config, heads
+assert keras.backend.backend() == "jax"
+stored = np.load(sys.argv[1])
+model = heads.BertForPreTraining(
+    config.BertConfig.from_json_file(sys.argv[2]))
+for variable in model.weights:
+    variable.assign(stored[variable.path])
+arguments = [stored[name] for name in ("ids", "mask", "segments", "positions")]
+outputs = jax.jit(lambda: model(*arguments))()
+step = jax.jit(lambda seed: model(*arguments, dropout_seed=seed))
+seed, name = np.array([3, 5], np.int32), "next_sentence_logits"
+assert np.array_equal(step(seed)[name], step(seed)[name])
+assert np.any(step(seed)[name] != step(seed + 1)[name])
+assert np.any(step(seed)[name] != outputs[name])
+np.savez(sys.argv[3], **{k: np.asarray(v) for k, v in outputs.items()})
+"""
+
+
+def test_jax_gives_what_tensorflow_gives(tmp_path):
+    (tmp_path / "config.json").write_text(_CONFIG.to_json_string())
+    keras.utils.set_random_seed(0)
+    model = heads.BertForPreTraining(_CONFIG)
+    arguments = {
+        "ids": _IDS,
+        "mask": np.array([[1] * 7, [1] * 4 + [0] * 3], np.int32),
+        "segments": np.array([[0] * 4 + [1] * 3] * 2, np.int32),
+        "positions": np.array([[1, 6, 0], [3, 2, 0]], np.int32),
+    }
+    stored = {v.path: v.numpy() for v in model.weights} | arguments
+    np.savez(tmp_path / "in.npz", **stored)
+    files = [tmp_path / n for n in ("in.npz", "config.json", "out.npz")]
+    subprocess.run(
+        [sys.executable, "-c", _ON_JAX, *files],
+        env=os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        cwd=_ROOT,
+        check=True,
+    )
+    on_jax = np.load(files[2])
+    for name, value in model(*arguments.values()).items():
+        np.testing.assert_allclose(on_jax[name], value, atol=1e-5)

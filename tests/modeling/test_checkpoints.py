@@ -1,0 +1,313 @@
+"""Checkpoints: round trips, and what is said when one does not fit."""
+
+import dataclasses
+import json
+import pathlib
+import re
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import bert, checkpoints, heads
+from modeling import config as config_lib
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
+_CONFIG = config_lib.BertConfig.from_json_file(
+    str(_GOLDEN / "inputs/bert_config.json")
+)
+_DATA = ".data-00000-of-00001"
+
+
+def _copy(folder, name="model.ckpt-7"):
+    for suffix in (".index", _DATA):
+        shutil.copyfile(_CHECKPOINT + suffix, folder / (name + suffix))
+    return str(folder / name)
+
+
+def _pretraining(**changes):
+    return heads.BertForPreTraining(dataclasses.replace(_CONFIG, **changes))
+
+
+@pytest.mark.parametrize("suffix", ["", ".index", _DATA])
+def test_resolve_takes_a_prefix_or_one_of_its_files(suffix):
+    assert checkpoints.resolve(_CHECKPOINT + suffix) == _CHECKPOINT
+
+
+def test_resolve_takes_the_only_checkpoint_of_a_folder():
+    assert checkpoints.resolve(str(_GOLDEN / "model")) == _CHECKPOINT
+
+
+def test_resolve_takes_the_highest_step_as_a_number(tmp_path):
+    _copy(tmp_path, "model.ckpt-999")
+    want = _copy(tmp_path, "model.ckpt-1000")
+    assert checkpoints.resolve(str(tmp_path)) == want
+
+
+def test_resolve_obeys_the_checkpoint_file(tmp_path):
+    want = _copy(tmp_path, "model.ckpt-3")
+    _copy(tmp_path, "model.ckpt-8")
+    (tmp_path / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-3"'
+    )
+    assert checkpoints.resolve(str(tmp_path)) == want
+
+
+def test_resolve_does_not_guess(tmp_path):
+    _copy(tmp_path, "a")
+    _copy(tmp_path, "b")
+    with pytest.raises(ValueError, match="must hold one checkpoint"):
+        checkpoints.resolve(str(tmp_path))
+
+
+def test_resolve_names_what_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint .*nowhere"):
+        checkpoints.resolve(str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
+        checkpoints.resolve(str(tmp_path))
+
+
+def test_list_variables_has_every_name_shape_and_type():
+    contents = json.loads((_GOLDEN / "model/variables.json").read_text())
+    want = {
+        name: (tuple(shape), "float32")
+        for part in contents.values()
+        for name, shape in part
+    }
+    assert checkpoints.list_variables(_CHECKPOINT) == want
+
+
+def test_load_puts_every_value_in_its_place():
+    model = _pretraining()
+    report = checkpoints.load(model, _CHECKPOINT)
+    variables = checkpoints.variables_by_name(model)
+    stored = tf.train.load_checkpoint(_CHECKPOINT)
+    for name, variable in variables.items():
+        np.testing.assert_array_equal(variable, stored.get_tensor(name))
+    assert report.loaded == tuple(sorted(variables))
+    assert report.missing == ()
+    contents = json.loads((_GOLDEN / "model/variables.json").read_text())
+    others = contents["squad_head"] + contents["extra_layers"]
+    assert report.unexpected == tuple(sorted(name for name, _ in others))
+
+
+def test_report_reads_as_a_line():
+    report = checkpoints.LoadReport(
+        loaded=("a", "b"), missing=("c",), unexpected=()
+    )
+    assert str(report) == "2 variables loaded; 1 new, as initialised: c"
+
+
+@pytest.mark.parametrize("name", ["bert", "encoder"])
+def test_bare_encoder_loads_under_any_name(name):
+    model = bert.BertModel(_CONFIG, name=name)
+    assert len(checkpoints.load(model, _CHECKPOINT).loaded) == 39
+
+
+def test_encoder_inside_a_model_loads_alone():
+    model = _pretraining()
+    report = checkpoints.load(model.bert, _CHECKPOINT)
+    assert len(report.loaded) == 39
+    assert "cls/predictions/output_bias" in report.unexpected
+
+
+def test_names_are_those_after_the_model_s_own():
+    model = heads.BertForSequenceClassification(
+        _CONFIG, num_labels=2, name="bert"
+    )
+    names = checkpoints.variables_by_name(model)
+    assert {"output_weights", "bert/pooler/dense/bias"} < set(names)
+
+
+def test_variable_of_another_model_is_refused():
+    other = _pretraining().weights[0]
+    with pytest.raises(ValueError, match="must be of the model 'bert'; got"):
+        checkpoints.release_name(bert.BertModel(_CONFIG), other)
+
+
+def test_saved_model_loads_into_one_of_another_seed(tmp_path):
+    prefix = str(tmp_path / "new/model.ckpt-5")
+    keras.utils.set_random_seed(1)
+    model = _pretraining()
+    state = checkpoints.variables_by_name(model) | {
+        "bert/pooler/dense/kernel/adam_m": np.full([32, 32], 0.5, np.float32),
+        "global_step": np.int64(5),
+    }
+    checkpoints.save(prefix, state)
+    keras.utils.set_random_seed(2)
+    other = _pretraining()
+    report = checkpoints.load(other, str(tmp_path / "new"))
+    for ours, theirs in zip(model.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert report.missing == report.unexpected == ()
+    assert checkpoints.list_variables(prefix)["global_step"] == ((), "int64")
+    reader = tf.train.load_checkpoint(prefix)
+    assert reader.get_tensor("global_step") == 5
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == [
+        f"model.ckpt-5{_DATA}",
+        "model.ckpt-5.index",
+    ]
+
+
+def test_saving_again_replaces_the_earlier_checkpoint(tmp_path):
+    prefix = str(tmp_path / "c")
+    checkpoints.save(prefix, {"a": np.zeros(3)})
+    checkpoints.save(prefix, {"b": np.ones(5, np.int32)})
+    got = checkpoints.read(prefix)
+    assert list(got) == ["b"]
+    np.testing.assert_array_equal(got["b"], np.ones(5))
+
+
+def test_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
+    prefix = str(tmp_path / "c")
+    checkpoints.save(prefix, {"a": np.zeros(3)})
+
+    def fail(path):
+        raise OSError(f"disk full: {path}")
+
+    monkeypatch.setattr(checkpoints, "_sync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        checkpoints.save(prefix, {"a": np.ones(3)})
+    np.testing.assert_array_equal(checkpoints.read(prefix)["a"], np.zeros(3))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_nothing_to_save_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="would hold no variable"):
+        checkpoints.save(str(tmp_path / "c"), {})
+
+
+def test_half_precision_values_load_as_float32(tmp_path):
+    model = bert.BertModel(_CONFIG)
+    names = list(checkpoints.variables_by_name(model))
+    arrays = checkpoints.read(_CHECKPOINT, names)
+    prefix = str(tmp_path / "half")
+    checkpoints.save(
+        prefix, {k: tf.cast(v, tf.bfloat16) for k, v in arrays.items()}
+    )
+    checkpoints.load(model, prefix)
+    kernel = model.pooler.dense.kernel
+    assert kernel.dtype == "float32"
+    want = arrays["bert/pooler/dense/kernel"]
+    np.testing.assert_allclose(kernel, want, rtol=2**-8)
+
+
+def test_read_takes_names_and_names_those_absent():
+    got = checkpoints.read(_CHECKPOINT, ["cls/squad/output_bias"])
+    assert {k: v.shape for k, v in got.items()} == {
+        "cls/squad/output_bias": (2,)
+    }
+    with pytest.raises(KeyError, match="has no nothing, zero"):
+        checkpoints.read(_CHECKPOINT, ["zero", "nothing"])
+
+
+def test_missing_variables_are_all_listed():
+    model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
+    with pytest.raises(
+        ValueError, match=r"\(new: none\); it lacks 2: output_weights, output_b"
+    ):
+        checkpoints.load(model, _CHECKPOINT)
+
+
+def test_variables_named_as_new_may_be_missing():
+    model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
+    before = model.output_weights.numpy()
+    report = checkpoints.load(model, _CHECKPOINT, new=["output_.*"])
+    assert report.missing == ("output_bias", "output_weights")
+    np.testing.assert_array_equal(model.output_weights, before)
+
+
+def test_new_patterns_match_whole_names():
+    model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
+    with pytest.raises(ValueError, match="it lacks 2"):
+        checkpoints.load(model, _CHECKPOINT, new=["output", "weights"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab_size": 1201}, "vocab_size is 1201 in the model and 1200 in"),
+        ({"hidden_size": 64}, "hidden_size is 64 in the model and 32 in"),
+        ({"intermediate_size": 40}, "intermediate_size is 40 .* and 37 in"),
+        ({"type_vocab_size": 16}, "type_vocab_size is 16 .* and 2 in"),
+        (
+            {"max_position_embeddings": 99},
+            "max_position_embeddings is 99 .*160",
+        ),
+        ({"num_hidden_layers": 5}, "num_hidden_layers is 5 .* and 4 in"),
+    ],
+)
+def test_wrong_size_names_the_field_alone(changes, message):
+    model = _pretraining(**changes)
+    before = model.weights[-1].numpy()
+    with pytest.raises(ValueError, match=message) as caught:
+        checkpoints.load(model, _CHECKPOINT)
+    assert len(re.findall(" in the model and ", str(caught.value))) == 1
+    np.testing.assert_array_equal(model.weights[-1], before)
+
+
+def test_wrong_number_of_labels_is_named(tmp_path):
+    three, two = (
+        heads.BertForSequenceClassification(_CONFIG, num_labels=n)
+        for n in (3, 2)
+    )
+    prefix = str(tmp_path / "c")
+    checkpoints.save(prefix, checkpoints.variables_by_name(three))
+    with pytest.raises(ValueError, match="num_labels is 2 in the model and 3"):
+        checkpoints.load(two, prefix)
+
+
+def test_checkpoint_of_something_else_is_refused(tmp_path):
+    prefix = str(tmp_path / "c")
+    checkpoints.save(prefix, {"dense/kernel": np.zeros([2, 3])})
+    with pytest.raises(ValueError, match=r"no variable .* holds dense/kernel;"):
+        checkpoints.load(_pretraining(), prefix, new=[".*"])
+
+
+def test_object_checkpoint_is_named(tmp_path):
+    prefix = str(tmp_path / "c")
+    tf.train.Checkpoint(v=tf.Variable(1.0)).write(prefix)
+    with pytest.raises(ValueError, match="_CHECKPOINTABLE_OBJECT_GRAPH"):
+        checkpoints.load(_pretraining(), prefix)
+
+
+@pytest.mark.parametrize("text", ["", "hello " * 500])
+@pytest.mark.parametrize("name", ["c", "c.index"])
+def test_file_that_is_no_checkpoint_is_refused(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    if name.endswith(".index"):
+        (tmp_path / f"c{_DATA}").write_text(text)
+    with pytest.raises(ValueError, match="is broken, or no checkpoint"):
+        checkpoints.read(str(tmp_path / "c"))
+
+
+@pytest.mark.parametrize("suffix", [".index", _DATA])
+def test_truncated_file_is_refused(tmp_path, suffix):
+    prefix = _copy(tmp_path)
+    file = pathlib.Path(prefix + suffix)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(ValueError, match="is broken, or no checkpoint"):
+        checkpoints.load(_pretraining(), prefix)
+
+
+def test_flipped_bit_is_noticed(tmp_path):
+    prefix = _copy(tmp_path)
+    file = pathlib.Path(prefix + _DATA)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match=r"is broken.*Checksum"):
+        checkpoints.read(prefix)
+
+
+def test_missing_shard_is_named(tmp_path):
+    prefix = _copy(tmp_path)
+    pathlib.Path(prefix + _DATA).rename(f"{prefix}.data-00000-of-00002")
+    with pytest.raises(FileNotFoundError, match="it has 1 of 2"):
+        checkpoints.read(prefix)
+    pathlib.Path(f"{prefix}.data-00000-of-00002").unlink()
+    with pytest.raises(FileNotFoundError, match="it has none"):
+        checkpoints.load(_pretraining(), prefix)

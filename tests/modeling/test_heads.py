@@ -1,0 +1,371 @@
+"""Whole models against the released program, and the fine-tuning heads."""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints, heads, losses
+from modeling import config as config_lib
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_SHARED = pathlib.Path(__file__).parents[3] / "shared"
+_CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
+_CONFIG = config_lib.BertConfig.from_json_file(
+    str(_GOLDEN / "inputs/bert_config.json")
+)
+_SEED = np.array([3, 5], np.int32)
+_CASES = [
+    ("gelu", "padded"),
+    ("gelu", "masked_row"),
+    ("gelu", "defaults"),
+    ("relu", "padded"),
+]
+# float32 against float64; see tests/golden/README.md for both.
+_TOLERANCE = 1e-5
+_MASKED_ROW = 1  # Its scores are rounded to about 1e-3 by adding -10000.
+_MASKED_ROW_TOLERANCE = 2e-3
+
+
+def _golden(activation, batch):
+    """Returns inputs, outputs and gradients by name."""
+    with np.load(_GOLDEN / f"model/forward_{activation}.npz") as arrays:
+        return tuple(
+            {
+                name.removeprefix(f"{batch}/{part}/"): arrays[name]
+                for name in arrays.files
+                if name.startswith(f"{batch}/{part}/")
+            }
+            for part in ("in", "out", "grad")
+        )
+
+
+def _pretraining(**changes):
+    config = dataclasses.replace(_CONFIG, **changes)
+    model = heads.BertForPreTraining(config)
+    checkpoints.load(model, _CHECKPOINT)
+    return model
+
+
+def _call(model, inputs):
+    return model(
+        inputs["input_ids"],
+        inputs.get("input_mask"),
+        inputs.get("segment_ids"),
+        inputs["masked_lm_positions"],
+    )
+
+
+def _check(got, want, batch, *, rows_axis=0, rows=1):
+    """Compares; the fully masked row of its batch has its own tolerance."""
+    error = np.abs(np.asarray(got) - want)
+    if batch != "masked_row":
+        assert error.max() < _TOLERANCE
+        return
+    error = np.moveaxis(error, rows_axis, 0)
+    is_masked = np.arange(len(error)) // rows == _MASKED_ROW
+    assert error[~is_masked].max() < _TOLERANCE
+    assert error[is_masked].max() < _MASKED_ROW_TOLERANCE
+
+
+@pytest.mark.parametrize(("activation", "batch"), _CASES)
+def test_encoder_gives_what_the_release_gives(activation, batch):
+    inputs, outputs, _ = _golden(activation, batch)
+    model = _pretraining(hidden_act=activation).bert
+    arguments = [
+        inputs["input_ids"],
+        inputs.get("input_mask"),
+        inputs.get("segment_ids"),
+    ]
+    got = model(*arguments)
+    _check(got["embedding_output"], outputs["embedding_output"], batch)
+    _check(
+        np.stack(got["all_encoder_layers"]),
+        outputs["all_encoder_layers"],
+        batch,
+        rows_axis=1,
+    )
+    _check(got["pooled_output"], outputs["pooled_output"], batch)
+    probs = model.attention_probs(*arguments)
+    _check(probs[0], outputs["attention_probs_0"], batch)
+
+
+@pytest.mark.parametrize(("activation", "batch"), _CASES)
+def test_heads_and_losses_give_what_the_release_gives(activation, batch):
+    inputs, outputs, _ = _golden(activation, batch)
+    got = _call(_pretraining(hidden_act=activation), inputs)
+    words = tf.nn.log_softmax(got["masked_lm_logits"])
+    size = words.shape[1]
+    words = np.reshape(words, outputs["masked_lm_log_probs"].shape)
+    _check(words, outputs["masked_lm_log_probs"], batch, rows=size)
+    pairs = tf.nn.log_softmax(got["next_sentence_logits"])
+    _check(pairs, outputs["next_sentence_log_probs"], batch)
+    word_losses = losses.cross_entropy(
+        got["masked_lm_logits"], inputs["masked_lm_ids"]
+    )
+    _check(
+        np.ravel(word_losses),
+        outputs["masked_lm_example_loss"],
+        batch,
+        rows=size,
+    )
+    pair_losses = losses.cross_entropy(
+        got["next_sentence_logits"], inputs["next_sentence_labels"][:, 0]
+    )
+    _check(pair_losses, outputs["next_sentence_example_loss"], batch)
+
+
+@pytest.mark.parametrize(("activation", "batch"), _CASES)
+def test_losses_and_gradients_are_those_of_the_release(activation, batch):
+    inputs, outputs, gradients = _golden(activation, batch)
+    model = _pretraining(hidden_act=activation)
+    variables = checkpoints.variables_by_name(model)
+    with tf.GradientTape() as tape:
+        got = _call(model, inputs)
+        masked_lm = losses.masked_lm_loss(
+            got["masked_lm_logits"],
+            inputs["masked_lm_ids"],
+            inputs["masked_lm_weights"],
+        )
+        next_sentence = losses.next_sentence_loss(
+            got["next_sentence_logits"], inputs["next_sentence_labels"]
+        )
+        total = masked_lm + next_sentence
+    dense = [
+        tf.convert_to_tensor(gradient)
+        for gradient in tape.gradient(
+            total, [v.value for v in variables.values()]
+        )
+    ]
+    has_masked_row = batch == "masked_row"
+    for loss, name in (
+        (masked_lm, "masked_lm_loss"),
+        (next_sentence, "next_sentence_loss"),
+        (total, "total_loss"),
+    ):
+        tolerance = 1e-4 if has_masked_row else _TOLERANCE
+        np.testing.assert_allclose(loss, outputs[name], atol=tolerance)
+    tolerance = 1e-3 if has_masked_row else _TOLERANCE
+    assert gradients.keys() == variables.keys()
+    for name, gradient in zip(variables, dense, strict=True):
+        np.testing.assert_allclose(
+            gradient, gradients[name], atol=tolerance, err_msg=name
+        )
+    np.testing.assert_allclose(
+        tf.linalg.global_norm(dense),
+        outputs["dense_grad_global_norm"],
+        rtol=1e-3 if has_masked_row else 1e-5,
+    )
+
+
+def _released_variables(key):
+    return dict(json.loads((_GOLDEN / "model/variables.json").read_text())[key])
+
+
+def test_variables_have_the_release_s_names_shapes_and_encoder_order():
+    want = _released_variables("model_variables_in_creation_order")
+    got = {
+        name: list(variable.shape)
+        for name, variable in checkpoints.variables_by_name(
+            heads.BertForPreTraining(_CONFIG)
+        ).items()
+    }
+    assert got == want
+    encoder = [name for name in want if name.startswith("bert/")]
+    assert list(got)[: len(encoder)] == encoder
+
+
+@pytest.mark.parametrize(
+    ("model", "head"),
+    [
+        (
+            heads.BertForSequenceClassification(_CONFIG, num_labels=3),
+            {"output_weights": [3, 32], "output_bias": [3]},
+        ),
+        (
+            heads.BertForQuestionAnswering(_CONFIG),
+            _released_variables("squad_head"),
+        ),
+    ],
+)
+def test_fine_tuned_models_have_the_encoder_and_their_head(model, head):
+    encoder = {
+        name: shape
+        for name, shape in _released_variables(
+            "model_variables_in_creation_order"
+        ).items()
+        if name.startswith("bert/")
+    }
+    got = {
+        name: list(variable.shape)
+        for name, variable in checkpoints.variables_by_name(model).items()
+    }
+    assert got == encoder | head
+    for variable in model.weights:
+        assert variable.path.startswith(f"{model.name}/")
+
+
+@pytest.mark.shared
+def test_variables_are_those_of_a_published_checkpoint():
+    found = sorted(_SHARED.glob("data/checkpoints/*.variables.tsv"))
+    if not found:
+        pytest.skip("no list of a published checkpoint's variables")
+    for path in found:
+        sizes = path.name.split("_")
+        layers, hidden, num_heads = (
+            int(part.split("-")[1].split(".")[0]) for part in sizes[1:]
+        )
+        config = config_lib.BertConfig(
+            vocab_size=30522,
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=num_heads,
+            intermediate_size=4 * hidden,
+            type_vocab_size=2,
+        )
+        model = heads.BertForPreTraining(config)
+        got = {
+            f"{name}\t{list(variable.shape)}\t{variable.dtype}"
+            for name, variable in checkpoints.variables_by_name(model).items()
+        }
+        lines = path.read_text().splitlines()
+        want = {
+            line
+            for line in lines
+            if not line.startswith("global_step\t") and "/adam_" not in line
+        }
+        assert got == want
+
+
+@pytest.mark.parametrize("objective", heads.OBJECTIVES)
+def test_objectives_have_the_same_variables(objective):
+    model = heads.BertForPreTraining(_CONFIG, objective=objective)
+    assert list(checkpoints.variables_by_name(model)) == list(
+        checkpoints.variables_by_name(heads.BertForPreTraining(_CONFIG))
+    )
+    assert model.bert.causal == (objective == "ltr")
+
+
+def test_unknown_objective_is_refused():
+    with pytest.raises(ValueError, match="one of mlm_nsp, mlm, ltr; got 'rtl'"):
+        heads.BertForPreTraining(_CONFIG, objective="rtl")
+
+
+def test_classifier_needs_a_label():
+    with pytest.raises(ValueError, match="num_labels must be positive; got 0"):
+        heads.BertForSequenceClassification(_CONFIG, num_labels=0)
+
+
+def test_classifier_is_linear_in_the_pooled_output():
+    model = heads.BertForSequenceClassification(_CONFIG, num_labels=3)
+    ids = np.array([[4, 20, 30, 10], [4, 40, 10, 0]], np.int32)
+    model.output_bias.assign([1.0, 2.0, 3.0])
+    pooled = model.bert(ids)["pooled_output"].numpy()
+    want = pooled @ model.output_weights.numpy().T + [1, 2, 3]
+    got = model(ids)["logits"]
+    assert got.shape == (2, 3)
+    np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def test_classifier_drops_a_tenth_whatever_the_config():
+    config = dataclasses.replace(
+        _CONFIG, hidden_dropout_prob=0, attention_probs_dropout_prob=0
+    )
+    model = heads.BertForSequenceClassification(config, num_labels=32)
+    model.output_weights.assign(np.eye(32))
+    ids = np.random.default_rng(0).integers(0, 1200, [300, 4]).astype("int32")
+    kept = model(ids)["logits"].numpy()
+    with_dropout = model(ids, dropout_seed=_SEED)["logits"].numpy()
+    is_dropped = with_dropout == 0
+    # Five standard deviations of 9,600 draws.
+    assert abs(is_dropped.mean() - 0.1) < 5 * (0.1 * 0.9 / 9600) ** 0.5
+    np.testing.assert_allclose(
+        with_dropout[~is_dropped], kept[~is_dropped] / 0.9, rtol=1e-4
+    )
+
+
+def test_answer_logits_are_linear_in_the_sequence_output():
+    model = heads.BertForQuestionAnswering(_CONFIG)
+    ids = np.array([[4, 20, 30, 10, 7], [4, 40, 10, 0, 9]], np.int32)
+    model.span.output_bias.assign([1.0, 2.0])
+    hidden = model.bert(ids)["sequence_output"].numpy()
+    want = hidden @ model.span.output_weights.numpy().T + [1, 2]
+    got = model(ids)
+    np.testing.assert_allclose(got["start_logits"], want[..., 0], atol=1e-5)
+    np.testing.assert_allclose(got["end_logits"], want[..., 1], atol=1e-5)
+
+
+def test_pooler_gets_no_gradient_from_answers():
+    model = heads.BertForQuestionAnswering(_CONFIG)
+    variables = checkpoints.variables_by_name(model)
+    with tf.GradientTape() as tape:
+        got = model(np.array([[4, 20, 10]], np.int32))
+        loss = losses.span_loss(
+            (got["start_logits"], got["end_logits"]), ([1], [2])
+        )
+    gradients = tape.gradient(loss, [v.value for v in variables.values()])
+    without = {
+        name
+        for name, gradient in zip(variables, gradients, strict=True)
+        if gradient is None
+    }
+    assert without == {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "tolerance"), [("mixed_bfloat16", 0.05), ("mixed_float16", 5e-3)]
+)
+def test_low_precision_trains_close_to_float32(policy, tolerance):
+    inputs, _, gradients = _golden("gelu", "padded")
+    model = heads.BertForPreTraining(_CONFIG, dtype=policy)
+    checkpoints.load(model, _CHECKPOINT)
+    variables = checkpoints.variables_by_name(model)
+    with tf.GradientTape() as tape:
+        got = _call(model, inputs)
+        loss = losses.masked_lm_loss(
+            got["masked_lm_logits"],
+            inputs["masked_lm_ids"],
+            inputs["masked_lm_weights"],
+        ) + losses.next_sentence_loss(
+            got["next_sentence_logits"], inputs["next_sentence_labels"]
+        )
+    assert {value.dtype for value in got.values()} == {tf.float32}
+    got = tape.gradient(loss, [v.value for v in variables.values()])
+    difference = [
+        tf.convert_to_tensor(gradient) - gradients[name]
+        for name, gradient in zip(variables, got, strict=True)
+    ]
+    total = np.sqrt(sum((g**2).sum() for g in gradients.values()))
+    assert tf.linalg.global_norm(difference) / total < tolerance
+
+
+def test_replicas_compute_what_their_seeds_say():
+    devices = tf.config.list_logical_devices("CPU")
+    strategy = tf.distribute.MirroredStrategy([devices[0].name])
+    with strategy.scope():
+        model = heads.BertForPreTraining(_CONFIG)
+    inputs, _, _ = _golden("gelu", "padded")
+
+    @tf.function
+    def step(seed):
+        return strategy.run(
+            lambda seed: model(
+                *(
+                    tf.constant(inputs[name])
+                    for name in (
+                        "input_ids",
+                        "input_mask",
+                        "segment_ids",
+                        "masked_lm_positions",
+                    )
+                ),
+                dropout_seed=seed,
+            )["next_sentence_logits"],
+            (seed,),
+        )
+
+    np.testing.assert_array_equal(step(_SEED), step(_SEED))
+    assert np.any(step(_SEED) != step(_SEED + 1))
