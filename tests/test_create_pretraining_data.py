@@ -1,0 +1,334 @@
+"""create_pretraining_data.py from flags to files."""
+
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl import flags
+
+import create_pretraining_data
+from training import record_files, records
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_GOLDEN = _ROOT / "tests/golden"
+_CASES = json.loads((_GOLDEN / "pretraining/cases.json").read_text("utf-8"))
+_VOCAB = str(_GOLDEN / "inputs/vocab.txt")
+_TEXT = "the players began .\nthe match was long .\n\nrain .\nmore rain .\n"
+
+
+def _options(**values):
+    defined = flags.FlagValues()
+    create_pretraining_data.define_flags(defined)
+    arguments = [f"--{name}={value}" for name, value in values.items()]
+    defined(["create_pretraining_data.py", *arguments])
+    return create_pretraining_data.options_from(defined)
+
+
+def _run(**values):
+    create_pretraining_data.run(_options(**values))
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(_TEXT, encoding="utf-8")
+    return str(path)
+
+
+def _hash(record):
+    """Hashes one stored record as tests/golden/README.md says."""
+    feature = tf.train.Example.FromString(record).features.feature
+    values = {
+        name: list(
+            value.int64_list.value
+            if value.HasField("int64_list")
+            else value.float_list.value
+        )
+        for name, value in feature.items()
+    }
+    line = json.dumps(values, sort_keys=True, separators=(",", ":")) + "\n"
+    return line.encode()
+
+
+@pytest.mark.parametrize("case", sorted(_CASES))
+def test_records_are_the_release_s(tmp_path, case):
+    expected = _CASES[case]
+    values = dict(expected["flags"])
+    inputs = ",".join(str(_GOLDEN / path) for path in values.pop("input_file"))
+    values["vocab_file"] = str(_GOLDEN / values["vocab_file"])
+    num_files = len(expected["records"])
+    output = [str(tmp_path / f"out/{number}") for number in range(num_files)]
+    _run(input_file=inputs, output_file=",".join(output), **values)
+    length = values["max_seq_length"]
+    predictions = values["max_predictions_per_seq"]
+    for number, path in enumerate(output):
+        files = record_files.RecordFiles([path])
+        stored = files.read(range(len(files)))
+        assert len(stored) == expected["records"][number]
+        digest = hashlib.sha256(b"".join(map(_hash, stored))).hexdigest()
+        assert digest == expected["sha256_of_records"][number]
+        parsed = records.parse(
+            tf.constant(stored),
+            records.pretraining_features(length, predictions),
+        )
+        with np.load(_GOLDEN / f"pretraining/{case}.npz") as arrays:
+            prefix = f"file{number}/" if num_files > 1 else ""
+            for name, value in parsed.items():
+                np.testing.assert_array_equal(value, arrays[prefix + name])
+        metadata = records.read_metadata(path)
+        assert metadata.kind == "pretraining"
+        assert metadata.max_seq_length == length
+        assert metadata.max_predictions_per_seq == predictions
+        assert metadata.do_lower_case == values["do_lower_case"]
+        assert metadata.num_records == len(stored)
+        assert metadata.flags["random_seed"] == values["random_seed"]
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {
+        name
+        for number in range(num_files)
+        for name in (f"{number}", f"{number}.meta.json")
+    }
+
+
+def test_same_flags_same_bytes(tmp_path, text):
+    for name in "ab":
+        _run(input_file=text, output_file=tmp_path / name, vocab_file=_VOCAB)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_sidecar_describes_the_vocabulary(tmp_path, text):
+    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
+    metadata = records.read_metadata(str(tmp_path / "x"))
+    content = pathlib.Path(_VOCAB).read_bytes()
+    assert metadata.vocab_size == 1200
+    assert metadata.vocab_sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_flags_and_defaults_are_the_release_s():
+    defined = flags.FlagValues()
+    create_pretraining_data.define_flags(defined)
+    defaults = {name: defined[name].default for name in defined}
+    assert defaults == {
+        "input_file": None,
+        "output_file": None,
+        "vocab_file": None,
+        "do_lower_case": True,
+        "do_whole_word_mask": False,
+        "max_seq_length": 128,
+        "max_predictions_per_seq": 20,
+        "random_seed": 12345,
+        "dupe_factor": 10,
+        "masked_lm_prob": 0.15,
+        "short_seq_prob": 0.1,
+        "masking": "80,10,10",
+    }
+
+
+@pytest.mark.parametrize("name", ["input_file", "output_file", "vocab_file"])
+def test_three_flags_are_required(name):
+    values = {"input_file": "a", "output_file": "b", "vocab_file": "c"}
+    del values[name]
+    with pytest.raises(flags.IllegalFlagValueError, match=name):
+        _options(**values)
+
+
+def test_flags_become_options():
+    options = _options(
+        input_file="in/*",
+        output_file="a, b,",
+        vocab_file="v",
+        do_lower_case=False,
+        random_seed=3,
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        dupe_factor=2,
+        masked_lm_prob=0.2,
+        short_seq_prob=0.5,
+        do_whole_word_mask=True,
+        masking="100,0,0",
+    )
+    assert options.input_file == "in/*"
+    assert options.output_file == ("a", "b")
+    assert (options.do_lower_case, options.random_seed) == (False, 3)
+    instances = options.instances
+    assert instances.max_seq_length == 64
+    assert instances.max_predictions_per_seq == 10
+    assert instances.dupe_factor == 2
+    assert instances.masked_lm_prob == 0.2
+    assert instances.short_seq_prob == 0.5
+    assert instances.do_whole_word_mask is True
+    assert instances.masking == (100.0, 0.0, 0.0)
+
+
+def _program(*arguments):
+    return subprocess.run(
+        [sys.executable, "create_pretraining_data.py", *arguments],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_help_shows_every_flag_and_an_example():
+    defined = flags.FlagValues()
+    create_pretraining_data.define_flags(defined)
+    shown = _program("--help").stdout
+    assert "python create_pretraining_data.py --input_file=" in shown
+    for name in defined:
+        assert f"--{name}:" in shown or f"--[no]{name}:" in shown
+
+
+def test_help_does_not_wait_for_tensorflow():
+    code = "import sys, create_pretraining_data; print('tensorflow' in "
+    code += "sys.modules)"
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout == "False\n"
+
+
+def test_program_runs_and_logs(tmp_path, text):
+    done = _program(
+        f"--input_file={text}",
+        f"--output_file={tmp_path}/new/a,{tmp_path}/new/b",
+        f"--vocab_file={_VOCAB}",
+        "--max_seq_length=16",
+        "--max_predictions_per_seq=3",
+        "--dupe_factor=30",
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Reading {text}" in done.stderr
+    assert "Read 1 files: 2 documents, 4 sentences." in done.stderr
+    files = [record_files.RecordFiles([f"{tmp_path}/new/{n}"]) for n in "ab"]
+    count = len(files[0]) + len(files[1])
+    assert f"Made {count} instances" in done.stderr
+    for name, file in zip("ab", files, strict=True):
+        assert f"Wrote {len(file)} records to {tmp_path}/new/{name}" in (
+            done.stderr
+        )
+    assert done.stderr.count("*** Example ***") == 20
+    assert done.stderr.count("tokens: [CLS] ") == 20
+    assert done.stderr.count("input_ids: 4 ") == 20
+    assert done.stderr.count("next_sentence_labels: ") == 20
+    assert "seconds." in done.stderr
+
+
+def test_a_stray_argument_is_refused():
+    done = _program(
+        "--input_file=a", "--output_file=b", "--vocab_file=c", "stray"
+    )
+    assert done.returncode != 0
+    assert "Only flags are expected; got ['stray']" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "values", "message"),
+    [
+        (
+            "a b c d .\n",
+            {},
+            "The corpus is one document",
+        ),
+        (
+            "\n\n".join("abcdefgh"),
+            {},
+            "100% of the pairs have a random next",
+        ),
+        (
+            _TEXT,
+            {"max_predictions_per_seq": 18},
+            "max_predictions_per_seq=18 is too small",
+        ),
+        (_TEXT, {"do_lower_case": False}, "it looks uncased"),
+        (
+            _TEXT,
+            {"vocab_file": _GOLDEN / "inputs/vocab_cased.txt"},
+            "it looks cased",
+        ),
+    ],
+)
+def test_doubtful_input_is_said(tmp_path, caplog, content, values, message):
+    path = tmp_path / "text"
+    path.write_text(content, encoding="utf-8")
+    values = {"vocab_file": _VOCAB} | values
+    _run(input_file=path, output_file=tmp_path / "out", **values)
+    assert message in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"input_file": "/no/such/*"}, "No file matches '/no/such/[*]'"),
+        ({"output_file": ","}, "output_file must name one or more files"),
+        ({"masking": "80,10"}, "masking must be .* got 80,10"),
+        ({"masking": "80,10,20"}, "masking must be .* sum to 100"),
+        ({"max_seq_length": 4}, "max_seq_length must be 5 or more"),
+        ({"max_predictions_per_seq": 0}, "max_predictions_per_seq must be 1"),
+        ({"dupe_factor": 0}, "dupe_factor must be 1 or more"),
+        ({"masked_lm_prob": 2}, "masked_lm_prob must be from 0 to 1"),
+    ],
+)
+def test_an_impossible_flag_is_named(tmp_path, text, values, message):
+    usual = {
+        "input_file": text,
+        "output_file": tmp_path / "out",
+        "vocab_file": _VOCAB,
+    }
+    with pytest.raises(ValueError, match=message):
+        _run(**(usual | values))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "at least one sentence; there is none in .*bad"),
+        (b" \n\t\n", "at least one sentence; there is none in .*bad"),
+        (b"good\nb\xe9te\n", "bad, line 2: not UTF-8"),
+    ],
+)
+def test_unusable_text_is_named(tmp_path, content, message):
+    path = tmp_path / "bad"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        _run(input_file=path, output_file=tmp_path / "o", vocab_file=_VOCAB)
+    assert [left.name for left in tmp_path.iterdir()] == ["bad"]
+
+
+@pytest.mark.parametrize("missing", ["[CLS]", "[SEP]", "[MASK]"])
+def test_a_vocabulary_without_a_special_token_is_named(tmp_path, text, missing):
+    tokens = ["[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain"]
+    tokens.remove(missing)
+    vocab = tmp_path / "vocab"
+    vocab.write_text("\n".join(tokens), encoding="utf-8")
+    with pytest.raises(ValueError, match="it lacks") as error:
+        _run(input_file=text, output_file=tmp_path / "o", vocab_file=vocab)
+    assert f"lacks {missing}" in str(error.value)
+
+
+def test_an_input_is_never_overwritten(text):
+    with pytest.raises(ValueError, match="must not name an input file"):
+        _run(input_file=text, output_file=text, vocab_file=_VOCAB)
+    assert pathlib.Path(text).read_text(encoding="utf-8") == _TEXT
+
+
+def test_padding_is_id_0_whatever_stands_there(tmp_path, text):
+    # In this vocabulary [PAD] has id 2.
+    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
+    stored = record_files.RecordFiles([str(tmp_path / "x")]).read([0])
+    parsed = records.parse(
+        tf.constant(stored), records.pretraining_features(128, 20)
+    )
+    length = int(np.sum(parsed["input_mask"]))
+    assert length < 128
+    assert not np.any(parsed["input_ids"][0, length:])

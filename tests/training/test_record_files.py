@@ -1,0 +1,180 @@
+"""TFRecord files read at any place, and every fault in them named."""
+
+import concurrent.futures
+import gzip
+import random
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from training import record_files
+
+
+def _write(path, records):
+    path.write_bytes(b"".join(map(record_files.frame, records)))
+    return str(path)
+
+
+def _records(count, seed=0):
+    rng = random.Random(seed)
+    return [rng.randbytes(rng.randint(0, 40)) for _ in range(count)]
+
+
+def test_frames_are_those_of_tensorflow(tmp_path):
+    records = [b"", b"a", b"\0" * 300, *_records(20)]
+    with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
+        for record in records:
+            writer.write(record)
+    ours = _write(tmp_path / "ours", records)
+    assert (tmp_path / "ours").read_bytes() == (
+        tmp_path / "theirs"
+    ).read_bytes()
+    assert list(tf.data.TFRecordDataset(ours).as_numpy_iterator()) == records
+
+
+def test_reads_records_of_several_files_in_any_order(tmp_path):
+    parts = [_records(5, 1), _records(1, 2), _records(7, 3)]
+    files = record_files.RecordFiles(
+        [_write(tmp_path / str(n), part) for n, part in enumerate(parts)]
+    )
+    records = [record for part in parts for record in part]
+    assert len(files) == 13
+    assert files.counts() == [5, 1, 7]
+    assert files.read(range(13)) == records
+    indices = [12, 0, 5, 5, 4, 6]
+    assert files.read(indices) == [records[index] for index in indices]
+    assert files.read(np.array([3])) == [records[3]]
+    assert files.read([]) == []
+
+
+def test_threads_may_share_it(tmp_path):
+    records = _records(500)
+    files = record_files.RecordFiles([_write(tmp_path / "x", records)])
+
+    def reads_right(seed):
+        indices = random.Random(seed).sample(range(500), 100)
+        return files.read(indices) == [records[index] for index in indices]
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(reads_right, range(40)))
+
+
+def test_remote_files_are_read_alike(tmp_path, monkeypatch):
+    records = _records(30)
+    path = _write(tmp_path / "x", records)
+    monkeypatch.setattr(record_files.paths, "is_remote", lambda path: True)
+    files = record_files.RecordFiles([path])
+    assert files.read(range(30)) == records
+    (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"record 29 at byte .* cut short"):
+        record_files.RecordFiles([path])
+
+
+def test_sidecars_that_a_glob_caught_are_left_out(tmp_path):
+    path = _write(tmp_path / "x", [b"a"])
+    (tmp_path / "x.meta.json").write_text("{}")
+    files = record_files.RecordFiles([path, path + ".meta.json"])
+    assert files.paths == (path,)
+    assert len(files) == 1
+
+
+def test_an_empty_file_among_others_is_logged(tmp_path, caplog):
+    empty = _write(tmp_path / "empty", [])
+    full = _write(tmp_path / "full", [b"a", b"b"])
+    files = record_files.RecordFiles([empty, full])
+    assert files.read([1, 0]) == [b"b", b"a"]
+    assert f"{empty} is empty" in caplog.text
+
+
+def test_no_record_at_all_is_an_error(tmp_path):
+    empty = _write(tmp_path / "empty", [])
+    with pytest.raises(ValueError, match=r"must be a record.*empty"):
+        record_files.RecordFiles([empty])
+    with pytest.raises(ValueError, match=r"must be a record.*no file"):
+        record_files.RecordFiles([])
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        record_files.RecordFiles([str(tmp_path / "none")])
+
+
+@pytest.mark.parametrize("index", [-1, 3])
+def test_there_are_no_other_records(tmp_path, index):
+    files = record_files.RecordFiles([_write(tmp_path / "x", [b""] * 3)])
+    with pytest.raises(IndexError, match=f"numbered 0 to 2; got .*{index}"):
+        files.read([1, index])
+
+
+# Two records of 10 bytes: frames of 26 bytes, at 0 and 26.
+@pytest.mark.parametrize("size", [27, 33, 34, 38, 51])
+def test_a_cut_is_named(tmp_path, size):
+    path = tmp_path / "x"
+    _write(path, [b"0123456789", b"abcdefghij"])
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(
+        ValueError,
+        match=rf"x, record 1 at byte 26: .* cut short at byte {size}\.",
+    ):
+        record_files.RecordFiles([str(path)])
+
+
+@pytest.mark.parametrize("at", [26, 33, 34, 37])
+def test_a_damaged_length_is_named(tmp_path, at):
+    path = tmp_path / "x"
+    _write(path, [b"0123456789", b"abcdefghij"])
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="x, record 1 at byte 26: the length"):
+        record_files.RecordFiles([str(path)])
+
+
+@pytest.mark.parametrize("at", [38, 47, 48, 51])
+def test_a_damaged_record_is_named_when_read(tmp_path, at):
+    first = _write(tmp_path / "first", [b"a"])
+    path = tmp_path / "x"
+    _write(path, [b"0123456789", b"abcdefghij"])
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x80
+    path.write_bytes(data)
+    files = record_files.RecordFiles([first, str(path)])
+    assert files.read([0, 1]) == [b"a", b"0123456789"]
+    with pytest.raises(ValueError, match=r"x, record 1 at byte 26: .*checksum"):
+        files.read([2])
+
+
+def test_a_file_changed_meanwhile_is_named(tmp_path):
+    path = tmp_path / "x"
+    files = record_files.RecordFiles([_write(path, [b"0123456789"])])
+    _write(path, [b"01234", b"5"])
+    with pytest.raises(ValueError, match=r"x, record 0 at byte 0: .*changed"):
+        files.read([0])
+
+
+@pytest.mark.parametrize(
+    ("compress", "name"), [(gzip.compress, "gzip"), (zlib.compress, "zlib")]
+)
+def test_compressed_files_are_named(tmp_path, compress, name):
+    path = tmp_path / "x"
+    path.write_bytes(compress(record_files.frame(b"0123456789" * 9)))
+    with pytest.raises(ValueError, match=rf"x, .*got {name}.*Decompress"):
+        record_files.RecordFiles([str(path)])
+
+
+def test_text_is_no_tfrecord_file(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("A sentence.\nAnother one.\n")
+    with pytest.raises(ValueError, match=r"x, record 0 .*not a TFRecord file"):
+        record_files.RecordFiles([str(path)])
+
+
+def test_a_false_length_with_a_true_checksum_is_a_cut(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(record_files.frame(b"a" * 100)[:12])
+    assert struct.unpack("<Q", path.read_bytes()[:8]) == (100,)
+    with pytest.raises(ValueError, match=r"record 0 at byte 0: .*cut short"):
+        record_files.RecordFiles([str(path)])

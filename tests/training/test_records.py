@@ -1,0 +1,235 @@
+"""What a record holds: written, parsed, described by one list."""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from training import record_files, records
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_FEATURES = (
+    records.Feature(name="ids", shape=(3,)),
+    records.Feature(name="choices", shape=(2, 3)),
+    records.Feature(name="weights", shape=(2,), dtype="float32"),
+    records.Feature(name="label", shape=()),
+)
+_METADATA = records.Metadata(
+    kind="pretraining",
+    max_seq_length=128,
+    max_predictions_per_seq=20,
+    vocab_size=11,
+    vocab_sha256="ab12",
+    do_lower_case=True,
+    num_records=7,
+    flags={"random_seed": 12345, "input_file": "a.txt"},
+)
+
+
+def _example(number=0):
+    return {
+        "ids": [number, -1, 2**40],
+        "choices": np.arange(6).reshape(2, 3),
+        "weights": [0.5, 1],
+        "label": number,
+    }
+
+
+def _without(name):
+    example = _example()
+    del example[name]
+    return example
+
+
+def test_pretraining_features_are_the_release_s():
+    features = records.pretraining_features(128, 20)
+    assert [(f.name, f.shape, f.dtype) for f in features] == [
+        ("input_ids", (128,), "int64"),
+        ("input_mask", (128,), "int64"),
+        ("segment_ids", (128,), "int64"),
+        ("masked_lm_positions", (20,), "int64"),
+        ("masked_lm_ids", (20,), "int64"),
+        ("masked_lm_weights", (20,), "float32"),
+        ("next_sentence_labels", (1,), "int64"),
+    ]
+
+
+def test_serialized_is_an_example_and_always_the_same():
+    serialized = records.serialize(_example(), _FEATURES)
+    message = tf.train.Example.FromString(serialized)
+    feature = message.features.feature
+    assert sorted(feature) == ["choices", "ids", "label", "weights"]
+    assert feature["ids"].int64_list.value == [0, -1, 2**40]
+    assert feature["choices"].int64_list.value == [0, 1, 2, 3, 4, 5]
+    assert feature["weights"].float_list.value == [0.5, 1.0]
+    assert feature["label"].int64_list.value == [0]
+    assert records.serialize(_example(), _FEATURES) == serialized
+    assert records.serialize(_example(), _FEATURES[::-1]) == serialized
+
+
+def test_parse_gives_back_what_was_written(tmp_path):
+    path = str(tmp_path / "x")
+    examples = [_example(number) for number in range(3)]
+    for example in examples:
+        example["ids"][2] = 5
+    assert records.write_records([path], examples, _FEATURES) == [3]
+    serialized = record_files.RecordFiles([path]).read([2, 0])
+    parsed = records.parse(tf.constant(serialized), _FEATURES)
+    assert {name: value.dtype for name, value in parsed.items()} == {
+        "ids": tf.int32,
+        "choices": tf.int32,
+        "weights": tf.float32,
+        "label": tf.int32,
+    }
+    np.testing.assert_array_equal(parsed["ids"], [[2, -1, 5], [0, -1, 5]])
+    np.testing.assert_array_equal(
+        parsed["choices"], [[[0, 1, 2], [3, 4, 5]]] * 2
+    )
+    np.testing.assert_array_equal(parsed["weights"], [[0.5, 1.0]] * 2)
+    np.testing.assert_array_equal(parsed["label"], [2, 0])
+
+
+def test_parse_works_within_a_graph():
+    serialized = [records.serialize(_example(3), _FEATURES)]
+    graph = tf.function(lambda batch: records.parse(batch, _FEATURES))
+    np.testing.assert_array_equal(graph(tf.constant(serialized))["label"], [3])
+
+
+def test_golden_records_go_through_unchanged(tmp_path):
+    features = records.pretraining_features(64, 10)
+    with np.load(_GOLDEN / "pretraining/seq64.npz") as file:
+        arrays = dict(file)
+    examples = (
+        {name: array[number] for name, array in arrays.items()}
+        for number in range(527)
+    )
+    output = [str(tmp_path / name) for name in "abc"]
+    assert records.write_records(output, examples, features) == [176, 176, 175]
+    for turn, path in enumerate(output):
+        written = tf.data.TFRecordDataset(path).batch(200).get_single_element()
+        for name, value in records.parse(written, features).items():
+            np.testing.assert_array_equal(value, arrays[name][turn::3])
+
+
+def test_a_length_other_than_written_does_not_parse():
+    serialized = [records.serialize(_example(), _FEATURES)]
+    wrong = [dataclasses.replace(_FEATURES[0], shape=(4,))]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="ids"):
+        records.parse(tf.constant(serialized), wrong)
+
+
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [
+        (_without("ids"), r"must have the features \['choices', 'ids'"),
+        (_example() | {"more": 1}, r"got \['choices', .*'more'"),
+        (_without("ids") | {"id": [1, 2, 3]}, "must have the feature 'ids'"),
+        (_example() | {"ids": [1, 2]}, r"'ids' must be int64 .*\[3\]; .*\[2\]"),
+        (_example() | {"ids": [1.0, 2, 3]}, "'ids' must be int64.*float64"),
+        (_example() | {"label": [1]}, r"'label' must .*\[\]; .*\[1\]"),
+        (_example() | {"choices": [1] * 6}, r"'choices' must .*\[2, 3\]"),
+        (_example() | {"weights": ["a", "b"]}, "'weights' must be float32"),
+    ],
+)
+def test_an_example_that_does_not_fit_is_named(tmp_path, example, message):
+    path = tmp_path / "x"
+    with pytest.raises(ValueError, match=f"Example 1: .*{message}"):
+        records.write_records([str(path)], [_example(), example], _FEATURES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_leaves_the_earlier_files(tmp_path):
+    output = [str(tmp_path / "a"), str(tmp_path / "b")]
+    records.write_records(output, [_example()], _FEATURES)
+    before = [pathlib.Path(path).read_bytes() for path in output]
+
+    def examples():
+        yield _example(1)
+        assert sorted(path.name for path in tmp_path.glob("[ab]")) == ["a", "b"]
+        raise KeyError("the reader failed")
+
+    with pytest.raises(KeyError, match="the reader failed"):
+        records.write_records(output, examples(), _FEATURES)
+    assert [pathlib.Path(path).read_bytes() for path in output] == before
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_more_files_than_records_leave_empty_files(tmp_path):
+    output = [str(tmp_path / "deep" / name) for name in "abc"]
+    assert records.write_records(output, [_example()], _FEATURES) == [1, 0, 0]
+    assert len(record_files.RecordFiles(output)) == 1
+
+
+@pytest.mark.parametrize("output", [[], ["a", "a"]])
+def test_output_files_must_differ(output):
+    with pytest.raises(ValueError, match="one or more different output files"):
+        records.write_records(output, [], _FEATURES)
+
+
+def test_a_feature_has_one_of_two_types():
+    with pytest.raises(ValueError, match=r"'x' must be one of .*; got 'int32'"):
+        records.Feature(name="x", shape=(1,), dtype="int32")
+
+
+def test_vocab_hash_is_that_of_a_plain_file():
+    path = _GOLDEN / "inputs/vocab.txt"
+    tokens = path.read_text("utf-8").splitlines()
+    expected = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert records.vocab_sha256(tokens) == expected
+    assert records.vocab_sha256(tokens[::-1]) != expected
+
+
+def test_metadata_round_trip(tmp_path):
+    path = str(tmp_path / "x")
+    assert records.read_metadata(path) is None
+    records.write_metadata(path, _METADATA)
+    assert records.read_metadata(path) == _METADATA
+    without = dataclasses.replace(
+        _METADATA, max_predictions_per_seq=None, flags={}
+    )
+    records.write_metadata(path, without)
+    assert records.read_metadata(path) == without
+
+
+def test_metadata_may_leave_out_what_has_a_default(tmp_path):
+    values = dataclasses.asdict(_METADATA)
+    del values["flags"], values["max_predictions_per_seq"]
+    (tmp_path / "x.meta.json").write_text(json.dumps(values))
+    metadata = records.read_metadata(str(tmp_path / "x"))
+    assert metadata.max_predictions_per_seq is None
+    assert metadata.flags == {}
+
+
+def _changed(**changes):
+    return json.dumps(dataclasses.asdict(_METADATA) | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it is not JSON"),
+        ("{", "it is not JSON"),
+        ("[]", "must hold one JSON object"),
+        ("{}", "'kind' is missing"),
+        (_changed(colour="red"), "'colour' is unknown"),
+        (_changed(max_seq_length="128"), "must be int; got '128'"),
+        (_changed(max_seq_length=True), "must be int; got True"),
+        (_changed(do_lower_case=1), "'do_lower_case' must be bool; got 1"),
+        (_changed(max_predictions_per_seq=1.5), "int or NoneType; got 1.5"),
+        (_changed(flags=[]), r"'flags' must be dict; got \[\]"),
+    ],
+)
+def test_a_broken_sidecar_is_named(tmp_path, text, message):
+    (tmp_path / "x.meta.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"x\.meta\.json: .*{message}"):
+        records.read_metadata(str(tmp_path / "x"))
+
+
+def test_a_sidecar_that_is_not_utf8_is_named(tmp_path):
+    (tmp_path / "x.meta.json").write_bytes(b'{"kind": "\xff"}')
+    with pytest.raises(ValueError, match=r"x\.meta\.json: it is not JSON"):
+        records.read_metadata(str(tmp_path / "x"))
