@@ -215,7 +215,7 @@ def discover(
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from error
         counts.update(names)
-        first = first or names[:1]
+        first = names if first is None else first
     least = _LEAST_LABELS[problem_type]
     if len(counts) < least:
         raise ValueError(
@@ -227,6 +227,11 @@ def discover(
     logging.info(
         "labels found: %s", ", ".join(f"{n!r} x {counts[n]}" for n in names)
     )
+    if first and counts[first[0]] == 1:
+        logging.warning(
+            "the first label, %r, occurs nowhere else; is it the header?",
+            first[0],
+        )
     return LabelSet(problem_type=problem_type, names=names, separator=separator)
 
 

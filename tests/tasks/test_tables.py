@@ -1,0 +1,141 @@
+"""Rows of TSV, CSV and JSON Lines, and what is said about bad ones."""
+
+import pytest
+
+from tasks import tables
+
+
+def _open(tmp_path, content, file_format, **options):
+    path = tmp_path / f"rows.{file_format}"
+    data = content if isinstance(content, bytes) else content.encode()
+    path.write_bytes(data)
+    options = {"has_header": False} | options
+    return tables.open_table(str(path), file_format, **options)
+
+
+def _rows(table):
+    return [(row.line, row.cells) for row in table.rows]
+
+
+def test_tsv_keeps_quotes_spaces_and_empty_cells(tmp_path):
+    table = _open(tmp_path, '"a\tb"\t c \n\t\n', "tsv")
+    assert _rows(table) == [(1, ['"a', 'b"', " c "]), (2, ["", ""])]
+
+
+def test_tsv_lines_end_at_line_feeds_only(tmp_path):
+    text = "a\u2028b\x0b\x85\tc\r\nd\re\tf"
+    table = _open(tmp_path, text, "tsv")
+    assert _rows(table) == [
+        (1, ["a\u2028b\x0b\x85", "c"]),
+        (2, ["de", "f"]),
+    ]
+
+
+def test_csv_fields_may_hold_commas_quotes_and_line_ends(tmp_path):
+    text = 'x,y\n"1, ""one""\nand",2\n3,4\n'
+    table = _open(tmp_path, text, "csv", has_header=True)
+    assert table.header == ["x", "y"]
+    assert _rows(table) == [(2, ['1, "one"\nand', "2"]), (4, ["3", "4"])]
+
+
+def test_csv_field_may_be_longer_than_the_csv_module_allows(tmp_path):
+    table = _open(tmp_path, "a" * 200_000 + ",b\n", "csv")
+    assert [len(cell) for cell in _rows(table)[0][1]] == [200_000, 1]
+
+
+def test_json_lines_are_objects_or_arrays_and_have_no_header(tmp_path):
+    text = '{"t": "a\\tb", "n": 1}\n["x", null]\n'
+    table = _open(tmp_path, text, "jsonl", has_header=True)
+    assert table.header is None
+    assert _rows(table) == [(1, {"t": "a\tb", "n": 1}), (2, ["x", None])]
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text", "cell"),
+    [("tsv", "a\tb\n", "a"), ("csv", '"a",b\n', "a"), ("jsonl", '["a"]', "a")],
+)
+def test_byte_order_mark_is_no_part_of_the_first_cell(
+    tmp_path, file_format, text, cell
+):
+    data = b"\xef\xbb\xbf" + text.encode()
+    table = _open(tmp_path, data, file_format)
+    assert _rows(table)[0][1][0] == cell
+
+
+def test_columns_are_found_by_name_and_by_number(tmp_path):
+    table = _open(tmp_path, "a\tb\tc\n1\t2\t3\n", "tsv", has_header=True)
+    (row,) = table.rows
+    assert table.cell(row, table.find("b")) == "2"
+    assert table.cell(row, table.find(0)) == "1"
+    assert table.cell(row, table.find(-1)) == "3"
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("a\tb", "line 1: no column named 'x'; the columns are 'a', 'b'"),
+        ("x\tb\tx", "line 1: 2 columns named 'x'"),
+    ],
+)
+def test_header_without_the_name_is_an_error(tmp_path, header, message):
+    table = _open(tmp_path, f"{header}\n1\t2\n", "tsv", has_header=True)
+    with pytest.raises(ValueError, match=message):
+        table.find("x")
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text", "column", "message"),
+    [
+        ("tsv", "a\tb\nc\n", 1, "line 2, column 1: missing; .* 1 column"),
+        ("tsv", "a\tb\n\n", 1, "line 2, column 1: missing; .* it is blank"),
+        ("csv", "a,b\n\n", 1, "line 2, column 1: missing; .* it is blank"),
+        ("tsv", "a\tb\nc\td\n", -3, "line 1, column -3: missing"),
+        ("jsonl", '{"t": 1}', "u", "line 1, column 'u': missing; .* keys 't'"),
+        ("jsonl", '["t"]', "u", "line 1, column 'u': .* by number, from 0"),
+    ],
+)
+def test_row_without_the_column_is_an_error(
+    tmp_path, file_format, text, column, message
+):
+    table = _open(tmp_path, text, file_format)
+    with pytest.raises(ValueError, match=rf"rows\.{file_format}, {message}"):
+        for row in table.rows:
+            table.cell(row, column)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "data", "message"),
+    [
+        ("tsv", b"a\tb\nc\0\td\n", "line 2: holds a NUL byte"),
+        ("csv", b"a,b\nc,d\n\0,f\n", "line 3: holds a NUL byte"),
+        ("jsonl", b'["\0"]', "line 1: holds a NUL byte"),
+        ("tsv", b"a\n\xff\n", "line 2: not UTF-8"),
+        ("csv", b'a,b\n"c,d\ne,f\n', "line 2: not CSV"),
+        ("csv", b'"a"b,c\n', "line 1: not CSV"),
+        ("jsonl", b'["a"]\n["a"\n', "line 2: not JSON"),
+        ("jsonl", b"\n", "line 1: not JSON"),
+        ("jsonl", b"3\n", "line 1: each line must be a JSON object or array"),
+    ],
+)
+def test_unreadable_row_is_named(tmp_path, file_format, data, message):
+    table = _open(tmp_path, data, file_format)
+    with pytest.raises(ValueError, match=rf"rows\.{file_format}, {message}"):
+        _rows(table)
+
+
+def test_rows_of_another_width_are_errors_where_asked(tmp_path):
+    text = "a\tb\nc\td\te\n"
+    assert len(_rows(_open(tmp_path, text, "tsv"))) == 2
+    table = _open(tmp_path, text, "tsv", same_width=True)
+    with pytest.raises(ValueError, match=r"line 2: the row has 3 .* has 2"):
+        _rows(table)
+
+
+def test_empty_file_has_no_header(tmp_path):
+    with pytest.raises(ValueError, match=r"rows\.tsv: the file is empty"):
+        _open(tmp_path, "", "tsv", has_header=True)
+
+
+def test_unknown_format_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="one of tsv, csv, jsonl; got 'xls'"):
+        _open(tmp_path, "", "xls")
