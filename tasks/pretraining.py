@@ -109,6 +109,8 @@ def read_documents(
                 documents[-1].append(tokens)
     documents = [document for document in documents if document]
     if not documents:
+        # Differs: the release goes on and writes files without a record, which
+        # training only then fails on (README, Differences from the release).
         raise ValueError(
             "The input must hold at least one sentence; there is none in "
             f"{', '.join(input_paths)}."
