@@ -102,26 +102,30 @@ def find_file(
     """
     for folder in ("", task_name):
         for name in names:
-            relative = os.path.join(folder, name)
             if paths.is_remote(data_dir):
-                found = _find_remote(data_dir, relative)
+                # Listing a store may be slow: only the usual casing there.
+                found = os.path.join(data_dir, folder, name)
             else:
-                found = _find_local(data_dir, relative)
-            if found is not None:
+                found = _find_local(data_dir, os.path.join(folder, name))
+            if found is not None and exists(found):
                 return found
     return None
+
+
+def exists(path: str) -> bool:
+    """Tells whether a path, local or remote, is a file."""
+    if not paths.is_remote(path):
+        return os.path.isfile(path)
+    try:
+        paths.expand(path)
+    except ValueError:
+        return False
+    return True
 
 
 def key(name: str) -> str:
     """Reduces a name to what is compared: letters, digits and dots."""
     return re.sub(r"[^a-z0-9.]", "", name.lower())
-
-
-def _find_remote(data_dir: str, relative: str) -> str | None:
-    try:
-        return paths.expand(f"{data_dir.rstrip('/')}/{relative}")[0]
-    except ValueError:
-        return None
 
 
 def _find_local(data_dir: str, relative: str) -> str | None:
@@ -132,7 +136,7 @@ def _find_local(data_dir: str, relative: str) -> str | None:
         if path is None:
             return None
         path = os.path.dirname(path) if part == ".." else _entry(path, part)
-    return path if path and os.path.isfile(path) else None
+    return path
 
 
 def _entry(folder: str, name: str) -> str | None:

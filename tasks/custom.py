@@ -6,7 +6,6 @@ import re
 
 from absl import logging
 
-from files import paths
 from tasks import classification, labels, metrics, sentence_files, tables
 
 NAME = "custom"
@@ -98,7 +97,7 @@ def find_labels(
         ValueError: the training file holds no usable labels, or others than
             the model in this place was trained with.
     """
-    before = labels.load(saved) if _exists(saved) else None
+    before = labels.load(saved) if classification.exists(saved) else None
     if data.problem_type == labels.REGRESSION or data.label_names:
         now = labels.LabelSet(
             problem_type=data.problem_type, names=data.label_names
@@ -193,7 +192,7 @@ def _find(data_dir: str, name: str) -> tuple[str, str]:
     found = [
         path
         for file in _file_names(name)
-        if _exists(path := os.path.join(data_dir, file))
+        if classification.exists(path := os.path.join(data_dir, file))
     ]
     if not found:
         raise FileNotFoundError(
@@ -205,11 +204,3 @@ def _find(data_dir: str, name: str) -> tuple[str, str]:
             f"{', '.join(found)}."
         )
     return found[0], _FORMAT_OF_ENDING[os.path.splitext(found[0])[1]]
-
-
-def _exists(path: str) -> bool:
-    try:
-        paths.expand(path)
-    except ValueError:
-        return False
-    return True

@@ -151,6 +151,14 @@ def test_own_folder_wins_over_that_of_the_task(tmp_path):
     assert example.text_a == "outer"
 
 
+def test_folder_may_be_remote(tmp_path):
+    _write(tmp_path / "WNLI" / "dev.tsv", f"{_PAIR}\tlabel\n0\tA\tB\t1\n")
+    task = glue.find_task("WNLI")
+    assert len(_read(task, "dev", f"file://{tmp_path}")) == 1
+    with pytest.raises(FileNotFoundError, match="train"):
+        _read(task, "train", f"file://{tmp_path}")
+
+
 def test_absent_file_is_an_error_if_required_and_else_said(tmp_path, caplog):
     caplog.set_level("INFO")
     task = glue.find_task("MNLI")
