@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
-_MOST_NAMES_SHOWN = 20
+_MOST_NAMES_SHOWN = 8
 
 # Which field of the config is the length of which axis; the first pattern
 # found in a name counts.
@@ -117,7 +117,7 @@ def _num_layers(names: Collection[str]) -> int:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Joins names; those after the first twenty are only counted."""
+    """Joins names; those after the first eight are only counted."""
     shown = ", ".join(names[:_MOST_NAMES_SHOWN])
     rest = len(names) - _MOST_NAMES_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown

@@ -1,0 +1,183 @@
+"""The tool that fills masks, on a small checkpoint of random weights."""
+
+import io
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl import flags
+
+from modeling import bert, checkpoints
+from modeling import config as config_lib
+from tools import predict_masked
+from vocab import tokenization
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_GOLDEN = _ROOT / "tests/golden"
+_VOCAB = _GOLDEN / "inputs/vocab.txt"
+_FILES = {
+    "bert_config_file": str(_GOLDEN / "inputs/bert_config.json"),
+    "vocab_file": str(_VOCAB),
+    "init_checkpoint": str(_GOLDEN / "model/tiny.ckpt"),
+}
+_TOKENIZER = tokenization.FullTokenizer(str(_VOCAB))
+_CLS, _SEP, _MASK = 4, 10, 8
+
+
+def _run(standard_input="", **options):
+    output = io.StringIO()
+    predict_masked.run(
+        predict_masked.Options(**_FILES, **options),
+        io.StringIO(standard_input),
+        output,
+    )
+    return output.getvalue()
+
+
+def _records(tmp_path, **options):
+    path = tmp_path / "out.jsonl"
+    assert _run(output_file=str(path), **options) == ""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _probs_by_hand(ids, segment_ids, position):
+    """Recomputes `[V]` with the encoder and numpy alone."""
+    config = config_lib.BertConfig.from_json_file(_FILES["bert_config_file"])
+    model = bert.BertModel(config)
+    checkpoints.load(model, _FILES["init_checkpoint"])
+    stored = checkpoints.read(_FILES["init_checkpoint"])
+    hidden = model(
+        np.array([ids], np.int32), segment_ids=np.array([segment_ids], np.int32)
+    )["sequence_output"][0, position].numpy()
+    scope = "cls/predictions/transform"
+    x = hidden @ stored[f"{scope}/dense/kernel"] + stored[f"{scope}/dense/bias"]
+    x = 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
+    x = (x - x.mean()) / x.std()
+    x = x * stored[f"{scope}/LayerNorm/gamma"]
+    x = x + stored[f"{scope}/LayerNorm/beta"]
+    logits = x @ stored["bert/embeddings/word_embeddings"].T
+    return tf.nn.softmax(logits + stored["cls/predictions/output_bias"]).numpy()
+
+
+def test_masks_are_kept_and_the_rest_is_tokenized():
+    got = predict_masked.prepare("a [MASK]b", _TOKENIZER, 9)
+    a, b = _TOKENIZER.convert_tokens_to_ids(["a", "b"])
+    assert got.input_ids == (_CLS, a, _MASK, b, _SEP)
+    assert got.segment_ids == (0,) * 5
+    assert got.positions == (2,)
+
+
+def test_pair_is_split_at_the_last_separator():
+    got = predict_masked.prepare("[MASK] ||| a ||| [MASK]", _TOKENIZER, 20)
+    assert got.segment_ids[-2:] == (1, 1)
+    assert sum(got.segment_ids) == 2
+    assert got.positions == (1, len(got.input_ids) - 2)
+
+
+def test_longest_text_passes_and_one_more_piece_does_not():
+    assert len(predict_masked.prepare("[MASK] a", _TOKENIZER, 4).input_ids) == 4
+    with pytest.raises(ValueError, match=r"at most 4 .* got 5: '\[MASK\] a a'"):
+        predict_masked.prepare("[MASK] a a", _TOKENIZER, 4)
+
+
+def test_text_without_a_mask_is_refused_with_its_place(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("[MASK] a\n[mask] b\n")
+    with pytest.raises(
+        ValueError, match=r"in\.txt, line 2: .* have a \[MASK\]"
+    ):
+        _run(input_file=str(path))
+    with pytest.raises(ValueError, match="--text: The text must have a"):
+        _run(text="a")
+    with pytest.raises(ValueError, match="standard input, line 1: "):
+        _run("a\n", input_file="-")
+
+
+def test_probabilities_are_the_model_s(tmp_path):
+    (record,) = _records(tmp_path, text="a [MASK] ||| b [MASK]", top_k=3)
+    a, b = _TOKENIZER.convert_tokens_to_ids(["a", "b"])
+    ids = [_CLS, a, _MASK, _SEP, b, _MASK, _SEP]
+    for mask, position in zip(record["masks"], (2, 5), strict=True):
+        probs = _probs_by_hand(ids, [0, 0, 0, 0, 1, 1, 1], position)
+        best = np.argsort(-probs)[:3]
+        assert [c["token"] for c in mask] == [
+            _TOKENIZER.inv_vocab[i] for i in best
+        ]
+        np.testing.assert_allclose(
+            [c["probability"] for c in mask], probs[best], atol=1e-5
+        )
+
+
+def test_texts_do_not_depend_on_their_batch(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("[MASK] a b a b\na [MASK]\n[MASK] [MASK] b\n")
+    alone, together = (
+        _records(tmp_path, input_file=str(path), batch_size=size)
+        for size in (1, 2)
+    )
+    assert [r["text"] for r in alone] == path.read_text().splitlines()
+    assert [len(r["masks"]) for r in alone] == [1, 1, 2]
+    for one, other in zip(alone, together, strict=True):
+        for a, b in zip(one["masks"], other["masks"], strict=True):
+            assert [c["token"] for c in a] == [c["token"] for c in b]
+            np.testing.assert_allclose(
+                [c["probability"] for c in a],
+                [c["probability"] for c in b],
+                atol=1e-5,
+            )
+
+
+def test_table_names_the_text_each_mask_and_its_candidates():
+    got = _run("a [MASK]\n", input_file="-", text="b [MASK] [MASK]", top_k=2)
+    first, second = got.removesuffix("\n\n").split("\n\n")
+    assert [len(x.splitlines()) for x in (first, second)] == [7, 4]
+    assert first.startswith("b [MASK] [MASK]\n  [MASK] 1\n    ")
+    assert second.startswith("a [MASK]\n  [MASK] 1\n    ")
+
+
+def test_probabilities_of_the_whole_vocabulary_sum_to_one(tmp_path):
+    (record,) = _records(tmp_path, text="[MASK]", top_k=9999)
+    probs = [c["probability"] for c in record["masks"][0]]
+    assert len(probs) == 1200
+    assert probs == sorted(probs, reverse=True)
+    np.testing.assert_allclose(sum(probs), 1, atol=1e-5)
+
+
+def test_no_text_at_all_is_an_error():
+    with pytest.raises(ValueError, match="--text or --input_file"):
+        _run()
+
+
+def test_vocabulary_larger_than_the_model_is_refused(tmp_path):
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text(_VOCAB.read_text() + "another\n")
+    options = predict_masked.Options(
+        **_FILES | {"vocab_file": str(vocab)}, text="[MASK]"
+    )
+    with pytest.raises(ValueError, match=r"at most the 1200 .* it has 1201"):
+        predict_masked.run(options, io.StringIO(), io.StringIO())
+
+
+def test_command_line_answers_and_options_have_the_documented_defaults():
+    values = flags.FlagValues()
+    predict_masked.define_flags(values)
+    values(["x", *(f"--{k}={v}" for k, v in _FILES.items()), "--text=[MASK]"])
+    assert predict_masked.read_options(values) == predict_masked.Options(
+        **_FILES, text="[MASK]"
+    )
+    assert predict_masked.Options(**_FILES).top_k == 5
+    assert predict_masked.Options(**_FILES).do_lower_case
+
+
+def test_help_needs_no_tensorflow():
+    code = (
+        "import sys\nfrom tools import predict_masked\n"
+        "from absl import flags\n"
+        "predict_masked.define_flags(flags.FlagValues())\n"
+        "assert not {'tensorflow', 'keras'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=_ROOT, check=True)
