@@ -15,6 +15,10 @@ import numpy as np
 from files import paths, writing
 from tasks import squad_answers, squad_files, squad_search
 
+# What numpy.load and its result raise for other files: empty, a broken
+# archive, a single array (TypeError), other arrays, pickles.
+_NOT_LOGITS = (EOFError, zipfile.BadZipFile, TypeError, KeyError, ValueError)
+
 
 def combine_nbest(
     systems: Sequence[Mapping[str, Sequence[squad_answers.Candidate]]],
@@ -133,7 +137,7 @@ def read_logits(path: str) -> list[squad_search.WindowLogits]:
     try:
         with paths.open_to_read(path) as file, np.load(file) as arrays:
             return _unstack(arrays["unique_ids"], arrays["logits"])
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+    except _NOT_LOGITS as error:
         raise ValueError(
             f"{path}: must be a file of logits with arrays unique_ids and "
             f"logits; {error}."

@@ -12,6 +12,7 @@ _JSON_NAMES = {
     int: "a whole number",
     list: "a list",
     bool: "true or false",
+    dict: "an object",
 }
 
 

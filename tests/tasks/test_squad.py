@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from tasks import squad, squad_files
+from tasks import squad
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _SHARED = pathlib.Path(__file__).parents[3] / "shared" / "data" / "squad"
@@ -179,53 +179,6 @@ def test_shuffling_depends_on_the_file_alone():
     # random.Random(12345).shuffle of 0..4.
     assert [example.qas_id for example in shuffled] == list("42103")
     assert squad.shuffled_for_training(examples) == shuffled
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b'{"data": [\n  1,,]}', r"line 2, column 5: must be JSON"),
-        (b'{"data": "\xff"}', r"must be UTF-8; byte 10"),
-        (b"[]", r"\$ must be an object; got list"),
-        (b"{}", r"\$\.data is missing"),
-        (b'{"data": {}}', r"\$\.data must be a list; got \{\}"),
-        (b'{"data": []}', "at least one question"),
-        (b'{"data": [{}]}', r"data\[0\]\.paragraphs is missing"),
-        (
-            b'{"data": [{"paragraphs": [{"context": 3}]}]}',
-            r"data\[0\]\.paragraphs\[0\]\.context must be a string; got 3",
-        ),
-    ],
-)
-def test_wrong_file_is_named_with_the_place(tmp_path, content, message):
-    path = tmp_path / "wrong.json"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"wrong\.json.*{message}"):
-        squad_files.read_dataset(str(path))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"id": None}, r"qas\[0\]\.id must be a string or a whole number"),
-        ({"question": 1}, r"qas\[0\]\.question must be a string; got 1"),
-        ({"answers": {}}, r"qas\[0\]\.answers must be a list"),
-        (
-            {"answers": [{"text": "x"}]},
-            r"answers\[0\]\.answer_start is missing",
-        ),
-        ({"is_impossible": "no"}, r"is_impossible must be true or false"),
-    ],
-)
-def test_wrong_question_is_named_with_the_place(tmp_path, change, message):
-    with pytest.raises(ValueError, match=message):
-        _predict(tmp_path, {**_qa(), **change})
-
-
-def test_byte_order_mark_is_allowed(tmp_path):
-    path = pathlib.Path(_write(tmp_path, [_qa()]))
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert len(squad_files.read_dataset(str(path)).questions) == 1
 
 
 @pytest.mark.shared
