@@ -1,8 +1,8 @@
 """Paragraphs -> sentences.
 
-The splitting is sentencex's, Wikimedia's splitter for some 300 languages. It
-knows abbreviations, initials and quotations, and at about 100 MB/s costs
-nothing beside the steps that follow.
+The splitting is sentencex's, Wikimedia's splitter for some 300 languages: on
+abbreviations, initials and quotations as careful as pysbd (0.2 MB/s), more than
+syntok (0.8 MB/s) and blingfire (28 MB/s), at 65 MB/s and more on one core.
 """
 
 import itertools
