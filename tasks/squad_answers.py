@@ -11,11 +11,12 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from files import writing
-from tasks import squad, squad_features, squad_search, squad_text
+from tasks import squad, squad_features, squad_files, squad_search, squad_text
 
 # As released: the null score and the odds of a question without any window.
 NO_ANSWER_ODDS = 1000000.0
@@ -120,6 +121,42 @@ def write_answers(
     odds = {answer.qas_id: answer.null_odds for answer in answers}
     if None not in odds.values():
         _write_json(output_dir, "null_odds.json", odds)
+
+
+def read_predictions(path: str) -> dict[str, str]:
+    """Reads a predictions.json: the answer to every question, by its id.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not JSON, or not texts by id.
+    """
+    return _read_by_id(path, str, "a text")
+
+
+def read_null_odds(path: str) -> dict[str, float]:
+    """Reads a null_odds.json: a difference of logits, by question id.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not JSON, or not numbers by id.
+    """
+    return _read_by_id(path, (int, float), "a number")
+
+
+def _read_by_id(path: str, kind: Any, name: str) -> dict[str, Any]:
+    values = squad_files.read_json(path)
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{path}: must be an object with {name} for every question id; "
+            f"got {type(values).__name__}."
+        )
+    for qas_id, value in values.items():
+        if not isinstance(value, kind):
+            raise ValueError(
+                f"{path}: question {qas_id!r} must have {name}; "
+                f"got {value!r:.60}."
+            )
+    return values
 
 
 def _rank(

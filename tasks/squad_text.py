@@ -6,6 +6,8 @@ Source: behaviour of run_squad.py of google-research/bert, measured.
 from collections.abc import Sequence
 from typing import Protocol
 
+from absl import logging
+
 
 class BasicTokenizer(Protocol):
     """Text -> words and punctuation marks, those of each part between spaces
@@ -48,10 +50,12 @@ def project(pred_text: str, orig_text: str, tok_text: str) -> str:
     """
     start = tok_text.find(pred_text)
     if start < 0 or not pred_text or not orig_text:
+        logging.debug("%r is not in %r.", pred_text, tok_text)
         return orig_text
     places = [i for i, char in enumerate(orig_text) if char != " "]
     # As released: also where only something after the answer changed length.
     if len(places) != len(tok_text) - tok_text.count(" "):
+        logging.debug("Tokens change the length of %r.", orig_text)
         return orig_text
     end = start + len(pred_text) - 1
     if " " in (tok_text[start], tok_text[end]):

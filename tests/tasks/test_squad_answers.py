@@ -233,3 +233,28 @@ def test_window_without_logits_is_named(tokenizer):
             squad_search.AnswerOptions(),
             tokenizer.basic_tokenizer,
         )
+
+
+def test_files_come_back(tmp_path, tokenizer):
+    answer = _rank(_example(()), tokenizer, version_2_with_negative=True)
+    squad_answers.write_answers(str(tmp_path), [answer])
+    path = str(tmp_path / "predictions.json")
+    assert squad_answers.read_predictions(path) == {"q": ""}
+    path = str(tmp_path / "null_odds.json")
+    assert squad_answers.read_null_odds(path) == {"q": 1e6}
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "message"),
+    [
+        (squad_answers.read_predictions, '["x"]', "a text for .* got list"),
+        (squad_answers.read_predictions, '{"q": 1}', "'q' must have a text"),
+        (squad_answers.read_null_odds, '{"q": "1"}', "'q' must have a number"),
+        (squad_answers.read_null_odds, "{", "line 1, column 2: must be JSON"),
+    ],
+)
+def test_wrong_file_is_named(tmp_path, read, content, message):
+    path = tmp_path / "wrong.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=rf"wrong\.json.*{message}"):
+        read(str(path))
