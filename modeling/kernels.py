@@ -5,6 +5,7 @@ Dropout is a pure function of the seed it is given. Random bits come from the
 backend's own generator, so this module alone may import the backend.
 """
 
+import functools
 from typing import Any
 
 import keras
@@ -143,6 +144,65 @@ def attention_probs(scores: Any, adder: Any, scale: float) -> Any:
     """
     scaled = ops.cast(scores, "float32") * scale + adder
     return ops.cast(ops.softmax(scaled, axis=-1), scores.dtype)
+
+
+def cross_entropy(logits: Any, labels: Any) -> Any:
+    """Computes the cross entropy of each item.
+
+    Args:
+        logits: `[..., K]` float32, unnormalised.
+        labels: `[...]` int, in [0, K).
+
+    Returns:
+        `[...]` float32, nats.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.sparse_categorical_crossentropy(
+            labels, logits, from_logits=True
+        )
+    import tensorflow as tf
+
+    labels = ops.cast(labels, "int32")
+
+    @tf.custom_gradient
+    def compute(logits):
+        log_sum = _log_sum_exp()(logits)  # [..., 1]
+        chosen = tf.gather(logits, labels, batch_dims=len(labels.shape))
+
+        def gradient(upstream):
+            return _cross_entropy_gradient()(logits, labels, log_sum, upstream)
+
+        return log_sum[..., 0] - chosen, gradient
+
+    return compute(logits)
+
+
+# Over a vocabulary these are most of a small model's step. Compiled, each is
+# one or two passes over the logits: 51 ms instead of 250 for [1280, 30522].
+@functools.cache
+def _log_sum_exp():
+    import tensorflow as tf
+
+    @tf.function(jit_compile=True)
+    def compute(logits):
+        largest = tf.reduce_max(logits, axis=-1, keepdims=True)
+        total = tf.reduce_sum(tf.exp(logits - largest), axis=-1, keepdims=True)
+        return largest + tf.math.log(total)
+
+    return compute
+
+
+@functools.cache
+def _cross_entropy_gradient():
+    import tensorflow as tf
+
+    @tf.function(jit_compile=True)
+    def compute(logits, labels, log_sum, upstream):
+        classes = tf.range(logits.shape[-1], dtype=labels.dtype)
+        target = tf.cast(classes == labels[..., None], logits.dtype)
+        return (tf.exp(logits - log_sum) - target) * upstream[..., None]
+
+    return compute
 
 
 def activate(x: Any, activation: str | Any) -> Any:

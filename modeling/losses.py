@@ -10,6 +10,8 @@ from typing import Any
 
 from keras import ops
 
+from modeling import kernels
+
 # Source: run_pretraining.py of the release. It keeps a batch without
 # predictions at 0, and makes the loss slightly less than the mean.
 MASKED_LM_OFFSET = 1e-5
@@ -25,9 +27,7 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     Returns:
         `[...]` float32, nats.
     """
-    return ops.sparse_categorical_crossentropy(
-        labels, ops.cast(logits, "float32"), from_logits=True
-    )
+    return kernels.cross_entropy(ops.cast(logits, "float32"), labels)
 
 
 def masked_lm_loss(
