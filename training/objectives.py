@@ -49,6 +49,13 @@ class Objective(Protocol):
         """Runs the model; without a dropout seed, as in evaluation."""
 
 
+class Predicting(Protocol):
+    """What prediction asks of a task."""
+
+    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+        """Scores rows: `[B, ...]` tensors by name."""
+
+
 class Pretraining:
     """Masked-language-model and next-sentence losses.
 

@@ -1,0 +1,105 @@
+"""Scores for every record, in file order."""
+
+import time
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from training import input_pipeline, objectives
+
+# What stands for scores of padding that was cut; below any real score.
+_CUT_PADDING = np.float32(-1e9)
+_LOG_EVERY_SECONDS = 10.0
+
+
+class Predictor:
+    """Compiles forward passes for a distribution strategy.
+
+    Args:
+        strategy: where the variables live.
+        objective: its `predictions` score the rows of a replica.
+    """
+
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        objective: objectives.Predicting,
+    ):
+        self._strategy = strategy
+        self._objective = objective
+        # Batches of a few different lengths share one graph.
+        self._compiled = tf.function(self._step, reduce_retracing=True)
+
+    def predict(
+        self,
+        source: input_pipeline.RecordSource,
+        *,
+        batch_size: int,
+        order: np.ndarray | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Scores all records of a source.
+
+        Args:
+            source: the records, N of them.
+            batch_size: of a batch over all replicas; results do not depend on
+                it, nor on `order`.
+            order: `[N]`, a permutation to read the records in, such as by
+                length; file order if None.
+
+        Returns:
+            For each prediction its name and an `[N, ...]` array in file
+            order. Where the source cuts shared padding, the scores of places
+            that were cut are -1e9.
+        """
+        batches = self._strategy.distribute_datasets_from_function(
+            input_pipeline.evaluation_dataset(
+                source, batch_size=batch_size, order=order
+            )
+        )
+        num_records = len(source.files)
+        parts, done, logged = [], 0, time.monotonic()
+        for batch in batches:
+            part = self._compiled(batch)
+            real = part.pop("example_weights").numpy() > 0
+            parts.append({k: v.numpy()[real] for k, v in part.items()})
+            done += int(real.sum())
+            if time.monotonic() - logged > _LOG_EVERY_SECONDS:
+                logged = time.monotonic()
+                logging.info("predicted %d of %d records", done, num_records)
+        if done != num_records:
+            raise RuntimeError(f"Scored {done} of {num_records} records.")
+        scores = {
+            name: _joined([part[name] for part in parts]) for name in parts[0]
+        }
+        if order is None:
+            return scores
+        places = np.argsort(order)
+        return {name: values[places] for name, values in scores.items()}
+
+    def _step(self, batch):
+        scores = self._strategy.run(self._replica_step, args=(batch,))
+        return {
+            name: self._strategy.gather(value, axis=0)
+            for name, value in scores.items()
+        }
+
+    def _replica_step(self, features):
+        scores = self._objective.predictions(features)
+        return {**scores, "example_weights": features["example_weights"]}
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Joins `[b, ...]` arrays whose second axes may differ in length."""
+    if parts[0].ndim == 1:
+        return np.concatenate(parts)
+    longest = max(part.shape[1] for part in parts)
+    filled = [
+        np.pad(
+            part,
+            [(0, 0), (0, longest - part.shape[1])],
+            constant_values=_CUT_PADDING,
+        )
+        for part in parts
+    ]
+    return np.concatenate(filled)

@@ -1,0 +1,121 @@
+"""The best checkpoint of a run by a held-out metric, and when to stop."""
+
+import json
+import os
+from collections.abc import Mapping
+
+import tensorflow as tf
+from absl import logging
+
+from files import writing
+from training import checkpointing
+
+_FOLDER = "best"
+_RECORD = "best.json"
+
+
+class BestCheckpoint:
+    """Keeps the weights that did best on held-out data, in `best/`.
+
+    Args:
+        output_dir: the run's folder.
+        metric: the name of what is compared.
+        higher_is_better: False for losses.
+        patience: evaluations without a new best after which to stop; 0 for
+            never.
+    """
+
+    def __init__(
+        self,
+        output_dir: str,
+        metric: str,
+        *,
+        higher_is_better: bool = True,
+        patience: int = 0,
+    ):
+        self.folder = os.path.join(output_dir, _FOLDER)
+        self.metric = metric
+        self._sign = 1 if higher_is_better else -1
+        self._patience = patience
+        self._path = os.path.join(self.folder, _RECORD)
+        self.record = self._read()
+
+    def offer(
+        self,
+        step: int,
+        results: Mapping[str, float],
+        variables: Mapping[str, tf.Variable],
+    ) -> bool:
+        """Saves the weights if they are the best so far.
+
+        Returns:
+            Whether the run should go on: False once there was no new best in
+            `patience` evaluations.
+
+        Raises:
+            ValueError: the results lack the metric.
+        """
+        if self.metric not in results:
+            raise ValueError(
+                f"The best checkpoint is chosen by {self.metric!r}; the "
+                f"evaluation gives {', '.join(sorted(results))}."
+            )
+        value = float(results[self.metric])
+        best = self.record
+        if best is None or self._sign * (value - best["value"]) > 0:
+            prefix = checkpointing.save(
+                self.folder, step, variables, state={}, keep=1
+            )
+            self._write(step=step, value=value, evaluations_since=0)
+            logging.info(
+                "best %s so far: %.4g, kept as %s", self.metric, value, prefix
+            )
+            return True
+        # A resumed run may make an evaluation a second time.
+        if step > best["last_step"]:
+            since = best["evaluations_since"] + 1
+            self._write(
+                step=best["step"],
+                value=best["value"],
+                evaluations_since=since,
+                last_step=step,
+            )
+        since = self.record["evaluations_since"]
+        stop = bool(self._patience) and since >= self._patience
+        if stop:
+            logging.info(
+                "stopping early: no better %s than %.4g (step %d) in %d "
+                "evaluations",
+                self.metric,
+                self.record["value"],
+                self.record["step"],
+                since,
+            )
+        return not stop
+
+    def prefix(self) -> str | None:
+        """Returns the best checkpoint, None before the first evaluation."""
+        return checkpointing.latest(self.folder) if self.record else None
+
+    def _read(self) -> dict | None:
+        if not tf.io.gfile.exists(self._path):
+            return None
+        with tf.io.gfile.GFile(self._path) as file:
+            return json.loads(file.read())
+
+    def _write(
+        self,
+        *,
+        step: int,
+        value: float,
+        evaluations_since: int,
+        last_step: int | None = None,
+    ) -> None:
+        self.record = {
+            "metric": self.metric,
+            "step": step,
+            "value": value,
+            "evaluations_since": evaluations_since,
+            "last_step": step if last_step is None else last_step,
+        }
+        writing.write_json(self._path, self.record)
