@@ -241,6 +241,8 @@ def _answer_words(
     """
     answer_words = answer.text.split()
     last = answer.start + len(answer.text) - 1
+    # Differs: the release stops with an error at an offset past the end and
+    # counts a negative one from there; it keeps an answer without text.
     if answer.start < 0 or last >= len(context) or not answer_words:
         return None
     start, end = words.at(answer.start), words.at(last)

@@ -82,13 +82,19 @@ def rank_answers(
     logits_of = {result.unique_id: result for result in results}
     windows_of = collections.defaultdict(list)
     for feature in features:
-        logits = squad_search.checked_logits(feature, logits_of)
-        windows_of[feature.example_index].append((feature, logits))
+        windows_of[feature.example_index].append(feature)
     basic_text = squad_text.BasicText(basic_tokenizer)
-    return [
-        _rank(example, windows_of[index], options, basic_text)
-        for index, example in enumerate(examples)
-    ]
+    answers = []
+    for index, example in enumerate(examples):
+        windows = windows_of[index]
+        if not windows:
+            answers.append(_without_windows(example, options))
+            continue
+        logits = np.array(  # [W, 2, T]
+            [squad_search.checked_logits(w, logits_of) for w in windows]
+        )
+        answers.append(_rank(example, windows, logits, options, basic_text))
+    return answers
 
 
 def predictions(
@@ -161,16 +167,13 @@ def _read_by_id(path: str, kind: Any, name: str) -> dict[str, Any]:
 
 def _rank(
     example: squad.SquadExample,
-    windows: Sequence[tuple[squad_features.SquadFeatures, np.ndarray]],
+    windows: Sequence[squad_features.SquadFeatures],
+    logits: np.ndarray,
     options: squad_search.AnswerOptions,
     basic_text: squad_text.BasicText,
 ) -> RankedAnswers:
-    if not windows:
-        return _without_windows(example, options)
-    features = [feature for feature, _ in windows]
-    logits = np.array([logits for _, logits in windows])  # [W, 2, T]
-    spans = squad_search.ranked_spans(features, logits, options)
-    texts = _distinct_texts(example, features, spans, basic_text)
+    spans = squad_search.ranked_spans(windows, logits, options)
+    texts = _distinct_texts(example, windows, spans, basic_text)
     nbest = list(itertools.islice(texts, options.n_best_size))
     if not options.version_2_with_negative:
         return _ranked(example.qas_id, nbest or [_EMPTY])
@@ -198,13 +201,15 @@ def _ranked(
 ) -> RankedAnswers:
     """Gives every (text, start logit, end logit) its share of the softmax."""
     scores = [start + end for _, start, end in nbest]
-    weights = [math.exp(score - max(scores)) for score in scores]
+    best = max(scores)
+    weights = [math.exp(score - best) for score in scores]
+    total = sum(weights)
     return RankedAnswers(
         qas_id=qas_id,
         nbest=tuple(
             Candidate(
                 text=text,
-                probability=weight / sum(weights),
+                probability=weight / total,
                 start_logit=start_logit,
                 end_logit=end_logit,
             )
@@ -230,7 +235,7 @@ def _null_odds(
 
 def _distinct_texts(
     example: squad.SquadExample,
-    features: Sequence[squad_features.SquadFeatures],
+    windows: Sequence[squad_features.SquadFeatures],
     spans: Iterable[squad_search.Span],
     basic_text: squad_text.BasicText,
 ) -> Iterator[tuple[str, float, float]]:
@@ -239,7 +244,7 @@ def _distinct_texts(
     for span in spans:
         text = ""
         if span.start > 0:
-            text = _text(example, features[span.window], span, basic_text)
+            text = _text(example, windows[span.window], span, basic_text)
             if text in seen:
                 continue
         seen.add(text)
@@ -264,4 +269,5 @@ def _text(
 def _write_json(output_dir: str, name: str, value: Mapping) -> None:
     with writing.whole_file(os.path.join(output_dir, name)) as file:
         # As released: layout and escapes.
-        file.write(json.dumps(value, indent=4) + "\n")
+        json.dump(value, file, indent=4)
+        file.write("\n")
