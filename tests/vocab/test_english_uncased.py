@@ -1,0 +1,68 @@
+"""The English vocabulary of this project: layout, coverage, origin."""
+
+import collections
+import hashlib
+import json
+import pathlib
+
+import pytest
+
+from vocab import learning, tokenization
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_PATH = _ROOT / "vocab" / "english_uncased_30522.txt"
+_DATA = _ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tokenization.FullTokenizer(str(_PATH))
+
+
+def test_it_fits_the_released_uncased_configurations(tokenizer):
+    assert list(tokenizer.vocab.values()) == list(range(30522))
+    special = learning.special_tokens(994)
+    assert list(tokenizer.vocab)[: len(special)] == special
+
+
+def test_every_entry_can_be_met(tokenizer):
+    for entry in list(tokenizer.vocab)[999:]:
+        word = entry.removeprefix("##")
+        assert tokenizer.basic_tokenizer.tokenize(word) == [word]
+
+
+def test_ascii_has_no_unknown_word(tokenizer):
+    ascii_text = " ".join(map(chr, range(128)))
+    assert "[UNK]" not in tokenizer.tokenize(ascii_text)
+    letters = "qzxjkvbw0123456789" * 3
+    assert "[UNK]" not in tokenizer.tokenize(letters)
+
+
+def test_common_words_are_whole(tokenizer):
+    text = "The question of who wrote the paper was answered in 1998."
+    words = tokenizer.basic_tokenizer.tokenize(text)
+    assert tokenizer.tokenize(text) == words
+
+
+def test_readme_names_the_file_that_is_here():
+    digest = hashlib.sha256(_PATH.read_bytes()).hexdigest()
+    assert digest in (_ROOT / "vocab" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.shared
+def test_questions_need_fewer_pieces_than_with_the_released_vocabulary(
+    tokenizer,
+):
+    squad = _DATA / "squad" / "dev-v1.1.json"
+    if not squad.exists():
+        pytest.skip(f"{squad} is not here")
+    released = tokenization.FullTokenizer(str(_DATA / "vocab" / "uncased.txt"))
+    num_pieces, num_unknown = collections.Counter(), collections.Counter()
+    for article in json.loads(squad.read_text("utf-8"))["data"]:
+        for paragraph in article["paragraphs"]:
+            for name, one in ("ours", tokenizer), ("released", released):
+                pieces = one.tokenize(paragraph["context"])
+                num_pieces[name] += len(pieces)
+                num_unknown[name] += pieces.count("[UNK]")
+    assert num_pieces["ours"] < num_pieces["released"]
+    assert num_unknown["ours"] < num_unknown["released"]
