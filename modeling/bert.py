@@ -211,6 +211,6 @@ class BertModel(keras.Model):
         ]
         adder = kernels.attention_adder(input_mask, causal=self.causal)
         return [
-            layer.attention.gather.probs(hidden, adder)
+            layer.attention.self_attention.probs(hidden, adder)
             for layer, hidden in zip(self.encoder.stack, inputs, strict=True)
         ]

@@ -5,7 +5,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 ACTIVATIONS = ("gelu", "linear", "relu", "tanh")
 
@@ -138,15 +138,24 @@ class BertConfig:
             raise ValueError(f"The model config{where}: {error}") from error
 
     @classmethod
-    def from_json_file(cls, path: str) -> Self:
-        """Reads a `bert_config.json`, local or remote.
+    def from_json_file(
+        cls, path: str, open_to_read: Callable[[str], BinaryIO] | None = None
+    ) -> Self:
+        """Reads a `bert_config.json`.
+
+        Args:
+            path: of the file.
+            open_to_read: opens a path as bytes; for remote stores, for which
+                this module has no library. Local files if None.
 
         Raises:
             OSError: the file cannot be opened.
             ValueError: it is not a JSON object with every field.
         """
+        with open_to_read(path) if open_to_read else open(path, "rb") as file:
+            content = file.read()
         try:
-            values = json.loads(_read(path))
+            values = json.loads(content)
         except ValueError as error:
             raise ValueError(f"{path}: not JSON in UTF-8 ({error}).") from error
         if not isinstance(values, dict):
@@ -196,14 +205,3 @@ def activation_name(hidden_act: str | Callable | None) -> str | None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _read(path: str) -> bytes:
-    if "://" in path:
-        # Imported late: only remote stores need TensorFlow.
-        import tensorflow as tf
-
-        with tf.io.gfile.GFile(path, "rb") as file:
-            return file.read()
-    with open(path, "rb") as file:
-        return file.read()

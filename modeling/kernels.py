@@ -198,7 +198,7 @@ def _cross_entropy_gradient():
 
     @tf.function(jit_compile=True)
     def compute(logits, labels, log_sum, upstream):
-        classes = tf.range(logits.shape[-1], dtype=labels.dtype)
+        classes = tf.range(tf.shape(logits)[-1], dtype=labels.dtype)
         target = tf.cast(classes == labels[..., None], logits.dtype)
         return (tf.exp(logits - log_sum) - target) * upstream[..., None]
 

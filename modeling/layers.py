@@ -255,17 +255,17 @@ class Attention(BertLayer):
         self, config: config_lib.BertConfig, site: int, *, dtype: Any = None
     ):
         super().__init__(name="attention", dtype=dtype)
-        self.gather = SelfAttention(config, site, dtype=dtype)
+        self.self_attention = SelfAttention(config, site, dtype=dtype)
         self.block_output = BlockOutput(
             config, config.hidden_size, site + 1, dtype=dtype
         )
 
     def build(self, input_shape=None):
-        self.gather.build()
+        self.self_attention.build()
         self.block_output.build()
 
     def call(self, hidden, adder, dropout_seed=None):
-        context = self.gather(hidden, adder, dropout_seed=dropout_seed)
+        context = self.self_attention(hidden, adder, dropout_seed=dropout_seed)
         return self.block_output(context, hidden, dropout_seed=dropout_seed)
 
 

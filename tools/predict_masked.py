@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from absl import app, flags, logging
 
-from files import lines, writing
+from files import lines, paths, writing
 from tasks import sentence_pairs
 from vocab import tokenization
 
@@ -274,7 +274,9 @@ def _load_model(options, tokenizer):
     from modeling import checkpoints, heads
     from modeling import config as config_lib
 
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    config = config_lib.BertConfig.from_json_file(
+        options.bert_config_file, paths.open_to_read
+    )
     highest = max(tokenizer.vocab.values())
     if highest >= config.vocab_size:
         raise ValueError(

@@ -159,7 +159,7 @@ def test_initial_weights_are_a_function_of_the_seed():
 
 
 def test_equal_shapes_start_from_different_values():
-    attention = _model().encoder.stack[0].attention.gather
+    attention = _model().encoder.stack[0].attention.self_attention
     assert np.any(attention.query.kernel != attention.key.kernel)
 
 
@@ -195,7 +195,7 @@ def test_every_dropout_site_has_its_own_number():
     sites = [0]
     for layer in model.encoder.stack:
         sites += [
-            layer.attention.gather.site,
+            layer.attention.self_attention.site,
             layer.attention.block_output.site,
             layer.block_output.site,
         ]
@@ -296,3 +296,37 @@ def test_jax_gives_what_tensorflow_gives(tmp_path):
     on_jax = np.load(files[2])
     for name, value in model(*arguments.values()).items():
         np.testing.assert_allclose(on_jax[name], value, atol=1e-5)
+
+
+def _in_a_graph(model, **options):
+    """Compiles a model for any number of rows and tokens."""
+    ids = tf.TensorSpec([None, None], tf.int32)
+    seed = tf.TensorSpec([2], tf.int32)
+    return tf.function(
+        lambda ids, mask, seed: model(ids, mask, dropout_seed=seed),
+        input_signature=[ids, ids, seed],
+        **options,
+    )
+
+
+def test_graph_of_unknown_shape_computes_the_same():
+    model = _model(causal=True)
+    mask = np.array([[1] * 7, [1] * 4 + [0] * 3], np.int32)
+    want = model(_IDS, mask, dropout_seed=_SEED)["sequence_output"]
+    got = _in_a_graph(model)(_IDS, mask, _SEED)["sequence_output"]
+    np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_graph_of_unknown_shape_refuses_too_long_a_sequence():
+    ids = np.zeros([2, 10], np.int32)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        _in_a_graph(_model())(ids, ids, _SEED)
+
+
+def test_compiled_by_xla_computes_the_same():
+    model = _model()
+    mask = np.ones_like(_IDS)
+    want = model(_IDS, mask, dropout_seed=_SEED)["sequence_output"]
+    compiled = _in_a_graph(model, jit_compile=True)
+    got = compiled(_IDS, mask, _SEED)["sequence_output"]
+    np.testing.assert_allclose(got, want, atol=1e-4)

@@ -1,5 +1,6 @@
 """Configs: the release's fields, defaults and file format."""
 
+import io
 import json
 import pathlib
 
@@ -129,3 +130,14 @@ def test_activation_may_be_a_function_but_not_in_json():
 def test_every_activation_name_has_a_function():
     for name in config_lib.ACTIVATIONS:
         assert kernels.activate(0.0 * kernels.ops.ones([2]), name).shape == (2,)
+
+
+def test_file_may_be_opened_by_the_caller():
+    def open_to_read(path):
+        assert path == "gs://bucket/c.json"
+        return io.BytesIO(json.dumps(_FIELDS).encode())
+
+    config = config_lib.BertConfig.from_json_file(
+        "gs://bucket/c.json", open_to_read
+    )
+    assert config.to_dict() == _FIELDS

@@ -83,3 +83,34 @@ def test_span_loss_is_the_mean_of_start_and_end():
     np.testing.assert_allclose(
         got, (-math.log(0.7) + math.log(4)) / 2, rtol=1e-6
     )
+
+
+def test_gradient_of_cross_entropy_is_softmax_minus_target():
+    logits = tf.constant(_LOGITS)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        items = losses.cross_entropy(logits, np.array([2, 0]))
+        loss = tf.reduce_sum(items * [1.0, 10.0])
+    want = [[0.1, 0.2, -0.3], [-7.5, 2.5, 5.0]]
+    np.testing.assert_allclose(tape.gradient(loss, logits), want, atol=1e-5)
+
+
+def test_cross_entropy_of_huge_logits_is_finite():
+    got = losses.cross_entropy(tf.constant([[1e4, -1e4]]), np.array([1]))
+    np.testing.assert_allclose(got, [2e4])
+
+
+def test_span_loss_takes_sequences_of_unknown_length():
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None]),
+            tf.TensorSpec([None], tf.int32),
+        ]
+    )
+    def gradient(logits, positions):
+        loss = losses.span_loss((logits, logits), (positions, positions))
+        return tf.gradients(loss, logits)[0]
+
+    got = gradient(_LOGITS, np.array([2, 0], np.int32))
+    want = np.array([[0.1, 0.2, -0.3], [-0.75, 0.25, 0.5]]) / 2
+    np.testing.assert_allclose(got, want, atol=1e-6)
