@@ -163,12 +163,7 @@ def run(options: Options) -> None:
     if options.eval_input_file:
         held_out = _open_records(options, options.eval_input_file, config)
 
-    strategy = runtime.make_strategy(
-        shared_flags.narrow(runtime.DeviceOptions, options)
-    )
-    runtime.set_precision(options.precision)
-    runtime.set_seed(options.random_seed)
-    logging.info("%s", runtime.describe(strategy))
+    strategy = _prepare_devices(options)
     checkpointing.claim(options.output_dir, config.to_dict())
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)
@@ -200,6 +195,23 @@ def run(options: Options) -> None:
             os.path.join(options.output_dir, "eval_results.txt"),
             {**(results or evaluate()), "global_step": step},
         )
+
+
+def _prepare_devices(options: Options):
+    """Returns the distribution strategy; sets precision and seed."""
+    from training import input_pipeline, runtime
+
+    strategy = runtime.make_strategy(
+        shared_flags.narrow(runtime.DeviceOptions, options)
+    )
+    for name in ("train_batch_size", "eval_batch_size"):
+        input_pipeline.check_batch_size(
+            name, getattr(options, name), strategy.num_replicas_in_sync
+        )
+    runtime.set_precision(options.precision)
+    runtime.set_seed(options.random_seed)
+    logging.info("%s", runtime.describe(strategy))
+    return strategy
 
 
 def _check_lengths(options: Options, config) -> None:
@@ -252,6 +264,8 @@ def _train(options, strategy, objective, source, evaluate):
         "train_batch_size": options.train_batch_size,
         "num_records": len(source.files),
         "learning_rate": options.learning_rate,
+        "lr_schedule": options.lr_schedule,
+        "adam_bias_correction": options.adam_bias_correction,
         "num_train_steps": options.num_train_steps,
         "num_warmup_steps": options.num_warmup_steps,
         "precision": options.precision,

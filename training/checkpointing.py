@@ -21,6 +21,7 @@ from modeling import checkpoints
 
 _NAME = "model.ckpt"
 _CONFIG = "bert_config.json"
+_MOST_NAMES_SHOWN = 6
 _ENTRY = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
 _PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")
 
@@ -83,7 +84,8 @@ def save(
     tensors["global_step"] = np.int64(step)
     writing.write_json(f"{prefix}.state.json", dict(state))
     checkpoints.save(prefix, tensors)
-    steps = _saved_steps(output_dir)
+    # Later ones belong to a run that was set back: not ours to count or remove.
+    steps = [saved for saved in _saved_steps(output_dir) if saved <= step]
     kept = steps[-keep:] if keep else steps
     _write_listing(output_dir, step, kept)
     for old in set(steps) - set(kept):
@@ -118,23 +120,24 @@ def load_state(prefix: str) -> dict[str, object] | None:
 def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
     """Fills the optimizer's moments from a checkpoint.
 
-    Raises:
-        ValueError: the checkpoint holds some moments, but not all.
+    Those that it lacks stay at 0, with a warning: the release makes none for a
+    variable without a gradient, such as the pooler under a span head.
     """
     saved = checkpoints.list_variables(prefix)
     missing = sorted(set(slots) - set(saved))
-    if len(missing) == len(slots):
-        logging.warning(
-            "%s holds no adam_m and adam_v: the moments start at 0.", prefix
-        )
-        return
     if missing:
-        raise ValueError(
-            f"{prefix} lacks {len(missing)} of {len(slots)} optimizer slots, "
-            f"for example {missing[0]!r}."
+        logging.warning(
+            "%s lacks %d of %d optimizer moments, which start at 0: %s%s",
+            prefix,
+            len(missing),
+            len(slots),
+            ", ".join(missing[:_MOST_NAMES_SHOWN]),
+            ", ..." if len(missing) > _MOST_NAMES_SHOWN else "",
         )
-    for name, slot in slots.items():
-        slot.assign(checkpoints.read(prefix, [name])[name])
+    # Read together: opening a remote checkpoint for each would take minutes.
+    values = checkpoints.read(prefix, set(slots) - set(missing))
+    for name, value in values.items():
+        slots[name].assign(value)
 
 
 def claim(output_dir: str, config: Mapping[str, object]) -> None:
@@ -198,6 +201,7 @@ def remove_partial_files(output_dir: str) -> None:
     if paths.is_remote(output_dir) or not os.path.isdir(output_dir):
         return
     for entry in os.scandir(output_dir):
-        if entry.name.startswith(".") and entry.name.endswith(".partial"):
+        # A checkpoint is several files: ".NAME.partial.index" and others.
+        if entry.name.startswith(".") and ".partial" in entry.name:
             logging.info("Removing the half-written %s", entry.path)
             os.remove(entry.path)

@@ -17,6 +17,7 @@ from training import record_files, record_order, records
 _READERS = 4
 _PREFETCHED_BATCHES = 8
 _RECORDS_PER_SCAN = 1024
+_WORD_ID_FEATURES = ("input_ids", "masked_lm_ids")
 _SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids")
 # Lengths are rounded up to a multiple, so that few shapes are compiled.
 _LENGTH_STEP = 16
@@ -169,16 +170,25 @@ def evaluation_dataset(
     return dataset
 
 
+def check_batch_size(name: str, batch_size: int, num_replicas: int) -> None:
+    """Checks that a batch divides among replicas, before anything is made.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if batch_size % num_replicas:
+        raise ValueError(
+            f"{name} counts the whole batch and must be a multiple of the "
+            f"number of replicas; got {batch_size} and {num_replicas}."
+        )
+
+
 class _RowsOfReplicas:
     """Which rows of a global batch each replica of a worker takes."""
 
     def __init__(self, context: tf.distribute.InputContext, batch_size: int):
         replicas = context.num_replicas_in_sync
-        if batch_size % replicas:
-            raise ValueError(
-                "The batch size counts the whole batch and must be a multiple "
-                f"of the number of replicas; got {batch_size} and {replicas}."
-            )
+        check_batch_size("The batch size", batch_size, replicas)
         self.per_replica = batch_size // replicas
         self.local_replicas = replicas // context.num_input_pipelines
         self._first_replica = context.input_pipeline_id * self.local_replicas
@@ -195,17 +205,27 @@ def _read_and_parse(elements, read, source, per_replica) -> tf.data.Dataset:
         serialized = tf.numpy_function(read, [element], tf.string)
         serialized = tf.ensure_shape(serialized, [per_replica])
         batch = records.parse(serialized, source.features)
-        # On a GPU an id out of range would read zeros in silence.
-        tf.debugging.assert_less(
-            batch["input_ids"],
-            source.vocab_size,
-            "A record holds a word id beyond the model's vocab_size.",
-        )
+        _check_word_ids(batch, source.vocab_size)
         return _without_shared_padding(batch) if source.trim else batch
 
     return elements.map(
         load, num_parallel_calls=_READERS, deterministic=True
     ).prefetch(_PREFETCHED_BATCHES)
+
+
+def _check_word_ids(batch, vocab_size: int) -> None:
+    # On a GPU an id out of range would read zeros in silence.
+    for name in _WORD_ID_FEATURES:
+        if name in batch:
+            is_word = (batch[name] >= 0) & (batch[name] < vocab_size)
+            tf.debugging.Assert(
+                tf.reduce_all(is_word),
+                [
+                    f"A record's {name} must be at least 0 and less than the "
+                    f"model's vocab_size, {vocab_size}; got",
+                    tf.boolean_mask(batch[name], ~is_word),
+                ],
+            )
 
 
 def _without_shared_padding(batch):

@@ -1,6 +1,7 @@
 """The visible loop: train, evaluate, and what happens in between."""
 
 import dataclasses
+import operator
 import signal
 import sys
 import threading
@@ -78,10 +79,18 @@ def train(
         trainer.strategy, first_step, options.num_train_steps
     )
     step, results = first_step, None
+    if step >= options.num_train_steps:
+        logging.info(
+            "Nothing is left to train: step %d of %d is made.",
+            step,
+            options.num_train_steps,
+        )
+    if evaluate and _evaluation_is_due(step, options):
+        run.evaluate_where_it_was_missed(step, evaluate)
     with _Interruption() as interruption:
         while step < options.num_train_steps:
             count = _steps_until_next_event(step, options)
-            run.add(trainer.run(iterator, step, count))
+            run.add(trainer.run(iterator, step, count), count)
             step += count
             last = step == options.num_train_steps
             if last or step % options.log_every_steps == 0:
@@ -95,9 +104,7 @@ def train(
             if interruption.requested:
                 run.close()
                 interruption.end(step)
-            if evaluate and (
-                last or step % (options.eval_every_steps or sys.maxsize) == 0
-            ):
+            if evaluate and _evaluation_is_due(step, options):
                 results = run.evaluate(step, evaluate)
     run.close()
     return results
@@ -137,42 +144,49 @@ class _Run:
         self._batches = batches
         self._options = options
         self._identity = identity
-        self._first_step = self._reported = first_step
-        self._results = []
         self._reporter = reporting.Reporter(
             options.output_dir, options.num_train_steps, first_step
         )
         self._clock = reporting.Clock()
+        self._is_compiled = False
+        # Since the last report: the steps whose time counts, what steps not
+        # yet looked at returned, and the sums over the others.
+        self._timed_steps = 0
+        self._results = []
+        self._sums = _unreported(options.output_dir, first_step)
 
-    def add(self, result) -> None:
-        self._results.append(result)
+    def add(self, result, count: int) -> None:
+        """Takes what the next `count` steps returned."""
+        self._results.append((count, result))
+        if self._is_compiled:
+            self._timed_steps += count
+        else:
+            # The first steps take as long as compiling them.
+            self._clock.lap()
+            self._is_compiled = True
 
     def report(self, step: int) -> None:
         """Reports the steps since the last report; checks their losses."""
-        if step == self._reported:
-            return
-        count = step - self._reported
-        # The speed of the first lap would be that of compiling.
-        seconds = self._clock.lap()
-        values = self._means(count)
-        self._check_finite()
+        self._settle()
+        seconds, timed = self._clock.lap(), self._timed_steps
+        left = self._options.num_train_steps - step
         self._reporter.training(
             reporting.Progress(
                 step=step,
-                values=values,
-                examples_per_second=count
+                values=_means(self._sums),
+                examples_per_second=timed
                 * self._options.train_batch_size
-                / seconds,
-                seconds_left=(self._options.num_train_steps - step)
-                * seconds
-                / count,
+                / seconds
+                if timed
+                else None,
+                seconds_left=left * seconds / timed if timed else None,
             )
         )
-        self._results = []
-        self._reported = step
+        self._sums, self._timed_steps = {}, 0
 
     def save(self, step: int) -> None:
-        self._check_finite()
+        """Saves a checkpoint; checks the losses of the steps before it."""
+        self._settle()
         with self._clock.pause():
             state = self._trainer.state
             checkpointing.save(
@@ -185,6 +199,7 @@ class _Run:
                 state={
                     "identity": dict(self._identity),
                     "loss_scale": state.loss_scale.state(),
+                    "unreported": self._sums,
                 },
                 keep=self._options.keep_checkpoint_max,
             )
@@ -195,42 +210,59 @@ class _Run:
             self._reporter.evaluation(step, results)
         return results
 
+    def evaluate_where_it_was_missed(self, step: int, evaluate) -> None:
+        """Evaluates a run that was stopped between saving and evaluating."""
+        if step and not self._reporter.has_evaluation(step):
+            self.evaluate(step, evaluate)
+
     def close(self) -> None:
         self._reporter.close()
 
-    def _means(self, count: int) -> dict[str, float]:
-        results = self._results
-        losses = {
-            name: sum(float(r["losses"][name]) for r in results) / count
-            for name in results[0]["losses"]
-        }
-        metrics = {
-            name: _ratio(
-                sum(float(r["metrics"][name][0]) for r in results),
-                sum(float(r["metrics"][name][1]) for r in results),
-            )
-            for name in results[0]["metrics"]
-        }
-        values = {"loss": sum(losses.values()), **metrics}
-        values["gradient_norm"] = (
-            sum(float(r["gradient_norm"]) for r in results) / count
-        )
-        values["learning_rate"] = float(results[-1]["learning_rate"])
-        skipped = sum(int(r["skipped_steps"]) for r in results)
-        if skipped:
-            values["skipped_steps"] = skipped
-        return values
-
-    def _check_finite(self) -> None:
-        for result in self._results:
-            step = int(result["first_bad_step"])
+    def _settle(self) -> None:
+        """Adds up what the steps returned; checks that it is finite."""
+        for count, result in self._results:
+            values = tf.nest.map_structure(lambda x: x.numpy().item(), result)
+            step = values.pop("first_bad_step")
             if step >= 0:
                 raise NonFiniteLossError(
-                    f"The loss of step {step} is not finite; nothing was saved "
-                    f"after it. Its batch: {self._batches.describe(step)}. Try "
-                    "a lower learning rate or a longer warm-up; instead of "
-                    "mixed_float16, mixed_bfloat16."
+                    f"The loss of step {step}, or its gradient, is not finite; "
+                    "nothing was saved after it. Its batch: "
+                    f"{self._batches.describe(step)}. Try a lower learning "
+                    "rate or a longer warm-up; instead of mixed_float16, "
+                    "mixed_bfloat16."
                 )
+            self._sums = _plus(self._sums, {"steps": count, **values})
+        self._results = []
+
+
+def _unreported(output_dir: str, step: int) -> dict:
+    """Returns the sums over the steps that a resumed run has not reported."""
+    saved = checkpointing.load_state(checkpointing.prefix_of(output_dir, step))
+    return (saved or {}).get("unreported", {})
+
+
+def _plus(sums: Mapping, values: Mapping) -> dict:
+    """Adds the values of later steps; the learning rate is the last one's."""
+    if not sums:
+        return dict(values)
+    added = tf.nest.map_structure(
+        operator.add, dict(sums), dict(values), check_types=False
+    )
+    return {**added, "learning_rate": values["learning_rate"]}
+
+
+def _means(sums: Mapping) -> dict[str, float]:
+    """Turns sums over steps into what is reported of them."""
+    count = sums["steps"]
+    values = {
+        "loss": sum(sums["losses"].values()) / count,
+        **{name: _ratio(*pair) for name, pair in sums["metrics"].items()},
+        "gradient_norm": sums["gradient_norm"] / count,
+        "learning_rate": sums["learning_rate"],
+    }
+    if sums["skipped_steps"]:
+        values["skipped_steps"] = sums["skipped_steps"]
+    return values
 
 
 class _Interruption:
@@ -278,14 +310,18 @@ class _Interruption:
 def _steps_until_next_event(step: int, options: LoopOptions) -> int:
     """Counts the steps to make before there is something else to do."""
     intervals = (
-        options.iterations_per_loop,
         options.log_every_steps,
         options.save_checkpoints_steps,
         options.eval_every_steps,
     )
-    counts = [each - step % each for each in intervals[1:] if each]
+    counts = [each - step % each for each in intervals if each]
     left = options.num_train_steps - step
     return min(options.iterations_per_loop, left, *counts)
+
+
+def _evaluation_is_due(step: int, options: LoopOptions) -> bool:
+    every = options.eval_every_steps
+    return step == options.num_train_steps or (every and step % every == 0)
 
 
 def _ratio(total: float, weight: float) -> float:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -185,7 +186,11 @@ class AdamWeightDecayOptimizer:
         if not options.bias_correction:
             return tf.constant(1.0), tf.constant(1.0)
         t = tf.cast(step + 1, tf.float32)
-        return 1 - tf.pow(options.beta_1, t), 1 - tf.pow(options.beta_2, t)
+        # 1 - beta ** t without the cancellation of float32.
+        return tuple(
+            -tf.math.expm1(t * math.log(beta))
+            for beta in (options.beta_1, options.beta_2)
+        )
 
     def _update_if(self, variable, only_if, *args, decay):
         if only_if is None:

@@ -12,8 +12,10 @@ from absl import logging
 
 from training import record_files, records
 
-# Records looked at in each file that has no sidecar.
+# Records looked at in files that have no sidecar: in all of them together, and
+# in each of very many.
 _SAMPLED_RECORDS = 1000
+_SAMPLED_RECORDS_PER_FILE = 10
 
 
 def check_pretraining_records(
@@ -101,7 +103,8 @@ def _check_sample(
     if not count:
         return
     first = sum(files.counts()[:number])
-    spread = np.unique(np.linspace(0, count - 1, _SAMPLED_RECORDS, dtype=int))
+    share = max(_SAMPLED_RECORDS // len(files.paths), _SAMPLED_RECORDS_PER_FILE)
+    spread = np.unique(np.linspace(0, count - 1, share, dtype=int))
     examples = [
         _parse(path, place, record)
         for place, record in zip(

@@ -14,6 +14,9 @@ import numpy as np
 _RECORDS_PER_BLOCK = 64
 _BLOCKS_PER_WINDOW = 2048
 _BATCHES_PER_GROUP = 64
+# NumPy fills a short list of seeds with zeros, so [seed, 3] and [seed, 3, 0]
+# would draw the same numbers: each use has a number of its own, not zero.
+_BLOCK_STREAM, _WINDOW_STREAM, _GROUP_STREAM = 1, 2, 3
 
 
 class Order(Protocol):
@@ -70,7 +73,7 @@ class RecordOrder:
 
     def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns an epoch's order of blocks, and where its windows start."""
-        rng = np.random.default_rng([self._seed, epoch])
+        rng = np.random.default_rng([self._seed, _BLOCK_STREAM, epoch])
         blocks = rng.permutation(self._num_blocks)
         sizes = np.minimum(
             self.num_records - blocks * _RECORDS_PER_BLOCK, _RECORDS_PER_BLOCK
@@ -87,7 +90,7 @@ class RecordOrder:
             + np.arange(_RECORDS_PER_BLOCK)
         ).ravel()
         members = members[members < self.num_records]
-        rng = np.random.default_rng([self._seed, epoch, window])
+        rng = np.random.default_rng([self._seed, _WINDOW_STREAM, epoch, window])
         return rng.permutation(members)
 
 
@@ -119,5 +122,5 @@ class BucketedOrder:
         members = self._order.indices(group * size, size)
         by_length = np.argsort(self._lengths[members], kind="stable")
         batches = members[by_length].reshape(_BATCHES_PER_GROUP, batch_size)
-        rng = np.random.default_rng([self._seed, group])
+        rng = np.random.default_rng([self._seed, _GROUP_STREAM, group])
         return batches[rng.permutation(_BATCHES_PER_GROUP)]

@@ -23,14 +23,15 @@ class Progress:
     Attributes:
         step: how many steps were made in all.
         values: means since the last report, by name.
-        examples_per_second: since the last report.
-        seconds_left: until the last step, at the present speed.
+        examples_per_second: since the last report; None where nothing but the
+            first steps was made, whose time is that of compiling them.
+        seconds_left: until the last step, at the present speed; None likewise.
     """
 
     step: int
     values: Mapping[str, float]
-    examples_per_second: float
-    seconds_left: float
+    examples_per_second: float | None = None
+    seconds_left: float | None = None
 
 
 class Reporter:
@@ -46,6 +47,8 @@ class Reporter:
     def __init__(self, output_dir: str, num_train_steps: int, first_step: int):
         self._output_dir = output_dir
         self._num_train_steps = num_train_steps
+        if first_step:
+            forget_events_after(output_dir, first_step)
         self._writer = tf.summary.create_file_writer(output_dir)
         self._path = os.path.join(output_dir, METRICS_FILE)
         keep_metrics_until(self._path, first_step)
@@ -53,11 +56,9 @@ class Reporter:
     def training(self, progress: Progress) -> None:
         """Reports training progress."""
         logging.info("%s", console_line(progress, self._num_train_steps))
-        record = {
-            "step": progress.step,
-            **progress.values,
-            "examples_per_second": progress.examples_per_second,
-        }
+        record = {"step": progress.step, **progress.values}
+        if progress.examples_per_second is not None:
+            record["examples_per_second"] = progress.examples_per_second
         self._record(record, prefix="")
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
@@ -66,6 +67,13 @@ class Reporter:
         self._record(
             {"step": step, **{f"eval_{k}": v for k, v in values.items()}},
             prefix="eval/",
+        )
+
+    def has_evaluation(self, step: int) -> bool:
+        """Tells whether an evaluation at this step was reported."""
+        return tf.io.gfile.exists(self._path) and any(
+            record["step"] == step and "eval_loss" in record
+            for record in read_metrics(self._path)
         )
 
     def close(self) -> None:
@@ -96,8 +104,11 @@ def console_line(progress: Progress, num_train_steps: int) -> str:
     bar = "█" * int(10 * done) + "·" * (10 - int(10 * done))
     return (
         f"{bar} step {progress.step:,}/{num_train_steps:,}  "
-        f"{_in_words(progress.values)}  "
-        f"{progress.examples_per_second:.1f} examples/s  "
+        f"{_in_words(progress.values)}"
+    ) + (
+        ""
+        if progress.examples_per_second is None
+        else f"  {progress.examples_per_second:.1f} examples/s  "
         f"{duration(progress.seconds_left)} left"
     )
 
@@ -138,6 +149,26 @@ def write_results(path: str, results: Mapping[str, float]) -> None:
                 value = np.float32(value)
             logging.info("  %s = %s", key, value)
             file.write(f"{key} = {value!s}\n")
+
+
+def forget_events_after(output_dir: str, step: int) -> None:
+    """Tells TensorBoard that the steps after this one are made again.
+
+    Events files are only ever added to; a "session started" event has the
+    points of that step and later, in earlier files, left out.
+    """
+    from tensorboard.compat.proto import event_pb2
+    from tensorboard.summary.writer import event_file_writer
+
+    writer = event_file_writer.EventFileWriter(output_dir)
+    writer.add_event(
+        event_pb2.Event(
+            wall_time=time.time(),
+            step=step + 1,
+            session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
+        )
+    )
+    writer.close()
 
 
 def keep_metrics_until(path: str, step: int) -> None:

@@ -87,11 +87,13 @@ def _resume(state: steps.TrainState, prefix: str, options: StartOptions) -> int:
     if saved is not None:
         state.loss_scale.restore(saved["loss_scale"])
     step = checkpointing.load_step(prefix)
-    logging.info(
-        "Resumed from %s at step %d; it goes before --init_checkpoint.",
-        prefix,
-        step,
-    )
+    logging.info("Resumed from %s at step %d.", prefix, step)
+    if options.init_checkpoint:
+        logging.info(
+            "--init_checkpoint=%s is not read: a checkpoint in --output_dir "
+            "goes before it.",
+            options.init_checkpoint,
+        )
     return step
 
 

@@ -96,8 +96,10 @@ class Trainer:
         Returns:
             Float32 sums over the steps, as tensors: `losses` and `metrics` by
             name (a metric is a sum and a weight), `gradient_norm` before
-            clipping, `learning_rate` of the last step, and
-            `first_bad_step`: the first step whose loss was not finite, or -1.
+            clipping, `skipped_steps`, those whose float16 gradients
+            overflowed; not summed, `learning_rate` of the last step, and
+            `first_bad_step`, the first step whose loss was not finite, or
+            whose gradient was not and was applied; -1 if there is none.
         """
         one_step = count == 1
         return self._compiled(
@@ -133,6 +135,8 @@ class Trainer:
         )
         self.state.loss_scale.update(finite)
         bad = not_finite(sums["losses"])
+        if not self.state.loss_scale.active:
+            bad = bad | ~finite
         return {
             **sums,
             "gradient_norm": norm,

@@ -1,0 +1,125 @@
+"""A small pre-training run, of which the tests of training make variations."""
+
+import json
+import pathlib
+
+import numpy as np
+from absl import flags
+
+import run_pretraining
+from training import flags as shared_flags
+from training import records
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+CONFIG = GOLDEN / "inputs" / "bert_config.json"
+CHECKPOINT = GOLDEN / "model" / "tiny.ckpt"
+
+
+def golden_examples() -> dict[str, np.ndarray]:
+    """Reads the 211 records of the golden training and evaluation runs."""
+    with np.load(GOLDEN / "pretraining" / "ab.npz") as arrays:
+        return dict(arrays)
+
+
+def random_examples(num_examples=50, seq_length=10, seed=1):
+    """Draws records of two predictions each over 31 words."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(4, seq_length + 1, num_examples)
+    mask = (np.arange(seq_length) < lengths[:, np.newaxis]).astype(int)
+    return {
+        "input_ids": rng.integers(1, 31, mask.shape) * mask,
+        "input_mask": mask,
+        "segment_ids": mask * (np.arange(seq_length) > 2),
+        "masked_lm_positions": np.tile([1, 3], (num_examples, 1)),
+        "masked_lm_ids": rng.integers(1, 31, (num_examples, 2)),
+        "masked_lm_weights": np.tile([1.0, 1.0], (num_examples, 1)),
+        "next_sentence_labels": rng.integers(0, 2, (num_examples, 1)),
+    }
+
+
+def write_records(path, examples) -> str:
+    """Writes examples, a dict of arrays, as one file without a sidecar."""
+    features = records.pretraining_features(
+        examples["input_ids"].shape[1], examples["masked_lm_ids"].shape[1]
+    )
+    rows = (
+        {feature.name: examples[feature.name][row] for feature in features}
+        for row in range(len(examples["input_ids"]))
+    )
+    records.write_records([str(path)], rows, features)
+    return str(path)
+
+
+def write_config(path, **changes) -> str:
+    """Writes the configuration of a network for `random_examples`."""
+    sizes = {
+        "vocab_size": 31,
+        "hidden_size": 12,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 17,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 16,
+        "type_vocab_size": 2,
+        "initializer_range": 0.02,
+    }
+    path.write_text(json.dumps({**sizes, **changes}))
+    return str(path)
+
+
+def flags_of(folder, **changes) -> dict[str, object]:
+    """Names the flags of a run on toy records in a folder, made if missing.
+
+    Args:
+        folder: holds `records`, `config.json` and, as `output_dir`, `out`.
+        **changes: flags that differ from those of the toy run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "records").exists():
+        write_records(folder / "records", random_examples())
+    if not (folder / "config.json").exists():
+        write_config(folder / "config.json")
+    return {
+        "input_file": str(folder / "records"),
+        "bert_config_file": str(folder / "config.json"),
+        "output_dir": str(folder / "out"),
+        "max_seq_length": 10,
+        "max_predictions_per_seq": 2,
+        "do_train": True,
+        "train_batch_size": 4,
+        "num_train_steps": 13,
+        "num_warmup_steps": 3,
+        "learning_rate": 0.01,
+        "log_every_steps": 1,
+        "save_checkpoints_steps": 5,
+        **changes,
+    }
+
+
+def command_line(named: dict[str, object]) -> list[str]:
+    """Writes flags as a user would."""
+    return [f"--{name}={value}" for name, value in named.items()]
+
+
+def parse(named: dict[str, object]) -> run_pretraining.Options:
+    """Turns flags into options, through the script's own definitions."""
+    values = flags.FlagValues()
+    run_pretraining.define_flags(values)
+    values(["run_pretraining.py", *command_line(named)])
+    return shared_flags.read_options(run_pretraining.Options, values)
+
+
+def run(folder, **changes) -> None:
+    """Runs the toy run in this process."""
+    run_pretraining.run(parse(flags_of(folder, **changes)))
+
+
+def metrics(folder) -> list[dict[str, float]]:
+    """Reads what a run reported, leaving its speed out."""
+    lines = (folder / "out" / "metrics.jsonl").read_text().splitlines()
+    return [
+        {k: v for k, v in json.loads(line).items() if "per_second" not in k}
+        for line in lines
+    ]

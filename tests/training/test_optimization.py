@@ -1,0 +1,224 @@
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import toy_pretraining as toy
+from training import optimization
+
+_GOLDEN = toy.GOLDEN / "optimizer"
+_ONE_DEVICE = tf.distribute.OneDeviceStrategy("/CPU:0")
+
+
+def _apply(optimizer, gradients, learning_rate=0.5, step=0, only_if=None):
+    _ONE_DEVICE.run(
+        lambda: optimizer.apply_gradients(
+            gradients,
+            learning_rate=tf.constant(learning_rate, tf.float32),
+            step=tf.constant(step, tf.int64),
+            only_if=only_if,
+        )
+    )
+
+
+def _optimizer(values, **options):
+    with _ONE_DEVICE.scope():
+        variables = {name: tf.Variable(v) for name, v in values.items()}
+        return optimization.AdamWeightDecayOptimizer(
+            variables, optimization.AdamOptions(**options)
+        )
+
+
+def _values(optimizer):
+    held = {**optimizer.variables, **optimizer.slots()}
+    return {name: value.numpy().copy() for name, value in held.items()}
+
+
+def test_rates_are_those_of_the_release():
+    cases = json.loads((_GOLDEN / "lr_schedule.json").read_text())
+    assert len(cases) > 20
+    for case in cases:
+        schedule = optimization.Schedule(
+            init_lr=case["init_lr"],
+            num_train_steps=case["num_train_steps"],
+            num_warmup_steps=case["num_warmup_steps"] or 0,
+        )
+        # A few roundings of float32; the rate is of the order of init_lr.
+        np.testing.assert_allclose(
+            schedule.learning_rate(case["step"]),
+            case["lr"],
+            rtol=2e-6,
+            atol=1e-7 * case["init_lr"],
+            err_msg=str(case),
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "rates"),
+    [
+        # Steps 0, 1, w - 1, w, w + 1, N - 1, N and N + 1 of w = 4, N = 10.
+        ("release", [0, 0.5, 1.5, 1.2, 1.0, 0.2, 0, 0]),
+        ("continuous", [0, 0.5, 1.5, 2.0, 5 / 3, 1 / 3, 0, 0]),
+    ],
+)
+def test_rate_rises_and_falls_as_worked_by_hand(kind, rates):
+    schedule = optimization.Schedule(
+        init_lr=2.0, num_train_steps=10, num_warmup_steps=4, kind=kind
+    )
+    steps = [0, 1, 3, 4, 5, 9, 10, 11]
+    found = [schedule.learning_rate(step).numpy() for step in steps]
+    np.testing.assert_allclose(found, rates, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", optimization.SCHEDULES)
+def test_without_warm_up_the_first_rate_is_the_peak(kind):
+    schedule = optimization.Schedule(
+        init_lr=2.0, num_train_steps=10, num_warmup_steps=0, kind=kind
+    )
+    found = [schedule.learning_rate(step).numpy() for step in (0, 5, 10)]
+    np.testing.assert_allclose(found, [2.0, 1.0, 0.0], rtol=1e-6)
+
+
+def test_a_ramp_longer_than_the_run_is_followed():
+    schedule = optimization.Schedule(
+        init_lr=2.0, num_train_steps=10, num_warmup_steps=20
+    )
+    np.testing.assert_allclose(schedule.learning_rate(9), 0.9, rtol=1e-6)
+    np.testing.assert_allclose(schedule.learning_rate(15), 1.5, rtol=1e-6)
+
+
+def test_unknown_schedule_and_no_steps_are_refused():
+    with pytest.raises(ValueError, match="must be one of .*got 'cosine'"):
+        optimization.Schedule(init_lr=1.0, num_train_steps=1, kind="cosine")
+    for steps in (0, -1):
+        with pytest.raises(ValueError, match=f"steps > 0; got {steps}"):
+            optimization.Schedule(init_lr=1.0, num_train_steps=steps)
+
+
+def test_ten_updates_are_those_of_the_release():
+    names = json.loads((_GOLDEN / "weight_decay_by_name.json").read_text())
+    hyper = names["hyperparameters"]
+    with np.load(_GOLDEN / "optimizer_alone.npz") as arrays:
+        golden = dict(arrays)
+    init = {
+        key.removeprefix("init/"): value
+        for key, value in golden.items()
+        if key.startswith("init/")
+    }
+    optimizer = _optimizer(
+        init,
+        weight_decay_rate=hyper["weight_decay_rate"],
+        beta_1=hyper["beta_1"],
+        beta_2=hyper["beta_2"],
+        epsilon=hyper["epsilon"],
+        exclude_from_weight_decay=tuple(names["exclude_from_weight_decay"]),
+    )
+    assert "skipped/kernel" in init
+    assert "grads/skipped/kernel" not in golden
+    for step in range(10):
+        gradients = [
+            tf.constant(golden[f"grads/{name}"][step])
+            if f"grads/{name}" in golden
+            else None
+            for name in init
+        ]
+        _apply(optimizer, gradients, hyper["learning_rate"], step)
+        for name, variable in optimizer.variables.items():
+            after = golden.get(f"after/{name}")
+            expected = init[name] if after is None else after[step]
+            np.testing.assert_allclose(
+                variable, expected, rtol=1e-6, atol=1e-7, err_msg=name
+            )
+    slots = optimizer.slots()
+    for key in golden:
+        if key.startswith("slot_after_10/"):
+            name = key.removeprefix("slot_after_10/")
+            np.testing.assert_allclose(
+                slots[name], golden[key], rtol=2e-6, atol=1e-8, err_msg=name
+            )
+
+
+def test_decay_follows_the_names_as_in_the_release():
+    names = json.loads((_GOLDEN / "weight_decay_by_name.json").read_text())
+    optimizer = _optimizer(
+        {},
+        exclude_from_weight_decay=tuple(names["exclude_from_weight_decay"]),
+    )
+    found = {name: optimizer.decays(name) for name in names["decayed"]}
+    assert found == names["decayed"]
+    assert set(found.values()) == {True, False}
+    assert not _optimizer({}, weight_decay_rate=0.0).decays("kernel")
+
+
+def test_first_update_as_worked_by_hand():
+    # m = 0.1 g, v = 0.001 g^2; update m / (sqrt(v) + eps) + 0.01 w.
+    optimizer = _optimizer({"kernel": [2.0], "bias": [2.0]})
+    _apply(optimizer, [tf.constant([3.0]), tf.constant([3.0])])
+    update = 0.3 / (np.sqrt(0.009) + 1e-6)
+    values = _values(optimizer)
+    np.testing.assert_allclose(values["bias"], 2 - 0.5 * update, rtol=1e-6)
+    np.testing.assert_allclose(
+        values["kernel"], 2 - 0.5 * (update + 0.02), rtol=1e-6
+    )
+    np.testing.assert_allclose(values["kernel/adam_m"], 0.3, rtol=1e-6)
+    np.testing.assert_allclose(values["kernel/adam_v"], 0.009, rtol=1e-6)
+
+
+def test_bias_correction_divides_the_moments():
+    optimizer = _optimizer({"bias": [2.0]}, bias_correction=True)
+    # At the first step the corrected moments are g and g^2.
+    _apply(optimizer, [tf.constant([3.0])])
+    np.testing.assert_allclose(
+        _values(optimizer)["bias"], 2 - 0.5 * 3 / (3 + 1e-6), rtol=1e-6
+    )
+    # Then, with g = 1: m = 0.9 * 0.3 + 0.1, v = 0.999 * 0.009 + 0.001.
+    before = _values(optimizer)["bias"]
+    _apply(optimizer, [tf.constant([1.0])], step=1)
+    m, v = 0.37 / (1 - 0.9**2), 0.009991 / (1 - 0.999**2)
+    np.testing.assert_allclose(
+        _values(optimizer)["bias"],
+        before - 0.5 * m / (np.sqrt(v) + 1e-6),
+        rtol=1e-5,
+    )
+
+
+def test_no_gradient_leaves_a_variable_and_its_slots_alone():
+    optimizer = _optimizer({"kernel": [2.0], "other/kernel": [2.0]})
+    _apply(optimizer, [None, tf.constant([3.0])])
+    values = _values(optimizer)
+    assert values["kernel"] == 2.0
+    assert values["kernel/adam_m"] == values["kernel/adam_v"] == 0.0
+    assert values["other/kernel"] != 2.0
+
+
+def test_condition_decides_whether_anything_changes():
+    optimizer = _optimizer({"kernel": [2.0]})
+    before = _values(optimizer)
+    _apply(optimizer, [tf.constant([np.inf])], only_if=tf.constant(False))
+    assert _values(optimizer) == before
+    _apply(optimizer, [tf.constant([3.0])], only_if=tf.constant(True))
+    plain = _optimizer({"kernel": [2.0]})
+    _apply(plain, [tf.constant([3.0])])
+    assert _values(optimizer) == _values(plain)
+
+
+def test_gradients_must_be_one_per_variable():
+    optimizer = _optimizer({"kernel": [2.0]})
+    with pytest.raises(ValueError, match="zip"):
+        _apply(optimizer, [])
+
+
+def test_joint_norm_is_clipped_only_above_the_limit():
+    gradients = [tf.constant([3.0]), None, tf.constant([[4.0]])]
+    clipped, norm = optimization.clip_by_global_norm(gradients, 1.0)
+    assert norm == 5.0
+    assert clipped[1] is None
+    np.testing.assert_allclose(clipped[0], [0.6], rtol=1e-6)
+    np.testing.assert_allclose(clipped[2], [[0.8]], rtol=1e-6)
+    same, norm = optimization.clip_by_global_norm(gradients, 5.0)
+    assert norm == 5.0
+    np.testing.assert_array_equal(same[0], [3.0])
+    zero, norm = optimization.clip_by_global_norm([tf.zeros([2])], 1.0)
+    assert norm == 0.0
+    np.testing.assert_array_equal(zero[0], [0.0, 0.0])
