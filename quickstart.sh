@@ -14,7 +14,7 @@ source tools/environment.sh
 prepare_environment requirements.txt
 
 export KERAS_BACKEND=tensorflow
-# Level 3 hides what TensorFlow's C++ side reports about machines without a GPU.
+# Level 3 hides most of what TensorFlow's C++ side says about missing GPUs.
 export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-3}
 
 # step TITLE OUTPUT COMMAND...  shows COMMAND and runs it, unless OUTPUT exists.
@@ -38,6 +38,7 @@ step() {
   "$@"
 }
 
+num_train_steps=5000
 python=.venv/bin/python
 folder=quickstart
 model=$folder/model
@@ -101,7 +102,7 @@ step "Pre-training, then evaluating on the held-out text" \
   --max_eval_steps=0 \
   --train_batch_size=32 \
   --learning_rate=2e-3 \
-  --num_train_steps=5000 \
+  --num_train_steps="$num_train_steps" \
   --num_warmup_steps=250 \
   --save_checkpoints_steps=1000
 
@@ -120,7 +121,7 @@ step "Filling masks" - \
 cat <<MESSAGE
 
 == Done
-   checkpoint         $model/model.ckpt-5000
+   checkpoint         $model/model.ckpt-$num_train_steps
    held-out results   $model/eval_results.txt
    every report       $model/metrics.jsonl
    plot of the loss   $model/loss.png
