@@ -38,7 +38,7 @@ step() {
   "$@"
 }
 
-num_train_steps=5000
+num_train_steps=2500
 python=.venv/bin/python
 folder=quickstart
 model=$folder/model
@@ -100,11 +100,11 @@ step "Pre-training, then evaluating on the held-out text" \
   --do_train --do_eval \
   "${lengths[@]}" \
   --max_eval_steps=0 \
-  --train_batch_size=32 \
-  --learning_rate=2e-3 \
+  --train_batch_size=64 \
+  --learning_rate=8e-4 \
   --num_train_steps="$num_train_steps" \
-  --num_warmup_steps=250 \
-  --save_checkpoints_steps=1000
+  --num_warmup_steps=200 \
+  --save_checkpoints_steps=500
 
 cat > "$folder/masks.txt" <<'TEXT'
 if the argument is not [MASK], a typeerror is raised.
