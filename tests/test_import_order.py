@@ -67,6 +67,12 @@ def test_nobody_imports_a_script():
     assert wrong == []
 
 
+def test_losses_import_only_kernels():
+    path = _ROOT / "modeling" / "losses.py"
+    ours = {n for n in _imports(path) if n.startswith("modeling.")}
+    assert ours == {"modeling.kernels"}
+
+
 def test_modeling_imports_point_down():
     wrong = []
     for path, parts in _sources():

@@ -1,0 +1,53 @@
+"""Lines as the release reads them (BEHAVIOUR of tf.gfile, measured)."""
+
+import pytest
+
+from files import lines
+
+
+def _read(tmp_path, content: bytes) -> list[str]:
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    return list(lines.read_lines(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a", ["a"]),
+        (b"a\n", ["a"]),
+        (b"a\n\nb", ["a", "", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\rb\n", ["ab"]),
+        (b"a\n\r", ["a"]),
+        (b"a\n\r\n", ["a", ""]),
+        ("a\u2028b\x0bc\x85d\n".encode(), ["a\u2028b\x0bc\x85d"]),
+        (b"\xef\xbb\xbfa\n", ["\ufeffa"]),
+    ],
+)
+def test_lines_end_at_line_feeds_alone(tmp_path, content, expected):
+    assert _read(tmp_path, content) == expected
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"a\n\r", b"\r\r", b"a\rb\nc\r", b"x\n\ny", "é\n".encode()]
+)
+def test_lines_are_those_of_gfile(tmp_path, content):
+    tf = pytest.importorskip("tensorflow")
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    with tf.io.gfile.GFile(str(path)) as file:
+        expected = [line.removesuffix("\n") for line in iter(file.readline, "")]
+    assert list(lines.read_lines(str(path))) == expected
+
+
+def test_lines_may_span_chunks(tmp_path):
+    long = "x" * (3 << 20)
+    assert _read(tmp_path, f"{long}\ny".encode()) == [long, "y"]
+
+
+def test_invalid_utf8_is_named_by_file_and_line(tmp_path):
+    with pytest.raises(ValueError, match=r"text, line 2: not UTF-8 .*0xff"):
+        _read(tmp_path, b"good\nb\xffd\n")

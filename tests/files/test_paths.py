@@ -1,0 +1,42 @@
+"""Globs, lists of files, remote names."""
+
+import pytest
+
+from files import paths
+
+
+def test_patterns_keep_their_order_and_sort_their_matches(tmp_path):
+    for name in ("b2", "b1", "a"):
+        (tmp_path / name).write_text("")
+    found = paths.expand(f"{tmp_path}/b*, {tmp_path}/a")
+    assert found == [f"{tmp_path}/{name}" for name in ("b1", "b2", "a")]
+
+
+def test_a_file_whose_name_is_a_pattern_is_found(tmp_path):
+    path = tmp_path / "x[1].txt"
+    path.write_text("")
+    assert paths.expand(str(path)) == [str(path)]
+
+
+@pytest.mark.parametrize("patterns", ["", " , "])
+def test_naming_no_file_is_an_error(patterns):
+    with pytest.raises(ValueError, match="No file is named"):
+        paths.expand(patterns)
+
+
+def test_a_pattern_without_matches_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match=r"No file matches '.*/missing\*'"):
+        paths.expand(f"{tmp_path}/missing*")
+
+
+def test_remote_names_are_told_from_local_ones():
+    assert paths.is_remote("gs://bucket/vocab.txt")
+    assert not paths.is_remote("/data/vocab.txt")
+
+
+def test_chunks_join_to_the_file(tmp_path):
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(256)) * 10)
+    chunks = list(paths.chunks_of(str(path), size=100))
+    assert len(chunks) == 26
+    assert b"".join(chunks) == path.read_bytes()
