@@ -158,11 +158,15 @@ def adopt() -> None:
 
 
 def narrow(options: type[_T], wider: Any, **replaced: Any) -> _T:
-    """Fills a dataclass from the attributes of the same names of another."""
+    """Fills a dataclass from the attributes of the same names of another.
+
+    A field that has a default, and no attribute of its name, keeps it.
+    """
     chosen = {
         field.name: getattr(wider, field.name)
         for field in dataclasses.fields(options)
         if field.name not in replaced
+        and (field.default is dataclasses.MISSING or hasattr(wider, field.name))
     }
     return options(**chosen, **replaced)
 

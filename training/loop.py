@@ -2,16 +2,20 @@
 
 import dataclasses
 import operator
-import signal
-import sys
-import threading
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from training import checkpointing, input_pipeline, reporting, steps
+from training import (
+    checkpointing,
+    input_pipeline,
+    interruption,
+    reporting,
+    selection,
+    steps,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,11 @@ class LoopOptions:
         log_every_steps: steps between reports.
         eval_every_steps: steps between evaluations; 0 for none.
         iterations_per_loop: steps made without a look at the clock.
+        best_metric: the held-out metric by which the best weights are kept, in
+            `best/`; none are kept if None.
+        higher_is_better: False for losses.
+        early_stopping_patience: evaluations without a new best after which
+            the run ends; 0 for never.
     """
 
     output_dir: str
@@ -37,6 +46,9 @@ class LoopOptions:
     log_every_steps: int = 100
     eval_every_steps: int = 0
     iterations_per_loop: int = 1
+    best_metric: str | None = None
+    higher_is_better: bool = True
+    early_stopping_patience: int = 0
 
 
 class NonFiniteLossError(RuntimeError):
@@ -52,7 +64,7 @@ def train(
     identity: Mapping[str, object],
     evaluate: Callable[[], Mapping[str, float]] | None = None,
 ) -> Mapping[str, float] | None:
-    """Trains from `first_step` to `num_train_steps`.
+    """Trains from `first_step` to `num_train_steps`, or until nothing improves.
 
     SIGTERM, or Ctrl-C, saves a checkpoint after the step under way and ends
     the program; a second one ends it at once.
@@ -85,10 +97,12 @@ def train(
             step,
             options.num_train_steps,
         )
+    elif run.is_over():
+        logging.info("Nothing is left to train: it stopped early before.")
     if evaluate and _evaluation_is_due(step, options):
         run.evaluate_where_it_was_missed(step, evaluate)
-    with _Interruption() as interruption:
-        while step < options.num_train_steps:
+    with interruption.Interruption() as stop:
+        while step < options.num_train_steps and not run.is_over():
             count = _steps_until_next_event(step, options)
             run.add(trainer.run(iterator, step, count), count)
             step += count
@@ -97,15 +111,17 @@ def train(
                 run.report(step)
             if (
                 last
-                or interruption.requested
+                or stop.requested
                 or step % options.save_checkpoints_steps == 0
             ):
                 run.save(step)
-            if interruption.requested:
+            if stop.requested:
                 run.close()
-                interruption.end(step)
+                stop.end(step)
             if evaluate and _evaluation_is_due(step, options):
                 results = run.evaluate(step, evaluate)
+                if run.is_over() and run.saved_step != step:
+                    run.save(step)
     run.close()
     return results
 
@@ -148,6 +164,15 @@ class _Run:
             options.output_dir, options.num_train_steps, first_step
         )
         self._clock = reporting.Clock()
+        self._best = None
+        if options.best_metric:
+            self._best = selection.BestCheckpoint(
+                options.output_dir,
+                options.best_metric,
+                higher_is_better=options.higher_is_better,
+                patience=options.early_stopping_patience,
+            )
+        self.saved_step = first_step
         self._is_compiled = False
         # Since the last report: the steps whose time counts, what steps not
         # yet looked at returned, and the sums over the others.
@@ -203,11 +228,21 @@ class _Run:
                 },
                 keep=self._options.keep_checkpoint_max,
             )
+        self.saved_step = step
+
+    def is_over(self) -> bool:
+        """Tells whether the held-out metric has stopped improving."""
+        return self._best is not None and self._best.is_over()
 
     def evaluate(self, step: int, evaluate) -> Mapping[str, float]:
         with self._clock.pause():
             results = evaluate()
             self._reporter.evaluation(step, results)
+            if self._best:
+                weights = checkpointing.weights(
+                    self._trainer.state.objective.model
+                )
+                self._best.offer(step, results, weights)
         return results
 
     def evaluate_where_it_was_missed(self, step: int, evaluate) -> None:
@@ -263,48 +298,6 @@ def _means(sums: Mapping) -> dict[str, float]:
     if sums["skipped_steps"]:
         values["skipped_steps"] = sums["skipped_steps"]
     return values
-
-
-class _Interruption:
-    """Turns SIGTERM and Ctrl-C into a request, while it is entered."""
-
-    _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-    def __init__(self):
-        self.requested = None
-
-    def __enter__(self):
-        self._before = {}
-        # Only the main thread of a program may handle signals.
-        if threading.current_thread() is threading.main_thread():
-            for number in self._SIGNALS:
-                self._before[number] = signal.signal(number, self._request)
-        return self
-
-    def __exit__(self, *_):
-        self._restore()
-
-    def end(self, step: int) -> None:
-        """Ends the program as the signal would have done."""
-        logging.warning(
-            "Stopped by %s after step %d, which is saved. Run the same "
-            "command again to go on from there.",
-            signal.Signals(self.requested).name,
-            step,
-        )
-        sys.exit(128 + self.requested)
-
-    def _request(self, number, frame):
-        logging.warning(
-            "%s: saving after this step. Once more to stop at once.",
-            signal.Signals(number).name,
-        )
-        self.requested = number
-        self._restore()
-
-    def _restore(self):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
 
 def _steps_until_next_event(step: int, options: LoopOptions) -> int:

@@ -45,12 +45,8 @@ class BestCheckpoint:
         step: int,
         results: Mapping[str, float],
         variables: Mapping[str, tf.Variable],
-    ) -> bool:
+    ) -> None:
         """Saves the weights if they are the best so far.
-
-        Returns:
-            Whether the run should go on: False once there was no new best in
-            `patience` evaluations.
 
         Raises:
             ValueError: the results lack the metric.
@@ -70,7 +66,7 @@ class BestCheckpoint:
             logging.info(
                 "best %s so far: %.4g, kept as %s", self.metric, value, prefix
             )
-            return True
+            return
         # A resumed run may make an evaluation a second time.
         if step > best["last_step"]:
             since = best["evaluations_since"] + 1
@@ -80,18 +76,23 @@ class BestCheckpoint:
                 evaluations_since=since,
                 last_step=step,
             )
-        since = self.record["evaluations_since"]
-        stop = bool(self._patience) and since >= self._patience
-        if stop:
+        if self.is_over():
             logging.info(
                 "stopping early: no better %s than %.4g (step %d) in %d "
                 "evaluations",
                 self.metric,
                 self.record["value"],
                 self.record["step"],
-                since,
+                self.record["evaluations_since"],
             )
-        return not stop
+
+    def is_over(self) -> bool:
+        """Tells whether `patience` evaluations brought no new best."""
+        return (
+            self._patience > 0
+            and self.record is not None
+            and self.record["evaluations_since"] >= self._patience
+        )
 
     def prefix(self) -> str | None:
         """Returns the best checkpoint, None before the first evaluation."""
