@@ -64,6 +64,57 @@ def pretraining_features(
     )
 
 
+def classification_features(
+    max_seq_length: int, *, num_labels: int = 1, label_dtype: str = "int64"
+) -> tuple[Feature, ...]:
+    """Describes the records of texts or pairs with a label.
+
+    Source: run_classifier.py of the release, for one class per text.
+
+    Args:
+        max_seq_length: tokens per record.
+        num_labels: values of `label_ids`: 1 for a class or a score, else one
+            for each of several labels.
+        label_dtype: "int64" for a class, else "float32".
+    """
+    sequence = (max_seq_length,)
+    return (
+        Feature(name="input_ids", shape=sequence),
+        Feature(name="input_mask", shape=sequence),
+        Feature(name="segment_ids", shape=sequence),
+        Feature(name="label_ids", shape=(num_labels,), dtype=label_dtype),
+        Feature(name="is_real_example", shape=(1,)),
+    )
+
+
+def squad_features(
+    max_seq_length: int, *, is_training: bool
+) -> tuple[Feature, ...]:
+    """Describes the records of windows over paragraphs.
+
+    Source: run_squad.py of the release.
+
+    Args:
+        max_seq_length: tokens of a window.
+        is_training: whether they hold the place of the answer.
+    """
+    sequence = (max_seq_length,)
+    features = (
+        Feature(name="unique_ids", shape=(1,)),
+        Feature(name="input_ids", shape=sequence),
+        Feature(name="input_mask", shape=sequence),
+        Feature(name="segment_ids", shape=sequence),
+    )
+    if not is_training:
+        return features
+    return (
+        *features,
+        Feature(name="start_positions", shape=(1,)),
+        Feature(name="end_positions", shape=(1,)),
+        Feature(name="is_impossible", shape=(1,)),
+    )
+
+
 def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
     """Turns one example into the bytes of a record, always the same ones.
 
