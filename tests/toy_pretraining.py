@@ -55,7 +55,7 @@ def write_config(path, **changes) -> str:
     sizes = {
         "vocab_size": 31,
         "hidden_size": 12,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": 1,
         "num_attention_heads": 3,
         "intermediate_size": 17,
         "hidden_act": "gelu",

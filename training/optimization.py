@@ -205,8 +205,10 @@ class AdamWeightDecayOptimizer:
 
     def _update(self, variable, moments, gradient, rates, *, decay):
         m, v = moments
+        # As tensors: of variables in a compiled function's arguments, one on
+        # each of two devices, TensorFlow 2.21 takes the wrong ones.
         new_variable, new_m, new_v = _adam(
-            (variable, m, v),
+            tuple(tf.convert_to_tensor(x) for x in (variable, m, v)),
             gradient,
             rates,
             options=self._options,

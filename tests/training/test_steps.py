@@ -1,0 +1,337 @@
+import json
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints, heads
+from modeling import config as config_lib
+from tests import toy_pretraining as toy
+from training import (
+    checkpointing,
+    objectives,
+    optimization,
+    runtime,
+    starting,
+    steps,
+)
+
+_GOLDEN = toy.GOLDEN / "optimizer"
+_STEPS = 12
+# Source: tests/golden/README.md, "Tolerances".
+_TOLERANCE = 2e-5
+_SLOT_TOLERANCES = {"adam_m": 1e-6, "adam_v": 1e-8}
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def _golden_batches():
+    """Cuts the golden records into the twelve batches of eight."""
+    examples = toy.golden_examples()
+    for i in range(_STEPS):
+        yield {
+            name: tf.constant(
+                rows[8 * i : 8 * i + 8],
+                tf.float32 if name == "masked_lm_weights" else tf.int32,
+            )
+            for name, rows in examples.items()
+        }
+
+
+def _state(strategy, output_dir, *, dropout=0.0, scale_loss=False):
+    """Starts the golden training run."""
+    sizes = config_lib.BertConfig.from_json_file(str(toy.CONFIG)).to_dict()
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        sizes[name] = dropout
+    with strategy.scope():
+        model = heads.BertForPreTraining(config_lib.BertConfig(**sizes))
+        state, _ = starting.start(
+            objectives.Pretraining(model, "mlm_nsp"),
+            starting.StartOptions(
+                output_dir=str(output_dir),
+                init_checkpoint=str(toy.CHECKPOINT),
+                schedule=optimization.Schedule(
+                    init_lr=2e-3, num_train_steps=_STEPS, num_warmup_steps=4
+                ),
+                scale_loss=scale_loss,
+                seed=7,
+                identity={},
+            ),
+        )
+    return state
+
+
+def _iterator(strategy):
+    """Deals each batch out to the replicas, row by row in order."""
+    replicas = strategy.num_replicas_in_sync
+    parts = []
+    for batch in _golden_batches():
+        for rows in np.split(np.arange(8), replicas):
+            parts.append({k: tf.gather(v, rows) for k, v in batch.items()})
+
+    def dataset(_):
+        return tf.data.Dataset.from_tensor_slices(
+            {
+                name: tf.stack([part[name] for part in parts])
+                for name in parts[0]
+            }
+        )
+
+    return iter(strategy.distribute_datasets_from_function(dataset))
+
+
+def _numbers(result):
+    return tf.nest.map_structure(lambda x: x.numpy().item(), result)
+
+
+def _train(strategy, state, counts):
+    """Runs as many steps at a time as `counts` says."""
+    trainer, iterator = steps.Trainer(strategy, state), _iterator(strategy)
+    results, first = [], 0
+    for count in counts:
+        results.append(_numbers(trainer.run(iterator, first, count)))
+        first += count
+    return results
+
+
+def _tensors(state):
+    held = {
+        **checkpointing.weights(state.objective.model),
+        **state.optimizer.slots(),
+    }
+    return {name: value.numpy() for name, value in held.items()}
+
+
+@pytest.fixture(scope="module")
+def golden_run(tmp_path_factory):
+    """Makes the twelve steps once: results, state and the folder saved to."""
+    folder = tmp_path_factory.mktemp("train12")
+    keras.config.set_dtype_policy("float32")
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    state = _state(strategy, folder)
+    results = _train(strategy, state, [1] * _STEPS)
+    prefix = checkpointing.save(
+        str(folder),
+        _STEPS,
+        {
+            **checkpointing.weights(state.objective.model),
+            **state.optimizer.slots(),
+        },
+        {},
+        keep=0,
+    )
+    return results, state, prefix
+
+
+def _check_against_golden(results, tensors):
+    log = json.loads((_GOLDEN / "train12.json").read_text())["log"]
+    for result, expected in zip(results, log, strict=True):
+        found = {
+            **result["losses"],
+            "loss": sum(result["losses"].values()),
+            "gradient_norm": result["gradient_norm"],
+        }
+        for name, value in found.items():
+            assert abs(value - expected[name]) < _TOLERANCE, (name, expected)
+        assert result["learning_rate"] == pytest.approx(
+            expected["learning_rate"], rel=1e-6, abs=1e-12
+        )
+    with np.load(_GOLDEN / "train12_final.npz") as golden:
+        assert set(golden) == {*tensors, "global_step"}
+        for name, value in tensors.items():
+            tolerance = _SLOT_TOLERANCES.get(
+                name.rpartition("/")[2], _TOLERANCE
+            )
+            np.testing.assert_allclose(
+                value, golden[name], rtol=0, atol=tolerance, err_msg=name
+            )
+
+
+def test_twelve_steps_are_those_of_the_release(golden_run):
+    results, state, _ = golden_run
+    _check_against_golden(results, _tensors(state))
+    assert all(result["first_bad_step"] == -1 for result in results)
+    assert all(result["skipped_steps"] == 0 for result in results)
+
+
+def test_metrics_are_sums_and_weights(golden_run):
+    first = golden_run[0][0]
+    weights = next(_golden_batches())["masked_lm_weights"].numpy().sum()
+    total, weight = first["metrics"]["masked_lm_loss"]
+    assert weight == weights
+    assert total / (weight + 1e-5) == pytest.approx(
+        first["losses"]["masked_lm_loss"], rel=1e-6
+    )
+    assert first["metrics"]["next_sentence_accuracy"][1] == 8
+
+
+def test_checkpoint_has_the_names_and_types_of_the_release(golden_run):
+    *_, prefix = golden_run
+    ours = checkpoints.list_variables(prefix)
+    theirs = checkpoints.list_variables(str(_GOLDEN / "train12.ckpt"))
+    assert ours == theirs
+    reader = tf.train.load_checkpoint(prefix)
+    assert reader.get_tensor("global_step") == _STEPS
+    released = tf.train.load_checkpoint(str(_GOLDEN / "train12.ckpt"))
+    for name in theirs:
+        if not name.endswith(("adam_m", "adam_v")):
+            np.testing.assert_allclose(
+                reader.get_tensor(name),
+                released.get_tensor(name),
+                rtol=0,
+                atol=_TOLERANCE,
+            )
+
+
+def test_steps_in_a_device_loop_are_single_steps(golden_run, tmp_path):
+    singles, state, _ = golden_run
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    looped_state = _state(strategy, tmp_path)
+    one, rest = _train(strategy, looped_state, [1, _STEPS - 1])
+    assert one == singles[0]
+    assert rest["learning_rate"] == singles[-1]["learning_rate"]
+    assert rest["gradient_norm"] == pytest.approx(
+        sum(result["gradient_norm"] for result in singles[1:])
+    )
+    assert rest["metrics"]["masked_lm_loss"] == pytest.approx(
+        np.sum([r["metrics"]["masked_lm_loss"] for r in singles[1:]], axis=0)
+    )
+    expected = _tensors(state)
+    for name, value in _tensors(looped_state).items():
+        np.testing.assert_allclose(
+            value, expected[name], rtol=0, atol=_TOLERANCE, err_msg=name
+        )
+
+
+def test_an_overflow_in_float16_changes_nothing_but_the_scale(tmp_path):
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        state = _state(strategy, tmp_path, scale_loss=True)
+        trainer, iterator = steps.Trainer(strategy, state), _iterator(strategy)
+        before = _tensors(state)
+        state.loss_scale.restore({"loss_scale": 2.0**40, "finite_steps": 5})
+        # Step 4 is past the warm-up: its rate is not 0.
+        result = _numbers(trainer.run(iterator, 4, 1))
+        assert result["skipped_steps"] == 1
+        assert result["first_bad_step"] == -1
+        after = _tensors(state)
+        for name, value in before.items():
+            np.testing.assert_array_equal(after[name], value, err_msg=name)
+        assert state.loss_scale.state() == {
+            "loss_scale": 2.0**39,
+            "finite_steps": 0,
+        }
+        state.loss_scale.restore({"loss_scale": 2.0**7, "finite_steps": 1999})
+        result = _numbers(trainer.run(iterator, 5, 1))
+        assert result["skipped_steps"] == 0
+        changed = [
+            n for n, v in _tensors(state).items() if (v != after[n]).any()
+        ]
+        assert len(changed) > len(before) / 2
+        assert state.loss_scale.state() == {
+            "loss_scale": 2.0**8,
+            "finite_steps": 0,
+        }
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+class _RootOfWeight:
+    """An objective whose loss at 0 is 0 and whose gradient is infinite."""
+
+    def __init__(self):
+        self.model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
+        self.model.build((None, 1))
+        self.model.weights[0].assign([[0.0]])
+
+    def denominators(self, features):
+        return {}
+
+    def outcome(self, features, denominators, dropout_seed):
+        loss = tf.reduce_sum(tf.sqrt(self.model.weights[0].value))
+        return objectives.Outcome(losses={"loss": loss}, metrics={})
+
+
+def test_an_infinite_gradient_of_a_finite_loss_is_reported():
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    with strategy.scope():
+        objective = _RootOfWeight()
+        weight = objective.model.weights[0].value
+        state = steps.TrainState(
+            objective=objective,
+            optimizer=optimization.AdamWeightDecayOptimizer({"w": weight}),
+            schedule=optimization.Schedule(init_lr=1.0, num_train_steps=9),
+            loss_scale=steps.LossScale(active=False),
+            seed=1,
+        )
+    dataset = tf.data.Dataset.from_tensors({"x": tf.zeros([1])}).repeat()
+    iterator = iter(strategy.experimental_distribute_dataset(dataset))
+    trainer = steps.Trainer(strategy, state)
+    assert int(trainer.run(iterator, 3, 1)["first_bad_step"]) == 3
+
+
+def test_dropout_depends_on_seed_step_and_replica():
+    seeds = [
+        tuple(runtime.dropout_seed(seed, tf.constant(step), replica).numpy())
+        for seed in (0, 1, 1 << 31, (1 << 31) + 1)
+        for step in (0, 1, 2)
+        for replica in (0, 1)
+    ]
+    assert len(set(seeds)) == len(seeds)
+    again = runtime.dropout_seed(1, tf.constant(2, tf.int64), 1).numpy()
+    assert tuple(again) in seeds
+
+
+_TWO_REPLICAS = """
+import pathlib, sys
+import numpy as np
+import tensorflow as tf
+from tests.training import test_steps
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+test_steps.check_two_replicas(strategy, pathlib.Path(sys.argv[1]))
+"""
+
+
+def check_two_replicas(strategy, folder):
+    """Checks a run on two replicas; called in a process that has two."""
+    assert strategy.num_replicas_in_sync == 2
+    state = _state(strategy, folder)
+    results = _train(strategy, state, [1] * _STEPS)
+    _check_against_golden(results, _tensors(state))
+
+    # With dropout, two replicas given the same rows must not agree.
+    state = _state(strategy, folder, dropout=0.5)
+    batch = next(_golden_batches())
+    seen = strategy.run(
+        lambda: state.objective.outcome(
+            batch,
+            state.objective.denominators(batch),
+            runtime.dropout_seed(
+                1,
+                tf.constant(0),
+                tf.distribute.get_replica_context().replica_id_in_sync_group,
+            ),
+        ).losses["masked_lm_loss"]
+    )
+    first, second = strategy.experimental_local_results(seen)
+    assert float(first) != float(second)
+
+
+def test_two_replicas_train_as_one(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _TWO_REPLICAS, str(tmp_path)],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
