@@ -4,7 +4,11 @@ The records form an endless stream, epoch after epoch, each epoch in an order of
 its own that depends on the seed alone, never on what was read before.
 """
 
+import bisect
+import dataclasses
 import functools
+import itertools
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -94,11 +98,84 @@ class RecordOrder:
         return rng.permutation(members)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Part:
+    """Neighbouring records that are gone through before those after them.
+
+    Attributes:
+        num_records: how many there are.
+        num_taken: how many places of the stream they fill, over and over.
+    """
+
+    num_records: int
+    num_taken: int
+
+
+class ConsecutiveOrder:
+    """The order of parts one after the other, each shuffled in itself.
+
+    Every part is a stream of shuffled epochs of its own, which ends where the
+    next part begins; the last one never ends. A part without records is left
+    out; a single part is a `RecordOrder`.
+
+    Args:
+        parts: in the order of the records.
+        seed: of every part's stream.
+    """
+
+    def __init__(self, parts: Sequence[Part], seed: int):
+        firsts = itertools.accumulate(
+            (part.num_records for part in parts), initial=0
+        )
+        held = [
+            (first, part)
+            for first, part in zip(firsts, parts, strict=False)
+            if part.num_records
+        ]
+        if not held:
+            raise ValueError("There must be at least one record.")
+        self._first_records = [first for first, _ in held]
+        self._streams = [
+            RecordOrder(part.num_records, seed) for _, part in held
+        ]
+        # Where in the whole stream each part starts; the last has no end.
+        self._starts = list(
+            itertools.accumulate(
+                (part.num_taken for _, part in held[:-1]), initial=0
+            )
+        )
+
+    def indices(self, start: int, count: int) -> np.ndarray:
+        """Lists the records at places `start` to `start + count - 1`.
+
+        Returns:
+            `[count]` int64, each the place of a record among all parts.
+        """
+        found = []
+        while count > 0:
+            number = bisect.bisect_right(self._starts, start) - 1
+            taken = count
+            if number + 1 < len(self._starts):
+                taken = min(count, self._starts[number + 1] - start)
+            of_part = self._streams[number].indices(
+                start - self._starts[number], taken
+            )
+            found.append(of_part + self._first_records[number])
+            start += taken
+            count -= taken
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def batch(self, step: int, batch_size: int) -> np.ndarray:
+        """Lists the records of a step's global batch: `[batch_size]` int64."""
+        return self.indices(step * batch_size, batch_size)
+
+
 class BucketedOrder:
     """A shuffled order in which the records of a batch are of like length.
 
-    The stream of a `RecordOrder` is taken in groups of 64 batches; each group
-    is sorted by length and cut into batches, which are then shuffled.
+    The stream of another order is taken in groups of 64 batches; each group is
+    sorted by length and cut into batches, which are then shuffled. So the last
+    batches of one part of a `ConsecutiveOrder` mix with the next part's first.
 
     Args:
         order: what is grouped.
@@ -106,7 +183,12 @@ class BucketedOrder:
         seed: of the order of batches within a group.
     """
 
-    def __init__(self, order: RecordOrder, lengths: np.ndarray, seed: int):
+    def __init__(
+        self,
+        order: RecordOrder | ConsecutiveOrder,
+        lengths: np.ndarray,
+        seed: int,
+    ):
         self._order = order
         self._lengths = lengths
         self._seed = seed
