@@ -65,6 +65,7 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags; names and defaults are the release's."""
     shared_flags.define_model_flags(values)
     shared_flags.define_training_flags(values)
+    shared_flags.define_evaluation_flags(values)
     shared_flags.define_device_flags(values)
     flags.DEFINE_string(
         "input_file",

@@ -48,13 +48,6 @@ def define_training_flags(values: flags.FlagValues) -> None:
         lower_bound=1,
         flag_values=values,
     )
-    flags.DEFINE_integer(
-        "eval_batch_size",
-        8,
-        "Examples in an evaluation batch, over all devices together.",
-        lower_bound=1,
-        flag_values=values,
-    )
     flags.DEFINE_float(
         "learning_rate",
         5e-5,
@@ -102,6 +95,94 @@ def define_training_flags(values: flags.FlagValues) -> None:
         12345,
         "Seed of initial weights, order of examples and dropout.",
         lower_bound=0,
+        flag_values=values,
+    )
+
+
+def define_evaluation_flags(values: flags.FlagValues) -> None:
+    """Defines how a run evaluates on records that hold the right answers."""
+    flags.DEFINE_integer(
+        "eval_batch_size",
+        8,
+        "Examples in an evaluation batch, over all devices together.",
+        lower_bound=1,
+        flag_values=values,
+    )
+
+
+def define_fine_tuning_flags(values: flags.FlagValues) -> None:
+    """Defines what the tasks share: text, epochs, the best checkpoint."""
+    flags.DEFINE_string(
+        "vocab_file",
+        None,
+        "The vocabulary that the model was trained with.",
+        required=True,
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "do_lower_case",
+        True,
+        "Lower-case the text; False for cased models.",
+        flag_values=values,
+    )
+    flags.DEFINE_boolean("do_train", False, "Train.", flag_values=values)
+    flags.DEFINE_boolean("do_eval", False, "Evaluate.", flag_values=values)
+    flags.DEFINE_boolean("do_predict", False, "Predict.", flag_values=values)
+    flags.DEFINE_integer(
+        "predict_batch_size",
+        8,
+        "Examples in a prediction batch, over all devices together.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_float(
+        "num_train_epochs",
+        3.0,
+        "How often training goes through the examples; may be a fraction.",
+        lower_bound=0.0,
+        flag_values=values,
+    )
+    flags.DEFINE_float(
+        "warmup_proportion",
+        0.1,
+        "Share of the steps over which the learning rate rises.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "eval_every_steps",
+        0,
+        "Steps between evaluations while training; 0 for none. The weights "
+        "that do best are kept in best/.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "eval_every_epoch",
+        False,
+        "Evaluate after each epoch while training.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "early_stopping_patience",
+        0,
+        "Evaluations without a new best after which training ends; 0 for "
+        "never.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "use_best_checkpoint",
+        False,
+        "Evaluate and predict with best/ instead of the latest checkpoint.",
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "bucket_by_length",
+        False,
+        "Put texts of like length into a batch and cut the padding that they "
+        "share.",
         flag_values=values,
     )
 
