@@ -1,6 +1,7 @@
 """Names of files: globs, comma-separated lists, remote stores."""
 
 import glob
+import hashlib
 import os
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -54,6 +55,14 @@ def chunks_of(path: str, size: int = 1 << 20) -> Iterator[bytes]:
     with open_to_read(path) as file:
         while chunk := file.read(size):
             yield chunk
+
+
+def sha256(path: str) -> str:
+    """Hashes the bytes of a file."""
+    digest = hashlib.sha256()
+    for chunk in chunks_of(path):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _gfile():
