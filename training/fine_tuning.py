@@ -8,6 +8,8 @@ from modeling import heads, losses
 from training import objectives
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
+# The output layer of `Classification`, which a pre-trained checkpoint lacks.
+CLASSIFICATION_HEAD = ("output_weights", "output_bias")
 
 
 class Classification:
@@ -64,10 +66,20 @@ class Classification:
         """Scores each row.
 
         Returns:
-            `logits` `[B, K]` float32 and, where the features hold labels,
-            `losses` `[B]` float32.
+            `outputs` `[B, K]` float32, probabilities or scores; `losses` `[B]`
+            float32; `labels` `[B, 1]` or `[B, K]`, as in the features.
         """
-        return self._rows(features, None)
+        rows = self._rows(features, None)
+        activation = {
+            "single_label": tf.nn.softmax,
+            "multi_label": tf.nn.sigmoid,
+            "regression": tf.identity,
+        }[self._problem_type]
+        return {
+            "outputs": activation(rows["logits"]),
+            "losses": rows["losses"],
+            "labels": features["label_ids"],
+        }
 
     def _rows(self, features, dropout_seed):
         logits = self.model(

@@ -1,8 +1,12 @@
 """How a run begins: afresh, from other weights, or where it stopped."""
 
 import dataclasses
+import math
+import re
 from collections.abc import Mapping, Sequence
 
+import keras
+import tensorflow as tf
 from absl import logging
 
 from modeling import checkpoints
@@ -17,7 +21,10 @@ class StartOptions:
         output_dir: a checkpoint here goes before `init_checkpoint`.
         init_checkpoint: other weights to start from, or None.
         new_variables: patterns of variables that `init_checkpoint` need not
-            hold, such as the output layer of a task.
+            hold, or not in the same shape, such as the output layer of a task.
+        encoder_only: take the encoder of `init_checkpoint` alone: its output
+            layer answers another question.
+        frozen_variables: patterns of variables that are not trained.
         schedule: the learning rate.
         adam: the optimizer's hyper-parameters.
         scale_loss: whether float16 gradients need scaling.
@@ -29,6 +36,8 @@ class StartOptions:
     output_dir: str
     init_checkpoint: str | None
     new_variables: Sequence[str] = ()
+    encoder_only: bool = False
+    frozen_variables: Sequence[str] = ()
     schedule: optimization.Schedule
     adam: optimization.AdamOptions = dataclasses.field(
         default_factory=optimization.AdamOptions
@@ -49,11 +58,12 @@ def start(
         The state of the run and the first step to make.
     """
     checkpointing.remove_partial_files(options.output_dir)
+    trained = _trained(
+        checkpointing.weights(objective.model), options.frozen_variables
+    )
     state = steps.TrainState(
         objective=objective,
-        optimizer=optimization.AdamWeightDecayOptimizer(
-            checkpointing.weights(objective.model), options.adam
-        ),
+        optimizer=optimization.AdamWeightDecayOptimizer(trained, options.adam),
         schedule=options.schedule,
         loss_scale=steps.LossScale(active=options.scale_loss),
         seed=options.seed,
@@ -63,7 +73,10 @@ def start(
         return state, _resume(state, prefix, options)
     if options.init_checkpoint:
         load_weights(
-            objective, options.init_checkpoint, new=options.new_variables
+            objective,
+            options.init_checkpoint,
+            new=options.new_variables,
+            encoder_only=options.encoder_only,
         )
     else:
         logging.info("Fresh run: the weights are random, nothing is loaded.")
@@ -71,11 +84,72 @@ def start(
 
 
 def load_weights(
-    objective: objectives.Objective, path: str, *, new: Sequence[str] = ()
+    objective: objectives.Objective,
+    path: str,
+    *,
+    new: Sequence[str] = (),
+    encoder_only: bool = False,
 ) -> None:
-    """Loads the weights of a checkpoint, and says what was not loaded."""
-    report = checkpoints.load(objective.model, path, new=new)
+    """Loads the weights of a checkpoint, and says what was not loaded.
+
+    Args:
+        objective: its model takes the weights.
+        path: of the checkpoint.
+        new: patterns of variables that may be absent from it, or there in
+            another shape, as the output layer of another task is; they stay
+            as initialised.
+        encoder_only: load nothing but the encoder.
+    """
+    model = objective.model
+    if encoder_only or _has_other_shapes(model, path, new):
+        report = checkpoints.load(model.bert, path)
+        logging.info(
+            "Initialised the encoder from %s: %s. The output layer is new: "
+            "that of the checkpoint is another task's.",
+            path,
+            report,
+        )
+        return
+    report = checkpoints.load(model, path, new=new)
     logging.info("Initialised from %s: %s", path, report)
+
+
+def _has_other_shapes(
+    model: keras.Model, path: str, patterns: Sequence[str]
+) -> bool:
+    """Tells whether a checkpoint holds what may be new in another shape."""
+    held = checkpoints.list_variables(path) if patterns else {}
+    return any(
+        name in held and held[name][0] != tuple(variable.shape)
+        for name, variable in checkpoints.variables_by_name(model).items()
+        if _matches(name, patterns)
+    )
+
+
+def _trained(
+    variables: Mapping[str, tf.Variable], frozen: Sequence[str]
+) -> dict[str, tf.Variable]:
+    """Picks the variables that are trained; logs how many weights that is."""
+    trained = {
+        name: variable
+        for name, variable in variables.items()
+        if not _matches(name, frozen)
+    }
+    if len(trained) < len(variables):
+        counts = [
+            sum(math.prod(v.shape) for v in chosen.values())
+            for chosen in (trained, variables)
+        ]
+        logging.info(
+            "%s weights are trained, %s are frozen.",
+            f"{counts[0]:,}",
+            f"{counts[1] - counts[0]:,}",
+        )
+    return trained
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
 def _resume(state: steps.TrainState, prefix: str, options: StartOptions) -> int:

@@ -1,0 +1,101 @@
+"""Records that are made once and used again while nothing has changed."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from training import record_files, records
+
+_ROWS = "rows_per_example"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CachedRecords:
+    """A record file and how its records belong together.
+
+    Attributes:
+        files: the records, `R` of them.
+        rows_per_example: `[E]` int64, how many records each example has.
+    """
+
+    files: record_files.RecordFiles
+    rows_per_example: np.ndarray
+
+
+def make_or_reuse(
+    path: str,
+    features: Sequence[records.Feature],
+    made_from: records.Metadata,
+    examples: Callable[[], Iterable[Sequence[Mapping[str, Any]]]],
+) -> CachedRecords:
+    """Writes the records of a data set, unless they are there already.
+
+    They are if the sidecar of the file says that it was made from the same:
+    data, vocabulary, length and whatever else `made_from` holds.
+
+    Args:
+        path: of the record file.
+        features: what a record holds.
+        made_from: the sidecar; its `num_records` is filled in.
+        examples: yields the records of each example, one or more.
+
+    Raises:
+        ValueError: there is no example.
+    """
+    wanted = _comparable(made_from)
+    held = records.read_metadata(path)
+    if (
+        held is not None
+        and tf.io.gfile.exists(path)
+        and _comparable(held) == wanted
+    ):
+        files = record_files.RecordFiles([path])
+        if len(files) == held.num_records:
+            logging.info("%s: reusing %d records", path, len(files))
+            counts = held.flags.get(_ROWS) or np.ones(len(files))
+            return CachedRecords(
+                files=files, rows_per_example=np.asarray(counts, np.int64)
+            )
+    return _make(path, features, made_from, examples)
+
+
+def _make(path, features, made_from, examples) -> CachedRecords:
+    # A sidecar must never describe records other than those beside it.
+    sidecar = records.metadata_path(path)
+    if tf.io.gfile.exists(sidecar):
+        tf.io.gfile.remove(sidecar)
+    counts = []
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        for example in examples():
+            counts.append(len(example))
+            yield from example
+
+    (num_records,) = records.write_records([path], rows(), features)
+    flags = dict(made_from.flags)
+    if num_records != len(counts):
+        flags[_ROWS] = counts
+    records.write_metadata(
+        path,
+        dataclasses.replace(made_from, num_records=num_records, flags=flags),
+    )
+    logging.info(
+        "%s: wrote %d records of %d examples", path, num_records, len(counts)
+    )
+    return CachedRecords(
+        files=record_files.RecordFiles([path]),
+        rows_per_example=np.asarray(counts, np.int64),
+    )
+
+
+def _comparable(metadata: records.Metadata) -> dict[str, Any]:
+    """Lists what two record files must share to be the same, as JSON has it."""
+    values = dataclasses.asdict(metadata)
+    del values["num_records"]
+    values["flags"].pop(_ROWS, None)
+    return json.loads(json.dumps(values))

@@ -1,0 +1,150 @@
+"""Several runs of one experiment: other seeds, other learning rates.
+
+Source: Devlin et al. 2019, section 4.1: the best learning rate of a grid, and
+of several random restarts, on the development set.
+"""
+
+import dataclasses
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+SUMMARY_FILE = "trials.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One run of several.
+
+    Attributes:
+        name: of the run.
+        folder: everything of the run is in it.
+        learning_rate: its peak rate.
+        random_seed: of its order of examples, output layer and dropout.
+    """
+
+    name: str
+    folder: str
+    learning_rate: float
+    random_seed: int
+
+
+def plan(
+    output_dir: str,
+    learning_rates: Sequence[float],
+    num_trials: int,
+    first_seed: int,
+) -> list[Trial]:
+    """Lists the runs of a grid: each learning rate with each seed.
+
+    A single run takes the whole folder; several take `trial-1` and so on in
+    it. The seeds of every learning rate are the same.
+    """
+    settings = [
+        (rate, first_seed + number)
+        for rate in learning_rates
+        for number in range(num_trials)
+    ]
+    if len(settings) == 1:
+        names, folders = [""], [output_dir]
+    else:
+        names = [f"trial-{n}" for n in range(1, len(settings) + 1)]
+        folders = [os.path.join(output_dir, name) for name in names]
+    return [
+        Trial(name=name, folder=folder, learning_rate=rate, random_seed=seed)
+        for name, folder, (rate, seed) in zip(
+            names, folders, settings, strict=True
+        )
+    ]
+
+
+def best_of(values: Sequence[float]) -> int:
+    """Returns the place of the highest value, the first of equal ones."""
+    return max(range(len(values)), key=lambda place: values[place])
+
+
+def summarize(
+    runs: Sequence[Trial],
+    results: Sequence[Mapping[str, float]],
+    metric: str,
+    baseline: float,
+) -> dict[str, Any]:
+    """Summarises the results of several runs, as `trials.json` holds them.
+
+    Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT",
+    section 3: a run has failed, or collapsed, if it does no better than an
+    answer that ignores the text.
+
+    Args:
+        runs: the runs.
+        results: what each came to, by metric.
+        metric: the one that decides; higher is better.
+        baseline: the score of the best constant answer.
+    """
+    values = [float(result[metric]) for result in results]
+    best = best_of(values)
+    rates = sorted({run.learning_rate for run in runs}, reverse=True)
+    return {
+        "metric": metric,
+        "constant_answer": baseline,
+        "best_trial": runs[best].name,
+        **_statistics(values, baseline),
+        "by_learning_rate": [
+            {
+                "learning_rate": rate,
+                **_statistics(
+                    [
+                        value
+                        for run, value in zip(runs, values, strict=True)
+                        if run.learning_rate == rate
+                    ],
+                    baseline,
+                ),
+            }
+            for rate in rates
+        ],
+        "trials": [
+            {
+                "name": run.name,
+                "learning_rate": run.learning_rate,
+                "random_seed": run.random_seed,
+                "collapsed": value <= baseline,
+                **result,
+            }
+            for run, value, result in zip(runs, values, results, strict=True)
+        ],
+    }
+
+
+def table(summary: Mapping[str, Any]) -> str:
+    """Formats a summary for people: a line for each run, then one for all."""
+    metric, best = summary["metric"], summary["best_trial"]
+    lines = [f"{'trial':10} {'rate':>8} {'seed':>8} {metric:>12}"]
+    for trial in summary["trials"]:
+        note = "  collapsed" if trial["collapsed"] else ""
+        note += "  best" if trial["name"] == best else ""
+        lines.append(
+            f"{trial['name']:10} {trial['learning_rate']:8.1e} "
+            f"{trial['random_seed']:8} {trial[metric]:12.4f}{note}"
+        )
+    lines.append(
+        f"{metric}: median {summary['median']:.4f}, best "
+        f"{summary['best']:.4f} ({best}), {summary['num_collapsed']} of "
+        f"{summary['num_trials']} collapsed (no better than a constant "
+        f"answer, {summary['constant_answer']:.4f})"
+    )
+    return "\n".join(lines)
+
+
+def _statistics(values: Sequence[float], baseline: float) -> dict[str, Any]:
+    return {
+        "num_trials": len(values),
+        "num_collapsed": sum(value <= baseline for value in values),
+        "median": statistics.median(values),
+        "mean": statistics.fmean(values),
+        "standard_deviation": (
+            statistics.stdev(values) if len(values) > 1 else 0.0
+        ),
+        "best": max(values),
+    }
