@@ -1,0 +1,405 @@
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import run_pretraining
+from modeling import checkpoints
+from tests import toy_pretraining as toy
+from training import checkpointing, loop, records, reporting
+
+_ROOT = pathlib.Path(__file__).parents[1]
+# More steps than every interval.
+_FLAGS = {
+    "do_eval": True,
+    "max_eval_steps": 0,
+    "eval_batch_size": 7,
+    "eval_every_steps": 4,
+    "log_every_steps": 2,
+    "save_checkpoints_steps": 5,
+    "keep_checkpoint_max": 2,
+    "num_train_steps": 13,
+}
+
+
+@pytest.fixture(autouse=True)
+def _float32_afterwards():
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """Makes a run without interruption; returns its folder."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    toy.run(folder, **_FLAGS)
+    return folder
+
+
+def _weights(folder, step=13):
+    return checkpoints.read(str(folder / "out" / f"model.ckpt-{step}"))
+
+
+def _check_same_run(folder, unbroken):
+    assert toy.metrics(folder) == toy.metrics(unbroken)
+    expected = _weights(unbroken)
+    found = _weights(folder)
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    results = "eval_results.txt"
+    assert (folder / "out" / results).read_text() == (
+        unbroken / "out" / results
+    ).read_text()
+
+
+def _stop_at(monkeypatch, step, event):
+    """Sends SIGTERM to this process when something happens at a step."""
+    original = getattr(reporting.Reporter, event)
+
+    def then_stop(self, *args):
+        original(self, *args)
+        at = args[0].step if event == "training" else args[0]
+        if at == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(reporting.Reporter, event, then_stop)
+
+
+def test_a_run_writes_what_the_manual_says(unbroken):
+    out = unbroken / "out"
+    names = {path.name for path in out.iterdir()}
+    assert {name for name in names if name.endswith(".index")} == {
+        "model.ckpt-10.index",
+        "model.ckpt-13.index",
+    }
+    assert {"bert_config.json", "loss.png", "checkpoint"} <= names
+    assert any(name.startswith("events.out.tfevents") for name in names)
+    assert not [name for name in names if "partial" in name]
+    assert tf.train.latest_checkpoint(str(out)) == str(out / "model.ckpt-13")
+    lines = toy.metrics(unbroken)
+    training = [line["step"] for line in lines if "loss" in line]
+    held_out = [line["step"] for line in lines if "eval_loss" in line]
+    assert training == [2, 4, 6, 8, 10, 12, 13]
+    assert held_out == [4, 8, 12, 13]
+
+
+def test_results_have_the_layout_of_the_release(unbroken):
+    text = (unbroken / "out" / "eval_results.txt").read_text()
+    pairs = [line.split(" = ") for line in text.splitlines()]
+    assert [name for name, _ in pairs] == [
+        "global_step",
+        "loss",
+        "masked_lm_accuracy",
+        "masked_lm_loss",
+        "next_sentence_accuracy",
+        "next_sentence_loss",
+    ]
+    values = dict(pairs)
+    assert values["global_step"] == "13"
+    last = toy.metrics(unbroken)[-1]
+    for name, value in pairs[1:]:
+        assert value == str(np.float32(value))
+        assert float(value) == pytest.approx(last[f"eval_{name}"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("step", "event"), [(4, "training"), (8, "evaluation")]
+)
+def test_sigterm_then_the_same_command_gives_the_same_run(
+    tmp_path, unbroken, step, event
+):
+    with pytest.MonkeyPatch.context() as patch:
+        _stop_at(patch, step, event)
+        with pytest.raises(SystemExit) as stopped:
+            toy.run(tmp_path, **_FLAGS)
+    assert stopped.value.code == 128 + signal.SIGTERM
+    # The signal is obeyed after a step: the one it came in, or the next.
+    saved = checkpointing.latest(str(tmp_path / "out"))
+    assert checkpointing.load_step(saved) in (step, step + 1)
+    toy.run(tmp_path, **_FLAGS)
+    _check_same_run(tmp_path, unbroken)
+
+
+def _start(folder, **changes):
+    """Starts the run as a program of its own."""
+    named = toy.flags_of(folder, **{**_FLAGS, **changes})
+    return subprocess.Popen(
+        [sys.executable, "run_pretraining.py", *toy.command_line(named)],
+        cwd=_ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _kill_when_reported(process, folder, step):
+    path = folder / "out" / "metrics.jsonl"
+    while process.poll() is None:
+        lines = path.read_text().splitlines() if path.exists() else []
+        if lines and json.loads(lines[-1])["step"] >= step:
+            break
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+
+
+def test_kill_then_the_same_command_gives_the_same_run(tmp_path, unbroken):
+    process = _start(tmp_path)
+    _kill_when_reported(process, tmp_path, 6)
+    assert process.returncode == -signal.SIGKILL
+    (tmp_path / "out" / ".model.ckpt-5.1.partial.index").write_text("half")
+    toy.run(tmp_path, **_FLAGS)
+    _check_same_run(tmp_path, unbroken)
+    assert not list((tmp_path / "out").glob(".*partial*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_stops_at_random_moments_change_nothing(tmp_path, unbroken, number):
+    rng = random.Random(int(number))
+    for _ in range(6):
+        process = _start(tmp_path)
+        path = tmp_path / "out" / "checkpoint"
+        while process.poll() is None and not path.exists():
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 8))
+        process.send_signal(number)
+        process.wait()
+    assert _start(tmp_path).wait() == 0
+    _check_same_run(tmp_path, unbroken)
+
+
+def test_a_finished_run_trains_no_more(tmp_path, caplog):
+    toy.run(tmp_path, num_train_steps=2)
+    before = _weights(tmp_path, 2)
+    lines = toy.metrics(tmp_path)
+    with caplog.at_level("INFO"):
+        toy.run(tmp_path, num_train_steps=2)
+    assert "Nothing is left to train: step 2 of 2" in caplog.text
+    after = _weights(tmp_path, 2)
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value)
+    assert toy.metrics(tmp_path) == lines
+
+
+def test_a_run_goes_on_at_once_from_a_high_step(tmp_path, unbroken):
+    values = _weights(unbroken)
+    values["global_step"] = np.int64(1_000_000)
+    (tmp_path / "out").mkdir()
+    checkpoints.save(str(tmp_path / "out" / "model.ckpt-1000000"), values)
+    start = time.monotonic()
+    toy.run(tmp_path, num_train_steps=1_000_003)
+    # Replaying a million batches would take minutes.
+    assert time.monotonic() - start < 60
+    steps = [line["step"] for line in toy.metrics(tmp_path)]
+    assert steps == [1_000_001, 1_000_002, 1_000_003]
+
+
+@pytest.mark.parametrize(
+    ("objective", "precision"),
+    [
+        ("mlm", "mixed_bfloat16"),
+        ("ltr", "float32"),
+        ("mlm_nsp", "mixed_float16"),
+    ],
+)
+def test_every_objective_and_precision_learns(tmp_path, objective, precision):
+    toy.run(
+        tmp_path,
+        objective=objective,
+        precision=precision,
+        num_train_steps=40,
+        train_batch_size=16,
+        log_every_steps=10,
+        learning_rate=0.02,
+        lr_schedule="continuous",
+        adam_bias_correction=True,
+    )
+    lines = toy.metrics(tmp_path)
+    assert lines[-1]["masked_lm_loss"] < lines[0]["masked_lm_loss"]
+    has_pairs = "next_sentence_loss" in lines[-1]
+    assert has_pairs == (objective == "mlm_nsp")
+    weights = _weights(tmp_path, 40)
+    assert weights["bert/pooler/dense/kernel"].dtype == np.float32
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
+    with pytest.raises(loop.NonFiniteLossError) as caught:
+        toy.run(
+            tmp_path,
+            learning_rate=1e30,
+            num_warmup_steps=1,
+            save_checkpoints_steps=1,
+            log_every_steps=100,
+        )
+    message = str(caught.value)
+    step = int(message.split("step ")[1].split(",", maxsplit=1)[0])
+    assert f"{tmp_path / 'records'} record " in message
+    last = checkpointing.latest(str(tmp_path / "out"))
+    assert checkpointing.load_step(last) <= step
+    for name, value in checkpoints.read(last).items():
+        assert np.isfinite(value).all(), name
+
+
+@pytest.mark.parametrize("case", ["once", "repeat", "train12"])
+def test_evaluation_gives_the_results_of_the_release(tmp_path, case):
+    golden = json.loads(
+        (toy.GOLDEN / "run_pretraining" / "eval_results.json").read_text()
+    )[case]
+    toy.write_records(tmp_path / "ab", toy.golden_examples())
+    named = {
+        **golden["flags"],
+        "input_file": tmp_path / "ab",
+        "output_dir": tmp_path / "out",
+        "bert_config_file": toy.CONFIG,
+        "init_checkpoint": toy.GOLDEN / golden["flags"]["init_checkpoint"],
+    }
+    run_pretraining.run(toy.parse(named))
+    text = (tmp_path / "out" / "eval_results.txt").read_text()
+    found = dict(line.split(" = ") for line in text.splitlines())
+    expected = dict(
+        line.split(" = ") for line in golden["eval_results_txt"].splitlines()
+    )
+    assert list(found) == list(expected)
+    for name, value in expected.items():
+        assert float(found[name]) == pytest.approx(float(value), abs=1e-5)
+
+
+def _write_sidecar(path, **changes):
+    values = {
+        "kind": "pretraining",
+        "max_seq_length": 10,
+        "max_predictions_per_seq": 2,
+        "vocab_size": 31,
+        "vocab_sha256": "0" * 64,
+        "do_lower_case": True,
+        "num_records": 50,
+    }
+    records.write_metadata(str(path), records.Metadata(**{**values, **changes}))
+
+
+def _refused(folder, match, kind=ValueError, **changes):
+    with pytest.raises(kind, match=match):
+        toy.run(folder, **changes)
+    assert not list((folder / "out").glob("model.ckpt*"))
+
+
+def test_a_run_without_a_task_is_refused(tmp_path):
+    _refused(
+        tmp_path, "At least one of `do_train` or `do_eval`", do_train=False
+    )
+
+
+def test_a_run_without_steps_is_refused(tmp_path):
+    _refused(tmp_path, "training steps > 0; got 0", num_train_steps=0)
+
+
+def test_an_evaluation_of_nothing_is_refused(tmp_path):
+    _refused(tmp_path, "nothing to evaluate", do_train=False, do_eval=True)
+
+
+def test_sequences_longer_than_the_table_are_refused(tmp_path):
+    _refused(tmp_path, "sequence length 17 .* up to .* 16", max_seq_length=17)
+
+
+def test_records_of_other_lengths_are_refused(tmp_path):
+    _refused(
+        tmp_path,
+        "records, record 0 was made with --max_seq_length=10, but this run "
+        "has --max_seq_length=12",
+        max_seq_length=12,
+    )
+    _refused(
+        tmp_path,
+        "--max_predictions_per_seq=2, .* --max_predictions_per_seq=3",
+        max_predictions_per_seq=3,
+    )
+    _write_sidecar(tmp_path / "records")
+    _refused(
+        tmp_path,
+        "records was made with --max_seq_length=10",
+        max_seq_length=12,
+    )
+
+
+def test_a_larger_vocabulary_than_the_models_is_refused(tmp_path):
+    toy.flags_of(tmp_path)
+    toy.write_config(tmp_path / "config.json", vocab_size=20)
+    _refused(tmp_path, r"holds the word id \d+, .* vocab_size is 20")
+    _write_sidecar(tmp_path / "records")
+    _refused(tmp_path, "vocabulary of 31 entries, .* vocab_size is 20")
+
+
+def test_a_smaller_vocabulary_than_the_models_is_warned_of(tmp_path, caplog):
+    toy.flags_of(tmp_path)
+    toy.write_config(tmp_path / "config.json", vocab_size=33)
+    _write_sidecar(tmp_path / "records")
+    _refused(tmp_path, "steps > 0", num_train_steps=0)
+    assert "The last 2 rows of its word embeddings" in caplog.text
+
+
+def test_a_truncated_file_is_named(tmp_path):
+    path = pathlib.Path(toy.flags_of(tmp_path)["input_file"])
+    path.write_bytes(path.read_bytes()[:-5])
+    _refused(tmp_path, r"records, record 49 at byte \d+: .* cut short")
+
+
+def test_a_damaged_record_is_named_when_it_is_read(tmp_path):
+    path = pathlib.Path(toy.flags_of(tmp_path)["input_file"])
+    _write_sidecar(path)
+    damaged = bytearray(path.read_bytes())
+    damaged[20] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(
+        (tf.errors.OpError, ValueError),
+        match=r"records, record 0 at byte 0: .* checksum",
+    ):
+        toy.run(tmp_path, save_checkpoints_steps=100)
+
+
+def test_a_checkpoint_of_another_size_is_refused(tmp_path):
+    _refused(
+        tmp_path,
+        "hidden_size is 12 in the model and 32 in the checkpoint",
+        init_checkpoint=toy.CHECKPOINT,
+    )
+
+
+def test_a_folder_of_another_model_is_refused(tmp_path, unbroken):
+    config = toy.write_config(tmp_path / "other.json", intermediate_size=19)
+    with pytest.raises(
+        ValueError, match="intermediate_size is 17 there and 19 here"
+    ):
+        toy.run(unbroken, bert_config_file=config)
+    with pytest.raises(
+        ValueError, match="objective was 'mlm_nsp' and is 'ltr'"
+    ):
+        toy.run(unbroken, objective="ltr")
+
+
+def test_a_folder_that_the_release_wrote_is_gone_on_with(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    checkpoints.save(
+        str(out / "model.ckpt-12"),
+        checkpoints.read(str(toy.GOLDEN / "optimizer" / "train12.ckpt")),
+    )
+    toy.write_records(tmp_path / "ab", toy.golden_examples())
+    toy.run(
+        tmp_path,
+        input_file=tmp_path / "ab",
+        bert_config_file=toy.CONFIG,
+        max_seq_length=128,
+        max_predictions_per_seq=20,
+        num_train_steps=13,
+    )
+    assert [line["step"] for line in toy.metrics(tmp_path)] == [13]
