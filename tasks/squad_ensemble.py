@@ -15,6 +15,7 @@ import numpy as np
 from files import paths, writing
 from tasks import squad_answers, squad_files, squad_search
 
+LOGITS_ENDING = ".npz"
 # What numpy.load and its result raise for other files: empty, a broken
 # archive, a single array (TypeError), other arrays, pickles.
 _NOT_LOGITS = (EOFError, zipfile.BadZipFile, TypeError, KeyError, ValueError)
@@ -89,6 +90,42 @@ def average_logits(
                 "differ. Predict with the same file, vocabulary and options."
             )
     return _unstack(ids, np.mean([logits for _, logits in stacks], axis=0))
+
+
+def is_logits(system_paths: Sequence[str]) -> bool:
+    """Tells whether systems are given as logits rather than n-best answers.
+
+    Raises:
+        ValueError: some are one, some the other.
+    """
+    kinds = {path.endswith(LOGITS_ENDING) for path in system_paths}
+    if len(kinds) > 1:
+        raise ValueError(
+            "Systems must be combined by files of one kind, "
+            f"nbest_predictions.json or logits ({LOGITS_ENDING}); got "
+            f"{', '.join(system_paths)}."
+        )
+    return kinds == {True}
+
+
+def in_order_of(
+    qas_ids: Sequence[str], answers: Sequence[squad_answers.RankedAnswers]
+) -> list[squad_answers.RankedAnswers]:
+    """Puts answers into the order of the questions.
+
+    Raises:
+        ValueError: a question has no answer, or an answer no question.
+    """
+    answer_of = {answer.qas_id: answer for answer in answers}
+    missing = [qas_id for qas_id in qas_ids if qas_id not in answer_of]
+    unknown = sorted(answer_of.keys() - set(qas_ids))
+    if missing or unknown:
+        raise ValueError(
+            "Systems must answer the questions of --predict_file; they lack "
+            f"{len(missing)} and have {len(unknown)} others, among them "
+            f"{(missing + unknown)[0]!r}."
+        )
+    return [answer_of[qas_id] for qas_id in qas_ids]
 
 
 def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:

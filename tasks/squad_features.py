@@ -144,6 +144,23 @@ def convert_examples_to_features(
             progress("windows", index + 1, len(examples))
 
 
+def records_by_example(
+    num_examples: int, features: Iterable[SquadFeatures]
+) -> Iterator[list[dict[str, np.ndarray | list[int]]]]:
+    """Yields the records of the windows of each example, in order.
+
+    An example with an empty paragraph has none.
+    """
+    groups = itertools.groupby(features, lambda f: f.example_index)
+    index, windows = next(groups, (num_examples, ()))
+    for example_index in range(num_examples):
+        if example_index < index:
+            yield []
+            continue
+        yield [window.record() for window in windows]
+        index, windows = next(groups, (num_examples, ()))
+
+
 def improve_answer_span(
     doc_pieces: Sequence[str],
     span: tuple[int, int],

@@ -10,6 +10,8 @@ import numpy as np
 
 from tasks import squad_features
 
+_CUT_PADDING = -1e9  # As `training.prediction` gives to places of a batch.
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AnswerOptions:
@@ -56,6 +58,33 @@ class Span:
     def score(self) -> float:
         """The sum of the two logits."""
         return self.start_logit + self.end_logit
+
+
+def window_logits(
+    unique_ids: np.ndarray,
+    start_logits: np.ndarray,
+    end_logits: np.ndarray,
+    max_seq_length: int,
+) -> list[WindowLogits]:
+    """Takes apart the logits of all windows.
+
+    Args:
+        unique_ids: `[W]` integers.
+        start_logits, end_logits: `[W, t]` float, `t <= T` where padding that
+            all windows share was cut; its places score below any other.
+        max_seq_length: `T`.
+    """
+    cut = [(0, 0), (0, max_seq_length - start_logits.shape[1])]
+    starts, ends = (
+        np.pad(logits, cut, constant_values=_CUT_PADDING)  # [W, T]
+        for logits in (start_logits, end_logits)
+    )
+    return [
+        WindowLogits(unique_id=unique_id, start_logits=start, end_logits=end)
+        for unique_id, start, end in zip(
+            unique_ids.tolist(), starts, ends, strict=True
+        )
+    ]
 
 
 def checked_logits(

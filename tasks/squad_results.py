@@ -1,0 +1,133 @@
+"""Ranked answers -> one answer to each question, and what they score."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from tasks import squad_answers, squad_files, squad_metrics
+
+AUTO = "auto"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """What is answered to every question, by its id.
+
+    Attributes:
+        texts: the answers; "" for "no answer".
+        null_odds: what speaks for "no answer", a difference of logits; None
+            in version 1, or where it is not known.
+        null_score_diff_threshold: above it the answer is ""; None in version
+            1, or where it is not known.
+    """
+
+    texts: Mapping[str, str]
+    null_odds: Mapping[str, float] | None = None
+    null_score_diff_threshold: float | None = None
+
+
+def decide(
+    answers: Sequence[squad_answers.RankedAnswers],
+    threshold: float | str = 0.0,
+    gold: Mapping[str, Sequence[str]] | None = None,
+) -> Decisions:
+    """Chooses an answer to every question.
+
+    Source: Devlin et al. 2019, §4.3, which takes the threshold that is best on
+    the development set.
+
+    Args:
+        answers: ranked.
+        threshold: in version 2, a difference of logits, or "auto" for the one
+            with the best F1 by `gold`.
+        gold: texts of the given answers by id, for "auto".
+
+    Raises:
+        ValueError: "auto" in version 1, or without `gold`.
+    """
+    if any(answer.null_odds is None for answer in answers):
+        if threshold == AUTO:
+            raise ValueError(
+                "--null_score_diff_threshold=auto needs "
+                '--version_2_with_negative: without it "no answer" has no odds.'
+            )
+        return Decisions(texts=squad_answers.predictions(answers))
+    null_odds = {answer.qas_id: answer.null_odds for answer in answers}
+    if threshold == AUTO:
+        if gold is None:
+            raise ValueError("The best threshold needs given answers.")
+        threshold = squad_metrics.best_null_threshold(
+            gold,
+            {answer.qas_id: answer.best_text() for answer in answers},
+            null_odds,
+        )
+    return Decisions(
+        texts=squad_answers.predictions(answers, threshold),
+        null_odds=null_odds,
+        null_score_diff_threshold=threshold,
+    )
+
+
+def read_gold(
+    path: str, *, version_2_with_negative: bool
+) -> dict[str, tuple[str, ...]]:
+    """Reads the given answers of a SQuAD file, by question id.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not in the format of SQuAD, of the other version, or
+            has a question without the field `answers`.
+    """
+    dataset = squad_files.read_dataset(path)
+    squad_files.check_version(
+        dataset, version_2_with_negative=version_2_with_negative
+    )
+    return squad_metrics.gold_answers(dataset)
+
+
+def read_decisions(predictions_path: str, odds_path: str | None) -> Decisions:
+    """Reads a predictions.json and, if named, a null_odds.json.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: one is not of that format.
+    """
+    return Decisions(
+        texts=squad_answers.read_predictions(predictions_path),
+        null_odds=squad_answers.read_null_odds(odds_path)
+        if odds_path
+        else None,
+    )
+
+
+def score(
+    gold: Mapping[str, Sequence[str]],
+    decisions: Decisions,
+    *,
+    version_2_with_negative: bool,
+) -> dict[str, float]:
+    """Scores answers as the official script of their version does.
+
+    Texts are taken as they are, whatever threshold they were chosen by; the
+    best scores and their thresholds are added where the odds are known.
+
+    Returns:
+        As `squad_metrics.evaluate_v1` or `evaluate_v2`; in version 2 also
+        `null_score_diff_threshold`, where it is known.
+
+    Raises:
+        ValueError: there is no question, one has no given answer in version 1,
+            or one has no null odds.
+    """
+    if not version_2_with_negative:
+        return squad_metrics.evaluate_v1(gold, decisions.texts)
+    results = squad_metrics.evaluate_v2(
+        gold,
+        decisions.texts,
+        decisions.null_odds,
+        no_answer_threshold=float("inf"),
+    )
+    if decisions.null_score_diff_threshold is not None:
+        results["null_score_diff_threshold"] = (
+            decisions.null_score_diff_threshold
+        )
+    return results
