@@ -1,0 +1,163 @@
+"""Flags of a task of sentences, trials included; imports no TensorFlow."""
+
+import dataclasses
+import sys
+from typing import TypeVar
+
+from absl import flags
+
+from training import flags as shared_flags
+
+# What `--stable` sets, unless the flag itself is given.
+# Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT", section
+# 6: a small rate with bias correction and a warm-up, and many more epochs;
+# Zhang et al. 2021, "Revisiting Few-sample BERT Fine-tuning", section 4, finds
+# the missing correction to be the main cause of failed runs.
+STABLE = {
+    "learning_rate": 2e-5,
+    "num_train_epochs": 20.0,
+    "warmup_proportion": 0.1,
+    "adam_bias_correction": True,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FineTuningOptions:
+    """What the flags below hold; see them and --help."""
+
+    bert_config_file: str
+    vocab_file: str
+    output_dir: str
+    init_checkpoint: str | None
+    do_lower_case: bool
+    max_seq_length: int
+    do_train: bool
+    do_eval: bool
+    do_predict: bool
+    train_batch_size: int
+    eval_batch_size: int
+    predict_batch_size: int
+    learning_rate: float
+    learning_rates: tuple[float, ...]
+    num_trials: int
+    num_train_epochs: float
+    warmup_proportion: float
+    lr_schedule: str
+    adam_bias_correction: bool
+    stable: bool
+    freeze_layers: int
+    bucket_by_length: bool
+    eval_every_epoch: bool
+    eval_every_steps: int
+    early_stopping_patience: int
+    use_best_checkpoint: bool
+    save_checkpoints_steps: int
+    keep_checkpoint_max: int
+    log_every_steps: int
+    iterations_per_loop: int
+    random_seed: int
+    precision: str
+    use_tpu: bool
+    tpu_name: str | None
+    tpu_zone: str | None
+    gcp_project: str | None
+    master: str | None
+    num_tpu_cores: int
+
+
+_Options = TypeVar("_Options", bound=FineTuningOptions)
+
+
+def define_flags(values: flags.FlagValues) -> None:
+    """Defines all flags of `FineTuningOptions`."""
+    shared_flags.define_model_flags(values)
+    shared_flags.define_training_flags(values)
+    shared_flags.define_evaluation_flags(values)
+    shared_flags.define_fine_tuning_flags(values)
+    shared_flags.define_device_flags(values)
+    flags.DEFINE_integer(
+        "max_seq_length",
+        128,
+        "Word pieces the model reads at once; longer text is cut, shorter "
+        "padded.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "num_trials",
+        1,
+        "Runs with different seeds, each in its own folder; the best one "
+        "predicts.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE(
+        _RatesParser(),
+        "learning_rates",
+        None,
+        "Peak learning rates to try, in place of --learning_rate, separated "
+        "by commas; the paper's are 5e-5,4e-5,3e-5,2e-5.",
+        serializer=_RatesSerializer(),
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "stable",
+        False,
+        "For small data sets, whose runs may collapse: "
+        + ", ".join(f"--{name}={value}" for name, value in STABLE.items())
+        + ", each unless given. Source: Mosbach et al. 2021.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "freeze_layers",
+        0,
+        "Leave the embeddings and this many of the first layers as they are; "
+        "0 trains everything.",
+        lower_bound=0,
+        flag_values=values,
+    )
+
+
+class _RatesParser(flags.ArgumentParser):
+    """Reads learning rates separated by commas."""
+
+    def parse(self, argument: str | tuple[float, ...]) -> tuple[float, ...]:
+        if isinstance(argument, tuple):
+            return argument
+        rates = tuple(float(part) for part in argument.split(","))
+        if len(set(rates)) != len(rates) or not all(r > 0 for r in rates):
+            raise ValueError("must be different positive numbers")
+        return rates
+
+    def flag_type(self) -> str:
+        return "comma separated list of floats"
+
+
+class _RatesSerializer(flags.ArgumentSerializer):
+    """Writes learning rates as `_RatesParser` reads them."""
+
+    def serialize(self, value: tuple[float, ...]) -> str:
+        return ",".join(map(str, value))
+
+
+def adopt() -> None:
+    """Makes these flags key flags of the script, so that --help shows them."""
+    shared_flags.adopt()
+    flags.adopt_module_key_flags(sys.modules[__name__])
+
+
+def read_options(options: type[_Options], values: flags.FlagValues) -> _Options:
+    """Fills a dataclass from the flags; `--stable` changes the defaults."""
+    read = shared_flags.read_options(options, values)
+    preset = {}
+    if read.stable:
+        preset = {
+            name: value
+            for name, value in STABLE.items()
+            if not values[name].present
+        }
+    changed = dataclasses.replace(read, **preset)
+    return dataclasses.replace(
+        changed,
+        learning_rates=changed.learning_rates or (changed.learning_rate,),
+    )
