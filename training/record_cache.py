@@ -78,7 +78,7 @@ def _make(path, features, made_from, examples) -> CachedRecords:
 
     (num_records,) = records.write_records([path], rows(), features)
     flags = dict(made_from.flags)
-    if num_records != len(counts):
+    if any(count != 1 for count in counts):
         flags[_ROWS] = counts
     records.write_metadata(
         path,

@@ -72,7 +72,8 @@ class Reporter:
     def has_evaluation(self, step: int) -> bool:
         """Tells whether an evaluation at this step was reported."""
         return tf.io.gfile.exists(self._path) and any(
-            record["step"] == step and "eval_loss" in record
+            record["step"] == step
+            and any(name.startswith("eval_") for name in record)
             for record in read_metrics(self._path)
         )
 
