@@ -8,6 +8,12 @@ from modeling import heads, losses
 from training import objectives
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
+# How records hold labels.
+LABEL_DTYPES = {
+    "single_label": "int64",
+    "multi_label": "float32",
+    "regression": "float32",
+}
 # The output layer of `Classification`, which a pre-trained checkpoint lacks.
 CLASSIFICATION_HEAD = ("output_weights", "output_bias")
 

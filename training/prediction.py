@@ -89,6 +89,20 @@ class Predictor:
         return {**scores, "example_weights": features["example_weights"]}
 
 
+def mean_of_batch_means(losses: np.ndarray, batch_size: int) -> float:
+    """Averages the average losses of batches in file order.
+
+    As released: a short last batch counts as much as a whole one, so that the
+    result depends on the size of a batch.
+
+    Args:
+        losses: `[N]` float.
+        batch_size: records in a batch.
+    """
+    starts = range(0, len(losses), batch_size)
+    return float(np.mean([np.mean(losses[i : i + batch_size]) for i in starts]))
+
+
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
     """Joins `[b, ...]` arrays whose second axes may differ in length."""
     if parts[0].ndim == 1:

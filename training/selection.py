@@ -14,6 +14,37 @@ _FOLDER = "best"
 _RECORD = "best.json"
 
 
+def chosen(output_dir: str, *, best: bool) -> str | None:
+    """Finds the checkpoint of a run that answers.
+
+    Args:
+        output_dir: the run's folder.
+        best: take the best one; else the latest.
+
+    Returns:
+        The prefix; None if the folder holds no checkpoint.
+
+    Raises:
+        ValueError: the best one is asked for and none was kept.
+    """
+    latest = checkpointing.latest(output_dir)
+    kept = checkpointing.latest(os.path.join(output_dir, _FOLDER))
+    if best and kept is None:
+        raise ValueError(
+            f"{output_dir} has no best checkpoint: one is kept where training "
+            "evaluates (--eval_every_epoch, --eval_every_steps)."
+        )
+    prefix = kept if best else latest
+    if kept is not None:
+        logging.info(
+            "Using the %s checkpoint, %s%s.",
+            "best" if best else "latest",
+            prefix,
+            "" if best else "; --use_best_checkpoint takes that in best/",
+        )
+    return prefix
+
+
 class BestCheckpoint:
     """Keeps the weights that did best on held-out data, in `best/`.
 

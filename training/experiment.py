@@ -1,0 +1,285 @@
+"""One fine-tuning run, from its options to its weights."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from modeling import config as config_lib
+from training import (
+    checkpointing,
+    epochs,
+    fine_tuning_flags,
+    input_pipeline,
+    loop,
+    objectives,
+    optimization,
+    record_order,
+    runtime,
+    selection,
+    starting,
+    steps,
+)
+from training import flags as shared_flags
+
+_BATCH_SIZES = ("train_batch_size", "eval_batch_size", "predict_batch_size")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """What a run learns from.
+
+    Attributes:
+        objective: the model and its losses.
+        name: what is learnt; a folder in which something else was is refused.
+        source: the records.
+        metric: the held-out metric that decides; higher is better.
+        evaluate: returns held-out metrics.
+        head: patterns of the variables of the output layer.
+        encoder_only: take the encoder of `init_checkpoint` alone.
+    """
+
+    objective: objectives.Objective
+    name: str
+    source: input_pipeline.RecordSource
+    metric: str
+    evaluate: Callable[[], Mapping[str, float]]
+    head: tuple[str, ...]
+    encoder_only: bool = False
+
+
+def check_options(
+    options: fine_tuning_flags.FineTuningOptions,
+    config: config_lib.BertConfig,
+    vocab_size: int,
+) -> None:
+    """Checks that a run's options fit together and to its model.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if options.max_seq_length > config.max_position_embeddings:
+        raise ValueError(
+            f"Cannot use sequence length {options.max_seq_length} because the "
+            "BERT model was only trained up to sequence length "
+            f"{config.max_position_embeddings} (max_position_embeddings)."
+        )
+    if vocab_size > config.vocab_size:
+        raise ValueError(
+            f"{options.vocab_file} has {vocab_size} entries, but the model's "
+            f"vocab_size is {config.vocab_size} ({options.bert_config_file}). "
+            "Use the vocabulary that belongs to this configuration."
+        )
+    if vocab_size < config.vocab_size:
+        logging.warning(
+            "%s has %d entries; the model's vocab_size is %d. Is it the "
+            "model's own vocabulary?",
+            *(options.vocab_file, vocab_size, config.vocab_size),
+        )
+    if options.freeze_layers > config.num_hidden_layers:
+        raise ValueError(
+            f"--freeze_layers must be at most {config.num_hidden_layers}, the "
+            f"layers of the model; got {options.freeze_layers}."
+        )
+    if options.bucket_by_length and options.use_tpu:
+        raise ValueError(
+            "--bucket_by_length makes batches of different lengths; a TPU "
+            "needs one length. Pass one of --bucket_by_length and --use_tpu."
+        )
+    if options.eval_every_epoch and options.eval_every_steps:
+        raise ValueError(
+            "Pass one of --eval_every_epoch and --eval_every_steps; got both."
+        )
+    if options.early_stopping_patience and not evaluates_while_training(
+        options
+    ):
+        raise ValueError(
+            "--early_stopping_patience counts evaluations: it needs "
+            "--eval_every_epoch or --eval_every_steps."
+        )
+
+
+def evaluates_while_training(
+    options: fine_tuning_flags.FineTuningOptions,
+) -> bool:
+    """Tells whether held-out data are looked at before the end."""
+    return bool(
+        options.do_train
+        and (options.eval_every_epoch or options.eval_every_steps)
+    )
+
+
+def prepare_devices(
+    options: fine_tuning_flags.FineTuningOptions,
+) -> tf.distribute.Strategy:
+    """Chooses devices and precision; returns the distribution strategy.
+
+    Raises:
+        ValueError: a batch does not divide among the devices.
+    """
+    runtime.check_backend()
+    strategy = runtime.make_strategy(
+        shared_flags.narrow(runtime.DeviceOptions, options)
+    )
+    for name in _BATCH_SIZES:
+        input_pipeline.check_batch_size(
+            name, getattr(options, name), strategy.num_replicas_in_sync
+        )
+    runtime.set_precision(options.precision)
+    logging.info("%s", runtime.describe(strategy))
+    return strategy
+
+
+def train(
+    strategy: tf.distribute.Strategy,
+    training: Training,
+    options: fine_tuning_flags.FineTuningOptions,
+) -> None:
+    """Trains a model, from wherever its folder stands.
+
+    Args:
+        strategy: where the variables live.
+        training: what is learnt.
+        options: of the run; its `output_dir` and `learning_rate` count.
+
+    Raises:
+        ValueError: the data make no step; the folder is another run's.
+    """
+    length = epochs.length(
+        len(training.source.files),
+        options.train_batch_size,
+        options.num_train_epochs,
+        options.warmup_proportion,
+    )
+    identity = _identity(training, options, strategy)
+    with strategy.scope():
+        state, first_step = starting.start(
+            training.objective,
+            starting.StartOptions(
+                output_dir=options.output_dir,
+                init_checkpoint=options.init_checkpoint,
+                new_variables=training.head,
+                encoder_only=training.encoder_only,
+                frozen_variables=frozen_variables(options.freeze_layers),
+                schedule=optimization.Schedule(
+                    init_lr=options.learning_rate,
+                    num_train_steps=length.num_train_steps,
+                    num_warmup_steps=length.num_warmup_steps,
+                    kind=options.lr_schedule,
+                ),
+                adam=optimization.AdamOptions(
+                    bias_correction=options.adam_bias_correction
+                ),
+                scale_loss=options.precision == "mixed_float16",
+                seed=options.random_seed,
+                identity=identity,
+            ),
+        )
+    evaluates = evaluates_while_training(options)
+    every = options.eval_every_steps
+    if options.eval_every_epoch:
+        every = length.steps_per_epoch
+    loop.train(
+        steps.Trainer(strategy, state),
+        training_batches(training.source, options),
+        shared_flags.narrow(
+            loop.LoopOptions,
+            options,
+            num_train_steps=length.num_train_steps,
+            eval_every_steps=every,
+            best_metric=training.metric if evaluates else None,
+            # Elsewhere every step is watched, so that a signal is obeyed.
+            iterations_per_loop=options.iterations_per_loop
+            if options.use_tpu
+            else 1,
+        ),
+        first_step=first_step,
+        identity=identity,
+        evaluate=training.evaluate if evaluates else None,
+    )
+
+
+def _identity(training, options, strategy) -> dict[str, object]:
+    """Names what a resumed run must share with the one it goes on with."""
+    names = (
+        *("train_batch_size", "learning_rate", "lr_schedule", "precision"),
+        *("adam_bias_correction", "num_train_epochs", "warmup_proportion"),
+        *("freeze_layers", "bucket_by_length", "random_seed"),
+        "max_seq_length",
+    )
+    return {
+        "objective": training.name,
+        "num_records": len(training.source.files),
+        "num_replicas": strategy.num_replicas_in_sync,
+        **{name: getattr(options, name) for name in names},
+    }
+
+
+def frozen_variables(num_layers: int) -> tuple[str, ...]:
+    """Lists patterns of the embeddings and the first layers; 0 for nothing."""
+    if not num_layers:
+        return ()
+    numbers = "|".join(map(str, range(num_layers)))
+    return ("bert/embeddings/.*", f"bert/encoder/layer_({numbers})/.*")
+
+
+def training_batches(
+    source: input_pipeline.RecordSource,
+    options: fine_tuning_flags.FineTuningOptions,
+) -> input_pipeline.TrainingBatches:
+    """Orders the records of a run: shuffled, each epoch anew as a whole."""
+    order = record_order.RecordOrder(len(source.files), options.random_seed)
+    if options.bucket_by_length:
+        order = record_order.BucketedOrder(
+            order, source.lengths(), options.random_seed
+        )
+        source = dataclasses.replace(source, trim=True)
+    return input_pipeline.TrainingBatches(
+        source, batch_size=options.train_batch_size, order=order
+    )
+
+
+def by_length(
+    source: input_pipeline.RecordSource, *, bucketed: bool
+) -> tuple[input_pipeline.RecordSource, np.ndarray | None]:
+    """Prepares a source for `Predictor.predict`.
+
+    Returns:
+        The source, which cuts shared padding if `bucketed`, and the order to
+        read it in: `[N]`, longest first, or None for file order.
+    """
+    if not bucketed:
+        return source, None
+    order = np.argsort(-source.lengths(), kind="stable")
+    return dataclasses.replace(source, trim=True), order
+
+
+def load(
+    strategy: tf.distribute.Strategy,
+    objective: objectives.Objective,
+    options: fine_tuning_flags.FineTuningOptions,
+) -> int:
+    """Loads what is to be evaluated, or to predict.
+
+    The checkpoint of the folder, the best or the latest, else
+    `init_checkpoint`.
+
+    Returns:
+        The step of the checkpoint; 0 for `init_checkpoint`, as released.
+
+    Raises:
+        ValueError: there is no checkpoint, or it lacks the output layer.
+    """
+    prefix = selection.chosen(
+        options.output_dir, best=options.use_best_checkpoint
+    )
+    if prefix is None and not options.init_checkpoint:
+        raise ValueError(
+            f"There is nothing to evaluate: {options.output_dir} holds no "
+            "checkpoint and --init_checkpoint is not given."
+        )
+    with strategy.scope():
+        starting.load_weights(objective, prefix or options.init_checkpoint)
+    return checkpointing.load_step(prefix) if prefix else 0
