@@ -22,6 +22,8 @@ from modeling import checkpoints
 _NAME = "model.ckpt"
 _CONFIG = "bert_config.json"
 _MOST_NAMES_SHOWN = 6
+# `writing.aside`, which `checkpoints.save` follows; TensorFlow adds endings.
+_PARTIAL = re.compile(r"\..*\.\d+\.partial(\..*|_temp.*)?")
 _ENTRY = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
 _PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")
 
@@ -201,7 +203,6 @@ def remove_partial_files(output_dir: str) -> None:
     if paths.is_remote(output_dir) or not os.path.isdir(output_dir):
         return
     for entry in os.scandir(output_dir):
-        # A checkpoint is several files: ".NAME.partial.index" and others.
-        if entry.name.startswith(".") and ".partial" in entry.name:
+        if _PARTIAL.fullmatch(entry.name):
             logging.info("Removing the half-written %s", entry.path)
             os.remove(entry.path)

@@ -1,7 +1,6 @@
 """Flags of a task of sentences, trials included; imports no TensorFlow."""
 
 import dataclasses
-import sys
 from typing import TypeVar
 
 from absl import flags
@@ -143,7 +142,7 @@ class _RatesSerializer(flags.ArgumentSerializer):
 def adopt() -> None:
     """Makes these flags key flags of the script, so that --help shows them."""
     shared_flags.adopt()
-    flags.adopt_module_key_flags(sys.modules[__name__])
+    shared_flags.adopt(__name__)
 
 
 def read_options(options: type[_Options], values: flags.FlagValues) -> _Options:

@@ -233,9 +233,17 @@ def define_device_flags(values: flags.FlagValues) -> None:
     )
 
 
-def adopt() -> None:
-    """Makes these flags key flags of the script, so that --help shows them."""
-    flags.adopt_module_key_flags(sys.modules[__name__])
+def adopt(module: str = __name__) -> None:
+    """Makes a module's flags key flags of the script, for --help to show them.
+
+    Args:
+        module: whose functions defined the flags.
+    """
+    # `flags.adopt_module_key_flags` would make them this module's own: it acts
+    # for the module that calls it. absl knows a script by its command.
+    values = flags.FLAGS
+    for flag in values.flags_by_module_dict().get(module, ()):
+        values.register_key_flag_for_module(sys.argv[0], flag)
 
 
 def narrow(options: type[_T], wider: Any, **replaced: Any) -> _T:

@@ -102,7 +102,7 @@ class TrainingBatches:
 
     def describe(self, step: int) -> str:
         """Names the records of a step's batch, for an error message."""
-        indices = self._order.indices(step * self._batch_size, self._batch_size)
+        indices = self._order.batch(step, self._batch_size)
         shown = ", ".join(self._source.files.name(i) for i in indices[:4])
         more = len(indices) - 4
         return f"{shown} and {more} more" if more > 0 else shown

@@ -47,8 +47,7 @@ class Reporter:
     def __init__(self, output_dir: str, num_train_steps: int, first_step: int):
         self._output_dir = output_dir
         self._num_train_steps = num_train_steps
-        if first_step:
-            forget_events_after(output_dir, first_step)
+        announce_start(output_dir, first_step)
         self._writer = tf.summary.create_file_writer(output_dir)
         self._path = os.path.join(output_dir, METRICS_FILE)
         keep_metrics_until(self._path, first_step)
@@ -152,11 +151,11 @@ def write_results(path: str, results: Mapping[str, float]) -> None:
             file.write(f"{key} = {value!s}\n")
 
 
-def forget_events_after(output_dir: str, step: int) -> None:
-    """Tells TensorBoard that the steps after this one are made again.
+def announce_start(output_dir: str, step: int) -> None:
+    """Tells TensorBoard that the steps after this one are made now, or again.
 
-    Events files are only ever added to; a "session started" event has the
-    points of that step and later, in earlier files, left out.
+    Events files are only ever added to; from the second "session started" event
+    on, each has what earlier files say of its step and later ones left out.
     """
     from tensorboard.compat.proto import event_pb2
     from tensorboard.summary.writer import event_file_writer

@@ -30,14 +30,18 @@ class LossScale:
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False)
 
     def state(self) -> dict[str, float]:
-        """Returns what a resumed run needs."""
+        """Returns what a resumed run needs; nothing where inert."""
+        if not self.active:
+            return {}
         return {
             "loss_scale": float(self.scale.numpy()),
             "finite_steps": int(self.finite_steps.numpy()),
         }
 
     def restore(self, state: Mapping[str, float]) -> None:
-        """Takes up the state of an earlier run."""
+        """Takes up the state of an earlier run, if both of them scale."""
+        if not self.active or not state:
+            return
         self.scale.assign(state["loss_scale"])
         self.finite_steps.assign(int(state["finite_steps"]))
 

@@ -89,7 +89,7 @@ def test_a_ramp_longer_than_the_run_is_followed():
 
 
 def test_unknown_schedule_and_no_steps_are_refused():
-    with pytest.raises(ValueError, match="must be one of .*got 'cosine'"):
+    with pytest.raises(ValueError, match=r"must be one of .*got 'cosine'"):
         optimization.Schedule(init_lr=1.0, num_train_steps=1, kind="cosine")
     for steps in (0, -1):
         with pytest.raises(ValueError, match=f"steps > 0; got {steps}"):
@@ -131,11 +131,11 @@ def test_ten_updates_are_those_of_the_release():
                 variable, expected, rtol=1e-6, atol=1e-7, err_msg=name
             )
     slots = optimizer.slots()
-    for key in golden:
+    for key, value in golden.items():
         if key.startswith("slot_after_10/"):
             name = key.removeprefix("slot_after_10/")
             np.testing.assert_allclose(
-                slots[name], golden[key], rtol=2e-6, atol=1e-8, err_msg=name
+                slots[name], value, rtol=2e-6, atol=1e-8, err_msg=name
             )
 
 

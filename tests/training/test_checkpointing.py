@@ -1,0 +1,139 @@
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints
+from training import checkpointing
+
+
+def _save(folder, step, keep=5, value=1.0):
+    variables = {"w": tf.Variable([value, 2.0]), "w/adam_m": tf.Variable([3.0])}
+    state = {"identity": {"a": step}}
+    return checkpointing.save(str(folder), step, variables, state, keep)
+
+
+def _steps(folder):
+    return sorted(
+        checkpointing.step_of(path.name.removesuffix(".index"))
+        for path in folder.glob("*.index")
+    )
+
+
+def test_what_is_saved_is_found_again(tmp_path):
+    assert checkpointing.latest(str(tmp_path)) is None
+    prefix = _save(tmp_path, 7)
+    assert prefix == str(tmp_path / "model.ckpt-7")
+    assert checkpointing.latest(str(tmp_path)) == prefix
+    assert tf.train.latest_checkpoint(str(tmp_path)) == prefix
+    assert checkpointing.load_step(prefix) == 7
+    assert checkpointing.load_state(prefix) == {"identity": {"a": 7}}
+    values = checkpoints.read(prefix)
+    assert set(values) == {"w", "w/adam_m", "global_step"}
+    np.testing.assert_array_equal(values["w"], [1.0, 2.0])
+    assert values["global_step"].dtype == np.int64
+
+
+def test_only_the_last_ones_stay(tmp_path):
+    for step in (2, 10, 9, 11):
+        _save(tmp_path, step, keep=2)
+    # Nine came after ten: a run that was set back removes nothing later.
+    assert _steps(tmp_path) == [10, 11]
+    names = {path.name for path in tmp_path.iterdir()}
+    assert not [name for name in names if "-2." in name or "-9." in name]
+    state = tf.train.get_checkpoint_state(str(tmp_path))
+    assert [p.rpartition("-")[2] for p in state.all_model_checkpoint_paths] == [
+        "10",
+        "11",
+    ]
+
+
+def test_a_run_that_was_set_back_keeps_what_it_saves(tmp_path):
+    _save(tmp_path, 20, keep=1)
+    prefix = _save(tmp_path, 6, keep=1)
+    assert checkpointing.latest(str(tmp_path)) == prefix
+    assert _steps(tmp_path) == [6, 20]
+
+
+def test_none_is_removed_without_a_limit(tmp_path):
+    for step in range(8):
+        _save(tmp_path, step, keep=0)
+    assert _steps(tmp_path) == list(range(8))
+
+
+def test_without_a_listing_the_highest_step_is_the_latest(tmp_path):
+    for step in (9, 10):
+        _save(tmp_path, step)
+    (tmp_path / "checkpoint").unlink()
+    assert checkpointing.latest(str(tmp_path)).endswith("-10")
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "gone-3"\n')
+    assert checkpointing.latest(str(tmp_path)).endswith("-10")
+
+
+def test_a_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
+    _save(tmp_path, 5)
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(checkpoints.os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        _save(tmp_path, 6, value=9.0)
+    monkeypatch.undo()
+    prefix = checkpointing.latest(str(tmp_path))
+    assert checkpointing.load_step(prefix) == 5
+    np.testing.assert_array_equal(checkpoints.read(prefix)["w"], [1.0, 2.0])
+
+
+def test_step_of_a_checkpoint_without_one_is_in_its_name(tmp_path):
+    prefix = str(tmp_path / "model.ckpt-12")
+    checkpoints.save(prefix, {"w": np.zeros(2, np.float32)})
+    assert checkpointing.load_step(prefix) == 12
+    assert checkpointing.load_state(prefix) is None
+    assert checkpointing.step_of("model.ckpt") == 0
+
+
+def test_moments_that_are_missing_start_at_zero(tmp_path, caplog):
+    prefix = _save(tmp_path, 3)
+    slots = {"w/adam_m": tf.Variable([0.0]), "w/adam_v": tf.Variable([0.0])}
+    checkpointing.load_slots(prefix, slots)
+    assert slots["w/adam_m"].numpy() == 3.0
+    assert slots["w/adam_v"].numpy() == 0.0
+    assert "lacks 1 of 2 optimizer moments, which start at 0: w/adam_v" in (
+        caplog.text
+    )
+
+
+def test_a_folder_belongs_to_one_model(tmp_path):
+    folder = str(tmp_path / "new")
+    checkpointing.claim(folder, {"hidden_size": 8, "vocab_size": 9})
+    config = tmp_path / "new" / "bert_config.json"
+    assert json.loads(config.read_text())["hidden_size"] == 8
+    # Nothing is saved yet: the folder may change its model.
+    checkpointing.claim(folder, {"hidden_size": 4, "vocab_size": 9})
+    _save(tmp_path / "new", 1)
+    checkpointing.claim(folder, {"hidden_size": 4, "vocab_size": 9})
+    with pytest.raises(ValueError, match="hidden_size is 4 there and 8 here"):
+        checkpointing.claim(folder, {"hidden_size": 8, "vocab_size": 9})
+    assert json.loads(config.read_text())["hidden_size"] == 4
+
+
+def test_a_folder_that_the_release_wrote_is_accepted(tmp_path):
+    _save(tmp_path, 1)
+    checkpointing.claim(str(tmp_path), {"hidden_size": 8})
+    assert (tmp_path / "bert_config.json").exists()
+
+
+def test_half_written_files_are_removed_and_others_stay(tmp_path):
+    stay = ["model.ckpt-1.index", ".hidden", "a.partial", ".partially"]
+    go = [
+        ".model.ckpt-2.31.partial.index",
+        ".model.ckpt-2.31.partial.data-00000-of-00001",
+        ".metrics.jsonl.31.partial",
+    ]
+    for name in stay + go:
+        (tmp_path / name).write_text("x")
+    checkpointing.remove_partial_files(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == set(stay)
+    checkpointing.remove_partial_files(str(tmp_path / "absent"))

@@ -1,0 +1,160 @@
+import dataclasses
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from absl import flags
+
+import run_pretraining
+from training import flags as shared_flags
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_GROUPS = (
+    shared_flags.define_model_flags,
+    shared_flags.define_training_flags,
+    shared_flags.define_device_flags,
+)
+# Source: run_pretraining.py of the release.
+_RELEASED_DEFAULTS = {
+    "init_checkpoint": None,
+    "max_seq_length": 128,
+    "max_predictions_per_seq": 20,
+    "do_train": False,
+    "do_eval": False,
+    "train_batch_size": 32,
+    "eval_batch_size": 8,
+    "learning_rate": 5e-5,
+    "num_train_steps": 100000,
+    "num_warmup_steps": 10000,
+    "save_checkpoints_steps": 1000,
+    "iterations_per_loop": 1000,
+    "max_eval_steps": 100,
+    "use_tpu": False,
+    "tpu_name": None,
+    "tpu_zone": None,
+    "gcp_project": None,
+    "master": None,
+    "num_tpu_cores": 8,
+}
+
+
+def _defined():
+    values = flags.FlagValues()
+    run_pretraining.define_flags(values)
+    return values
+
+
+def test_two_scripts_can_define_the_same_flags():
+    for define in _GROUPS:
+        first, second = flags.FlagValues(), flags.FlagValues()
+        define(first)
+        define(second)
+        assert list(first) == list(second) != []
+
+
+def test_defaults_are_those_of_the_release():
+    values = _defined()
+    found = {name: values[name].default for name in _RELEASED_DEFAULTS}
+    assert found == _RELEASED_DEFAULTS
+
+
+def test_options_are_the_flags():
+    fields = {
+        field.name for field in dataclasses.fields(run_pretraining.Options)
+    }
+    assert fields == set(_defined())
+
+
+def test_options_are_read_from_a_command_line():
+    values = _defined()
+    values(
+        [
+            "x",
+            "--input_file=a,b",
+            "--output_dir=o",
+            "--bert_config_file=c",
+            "--learning_rate=1e-3",
+            "--do_train",
+            "--num_train_steps=7",
+        ]
+    )
+    options = shared_flags.read_options(run_pretraining.Options, values)
+    assert options.input_file == "a,b"
+    assert options.learning_rate == 1e-3
+    assert options.do_train is True
+    assert options.do_eval is False
+    assert options.num_train_steps == 7
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "--train_batch_size=0",
+        "--learning_rate=-1",
+        "--objective=nsp",
+        "--precision=float16",
+        "--save_checkpoints_steps=0",
+        "--num_train_steps=many",
+    ],
+)
+def test_values_out_of_range_are_refused(argument):
+    name = argument.removeprefix("--").partition("=")[0]
+    with pytest.raises(flags.IllegalFlagValueError, match=name):
+        _defined()(["x", argument])
+
+
+@pytest.mark.parametrize(
+    "missing", ["input_file", "output_dir", "bert_config_file"]
+)
+def test_required_flags_are_required(missing):
+    names = {"input_file", "output_dir", "bert_config_file"} - {missing}
+    with pytest.raises(flags.IllegalFlagValueError, match=missing):
+        _defined()(["x", *(f"--{name}=x" for name in names)])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Wide:
+    a: int
+    b: int
+    c: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Narrow:
+    a: int
+    c: int
+
+
+def test_narrow_takes_what_has_the_same_name_unless_replaced():
+    wide = _Wide(a=1, b=2, c=3)
+    assert shared_flags.narrow(_Narrow, wide) == _Narrow(a=1, c=3)
+    assert shared_flags.narrow(_Narrow, wide, c=9) == _Narrow(a=1, c=9)
+    with pytest.raises(AttributeError, match="b"):
+        shared_flags.narrow(_Wide, _Narrow(a=1, c=3))
+
+
+def test_help_shows_every_flag_without_importing_tensorflow():
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "run_pretraining.py", "--help"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    shown = {
+        line.split()[0].removeprefix("--").removeprefix("[no]").split(":")[0]
+        for line in done.stdout.splitlines()
+        if line.strip().startswith("--")
+    }
+    assert {
+        field.name for field in dataclasses.fields(run_pretraining.Options)
+    } <= shown
+    assert "masked language model" in done.stdout
+    imported = [
+        line.rpartition("|")[2].strip().partition(".")[0]
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    ]
+    assert "absl" in imported
+    assert not {"tensorflow", "keras", "numpy"} & set(imported)

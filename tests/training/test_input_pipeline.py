@@ -1,0 +1,207 @@
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import toy_pretraining as toy
+from training import input_pipeline, record_files, record_order, records
+
+_FEATURES = records.pretraining_features(10, 2)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Eleven records in two files; the label tells which."""
+    folder = tmp_path_factory.mktemp("records")
+    examples = toy.random_examples(11)
+    examples["next_sentence_labels"] = np.arange(11)[:, np.newaxis]
+    paths = [
+        toy.write_records(
+            folder / name, {key: rows[part] for key, rows in examples.items()}
+        )
+        for name, part in (("a", slice(0, 4)), ("b", slice(4, 11)))
+    ]
+    return input_pipeline.RecordSource(
+        files=record_files.RecordFiles(paths),
+        features=_FEATURES,
+        vocab_size=31,
+    )
+
+
+def _rows(batch):
+    return batch["next_sentence_labels"].numpy()[:, 0].tolist()
+
+
+def _context(pipeline=0, pipelines=1, replicas=1):
+    return tf.distribute.InputContext(
+        num_input_pipelines=pipelines,
+        input_pipeline_id=pipeline,
+        num_replicas_in_sync=replicas,
+    )
+
+
+class _OneWorker:
+    """Stands in for the strategy of one of several workers."""
+
+    def __init__(self, context):
+        self._context = context
+
+    def distribute_datasets_from_function(self, make):
+        return make(self._context)
+
+
+def _training_rows(source, batch_size, steps, context=None):
+    order = record_order.RecordOrder(len(source.files), 5)
+    batches = input_pipeline.TrainingBatches(
+        source, batch_size=batch_size, order=order
+    )
+    worker = _OneWorker(context or _context())
+    return [_rows(batch) for batch in batches.iterator(worker, *steps)]
+
+
+def test_step_takes_the_records_of_its_order(source):
+    order = record_order.RecordOrder(11, 5)
+    rows = _training_rows(source, 4, (0, 7))
+    assert rows == [order.batch(step, 4).tolist() for step in range(7)]
+
+
+def test_batches_do_not_depend_on_where_a_run_starts(source):
+    assert (
+        _training_rows(source, 4, (3, 7))
+        == (_training_rows(source, 4, (0, 7))[3:])
+    )
+    assert _training_rows(source, 4, (7, 7)) == []
+
+
+def test_replicas_share_the_rows_of_each_batch(source):
+    whole = _training_rows(source, 8, (0, 3))
+    # Two workers of two replicas: each element is one replica's rows.
+    parts = [
+        _training_rows(source, 8, (0, 3), _context(worker, 2, 4))
+        for worker in (0, 1)
+    ]
+    for step, batch in enumerate(whole):
+        dealt = [
+            row
+            for part in parts
+            for element in part[2 * step : 2 * step + 2]
+            for row in element
+        ]
+        assert dealt == batch
+
+
+def test_a_batch_must_divide_among_the_replicas(source):
+    with pytest.raises(ValueError, match=r"multiple .* got 8 and 3"):
+        _training_rows(source, 8, (0, 1), _context(replicas=3))
+    with pytest.raises(ValueError, match=r"^eval_batch_size .* got 8 and 3"):
+        input_pipeline.check_batch_size("eval_batch_size", 8, 3)
+
+
+def test_the_records_of_a_step_are_named(source):
+    order = types.SimpleNamespace(batch=lambda step, size: np.arange(size))
+    batches = input_pipeline.TrainingBatches(source, batch_size=6, order=order)
+    a, b = source.files.paths
+    assert batches.describe(0) == (
+        f"{a} record 0, {a} record 1, {a} record 2, {a} record 3 and 2 more"
+    )
+    few = input_pipeline.TrainingBatches(source, batch_size=1, order=order)
+    assert few.describe(0) == f"{a} record 0"
+    assert source.files.name(4) == f"{b} record 0"
+
+
+def _evaluation(source, context=None, **options):
+    make = input_pipeline.evaluation_dataset(source, **options)
+    return [
+        (_rows(batch), batch["example_weights"].numpy().tolist())
+        for batch in make(context or _context())
+    ]
+
+
+def test_evaluation_once_fills_the_last_batch_with_rows_of_no_weight(source):
+    found = _evaluation(source, batch_size=4, num_batches=0)
+    assert found == [
+        ([0, 1, 2, 3], [1, 1, 1, 1]),
+        ([4, 5, 6, 7], [1, 1, 1, 1]),
+        ([8, 9, 10, 0], [1, 1, 1, 0]),
+    ]
+
+
+def test_evaluation_of_so_many_batches_starts_over(source):
+    found = _evaluation(source, batch_size=4, num_batches=4)
+    assert [rows for rows, _ in found] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9, 10, 0],
+        [1, 2, 3, 4],
+    ]
+    assert all(weights == [1, 1, 1, 1] for _, weights in found)
+
+
+def test_evaluation_may_follow_another_order(source):
+    order = np.arange(10, -1, -1)
+    found = _evaluation(source, batch_size=8, order=order)
+    assert found[0][0] == [10, 9, 8, 7, 6, 5, 4, 3]
+    assert found[1] == (
+        [2, 1, 0, 10, 9, 8, 7, 6],
+        [1, 1, 1, 0, 0, 0, 0, 0],
+    )
+
+
+def test_evaluation_rows_are_dealt_to_replicas(source):
+    parts = [
+        _evaluation(source, _context(worker, 2, 2), batch_size=4)
+        for worker in (0, 1)
+    ]
+    assert parts[0] == [([0, 1], [1, 1]), ([4, 5], [1, 1]), ([8, 9], [1, 1])]
+    assert parts[1] == [([2, 3], [1, 1]), ([6, 7], [1, 1]), ([10, 0], [1, 0])]
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [("input_ids", 31), ("input_ids", -1), ("masked_lm_ids", 40)],
+)
+def test_an_id_that_is_no_word_is_refused(tmp_path, name, bad):
+    examples = toy.random_examples(4)
+    examples[name][2, 1] = bad
+    path = toy.write_records(tmp_path / "records", examples)
+    source = input_pipeline.RecordSource(
+        files=record_files.RecordFiles([path]),
+        features=_FEATURES,
+        vocab_size=31,
+    )
+    make = input_pipeline.evaluation_dataset(source, batch_size=4)
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        list(make(_context()))
+    assert f"{name} must be at least 0 and less than" in str(caught.value)
+    assert f"[{bad}]" in str(caught.value)
+
+
+def test_lengths_are_those_of_the_masks(source):
+    masks = toy.random_examples(11)["input_mask"]
+    np.testing.assert_array_equal(source.lengths(), masks.sum(axis=1))
+
+
+def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(input_pipeline, "_LENGTH_STEP", 4)
+    examples = toy.random_examples(3, seq_length=10)
+    examples["input_mask"] = (np.arange(10) < [[2], [4], [5]]).astype(int)
+    path = toy.write_records(tmp_path / "records", examples)
+    source = input_pipeline.RecordSource(
+        files=record_files.RecordFiles([path]),
+        features=_FEATURES,
+        vocab_size=31,
+        trim=True,
+    )
+    lengths = {}
+    for size in (2, 3):
+        make = input_pipeline.evaluation_dataset(source, batch_size=size)
+        batch = next(iter(make(_context())))
+        lengths[size] = batch["input_ids"].shape[1]
+        np.testing.assert_array_equal(
+            batch["input_ids"],
+            examples["input_ids"][:size, : lengths[size]],
+        )
+        assert batch["masked_lm_ids"].shape[1] == 2
+    # Four tokens are one step, five are two.
+    assert lengths == {2: 4, 3: 8}

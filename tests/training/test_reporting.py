@@ -1,0 +1,131 @@
+import json
+
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing import (
+    plugin_event_accumulator as event_accumulator,
+)
+
+from training import reporting
+
+
+def _progress(step, loss=1.0, **changes):
+    return reporting.Progress(
+        step=step, values={"loss": loss, "learning_rate": 1e-3}, **changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (59.4, "59s"),
+        (59.6, "1m 00s"),
+        (306, "5m 06s"),
+        (3600 * 3 + 240, "3h 04m"),
+        (86400 + 7200, "1d 02h"),
+    ],
+)
+def test_durations_in_words(seconds, text):
+    assert reporting.duration(seconds) == text
+
+
+def test_console_line():
+    progress = _progress(
+        50, 2.34567, examples_per_second=12.34, seconds_left=61.0
+    )
+    assert reporting.console_line(progress, 1000) == (
+        "·········· step 50/1,000  loss 2.346  learning_rate 1.00e-03  "
+        "12.3 examples/s  1m 01s left"
+    )
+    line = reporting.console_line(_progress(1000), 1000)
+    assert line.startswith("██████████ step 1,000/1,000")
+    assert "examples/s" not in line
+
+
+def test_results_are_sorted_and_printed_as_float32(tmp_path):
+    path = tmp_path / "eval_results.txt"
+    reporting.write_results(
+        str(path),
+        {"loss": 8.0644217, "accuracy": 0.5, "global_step": 7},
+    )
+    assert path.read_text() == (
+        "accuracy = 0.5\nglobal_step = 7\nloss = 8.064422\n"
+    )
+
+
+def _lines(folder):
+    return [
+        json.loads(line)
+        for line in (folder / "metrics.jsonl").read_text().splitlines()
+    ]
+
+
+def test_metrics_are_written_as_they_come(tmp_path):
+    reporter = reporting.Reporter(str(tmp_path), 10, 0)
+    reporter.training(
+        _progress(5, 1 / 3, examples_per_second=2.0, seconds_left=9.0)
+    )
+    assert not reporter.has_evaluation(5)
+    reporter.evaluation(5, {"loss": 0.25, "masked_lm_accuracy": 0.5})
+    assert reporter.has_evaluation(5)
+    assert not reporter.has_evaluation(4)
+    assert _lines(tmp_path) == [
+        {
+            "step": 5,
+            "loss": 0.3333333,
+            "learning_rate": 0.001,
+            "examples_per_second": 2.0,
+        },
+        {"step": 5, "eval_loss": 0.25, "eval_masked_lm_accuracy": 0.5},
+    ]
+    reporter.close()
+    assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_resumed_run_forgets_what_is_made_again(tmp_path):
+    first = reporting.Reporter(str(tmp_path), 10, 0)
+    for step in (2, 4, 6):
+        first.training(_progress(step, float(step)))
+    first.close()
+    # TensorBoard reads files by name, which begins with the second.
+    for written in list(tmp_path.glob("events*")):
+        second = written.name.split(".")[3]
+        earlier = written.name.replace(second, "1000000000")
+        written.rename(tmp_path / earlier)
+    with open(tmp_path / "metrics.jsonl", "a") as file:
+        file.write('{"step": 8, "lo')
+    second = reporting.Reporter(str(tmp_path), 10, 4)
+    assert [line["step"] for line in _lines(tmp_path)] == [2, 4]
+    for step in (6, 8):
+        second.training(_progress(step, step + 0.5))
+    second.close()
+    assert [line["loss"] for line in _lines(tmp_path)] == [2, 4, 6.5, 8.5]
+
+    events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
+    points = {
+        event.step: tf.make_ndarray(event.tensor_proto).item()
+        for event in events.Tensors("loss")
+    }
+    assert [event.step for event in events.Tensors("loss")] == [2, 4, 6, 8]
+    assert points == {2: 2.0, 4: 4.0, 6: 6.5, 8: 8.5}
+
+
+def test_nothing_to_plot_makes_no_plot(tmp_path):
+    reporting.plot_losses(str(tmp_path / "none"), str(tmp_path / "a.png"))
+    (tmp_path / "empty").write_text("")
+    reporting.plot_losses(str(tmp_path / "empty"), str(tmp_path / "a.png"))
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_clock_leaves_pauses_out(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(reporting.time, "monotonic", lambda: now[0])
+    clock = reporting.Clock()
+    now[0] = 2.0
+    with clock.pause():
+        now[0] = 7.0
+    now[0] = 8.0
+    assert clock.lap() == 3.0
+    now[0] = 9.5
+    assert clock.lap() == 1.5
