@@ -1,6 +1,11 @@
 """How long a fine-tuning run trains: epochs as steps."""
 
 import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from training import record_order
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,4 +49,30 @@ def length(
         num_train_steps=num_train_steps,
         num_warmup_steps=int(num_train_steps * warmup_proportion),
         steps_per_epoch=max(num_examples // batch_size, 1),
+    )
+
+
+def parts(
+    examples_of_files: Sequence[int],
+    rows_per_example: np.ndarray,
+    num_train_epochs: float,
+) -> tuple[record_order.Part, ...]:
+    """Divides records among the files that are trained on one by one.
+
+    Each file fills as many places of the stream as its share of the steps
+    takes, in which an example counts once, however many its records.
+
+    Args:
+        examples_of_files: the number of examples of each file, in order.
+        rows_per_example: `[E]` integers, the number of records of each.
+        num_train_epochs: how often each file is gone through.
+    """
+    ends = np.cumsum(examples_of_files)
+    starts = ends - examples_of_files
+    return tuple(
+        record_order.Part(
+            num_records=int(rows_per_example[start:end].sum()),
+            num_taken=int((end - start) * num_train_epochs),
+        )
+        for start, end in zip(starts, ends, strict=True)
     )

@@ -1,7 +1,7 @@
 """One fine-tuning run, from its options to its weights."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -16,6 +16,7 @@ from training import (
     loop,
     objectives,
     optimization,
+    prediction,
     record_order,
     runtime,
     selection,
@@ -39,6 +40,9 @@ class Training:
         evaluate: returns held-out metrics.
         head: patterns of the variables of the output layer.
         encoder_only: take the encoder of `init_checkpoint` alone.
+        num_examples: of an epoch; the number of records if None.
+        parts: of the records, to be gone through one after the other; none to
+            shuffle all of them together.
     """
 
     objective: objectives.Objective
@@ -48,10 +52,12 @@ class Training:
     evaluate: Callable[[], Mapping[str, float]]
     head: tuple[str, ...]
     encoder_only: bool = False
+    num_examples: int | None = None
+    parts: Sequence[record_order.Part] = ()
 
 
 def check_options(
-    options: fine_tuning_flags.FineTuningOptions,
+    options: fine_tuning_flags.TaskOptions,
     config: config_lib.BertConfig,
     vocab_size: int,
 ) -> None:
@@ -60,6 +66,11 @@ def check_options(
     Raises:
         ValueError: they do not.
     """
+    if not (options.do_train or options.do_eval or options.do_predict):
+        raise ValueError(
+            "At least one of `do_train`, `do_eval` or `do_predict' must be "
+            "True."
+        )
     if options.max_seq_length > config.max_position_embeddings:
         raise ValueError(
             f"Cannot use sequence length {options.max_seq_length} because the "
@@ -88,6 +99,10 @@ def check_options(
             "--bucket_by_length makes batches of different lengths; a TPU "
             "needs one length. Pass one of --bucket_by_length and --use_tpu."
         )
+    _check_evaluations(options)
+
+
+def _check_evaluations(options) -> None:
     if options.eval_every_epoch and options.eval_every_steps:
         raise ValueError(
             "Pass one of --eval_every_epoch and --eval_every_steps; got both."
@@ -99,10 +114,16 @@ def check_options(
             "--early_stopping_patience counts evaluations: it needs "
             "--eval_every_epoch or --eval_every_steps."
         )
+    several = options.num_trials > 1 or len(options.learning_rates) > 1
+    if several and not options.do_eval:
+        raise ValueError(
+            "Of several runs (--num_trials, --learning_rates) the one that "
+            "does best on held-out data is wanted: pass --do_eval too."
+        )
 
 
 def evaluates_while_training(
-    options: fine_tuning_flags.FineTuningOptions,
+    options: fine_tuning_flags.TaskOptions,
 ) -> bool:
     """Tells whether held-out data are looked at before the end."""
     return bool(
@@ -112,7 +133,7 @@ def evaluates_while_training(
 
 
 def prepare_devices(
-    options: fine_tuning_flags.FineTuningOptions,
+    options: fine_tuning_flags.TaskOptions,
 ) -> tf.distribute.Strategy:
     """Chooses devices and precision; returns the distribution strategy.
 
@@ -124,9 +145,10 @@ def prepare_devices(
         shared_flags.narrow(runtime.DeviceOptions, options)
     )
     for name in _BATCH_SIZES:
-        input_pipeline.check_batch_size(
-            name, getattr(options, name), strategy.num_replicas_in_sync
-        )
+        if hasattr(options, name):
+            input_pipeline.check_batch_size(
+                name, getattr(options, name), strategy.num_replicas_in_sync
+            )
     runtime.set_precision(options.precision)
     logging.info("%s", runtime.describe(strategy))
     return strategy
@@ -135,7 +157,7 @@ def prepare_devices(
 def train(
     strategy: tf.distribute.Strategy,
     training: Training,
-    options: fine_tuning_flags.FineTuningOptions,
+    options: fine_tuning_flags.TaskOptions,
 ) -> None:
     """Trains a model, from wherever its folder stands.
 
@@ -148,7 +170,7 @@ def train(
         ValueError: the data make no step; the folder is another run's.
     """
     length = epochs.length(
-        len(training.source.files),
+        training.num_examples or len(training.source.files),
         options.train_batch_size,
         options.num_train_epochs,
         options.warmup_proportion,
@@ -183,7 +205,7 @@ def train(
         every = length.steps_per_epoch
     loop.train(
         steps.Trainer(strategy, state),
-        training_batches(training.source, options),
+        training_batches(training.source, options, training.parts),
         shared_flags.narrow(
             loop.LoopOptions,
             options,
@@ -211,7 +233,8 @@ def _identity(training, options, strategy) -> dict[str, object]:
     )
     return {
         "objective": training.name,
-        "num_records": len(training.source.files),
+        "num_records": [part.num_records for part in training.parts]
+        or len(training.source.files),
         "num_replicas": strategy.num_replicas_in_sync,
         **{name: getattr(options, name) for name in names},
     }
@@ -227,10 +250,17 @@ def frozen_variables(num_layers: int) -> tuple[str, ...]:
 
 def training_batches(
     source: input_pipeline.RecordSource,
-    options: fine_tuning_flags.FineTuningOptions,
+    options: fine_tuning_flags.TaskOptions,
+    parts: Sequence[record_order.Part] = (),
 ) -> input_pipeline.TrainingBatches:
-    """Orders the records of a run: shuffled, each epoch anew as a whole."""
-    order = record_order.RecordOrder(len(source.files), options.random_seed)
+    """Orders the records of a run: shuffled, each epoch anew as a whole.
+
+    With `parts` one part after the other, each shuffled so.
+    """
+    everything = record_order.Part(num_records=len(source.files), num_taken=0)
+    order = record_order.ConsecutiveOrder(
+        parts or [everything], options.random_seed
+    )
     if options.bucket_by_length:
         order = record_order.BucketedOrder(
             order, source.lengths(), options.random_seed
@@ -241,25 +271,37 @@ def training_batches(
     )
 
 
-def by_length(
-    source: input_pipeline.RecordSource, *, bucketed: bool
-) -> tuple[input_pipeline.RecordSource, np.ndarray | None]:
-    """Prepares a source for `Predictor.predict`.
+def predict(
+    strategy: tf.distribute.Strategy,
+    objective: objectives.Predicting,
+    source: input_pipeline.RecordSource,
+    *,
+    batch_size: int,
+    bucketed: bool,
+) -> dict[str, np.ndarray]:
+    """Scores all records of a source, as `prediction.Predictor.predict`.
 
-    Returns:
-        The source, which cuts shared padding if `bucketed`, and the order to
-        read it in: `[N]`, longest first, or None for file order.
+    Args:
+        strategy: where the variables live.
+        objective: what scores.
+        source: the records, N of them.
+        batch_size: of a batch over all replicas.
+        bucketed: whether records of like length share a batch, which is then
+            as long as its longest; results are in file order all the same.
     """
-    if not bucketed:
-        return source, None
-    order = np.argsort(-source.lengths(), kind="stable")
-    return dataclasses.replace(source, trim=True), order
+    order = None
+    if bucketed:
+        order = np.argsort(-source.lengths(), kind="stable")
+        source = dataclasses.replace(source, trim=True)
+    return prediction.Predictor(strategy, objective).predict(
+        source, batch_size=batch_size, order=order
+    )
 
 
 def load(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
-    options: fine_tuning_flags.FineTuningOptions,
+    options: fine_tuning_flags.TaskOptions,
 ) -> int:
     """Loads what is to be evaluated, or to predict.
 

@@ -14,8 +14,9 @@ LABEL_DTYPES = {
     "multi_label": "float32",
     "regression": "float32",
 }
-# The output layer of `Classification`, which a pre-trained checkpoint lacks.
+# The output layers, which a pre-trained checkpoint lacks.
 CLASSIFICATION_HEAD = ("output_weights", "output_bias")
+SPAN_HEAD = ("cls/squad/output_weights", "cls/squad/output_bias")
 
 
 class Classification:
@@ -23,7 +24,7 @@ class Classification:
 
     Source: Devlin et al. 2019, §4.1. Features beside the model's inputs:
     `label_ids`, `[B, 1]` int32 for a label, `[B, K]` float32 (each 0 or 1) for
-    several, `[B, 1]` float32 for a score; `is_real_example` `[B, 1]` int32.
+    several, `[B, 1]` float32 for a score.
 
     Args:
         model: the encoder with its output layer.
@@ -72,8 +73,8 @@ class Classification:
         """Scores each row.
 
         Returns:
-            `outputs` `[B, K]` float32, probabilities or scores; `losses` `[B]`
-            float32; `labels` `[B, 1]` or `[B, K]`, as in the features.
+            `outputs` `[B, K]` float32, probabilities or scores, and `losses`
+            `[B]` float32.
         """
         rows = self._rows(features, None)
         activation = {
@@ -84,7 +85,6 @@ class Classification:
         return {
             "outputs": activation(rows["logits"]),
             "losses": rows["losses"],
-            "labels": features["label_ids"],
         }
 
     def _rows(self, features, dropout_seed):

@@ -1,4 +1,4 @@
-"""Flags of a task of sentences, trials included; imports no TensorFlow."""
+"""Flags of every task, and of trials of it; imports no TensorFlow."""
 
 import dataclasses
 from typing import TypeVar
@@ -21,8 +21,8 @@ STABLE = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FineTuningOptions:
-    """What the flags below hold; see them and --help."""
+class TaskOptions:
+    """What the flags of every task hold; see `define_task_flags` and --help."""
 
     bert_config_file: str
     vocab_file: str
@@ -34,16 +34,12 @@ class FineTuningOptions:
     do_eval: bool
     do_predict: bool
     train_batch_size: int
-    eval_batch_size: int
     predict_batch_size: int
     learning_rate: float
-    learning_rates: tuple[float, ...]
-    num_trials: int
     num_train_epochs: float
     warmup_proportion: float
     lr_schedule: str
     adam_bias_correction: bool
-    stable: bool
     freeze_layers: int
     bucket_by_length: bool
     eval_every_epoch: bool
@@ -64,16 +60,42 @@ class FineTuningOptions:
     num_tpu_cores: int
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FineTuningOptions(TaskOptions):
+    """What the flags of a task with trials hold; see `define_flags`."""
+
+    eval_batch_size: int
+    learning_rates: tuple[float, ...]
+    num_trials: int
+    stable: bool
+
+
 _Options = TypeVar("_Options", bound=FineTuningOptions)
+
+
+def define_task_flags(values: flags.FlagValues) -> None:
+    """Defines the flags of `TaskOptions` but `max_seq_length`.
+
+    Its default is the task's.
+    """
+    shared_flags.define_model_flags(values)
+    shared_flags.define_training_flags(values)
+    shared_flags.define_fine_tuning_flags(values)
+    shared_flags.define_device_flags(values)
+    flags.DEFINE_integer(
+        "freeze_layers",
+        0,
+        "Leave the embeddings and this many of the first layers as they are; "
+        "0 trains everything.",
+        lower_bound=0,
+        flag_values=values,
+    )
 
 
 def define_flags(values: flags.FlagValues) -> None:
     """Defines all flags of `FineTuningOptions`."""
-    shared_flags.define_model_flags(values)
-    shared_flags.define_training_flags(values)
+    define_task_flags(values)
     shared_flags.define_evaluation_flags(values)
-    shared_flags.define_fine_tuning_flags(values)
-    shared_flags.define_device_flags(values)
     flags.DEFINE_integer(
         "max_seq_length",
         128,
@@ -105,14 +127,6 @@ def define_flags(values: flags.FlagValues) -> None:
         "For small data sets, whose runs may collapse: "
         + ", ".join(f"--{name}={value}" for name, value in STABLE.items())
         + ", each unless given. Source: Mosbach et al. 2021.",
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
-        "freeze_layers",
-        0,
-        "Leave the embeddings and this many of the first layers as they are; "
-        "0 trains everything.",
-        lower_bound=0,
         flag_values=values,
     )
 
