@@ -142,7 +142,18 @@ def find_task(
         )
         saved = os.path.join(output_dir, custom.LABELS_FILE)
         label_set = custom.find_labels(data, saved, is_training=is_training)
-        return custom.make_task(data, label_set)
+        task = custom.make_task(data, label_set)
+    else:
+        task = _known_task(options)
+    if options.write_submission and not any(p.submission for p in task.test):
+        raise ValueError(
+            "--write_submission is for the tasks of GLUE "
+            f"({', '.join(glue.TASKS)}); got {task.name}."
+        )
+    return task
+
+
+def _known_task(options: SentenceOptions) -> classification.Task:
     task = glue.find_task(
         options.task_name, options.xnli_language, options.xnli_mode
     )

@@ -60,6 +60,11 @@ def check_text(folder: str, text: Mapping[str, object]) -> None:
         )
 
 
+def of_checkpoint(path: str) -> str:
+    """Returns the folder that a checkpoint, however it is named, lies in."""
+    return path if tf.io.gfile.isdir(path) else os.path.dirname(path)
+
+
 def read_json(path: str) -> dict | None:
     """Reads a JSON object; None if there is no such file."""
     if not tf.io.gfile.exists(path):

@@ -12,6 +12,7 @@ from absl import logging
 from training import record_files, records
 
 _ROWS = "rows_per_example"
+_RECORDS_PER_SCAN = 1024
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,18 @@ def make_or_reuse(
                 files=files, rows_per_example=np.asarray(counts, np.int64)
             )
     return _make(path, features, made_from, examples)
+
+
+def values(
+    files: record_files.RecordFiles, feature: records.Feature
+) -> np.ndarray:
+    """Reads one feature of all records: `[N, *shape]`."""
+    parts = []
+    for start in range(0, len(files), _RECORDS_PER_SCAN):
+        stop = min(start + _RECORDS_PER_SCAN, len(files))
+        serialized = tf.constant(files.read(np.arange(start, stop)))
+        parts.append(records.parse(serialized, [feature])[feature.name])
+    return np.concatenate(parts)
 
 
 def _make(path, features, made_from, examples) -> CachedRecords:
