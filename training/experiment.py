@@ -114,6 +114,8 @@ def _check_evaluations(options) -> None:
             "--early_stopping_patience counts evaluations: it needs "
             "--eval_every_epoch or --eval_every_steps."
         )
+    if not isinstance(options, fine_tuning_flags.FineTuningOptions):
+        return
     several = options.num_trials > 1 or len(options.learning_rates) > 1
     if several and not options.do_eval:
         raise ValueError(
