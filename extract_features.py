@@ -1,0 +1,321 @@
+r"""Writes the hidden layers of a pre-trained model for each line of a file.
+
+Example:
+
+  python extract_features.py \
+    --input_file=sentences.txt --output_file=features.jsonl \
+    --vocab_file=model/vocab.txt --bert_config_file=model/bert_config.json \
+    --init_checkpoint=model/bert_model.ckpt --layers=-1,-2,-3,-4
+
+Each line of the input is a text, or two with ` ||| ` between them. The vector
+of [CLS] of a model that is only pre-trained does not represent its sentence;
+--pooling=mean is the better start for that, and fine-tuning better than either.
+"""
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Iterator
+
+from absl import app, flags, logging
+
+from files import lines, paths, writing
+from tasks import feature_files, features, sentence_pairs
+from training import flags as shared_flags
+from vocab import tokenization
+
+_FORMATS = ("jsonl", "npz", "tfrecord")
+_LOG_EVERY_SECONDS = 10.0
+# Vectors held at once, so that lines can be sorted by length; a line counts
+# some bytes of its own.
+_WINDOW_BYTES = 1 << 28
+_LINE_BYTES = 1 << 14
+_FLOAT_BYTES = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of this script; see `define_flags` and --help."""
+
+    input_file: str
+    output_file: str
+    vocab_file: str
+    bert_config_file: str
+    init_checkpoint: str
+    do_lower_case: bool = True
+    layers: str = "-1,-2,-3,-4"
+    max_seq_length: int = 128
+    batch_size: int = 32
+    bucket_by_length: bool = True
+    output_format: str = "jsonl"
+    pooling: str = "none"
+    align: str = "none"
+    word_vector: str = "first"
+    dtype: str = "float32"
+    precision: str = "float32"
+    use_tpu: bool = False
+    tpu_name: str | None = None
+    tpu_zone: str | None = None
+    gcp_project: str | None = None
+    master: str | None = None
+    num_tpu_cores: int = 8
+
+
+def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags; names and defaults are the release's."""
+    _define_file_flags(values)
+    _define_output_flags(values)
+    shared_flags.define_device_flags(values)
+    flags.DEFINE_boolean(
+        "use_one_hot_embeddings", False,
+        "As in the release's commands; changes nothing: words are looked up "
+        "the same way everywhere.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "max_seq_length", Options.max_seq_length,
+        "Word pieces of a line at most; the rest is cut.",
+        lower_bound=3, flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "batch_size", Options.batch_size,
+        "Lines the model reads at once, over all devices together.",
+        lower_bound=1, flag_values=values)  # fmt: skip
+    flags.DEFINE_boolean(
+        "bucket_by_length", Options.bucket_by_length,
+        "Put lines of like length into a batch and pad it to its longest; if "
+        "not, and on a TPU, every batch is padded to --max_seq_length.",
+        flag_values=values)  # fmt: skip
+
+
+def _define_file_flags(values: flags.FlagValues) -> None:
+    for name, text in (
+        ("input_file", "Text, one or two (with ` ||| ` between) a line."),
+        ("output_file", "Where the vectors go."),
+        ("vocab_file", "The vocabulary that the model was trained with."),
+        ("bert_config_file", "JSON file with the sizes of the model."),
+        (
+            "init_checkpoint",
+            "Pre-trained checkpoint: prefix, .index file or folder.",
+        ),
+    ):
+        flags.DEFINE_string(name, None, text, required=True, flag_values=values)
+    flags.DEFINE_boolean(
+        "do_lower_case", Options.do_lower_case,
+        "Lower-case the text; False for cased models.",
+        flag_values=values)  # fmt: skip
+
+
+def _define_output_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "layers", Options.layers,
+        "Numbers of layers between commas: 0 for the lowest, -1 for the "
+        "highest.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_enum(
+        "output_format", Options.output_format, _FORMATS,
+        "jsonl: the release's JSON lines; npz: arrays for numpy.load, part by "
+        "part; tfrecord: a tf.train.Example for each line.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_enum(
+        "pooling", Options.pooling, features.POOLINGS,
+        "none: a vector for each token; mean, max: of all tokens; cls: that of "
+        "[CLS], which without fine-tuning does not represent its sentence.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_enum(
+        "align", Options.align, ("none", "word"),
+        "word: a vector for each word between white space, not for each token.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_enum(
+        "word_vector", Options.word_vector, features.WORD_VECTORS,
+        "With --align=word: that of a word's first token, or the mean of all.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_enum(
+        "dtype", Options.dtype, ("float32", "float16"),
+        "Of the numbers in npz and tfrecord files.",
+        flag_values=values)  # fmt: skip
+
+
+def run(options: Options) -> None:
+    """Writes the vectors of all lines, in their order.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: the options, the files and the model do not fit together.
+    """
+    check_options(options)
+    tokenizer = tokenization.FullTokenizer(
+        options.vocab_file, options.do_lower_case
+    )
+    tokenizer.require_tokens("[CLS]", "[SEP]", "[UNK]")
+    hidden_layers, hidden_size = _load_model(options, tokenizer)
+    prepared = _prepare(options, tokenizer)
+    num_layers = len(features.parse_layers(options.layers))
+
+    def size_of(line: features.Line) -> int:
+        vectors = len(line.tokens) if options.pooling == "none" else 1
+        return _LINE_BYTES + vectors * num_layers * hidden_size * _FLOAT_BYTES
+
+    progress = _Progress()
+    with _open_output(options) as output:
+        for window in features.windows(prepared, size_of, _WINDOW_BYTES):
+            output.write(_extract(window, hidden_layers, options, progress))
+    progress.end()
+
+
+def check_options(options: Options) -> None:
+    """Checks that the options fit together.
+
+    Raises:
+        ValueError: they do not.
+    """
+    features.parse_layers(options.layers)
+    if options.align == "word" and options.pooling != "none":
+        raise ValueError(
+            "--align=word makes a vector for each word, --pooling="
+            f"{options.pooling} one for each line; pass one of them."
+        )
+    if options.output_format == "jsonl" and options.dtype != "float32":
+        raise ValueError(
+            "--dtype is that of npz and tfrecord files; JSON lines hold "
+            "decimal numbers. Pass --output_format=npz, or no --dtype."
+        )
+    if os.path.realpath(options.input_file) == os.path.realpath(
+        options.output_file
+    ):
+        raise ValueError(
+            f"--output_file would overwrite --input_file, {options.input_file}."
+        )
+    tokenization.validate_case_matches_checkpoint(
+        options.do_lower_case, options.init_checkpoint
+    )
+
+
+def _load_model(options, tokenizer):
+    """Returns what computes the hidden layers, and their width."""
+    from modeling import bert, checkpoints
+    from modeling import config as config_lib
+    from training import extraction, runtime
+
+    config = config_lib.BertConfig.from_json_file(
+        options.bert_config_file, paths.open_to_read
+    )
+    layers = features.parse_layers(options.layers)
+    features.check_layers(layers, config.num_hidden_layers)
+    highest = max(tokenizer.vocab.values())
+    if highest >= config.vocab_size:
+        raise ValueError(
+            f"{options.vocab_file} must have at most the {config.vocab_size} "
+            f"entries that vocab_size of {options.bert_config_file} says; it "
+            f"has {highest + 1}."
+        )
+    if options.max_seq_length > config.max_position_embeddings:
+        raise ValueError(
+            f"Cannot use sequence length {options.max_seq_length} because the "
+            "BERT model was only trained up to sequence length "
+            f"{config.max_position_embeddings} (max_position_embeddings)."
+        )
+    runtime.check_backend()
+    strategy = runtime.make_strategy(
+        shared_flags.narrow(runtime.DeviceOptions, options)
+    )
+    runtime.set_precision(options.precision)
+    logging.info("%s", runtime.describe(strategy))
+    with strategy.scope():
+        model = bert.BertModel(config)
+        # No hidden layer stands on the pooler.
+        report = checkpoints.load(
+            model, options.init_checkpoint, new=["bert/pooler/.*"]
+        )
+    logging.info("%s: %s", options.init_checkpoint, report)
+    hidden_layers = extraction.HiddenLayers(
+        strategy, model, layers, options.batch_size
+    )
+    return hidden_layers, config.hidden_size
+
+
+def _prepare(options, tokenizer) -> Iterator[features.Line]:
+    packing = sentence_pairs.Packing(max_seq_length=options.max_seq_length)
+    for index, text in enumerate(lines.read_lines(options.input_file)):
+        yield features.prepare(
+            index, text, packing, tokenizer, with_words=options.align == "word"
+        )
+
+
+@contextlib.contextmanager
+def _open_output(options):
+    from training import extraction
+
+    layers = features.parse_layers(options.layers)
+    with writing.whole_file(options.output_file, "wb") as file:
+        if options.output_format == "jsonl":
+            output = feature_files.JsonLines(file, layers)
+        elif options.output_format == "npz":
+            output = feature_files.Npz(file, layers)
+        else:
+            output = extraction.FeatureRecords(file, layers)
+        yield output
+        output.close()
+
+
+def _extract(window, hidden_layers, options, progress) -> list:
+    """Computes the vectors of a window of lines, in their order."""
+    by_length = options.bucket_by_length and not options.use_tpu
+    batches = features.batches(window, options.batch_size, by_length=by_length)
+    reduction = shared_flags.narrow(features.Reduction, options)
+    found = [None] * len(window)
+    for batch in batches:
+        values = hidden_layers.compute(
+            [window[place].input_ids for place in batch],
+            [window[place].segment_ids for place in batch],
+            options.max_seq_length,
+            pad_to_max_length=not by_length,
+        )
+        for row, place in enumerate(batch):
+            line = window[place]
+            found[place] = features.reduce(
+                line, values[row, : len(line.tokens)], reduction
+            )
+        progress.add(window[place] for place in batch)
+    return found
+
+
+class _Progress:
+    """Counts lines, and reports them now and then."""
+
+    def __init__(self):
+        self._start = self._logged = time.monotonic()
+        self._lines = self._cut_words = 0
+
+    def add(self, done) -> None:
+        for line in done:
+            self._lines += 1
+            self._cut_words += sum(start == end for start, end in line.spans)
+        if time.monotonic() - self._logged > _LOG_EVERY_SECONDS:
+            self._logged = time.monotonic()
+            self._report()
+
+    def end(self) -> None:
+        self._report()
+        if self._cut_words:
+            logging.warning(
+                "%s words have no vector: nothing of them is left in "
+                "--max_seq_length tokens, or they have no visible character.",
+                f"{self._cut_words:,}",
+            )
+
+    def _report(self) -> None:
+        seconds = max(time.monotonic() - self._start, 1e-9)
+        logging.info(
+            "%s lines, %.1f lines/s", f"{self._lines:,}", self._lines / seconds
+        )
+
+
+def main(_: list[str]) -> None:
+    logging.set_verbosity(logging.INFO)
+    run(shared_flags.read_options(Options, flags.FLAGS))
+
+
+if __name__ == "__main__":
+    define_flags()
+    shared_flags.adopt()
+    app.run(main)

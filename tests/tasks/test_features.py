@@ -1,0 +1,190 @@
+"""Lines, their separator, words and pooled vectors, by hand."""
+
+import numpy as np
+import pytest
+
+from tasks import features, sentence_pairs
+
+_PIECES = {"playing": ["play", "##ing"], "it's": ["it", "'", "s"]}
+_IDS = {"[CLS]": 1, "[SEP]": 2}
+_SOFT_HYPHEN = "\xad"
+_L, _D = 2, 3
+
+
+class _Tokenizer:
+    """Cuts the words it knows, drops soft hyphens, keeps other words."""
+
+    def tokenize(self, text):
+        words = text.replace(_SOFT_HYPHEN, "").split()
+        return [piece for w in words for piece in _PIECES.get(w, [w])]
+
+    def convert_tokens_to_ids(self, tokens):
+        return [_IDS.get(token, 10 + len(token)) for token in tokens]
+
+
+def _prepare(text, max_seq_length=20, **options):
+    return features.prepare(
+        5,
+        text,
+        sentence_pairs.Packing(max_seq_length=max_seq_length),
+        _Tokenizer(),
+        **options,
+    )
+
+
+def _values(num_tokens):
+    """Numbers the tokens: `[T, L, D]`, 100 t + 10 l + d."""
+    t, layer, d = np.ogrid[:num_tokens, :_L, :_D]
+    return (100 * t + 10 * layer + d).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("line", "texts"),
+    [
+        ("one", ("one", "")),
+        ("a ||| b", ("a", "b")),
+        ("  a ||| b \t", ("a", "b")),
+        ("a ||| b ||| c", ("a ||| b", "c")),
+        ("a ||| ||| c", ("a |||", "c")),
+        ("a|||b", ("a|||b", "")),
+        ("a ||| ", ("a |||", "")),
+        (" ||| b", ("||| b", "")),
+        ("a  |||  b", ("a ", " b")),
+        ("a\t|||\tb", ("a\t|||\tb", "")),
+        ("", ("", "")),
+    ],
+)
+def test_last_separator_between_spaces_parts_a_line(line, texts):
+    assert features.split_pair(line) == texts
+
+
+def test_pair_has_two_segments_and_ids_of_its_tokens():
+    line = _prepare("playing ||| it's so")
+    assert line.index == 5
+    assert line.tokens == (
+        *("[CLS]", "play", "##ing", "[SEP]"),
+        *("it", "'", "s", "so", "[SEP]"),
+    )
+    assert line.segment_ids == (0, 0, 0, 0, 1, 1, 1, 1, 1)
+    assert line.input_ids == (1, 14, 15, 2, 12, 11, 11, 12, 2)
+    assert line.words is None
+
+
+def test_empty_line_is_cls_and_sep():
+    assert _prepare("").tokens == ("[CLS]", "[SEP]")
+
+
+def test_second_text_without_tokens_makes_a_single_text():
+    line = _prepare(f"a ||| {_SOFT_HYPHEN}")
+    assert line.tokens == ("[CLS]", "a", "[SEP]")
+    assert line.segment_ids == (0, 0, 0)
+
+
+def test_longer_text_of_a_pair_is_cut_first():
+    line = _prepare("a b c d e ||| x y", max_seq_length=7)
+    assert line.tokens == ("[CLS]", "a", "b", "[SEP]", "x", "y", "[SEP]")
+
+
+def test_words_know_their_tokens_in_both_texts():
+    line = _prepare("so playing ||| it's on", with_words=True)
+    assert line.words == ("so", "playing", "it's", "on")
+    assert line.spans == ((1, 2), (2, 4), (5, 8), (8, 9))
+    assert [line.tokens[start:end] for start, end in line.spans] == [
+        *(("so",), ("play", "##ing"), ("it", "'", "s"), ("on",)),
+    ]
+
+
+def test_words_cut_off_or_without_characters_have_no_token():
+    line = _prepare(
+        f"so {_SOFT_HYPHEN} playing it's on", max_seq_length=6, with_words=True
+    )
+    assert line.tokens == ("[CLS]", "so", "play", "##ing", "it", "[SEP]")
+    assert line.spans == ((1, 2), (2, 2), (2, 4), (4, 5), (5, 5))
+
+
+def test_words_end_at_white_space_of_the_tokenizer_alone():
+    line = _prepare("a\xa0b\u2028c d\x1ce", with_words=True)
+    assert line.words == ("a", "b", "c", "d\x1ce")
+
+
+def test_pooling_takes_all_tokens():
+    values = _values(3)
+    np.testing.assert_array_equal(
+        features.pool(values, "mean"), [[100, 101, 102], [110, 111, 112]]
+    )
+    np.testing.assert_array_equal(
+        features.pool(-values, "max"), [[0, -1, -2], [-10, -11, -12]]
+    )
+    np.testing.assert_array_equal(
+        features.pool(values, "cls"), [[0, 1, 2], [10, 11, 12]]
+    )
+
+
+def test_word_takes_its_first_token_or_the_mean():
+    spans = ((1, 2), (2, 4), (4, 4))
+    first = features.align(_values(5), spans, "first")
+    mean = features.align(_values(5), spans, "mean")
+    assert first.shape == (3, _L, _D)
+    np.testing.assert_array_equal(first[1, 1], [210, 211, 212])
+    np.testing.assert_array_equal(mean[1, 1], [260, 261, 262])
+    np.testing.assert_array_equal(first[0], mean[0])
+    assert np.isnan(first[2]).all() and np.isnan(mean[2]).all()
+
+
+def test_reduction_names_what_it_makes():
+    line = _prepare("so playing", with_words=True)
+    values = _values(5)
+    words = features.reduce(line, values, features.Reduction())
+    assert words.names == ("so", "playing")
+    assert words.values.shape == (2, _L, _D)
+    pooled = features.reduce(
+        line, values, features.Reduction(pooling="mean", dtype="float16")
+    )
+    assert pooled.names is None and pooled.values.dtype == np.float16
+    np.testing.assert_array_equal(
+        pooled.values, [[200, 201, 202], [210, 211, 212]]
+    )
+    tokens = features.reduce(_prepare("a"), values[:3], features.Reduction())
+    assert tokens.names == ("[CLS]", "a", "[SEP]")
+    np.testing.assert_array_equal(tokens.values, values[:3])
+
+
+@pytest.mark.parametrize(
+    ("bad", "dtype"), [(np.nan, "float32"), (7e4, "float16")]
+)
+def test_values_that_are_not_finite_are_refused(bad, dtype):
+    values = _values(3)
+    values[1, 0, 2] = bad
+    with pytest.raises(ValueError, match=f"Line 6.*finite in {dtype}"):
+        features.reduce(_prepare("a"), values, features.Reduction(dtype=dtype))
+
+
+def test_layers_are_read_and_checked():
+    assert features.parse_layers("-1, 0,11") == [-1, 0, 11]
+    features.check_layers([-2, 1], 2)
+    with pytest.raises(ValueError, match=r"2 layer\(s\).*no layer -3, 2\."):
+        features.check_layers([-1, -3, 0, 2], 2)
+    with pytest.raises(ValueError, match=r"whole numbers.*got '-1,top'"):
+        features.parse_layers("-1,top")
+
+
+def test_windows_keep_order_and_bound():
+    lines = [_prepare("x " * n) for n in (1, 2, 3, 9, 1)]
+    found = list(features.windows(lines, lambda line: len(line.tokens), 8))
+    assert [line for window in found for line in window] == lines
+    assert [len(window) for window in found] == [2, 1, 1, 1]
+
+
+def test_windows_read_no_further_than_asked():
+    def endless():
+        while True:
+            yield _prepare("x")
+
+    found = features.windows(endless(), lambda _: 1, 3)
+    assert [len(next(found)) for _ in range(2)] == [3, 3]
+
+
+def test_batches_hold_every_line_once():
+    lines = [_prepare("x " * n) for n in (5, 1, 4, 1, 2)]
+    assert features.batches(lines, 2, by_length=True) == [[1, 3], [4, 2], [0]]
+    assert features.batches(lines, 2, by_length=False) == [[0, 1], [2, 3], [4]]
