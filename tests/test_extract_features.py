@@ -1,0 +1,266 @@
+"""extract_features.py against the release, and what it adds."""
+
+import dataclasses
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl import flags
+
+import extract_features
+from modeling import bert, checkpoints
+from modeling import config as config_lib
+from tests.tasks import test_feature_files
+from training import flags as shared_flags
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_GOLDEN = _ROOT / "tests/golden"
+_INPUT = _GOLDEN / "inputs/extract_input.txt"
+_EXPECTED = _GOLDEN / "extract_features/default_layers.jsonl"
+# Values are rounded to six places after differences of some 2e-6.
+_TOLERANCE = 1e-5
+
+
+def _flags(folder, **changes):
+    return {
+        "input_file": _INPUT,
+        "output_file": folder / "out",
+        "vocab_file": _GOLDEN / "inputs/vocab.txt",
+        "bert_config_file": _GOLDEN / "inputs/bert_config_4layers.json",
+        "init_checkpoint": _GOLDEN / "model/tiny.ckpt",
+        "max_seq_length": 32,
+        "batch_size": 4,
+        **changes,
+    }
+
+
+def _run(folder, **changes):
+    values = flags.FlagValues()
+    extract_features.define_flags(values)
+    named = _flags(folder, **changes)
+    values(["extract_features.py", *(f"--{k}={v}" for k, v in named.items())])
+    extract_features.run(
+        shared_flags.read_options(extract_features.Options, values)
+    )
+    return folder / "out"
+
+
+def _records(path):
+    return [json.loads(line) for line in path.read_text("ascii").splitlines()]
+
+
+def _is_laid_out_alike(found, expected):
+    """Compares everything but numbers, and those to the tolerance."""
+    assert type(found) is type(expected)
+    if isinstance(found, dict):
+        assert list(found) == list(expected)
+        found, expected = list(found.values()), list(expected.values())
+    if isinstance(found, list):
+        assert len(found) == len(expected)
+        for pair in zip(found, expected, strict=True):
+            _is_laid_out_alike(*pair)
+    elif isinstance(found, float):
+        assert abs(found - expected) <= _TOLERANCE
+        assert found == round(found, 6)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"batch_size": 1},
+        {"batch_size": 3, "bucket_by_length": False},
+        {"batch_size": 32, "use_one_hot_embeddings": True},
+    ],
+)
+def test_lines_are_the_releases(tmp_path, changes):
+    found = _run(tmp_path, **changes).read_text("ascii")
+    expected = _EXPECTED.read_text("ascii")
+    assert found.endswith("\n")
+    for line, golden in zip(
+        found.splitlines(), expected.splitlines(), strict=True
+    ):
+        _is_laid_out_alike(json.loads(line), json.loads(golden))
+        # The same white space around keys and numbers.
+        assert json.dumps(json.loads(line)) == line
+
+
+def test_small_windows_change_nothing(tmp_path, monkeypatch):
+    whole = _records(_run(tmp_path))
+    monkeypatch.setattr(extract_features, "_WINDOW_BYTES", 50_000)
+    _is_laid_out_alike(_records(_run(tmp_path)), whole)
+
+
+def test_layers_count_from_both_ends(tmp_path):
+    both = _records(_run(tmp_path, layers="0,-4,3"))
+    for record in both:
+        for feature in record["features"]:
+            low, same, high = feature["layers"]
+            assert [low["index"], same["index"], high["index"]] == [0, -4, 3]
+            assert low["values"] == same["values"] != high["values"]
+
+
+def _expected_values():
+    """Reads `[T, 4, 32]` for each golden line."""
+    return [
+        np.array(
+            [[x["values"] for x in f["layers"]] for f in record["features"]]
+        )
+        for record in _records(_EXPECTED)
+    ]
+
+
+def test_npz_holds_the_same_vectors(tmp_path, monkeypatch):
+    monkeypatch.setattr(extract_features, "_WINDOW_BYTES", 90_000)
+    with np.load(_run(tmp_path, output_format="npz")) as arrays:
+        assert arrays["num_parts"] > 1
+    layers, lines = test_feature_files.read_npz(tmp_path / "out")
+    assert layers.tolist() == [-1, -2, -3, -4]
+    for (index, names, values), record, expected in zip(
+        lines, _records(_EXPECTED), _expected_values(), strict=True
+    ):
+        assert index == record["linex_index"]
+        assert names == [f["token"] for f in record["features"]]
+        np.testing.assert_allclose(values, expected, atol=_TOLERANCE)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+def test_pooled_records_are_made_of_all_tokens(tmp_path, pooling):
+    path = _run(
+        tmp_path, output_format="tfrecord", pooling=pooling, dtype="float16"
+    )
+    pools = {
+        "mean": lambda values: values.mean(0),
+        "cls": lambda values: values[0],
+        "max": lambda values: values.max(0),
+    }
+    for record, expected in zip(
+        tf.data.TFRecordDataset(str(path)), _expected_values(), strict=True
+    ):
+        example = tf.train.Example.FromString(record.numpy()).features.feature
+        assert "tokens" not in example
+        values = np.frombuffer(
+            example["values"].bytes_list.value[0], np.float16
+        ).reshape(list(example["shape"].int64_list.value))
+        # float16 keeps 11 bits of numbers below 4.
+        np.testing.assert_allclose(values, pools[pooling](expected), atol=2e-3)
+
+
+def test_words_have_the_vector_of_their_first_token_or_the_mean(tmp_path):
+    tokens = _records(_EXPECTED)[1]["features"]
+    places = {"never": slice(4, 5), "pitch,": slice(10, 15)}
+    pieces = [token["token"] for token in tokens[places["pitch,"]]]
+    assert pieces == ["p", "##i", "##t", "##ch", ","]
+    for word_vector in ("first", "mean"):
+        record = _records(
+            _run(tmp_path, align="word", word_vector=word_vector)
+        )[1]
+        words = {f["token"]: f["layers"] for f in record["features"]}
+        for word, place in places.items():
+            rows = np.array(
+                [[x["values"] for x in f["layers"]] for f in tokens[place]]
+            )
+            expected = rows[0] if word_vector == "first" else rows.mean(0)
+            np.testing.assert_allclose(
+                [layer["values"] for layer in words[word]],
+                expected,
+                atol=_TOLERANCE,
+            )
+
+
+def test_words_that_are_cut_off_have_no_layers(tmp_path):
+    record = _records(_run(tmp_path, align="word"))[4]
+    words = _INPUT.read_text("utf-8").splitlines()[4].split()
+    assert [f["token"] for f in record["features"]] == words
+    assert record["features"][0]["layers"] != []
+    assert record["features"][-1]["layers"] == []
+
+
+def test_pooler_need_not_be_in_the_checkpoint(tmp_path):
+    stored = checkpoints.read(str(_GOLDEN / "model/tiny.ckpt"))
+    checkpoints.save(
+        str(tmp_path / "small.ckpt"),
+        {n: v for n, v in stored.items() if not n.startswith("bert/pooler")},
+    )
+    path = _run(tmp_path, init_checkpoint=tmp_path / "small.ckpt")
+    _is_laid_out_alike(_records(path), _records(_EXPECTED))
+
+
+def test_empty_file_gives_no_line(tmp_path):
+    (tmp_path / "empty.txt").write_bytes(b"")
+    assert _run(tmp_path, input_file=tmp_path / "empty.txt").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"bert_config_file": _GOLDEN / "inputs/bert_config.json"},
+            r"2 layer\(s\).*no layer -3, -4",
+        ),
+        ({"layers": "top"}, "whole numbers"),
+        ({"max_seq_length": 161}, "trained up to sequence length 160"),
+        ({"align": "word", "pooling": "mean"}, "pass one of them"),
+        ({"dtype": "float16"}, "JSON lines hold"),
+        (
+            {"vocab_file": _GOLDEN / "inputs/vocab_cased.txt"},
+            "must have at most the 1200 entries",
+        ),
+        ({"output_file": _INPUT}, "would overwrite"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        _run(tmp_path, **changes)
+    assert not (tmp_path / "out").exists()
+
+
+def test_line_that_is_not_utf8_is_named(tmp_path):
+    (tmp_path / "latin.txt").write_bytes(b"fine\nna\xefve\n")
+    with pytest.raises(ValueError, match=r"latin\.txt, line 2: not UTF-8"):
+        _run(tmp_path, input_file=tmp_path / "latin.txt")
+    assert list(tmp_path.iterdir()) == [tmp_path / "latin.txt"]
+
+
+def test_weights_that_are_not_finite_are_noticed(tmp_path):
+    config = config_lib.BertConfig.from_json_file(
+        str(_GOLDEN / "inputs/bert_config_4layers.json")
+    )
+    model = bert.BertModel(config)
+    tensors = {
+        name: np.full(variable.shape, np.nan, np.float32)
+        for name, variable in checkpoints.variables_by_name(model).items()
+    }
+    checkpoints.save(str(tmp_path / "broken.ckpt"), tensors)
+    with pytest.raises(ValueError, match=r"Line 6 of the input.*finite"):
+        _run(tmp_path, init_checkpoint=tmp_path / "broken.ckpt")
+
+
+def _python(*arguments):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+
+
+def test_help_shows_every_flag():
+    shown = _python("extract_features.py", "--help")
+    for field in dataclasses.fields(extract_features.Options):
+        assert re.search(rf"--(\[no\])?{field.name}:", shown), field.name
+
+
+def test_importing_the_script_does_not_import_tensorflow():
+    imported = _python(
+        "-c", "import sys, extract_features; print('tensorflow' in sys.modules)"
+    )
+    assert imported == "False\n"
