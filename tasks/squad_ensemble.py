@@ -92,6 +92,30 @@ def average_logits(
     return _unstack(ids, np.mean([logits for _, logits in stacks], axis=0))
 
 
+def answer_by_nbest(
+    system_paths: Sequence[str],
+    qas_ids: Sequence[str],
+    options: squad_search.AnswerOptions,
+) -> list[squad_answers.RankedAnswers]:
+    """Combines files of n-best answers; see `combine_nbest`.
+
+    Args:
+        system_paths: an nbest_predictions.json of each system.
+        qas_ids: of the questions, in the order of the result.
+        options: of the search.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: one is not of that format, or answers other questions.
+    """
+    answers = combine_nbest(
+        [read_nbest(path) for path in system_paths],
+        n_best_size=options.n_best_size,
+        version_2_with_negative=options.version_2_with_negative,
+    )
+    return _in_order_of(qas_ids, answers)
+
+
 def is_logits(system_paths: Sequence[str]) -> bool:
     """Tells whether systems are given as logits rather than n-best answers.
 
@@ -106,26 +130,6 @@ def is_logits(system_paths: Sequence[str]) -> bool:
             f"{', '.join(system_paths)}."
         )
     return kinds == {True}
-
-
-def in_order_of(
-    qas_ids: Sequence[str], answers: Sequence[squad_answers.RankedAnswers]
-) -> list[squad_answers.RankedAnswers]:
-    """Puts answers into the order of the questions.
-
-    Raises:
-        ValueError: a question has no answer, or an answer no question.
-    """
-    answer_of = {answer.qas_id: answer for answer in answers}
-    missing = [qas_id for qas_id in qas_ids if qas_id not in answer_of]
-    unknown = sorted(answer_of.keys() - set(qas_ids))
-    if missing or unknown:
-        raise ValueError(
-            "Systems must answer the questions of --predict_file; they lack "
-            f"{len(missing)} and have {len(unknown)} others, among them "
-            f"{(missing + unknown)[0]!r}."
-        )
-    return [answer_of[qas_id] for qas_id in qas_ids]
 
 
 def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
@@ -179,6 +183,21 @@ def read_logits(path: str) -> list[squad_search.WindowLogits]:
             f"{path}: must be a file of logits with arrays unique_ids and "
             f"logits; {error}."
         ) from error
+
+
+def _in_order_of(
+    qas_ids: Sequence[str], answers: Sequence[squad_answers.RankedAnswers]
+) -> list[squad_answers.RankedAnswers]:
+    answer_of = {answer.qas_id: answer for answer in answers}
+    missing = [qas_id for qas_id in qas_ids if qas_id not in answer_of]
+    unknown = sorted(answer_of.keys() - set(qas_ids))
+    if missing or unknown:
+        raise ValueError(
+            "Systems must answer the questions of --predict_file; they lack "
+            f"{len(missing)} and have {len(unknown)} others, among them "
+            f"{(missing + unknown)[0]!r}."
+        )
+    return [answer_of[qas_id] for qas_id in qas_ids]
 
 
 def _stack(

@@ -1,11 +1,34 @@
 """Ranked answers -> one answer to each question, and what they score."""
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 
-from tasks import squad_answers, squad_files, squad_metrics
+from tasks import (
+    squad,
+    squad_answers,
+    squad_features,
+    squad_files,
+    squad_flags,
+    squad_metrics,
+)
 
-AUTO = "auto"
+_NULL_ODDS = "null_odds.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Questions:
+    """Questions to answer.
+
+    Attributes:
+        examples: the questions.
+        gold: texts of the given answers by id; None where nobody asks.
+        features: the windows of all; none before they are cut.
+    """
+
+    examples: Sequence[squad.SquadExample]
+    gold: Mapping[str, Sequence[str]] | None
+    features: Sequence[squad_features.SquadFeatures] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,14 +68,14 @@ def decide(
         ValueError: "auto" in version 1, or without `gold`.
     """
     if any(answer.null_odds is None for answer in answers):
-        if threshold == AUTO:
+        if threshold == squad_flags.AUTO:
             raise ValueError(
                 "--null_score_diff_threshold=auto needs "
                 '--version_2_with_negative: without it "no answer" has no odds.'
             )
         return Decisions(texts=squad_answers.predictions(answers))
     null_odds = {answer.qas_id: answer.null_odds for answer in answers}
-    if threshold == AUTO:
+    if threshold == squad_flags.AUTO:
         if gold is None:
             raise ValueError("The best threshold needs given answers.")
         threshold = squad_metrics.best_null_threshold(
@@ -65,6 +88,34 @@ def decide(
         null_odds=null_odds,
         null_score_diff_threshold=threshold,
     )
+
+
+def read_questions(
+    options: squad_flags.SquadOptions, *, with_gold: bool
+) -> Questions:
+    """Reads the questions of `predict_file`.
+
+    Args:
+        options: of the run.
+        with_gold: read the given answers too; a threshold to be found needs
+            them in any case.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: as `squad.read_examples` and `read_gold`.
+    """
+    version_2 = options.version_2_with_negative
+    examples = squad.read_examples(
+        options.predict_file,
+        is_training=False,
+        version_2_with_negative=version_2,
+    )
+    gold = None
+    if with_gold or options.null_score_diff_threshold == squad_flags.AUTO:
+        gold = read_gold(
+            options.predict_file, version_2_with_negative=version_2
+        )
+    return Questions(examples=examples, gold=gold)
 
 
 def read_gold(
@@ -84,19 +135,30 @@ def read_gold(
     return squad_metrics.gold_answers(dataset)
 
 
-def read_decisions(predictions_path: str, odds_path: str | None) -> Decisions:
-    """Reads a predictions.json and, if named, a null_odds.json.
+def read_given(
+    predictions_file: str, null_odds_file: str | None = None
+) -> Decisions:
+    """Reads answers from a predictions.json, and their null odds.
+
+    Args:
+        predictions_file: the answers.
+        null_odds_file: if None, the null_odds.json beside the answers, where
+            there is one.
 
     Raises:
-        OSError: a file cannot be opened.
+        OSError: a file that is named cannot be opened.
         ValueError: one is not of that format.
     """
-    return Decisions(
-        texts=squad_answers.read_predictions(predictions_path),
-        null_odds=squad_answers.read_null_odds(odds_path)
-        if odds_path
-        else None,
-    )
+    texts = squad_answers.read_predictions(predictions_file)
+    if null_odds_file:
+        null_odds = squad_answers.read_null_odds(null_odds_file)
+        return Decisions(texts=texts, null_odds=null_odds)
+    beside = os.path.join(os.path.dirname(predictions_file), _NULL_ODDS)
+    try:
+        null_odds = squad_answers.read_null_odds(beside)
+    except FileNotFoundError:
+        null_odds = None
+    return Decisions(texts=texts, null_odds=null_odds)
 
 
 def score(
