@@ -1,0 +1,109 @@
+"""What run_pretraining.py refuses, by message."""
+
+import pathlib
+
+import pytest
+import tensorflow as tf
+
+from tests import toy_pretraining as toy
+from training import records
+
+
+def _write_sidecar(path, **changes):
+    values = {
+        "kind": "pretraining",
+        "max_seq_length": 10,
+        "max_predictions_per_seq": 2,
+        "vocab_size": 31,
+        "vocab_sha256": "0" * 64,
+        "do_lower_case": True,
+        "num_records": 50,
+    }
+    records.write_metadata(str(path), records.Metadata(**{**values, **changes}))
+
+
+def _refused(folder, match, kind=ValueError, **changes):
+    with pytest.raises(kind, match=match):
+        toy.run(folder, **changes)
+    assert not list((folder / "out").glob("model.ckpt*"))
+
+
+def test_a_run_without_a_task_is_refused(tmp_path):
+    _refused(
+        tmp_path, "At least one of `do_train` or `do_eval`", do_train=False
+    )
+
+
+def test_a_run_without_steps_is_refused(tmp_path):
+    _refused(tmp_path, "training steps > 0; got 0", num_train_steps=0)
+
+
+def test_an_evaluation_of_nothing_is_refused(tmp_path):
+    _refused(tmp_path, "nothing to evaluate", do_train=False, do_eval=True)
+
+
+def test_sequences_longer_than_the_table_are_refused(tmp_path):
+    _refused(tmp_path, "sequence length 17 .* up to .* 16", max_seq_length=17)
+
+
+def test_records_of_other_lengths_are_refused(tmp_path):
+    _refused(
+        tmp_path,
+        "records, record 0 was made with --max_seq_length=10, but this run "
+        "has --max_seq_length=12",
+        max_seq_length=12,
+    )
+    _refused(
+        tmp_path,
+        "--max_predictions_per_seq=2, .* --max_predictions_per_seq=3",
+        max_predictions_per_seq=3,
+    )
+    _write_sidecar(tmp_path / "records")
+    _refused(
+        tmp_path,
+        "records was made with --max_seq_length=10",
+        max_seq_length=12,
+    )
+
+
+def test_a_larger_vocabulary_than_the_models_is_refused(tmp_path):
+    toy.flags_of(tmp_path)
+    toy.write_config(tmp_path / "config.json", vocab_size=20)
+    _refused(tmp_path, r"holds the word id \d+, .* vocab_size is 20")
+    _write_sidecar(tmp_path / "records")
+    _refused(tmp_path, "vocabulary of 31 entries, .* vocab_size is 20")
+
+
+def test_a_smaller_vocabulary_than_the_models_is_warned_of(tmp_path, caplog):
+    toy.flags_of(tmp_path)
+    toy.write_config(tmp_path / "config.json", vocab_size=33)
+    _write_sidecar(tmp_path / "records")
+    _refused(tmp_path, "steps > 0", num_train_steps=0)
+    assert "The last 2 rows of its word embeddings" in caplog.text
+
+
+def test_a_truncated_file_is_named(tmp_path):
+    path = pathlib.Path(toy.flags_of(tmp_path)["input_file"])
+    path.write_bytes(path.read_bytes()[:-5])
+    _refused(tmp_path, r"records, record 49 at byte \d+: .* cut short")
+
+
+def test_a_damaged_record_is_named_when_it_is_read(tmp_path):
+    path = pathlib.Path(toy.flags_of(tmp_path)["input_file"])
+    _write_sidecar(path)
+    damaged = bytearray(path.read_bytes())
+    damaged[20] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(
+        (tf.errors.OpError, ValueError),
+        match=r"records, record 0 at byte 0: .* checksum",
+    ):
+        toy.run(tmp_path, save_checkpoints_steps=100)
+
+
+def test_a_checkpoint_of_another_size_is_refused(tmp_path):
+    _refused(
+        tmp_path,
+        "hidden_size is 12 in the model and 32 in the checkpoint",
+        init_checkpoint=toy.CHECKPOINT,
+    )
