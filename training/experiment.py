@@ -9,7 +9,6 @@ from absl import logging
 
 from modeling import config as config_lib
 from training import (
-    checkpointing,
     epochs,
     fine_tuning_flags,
     input_pipeline,
@@ -47,7 +46,7 @@ class Training:
 
     objective: objectives.Objective
     name: str
-    source: input_pipeline.RecordSource
+    source: input_pipeline.Source
     metric: str
     evaluate: Callable[[], Mapping[str, float]]
     head: tuple[str, ...]
@@ -71,12 +70,7 @@ def check_options(
             "At least one of `do_train`, `do_eval` or `do_predict' must be "
             "True."
         )
-    if options.max_seq_length > config.max_position_embeddings:
-        raise ValueError(
-            f"Cannot use sequence length {options.max_seq_length} because the "
-            "BERT model was only trained up to sequence length "
-            f"{config.max_position_embeddings} (max_position_embeddings)."
-        )
+    starting.check_length(options.max_seq_length, config)
     if vocab_size > config.vocab_size:
         raise ValueError(
             f"{options.vocab_file} has {vocab_size} entries, but the model's "
@@ -142,18 +136,11 @@ def prepare_devices(
     Raises:
         ValueError: a batch does not divide among the devices.
     """
-    runtime.check_backend()
-    strategy = runtime.make_strategy(
-        shared_flags.narrow(runtime.DeviceOptions, options)
+    return runtime.prepare(
+        shared_flags.narrow(runtime.DeviceOptions, options),
+        precision=options.precision,
+        batch_sizes={name: getattr(options, name) for name in _BATCH_SIZES},
     )
-    for name in _BATCH_SIZES:
-        if hasattr(options, name):
-            input_pipeline.check_batch_size(
-                name, getattr(options, name), strategy.num_replicas_in_sync
-            )
-    runtime.set_precision(options.precision)
-    logging.info("%s", runtime.describe(strategy))
-    return strategy
 
 
 def train(
@@ -214,10 +201,10 @@ def train(
             num_train_steps=length.num_train_steps,
             eval_every_steps=every,
             best_metric=training.metric if evaluates else None,
-            # Elsewhere every step is watched, so that a signal is obeyed.
-            iterations_per_loop=options.iterations_per_loop
-            if options.use_tpu
-            else 1,
+            iterations_per_loop=runtime.steps_per_call(
+                use_tpu=options.use_tpu,
+                iterations_per_loop=options.iterations_per_loop,
+            ),
         ),
         first_step=first_step,
         identity=identity,
@@ -251,7 +238,7 @@ def frozen_variables(num_layers: int) -> tuple[str, ...]:
 
 
 def training_batches(
-    source: input_pipeline.RecordSource,
+    source: input_pipeline.Source,
     options: fine_tuning_flags.TaskOptions,
     parts: Sequence[record_order.Part] = (),
 ) -> input_pipeline.TrainingBatches:
@@ -276,7 +263,7 @@ def training_batches(
 def predict(
     strategy: tf.distribute.Strategy,
     objective: objectives.Predicting,
-    source: input_pipeline.RecordSource,
+    source: input_pipeline.Source,
     *,
     batch_size: int,
     bucketed: bool,
@@ -319,11 +306,4 @@ def load(
     prefix = selection.chosen(
         options.output_dir, best=options.use_best_checkpoint
     )
-    if prefix is None and not options.init_checkpoint:
-        raise ValueError(
-            f"There is nothing to evaluate: {options.output_dir} holds no "
-            "checkpoint and --init_checkpoint is not given."
-        )
-    with strategy.scope():
-        starting.load_weights(objective, prefix or options.init_checkpoint)
-    return checkpointing.load_step(prefix) if prefix else 0
+    return starting.load_for_evaluation(strategy, objective, prefix, options)

@@ -7,6 +7,7 @@ step at once, and its batches do not depend on how many devices share them.
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -23,9 +24,29 @@ _SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids")
 _LENGTH_STEP = 16
 
 
+class Source(Protocol):
+    """What batches are made of: records, and how to read them.
+
+    Its kinds are frozen dataclasses.
+
+    Attributes:
+        files: the record files, in order.
+        trim: cut the padding that all rows of a batch share.
+    """
+
+    files: record_files.RecordFiles
+    trim: bool
+
+    def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Turns `[B]` records into a batch of tensors."""
+
+    def lengths(self) -> np.ndarray:
+        """Counts the tokens of every record: `[N]` int64."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecordSource:
-    """Records and what they hold.
+    """Records of sequences and what they hold.
 
     Attributes:
         files: the record files, in order.
@@ -38,6 +59,12 @@ class RecordSource:
     features: Sequence[records.Feature]
     vocab_size: int
     trim: bool = False
+
+    def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Turns `[B]` records into a batch of tensors."""
+        batch = records.parse(serialized, self.features)
+        _check_word_ids(batch, self.vocab_size)
+        return _without_shared_padding(batch) if self.trim else batch
 
     def lengths(self) -> np.ndarray:
         """Counts the tokens of every record: `[N]` int64."""
@@ -62,7 +89,7 @@ class TrainingBatches:
 
     def __init__(
         self,
-        source: RecordSource,
+        source: Source,
         *,
         batch_size: int,
         order: record_order.Order,
@@ -109,7 +136,7 @@ class TrainingBatches:
 
 
 def evaluation_dataset(
-    source: RecordSource,
+    source: Source,
     *,
     batch_size: int,
     num_batches: int = 0,
@@ -204,9 +231,7 @@ def _read_and_parse(elements, read, source, per_replica) -> tf.data.Dataset:
     def load(element):
         serialized = tf.numpy_function(read, [element], tf.string)
         serialized = tf.ensure_shape(serialized, [per_replica])
-        batch = records.parse(serialized, source.features)
-        _check_word_ids(batch, source.vocab_size)
-        return _without_shared_padding(batch) if source.trim else batch
+        return source.parse(serialized)
 
     return elements.map(
         load, num_parallel_calls=_READERS, deterministic=True

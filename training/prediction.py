@@ -33,7 +33,7 @@ class Predictor:
 
     def predict(
         self,
-        source: input_pipeline.RecordSource,
+        source: input_pipeline.Source,
         *,
         batch_size: int,
         order: np.ndarray | None = None,

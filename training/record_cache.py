@@ -48,21 +48,44 @@ def make_or_reuse(
     Raises:
         ValueError: there is no example.
     """
-    wanted = _comparable(made_from)
+    return reuse(path, made_from) or _make(path, features, made_from, examples)
+
+
+def reuse(path: str, made_from: records.Metadata) -> CachedRecords | None:
+    """Returns the records of a file if they were made from the same.
+
+    Args:
+        path: of the record file.
+        made_from: what its sidecar must say, but for `num_records`.
+
+    Returns:
+        None if there are none, or they were made from something else.
+    """
     held = records.read_metadata(path)
     if (
-        held is not None
-        and tf.io.gfile.exists(path)
-        and _comparable(held) == wanted
+        held is None
+        or not tf.io.gfile.exists(path)
+        or _comparable(held) != _comparable(made_from)
     ):
-        files = record_files.RecordFiles([path])
-        if len(files) == held.num_records:
-            logging.info("%s: reusing %d records", path, len(files))
-            counts = held.flags.get(_ROWS) or np.ones(len(files))
-            return CachedRecords(
-                files=files, rows_per_example=np.asarray(counts, np.int64)
-            )
-    return _make(path, features, made_from, examples)
+        return None
+    files = record_files.RecordFiles([path])
+    if len(files) != held.num_records:
+        return None
+    logging.info("%s: reusing %d records", path, len(files))
+    counts = held.flags.get(_ROWS) or np.ones(len(files))
+    return CachedRecords(
+        files=files, rows_per_example=np.asarray(counts, np.int64)
+    )
+
+
+def forget(path: str) -> None:
+    """Removes the sidecar of a record file that is to be made anew.
+
+    A sidecar must never describe records other than those beside it.
+    """
+    sidecar = records.metadata_path(path)
+    if tf.io.gfile.exists(sidecar):
+        tf.io.gfile.remove(sidecar)
 
 
 def values(
@@ -78,10 +101,7 @@ def values(
 
 
 def _make(path, features, made_from, examples) -> CachedRecords:
-    # A sidecar must never describe records other than those beside it.
-    sidecar = records.metadata_path(path)
-    if tf.io.gfile.exists(sidecar):
-        tf.io.gfile.remove(sidecar)
+    forget(path)
     counts = []
 
     def rows() -> Iterator[Mapping[str, Any]]:
