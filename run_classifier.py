@@ -29,7 +29,6 @@ from tasks import (
     baselines,
     classification,
     custom,
-    labels,
     predictions,
     result_files,
     saved_labels,
@@ -74,7 +73,7 @@ class _Run:
     strategy: Any
 
     def text(self) -> dict[str, Any]:
-        """Says how text is read, for the files beside models and records."""
+        """Says how text is read, for the file beside the model."""
         from training import records
 
         return {
@@ -85,20 +84,16 @@ class _Run:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Set:
-    """The records of one file of a task.
+    """One file of a task.
 
     Attributes:
         part: the file.
-        source: its records.
-        rows_per_example: `[E]` int64, more than 1 for text in windows.
-        label_ids: `[E]` or, where there may be several, `[E, K]`.
+        data: its `labelled_records.LabelledRecords`.
         suffix: what its results are told apart by; "" for the release's file.
     """
 
     part: classification.Part
-    source: Any
-    rows_per_example: Any
-    label_ids: Any
+    data: Any
     suffix: str
 
 
@@ -151,7 +146,7 @@ def run(options: Options) -> None:
             learning_rate=trial.learning_rate,
             random_seed=trial.random_seed,
         )
-        objective, result = _fine_tune(this, own, train, dev)
+        objective, predictor, result = _fine_tune(this, own, train, dev)
         results.append(result)
     best = plan[0]
     if len(plan) > 1:
@@ -159,7 +154,7 @@ def run(options: Options) -> None:
         own = dataclasses.replace(options, output_dir=best.folder)
         experiment.load(this.strategy, objective, own)
     if options.do_predict:
-        _predict(this, objective, test, best.folder)
+        _predict(this, predictor, test, best.folder)
 
 
 def _read(
@@ -175,84 +170,73 @@ def _read(
             logging.info("%s: no %s; left out", this.task.name, part.files[0])
             continue
         suffix = f"_{part.name.rpartition('_')[2]}" if number else ""
-        sets.append(_records(this, part, name, suffix))
+        data = _records(
+            this,
+            part,
+            f"{name}{suffix}.tf_record",
+            with_labels=name != "predict",
+        )
+        sets.append(_Set(part=part, data=data, suffix=suffix))
     return sets
 
 
 def _records(
-    this: _Run, part: classification.Part, name: str, suffix: str
-) -> _Set:
-    from training import fine_tuning, input_pipeline, record_cache, records
+    this: _Run, part: classification.Part, file: str, *, with_labels: bool
+) -> Any:
+    from training import labelled_records
 
     options, task = this.options, this.task
     packing = sentence_flags.packing(options, options.max_seq_length)
-    several = task.label_set.problem_type == labels.MULTI_LABEL
-    features = records.classification_features(
-        options.max_seq_length,
-        num_labels=task.label_set.num_outputs if several else 1,
-        label_dtype=fine_tuning.LABEL_DTYPES[task.label_set.problem_type],
-    )
     path = classification.find_file(options.data_dir, task.name, part.files)
-    made_from = records.Metadata(
-        kind="classification",
-        max_seq_length=options.max_seq_length,
-        vocab_size=len(this.tokenizer.vocab),
-        num_records=0,
-        flags={
-            "data_sha256": path and paths.sha256(path),
-            "layout": str(part.layout),
-            "labels": str(task.label_set),
-            "packing": str(packing),
-        },
-        **this.text(),
-    )
 
     def examples() -> Iterator[list[Mapping[str, Any]]]:
         read = classification.read_part(
-            task, part, options.data_dir, with_labels=name != "predict"
+            task, part, options.data_dir, with_labels=with_labels
         )
         for rows in sentence_pairs.convert_examples(
             read, task.label_set, packing, this.tokenizer
         ):
             yield [sentence_pairs.to_record(row) for row in rows]
 
-    cached = record_cache.make_or_reuse(
-        os.path.join(options.output_dir, f"{name}{suffix}.tf_record"),
-        features,
-        made_from,
+    data = labelled_records.make_or_reuse(
+        os.path.join(options.output_dir, file),
+        labelled_records.Labelling(
+            problem_type=task.label_set.problem_type,
+            num_outputs=task.label_set.num_outputs,
+        ),
+        {
+            "max_seq_length": options.max_seq_length,
+            "vocab_size": len(this.tokenizer.vocab),
+            **this.text(),
+        },
+        {
+            "data_sha256": path and paths.sha256(path),
+            "layout": str(part.layout),
+            "labels": str(task.label_set),
+            "packing": str(packing),
+        },
         examples,
     )
-    label_ids = predictions.pool_windows(
-        record_cache.values(cached.files, features[3]), cached.rows_per_example
-    )
-    return _Set(
-        part=part,
-        source=input_pipeline.RecordSource(
-            files=cached.files,
-            features=features,
-            vocab_size=this.config.vocab_size,
-        ),
-        rows_per_example=cached.rows_per_example,
-        label_ids=label_ids if several else label_ids[:, 0],
-        suffix=suffix,
-    )
+    # Training orders its batches itself.
+    is_ordered = options.bucket_by_length and part is not task.train
+    return data.by_length() if is_ordered else data
 
 
 def _fine_tune(
     this: _Run, options: Options, train: Sequence[_Set], dev: Sequence[_Set]
-) -> tuple[Any, Mapping[str, float]]:
-    """Trains and evaluates one trial; returns its objective and results."""
+) -> tuple[Any, Any, Mapping[str, float]]:
+    """Trains and evaluates a trial: its objective, predictor and results."""
     from modeling import heads
     from training import (
         experiment,
         fine_tuning,
-        model_folder,
+        prediction,
         reporting,
         runtime,
     )
 
     label_set = this.task.label_set
-    _claim_folder(this, options)
+    other_head = _claim_folder(this, options)
     runtime.set_seed(options.random_seed)
     with this.strategy.scope():
         model = heads.BertForSequenceClassification(
@@ -260,45 +244,47 @@ def _fine_tune(
         )
     logging.info("%s parameters", f"{model.count_params():,}")
     objective = fine_tuning.Classification(model, label_set.problem_type)
+    predictor = prediction.Predictor(this.strategy, objective)
+
+    def evaluate() -> dict[str, float]:
+        results = _evaluate(this, predictor, dev[0].data)
+        del results["loss"]
+        return {k.removeprefix("eval_"): v for k, v in results.items()}
+
     if options.do_train:
         experiment.train(
             this.strategy,
             experiment.Training(
                 objective=objective,
                 name=f"{this.task.name}, {label_set.problem_type}",
-                source=train[0].source,
+                source=train[0].data.source,
                 metric=this.task.metrics[0],
-                evaluate=lambda: _evaluate(this, objective, dev[0]),
+                evaluate=evaluate,
                 head=fine_tuning.CLASSIFICATION_HEAD,
-                # Another task's output layer may have the shape of this one.
-                encoder_only=bool(options.init_checkpoint)
-                and saved_labels.differ(
-                    model_folder.of_checkpoint(options.init_checkpoint),
-                    label_set,
-                ),
+                encoder_only=other_head,
             ),
             options,
         )
-    if not (options.do_eval or options.do_predict):
-        return objective, {}
-    step = experiment.load(this.strategy, objective, options)
     results = {}
+    if options.do_eval or options.do_predict:
+        step = experiment.load(this.strategy, objective, options)
     if options.do_eval:
-        for held_out in dev:
-            scores = _evaluate(this, objective, held_out)
-            # As released: `loss` averages batches, `eval_loss` examples.
-            own = {"loss": scores.pop("batch_loss")}
-            own |= {f"eval_{name}": value for name, value in scores.items()}
-            results |= {f"{k}{held_out.suffix}": v for k, v in own.items()}
+        for each in dev:
+            scores = _evaluate(this, predictor, each.data)
+            results |= {f"{k}{each.suffix}": v for k, v in scores.items()}
         reporting.write_results(
             os.path.join(options.output_dir, "eval_results.txt"),
             {**results, "global_step": step},
         )
-    return objective, results
+    return objective, predictor, results
 
 
-def _claim_folder(this: _Run, options: Options) -> None:
-    """Puts beside the model what it takes to use it alone."""
+def _claim_folder(this: _Run, options: Options) -> bool:
+    """Puts beside the model what it takes to use it alone.
+
+    Returns:
+        Whether --init_checkpoint answers with other labels than this task.
+    """
     from training import checkpointing, model_folder
 
     folder, label_set = options.output_dir, this.task.label_set
@@ -307,44 +293,44 @@ def _claim_folder(this: _Run, options: Options) -> None:
             f"The model in {folder} has other labels ({custom.LABELS_FILE}) "
             f"than {this.task.name}. Choose another --output_dir."
         )
-    if options.init_checkpoint:
-        origin = model_folder.of_checkpoint(options.init_checkpoint)
-        model_folder.check_text(origin, this.text())
-    checkpointing.claim(folder, this.config.to_dict())
-    model_folder.claim_text(folder, options.vocab_file, this.text())
+    model_folder.claim(
+        folder,
+        this.config.to_dict(),
+        options.vocab_file,
+        this.text(),
+        options.init_checkpoint,
+    )
     for place in {folder, this.options.output_dir}:
         saved_labels.save(place, label_set)
+    if not options.init_checkpoint:
+        return False
+    origin = model_folder.of_checkpoint(options.init_checkpoint)
+    return saved_labels.differ(origin, label_set)
 
 
-def _outputs(
-    this: _Run, objective: Any, data: _Set, batch_size: int
-) -> tuple[Any, Any]:
+def _outputs(predictor: Any, data: Any, batch_size: int) -> tuple[Any, Any]:
     """Returns the outputs `[E, K]` for a file, and losses `[R]` of records."""
-    from training import experiment
-
-    scores = experiment.predict(
-        this.strategy,
-        objective,
-        data.source,
-        batch_size=batch_size,
-        bucketed=this.options.bucket_by_length,
+    scores = predictor.predict(
+        data.source, batch_size=batch_size, order=data.order
     )
-    pooled = predictions.pool_windows(scores["outputs"], data.rows_per_example)
-    return pooled, scores["losses"]
+    outputs = predictions.pool_windows(scores["outputs"], data.rows_per_example)
+    return outputs, scores["losses"]
 
 
-def _evaluate(this: _Run, objective: Any, data: _Set) -> dict[str, float]:
-    """Scores a file with labels: `loss`, `batch_loss` and the metrics."""
+def _evaluate(this: _Run, predictor: Any, data: Any) -> dict[str, float]:
+    """Scores a file with labels, as eval_results.txt holds it."""
     from training import prediction
 
-    batch_size = this.options.eval_batch_size
-    outputs, losses = _outputs(this, objective, data, batch_size)
+    size, task = this.options.eval_batch_size, this.task
+    outputs, losses = _outputs(predictor, data, size)
+    metrics = predictions.evaluate(
+        task.label_set, task.metrics, data.label_ids, outputs
+    )
     return {
-        "loss": prediction.mean_of_batch_means(losses, len(losses)),
-        "batch_loss": prediction.mean_of_batch_means(losses, batch_size),
-        **predictions.evaluate(
-            this.task.label_set, this.task.metrics, data.label_ids, outputs
-        ),
+        # As released: one averages batches, the other examples.
+        "loss": prediction.mean_of_batch_means(losses, size),
+        "eval_loss": prediction.mean_of_batch_means(losses, len(losses)),
+        **{f"eval_{name}": value for name, value in metrics.items()},
     }
 
 
@@ -359,7 +345,9 @@ def _choose(
         plan,
         results,
         f"eval_{metric}",
-        baselines.constant_answer(this.task.label_set, metric, dev.label_ids),
+        baselines.constant_answer(
+            this.task.label_set, metric, dev.data.label_ids
+        ),
     )
     writing.write_json(
         os.path.join(this.options.output_dir, trials.SUMMARY_FILE), summary
@@ -369,20 +357,21 @@ def _choose(
 
 
 def _predict(
-    this: _Run, objective: Any, test: Sequence[_Set], folder: str
+    this: _Run, predictor: Any, test: Sequence[_Set], folder: str
 ) -> None:
     """Writes the answers for the test files into a folder."""
     collected = {}
-    for data in test:
-        outputs, _ = _outputs(this, objective, data, options.predict_batch_size)
+    for each in test:
+        outputs, _ = _outputs(
+            predictor, each.data, this.options.predict_batch_size
+        )
         files = result_files.result_files(
-            this.task, data.part, data.suffix, outputs
+            this.task, each.part, each.suffix, outputs
         )
         for name, lines in files.items():
-            path = os.path.join(folder, name)
-            with writing.whole_file(path) as file:
+            with writing.whole_file(os.path.join(folder, name)) as file:
                 file.writelines(lines)
-        collected |= result_files.submitted(data.part, files)
+        collected |= result_files.submitted(each.part, files)
     if this.options.write_submission:
         submission.add_to_zip(this.options.write_submission, collected)
 

@@ -1,7 +1,7 @@
 """What lies beside a fine-tuned model, so that it can be used alone.
 
-`vocab.txt`, a copy of the vocabulary, and `tokenizer.json`, which says how text
-was read. The configuration is `checkpointing.claim`'s.
+Beside what `checkpointing` writes: `vocab.txt`, a copy of the vocabulary, and
+`tokenizer.json`, which says how text was read.
 """
 
 import json
@@ -17,21 +17,31 @@ VOCABULARY = "vocab.txt"
 _TOKENIZER = "tokenizer.json"
 
 
-def claim_text(
-    output_dir: str, vocab_file: str, text: Mapping[str, object]
+def claim(
+    output_dir: str,
+    config: Mapping[str, object],
+    vocab_file: str,
+    text: Mapping[str, object],
+    init_checkpoint: str | None,
 ) -> None:
-    """Marks a folder's model as one that reads text in this way.
+    """Marks a folder as one of a model that reads text in one way.
 
     Args:
-        output_dir: the run's folder.
+        output_dir: the run's folder, made if missing.
+        config: the sizes of the model.
         vocab_file: copied there.
-        text: how text is read, such as `vocab_sha256` and `do_lower_case`.
+        text: how text is read: `vocab_sha256` and `do_lower_case`.
+        init_checkpoint: what the model begins as, or None.
 
     Raises:
-        ValueError: the folder holds a model that reads text in another way.
+        ValueError: the folder holds another model, or one that reads text in
+            another way, or so does that of `init_checkpoint`.
     """
+    checkpointing.claim(output_dir, config)
     if checkpointing.latest(output_dir):
         check_text(output_dir, text)
+    elif init_checkpoint:
+        check_text(of_checkpoint(init_checkpoint), text)
     writing.write_json(os.path.join(output_dir, _TOKENIZER), dict(text))
     target = os.path.join(output_dir, VOCABULARY)
     if os.path.abspath(vocab_file) != os.path.abspath(target):
