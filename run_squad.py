@@ -18,7 +18,7 @@ stopped.
 import dataclasses
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import app, flags, logging
@@ -61,21 +61,34 @@ def run(options: Options) -> None:
     Raises:
         ValueError: the options, files and checkpoints do not fit together.
     """
+    results = {}
     if options.do_train or (options.do_predict and not options.ensemble):
-        results = _Run(options).results()
+        this = _Run(options)
+        if options.do_train:
+            this.train()
+        if options.do_predict:
+            results["global_step"] = this.load()
+            questions, answers = this.questions, this.answers()
     elif options.do_predict:
-        results = _combine(options)
-    else:
-        results = _score_given(options)
+        questions, answers = _combine(options)
+    if options.do_predict:
+        gold = questions.gold
+        decisions = squad_results.conclude(
+            questions, answers, options, options.output_dir
+        )
+    elif options.do_eval:
+        gold = squad_results.read_gold(options)
+        decisions = squad_results.read_given(options, options.output_dir)
     if options.do_eval:
         from training import reporting
 
+        results |= squad_results.score(gold, decisions, options)
         path = os.path.join(options.output_dir, "eval_results.txt")
         reporting.write_results(path, results)
 
 
 class _Run:
-    """A run that needs the model: its vocabulary, network and questions."""
+    """A run of the model: its vocabulary, its network and the questions."""
 
     def __init__(self, options: Options):
         from modeling import config as config_lib
@@ -87,55 +100,110 @@ class _Run:
             options.bert_config_file, paths.open_to_read
         )
         self.tokenizer = _open_tokenizer(options)
-        experiment.check_options(
-            options, self.config, len(self.tokenizer.vocab)
-        )
-        self.strategy = experiment.prepare_devices(options)
-        self._claim()
+        self.vocab_size = max(self.tokenizer.vocab.values()) + 1
+        experiment.check_options(options, self.config, self.vocab_size)
+        self.questions = None
         evaluates = experiment.evaluates_while_training(options)
         if options.do_predict or evaluates:
-            self._prepare_questions(with_gold=options.do_eval or evaluates)
+            self.questions = _cut(
+                squad_results.read_questions(
+                    options, with_gold=options.do_eval or evaluates
+                ),
+                options,
+                self.tokenizer,
+            )
+        self.strategy = experiment.prepare_devices(options)
+        self._claim()
         runtime.set_seed(options.random_seed)
         with self.strategy.scope():
             model = heads.BertForQuestionAnswering(self.config)
         logging.info("%s parameters", f"{model.count_params():,}")
         self.objective = fine_tuning.SpanExtraction(model)
 
-    def results(self) -> Mapping[str, float]:
-        """Trains and predicts; returns the scores, where they are wanted."""
+    def train(self) -> None:
+        """Trains on the files in their order."""
+        from training import epochs, experiment, fine_tuning, phases
+
+        options = self.options
+        files = paths.expand(options.train_file)
+        with phases.phase("Reading questions to train on"):
+            of_files = [
+                squad.read_training_examples(
+                    [path],
+                    version_2_with_negative=options.version_2_with_negative,
+                )
+                for path in files
+            ]
+        examples = list(itertools.chain.from_iterable(of_files))
+        source, rows_per_example = self._records(
+            "train",
+            files,
+            lambda: squad_features.records_by_example(
+                len(examples), _windows(examples, options, self.tokenizer)
+            ),
+        )
+        training = experiment.Training(
+            objective=self.objective,
+            name="squad",
+            source=source,
+            # As released: a question counts once, however many its windows.
+            num_examples=len(examples),
+            parts=epochs.parts(
+                [len(of_file) for of_file in of_files],
+                rows_per_example,
+                options.num_train_epochs,
+            ),
+            metric=_METRIC,
+            evaluate=self._evaluate,
+            head=fine_tuning.SPAN_HEAD,
+        )
+        experiment.train(self.strategy, training, options)
+
+    def load(self) -> int:
+        """Loads the weights that answer; returns their step."""
         from training import experiment
 
-        options = self.options
-        if options.do_train:
-            self._train()
-        if not options.do_predict:
-            return {}
-        step = experiment.load(self.strategy, self.objective, options)
-        logits = self._logits()
-        if options.save_logits:
-            path = os.path.join(options.output_dir, _LOGITS)
-            squad_ensemble.write_logits(path, logits)
-        answers = _rank(options, self.questions, logits, self.tokenizer)
-        results = _conclude(options, self.questions, answers)
-        return {**results, "global_step": step}
+        return experiment.load(self.strategy, self.objective, self.options)
 
-    def _prepare_questions(self, *, with_gold: bool) -> None:
-        options = self.options
-        questions = squad_results.read_questions(options, with_gold=with_gold)
-        self.questions = _cut(options, questions, self.tokenizer)
-        features, num_examples = (
-            self.questions.features,
-            len(questions.examples),
+    def answers(self) -> list[squad_answers.RankedAnswers]:
+        """Answers the questions with the weights as they are."""
+        logits = self._logits()
+        if self.options.save_logits:
+            path = os.path.join(self.options.output_dir, _LOGITS)
+            squad_ensemble.write_logits(path, logits)
+        return _rank(self.questions, logits, self.options, self.tokenizer)
+
+    def _evaluate(self) -> Mapping[str, float]:
+        questions, options = self.questions, self.options
+        answers = _rank(questions, self._logits(), options, self.tokenizer)
+        decisions = squad_results.decide(
+            answers, options.null_score_diff_threshold, questions.gold
         )
-        self.source = None
-        if features:
-            self.source, _ = self._records(
-                "eval",
-                [options.predict_file],
-                lambda: squad_features.records_by_example(
-                    num_examples, features
-                ),
+        return squad_results.score(questions.gold, decisions, options)
+
+    def _logits(self) -> list[squad_search.WindowLogits]:
+        """Runs the network on every window."""
+        from training import experiment, phases
+
+        examples, features = self.questions.examples, self.questions.features
+        if not features:
+            return []
+        source, _ = self._records(
+            "eval",
+            [self.options.predict_file],
+            lambda: squad_features.records_by_example(len(examples), features),
+        )
+        with phases.phase("Predicting"):
+            scores = experiment.predict(
+                self.strategy,
+                self.objective,
+                source,
+                batch_size=self.options.predict_batch_size,
+                bucketed=self.options.bucket_by_length,
             )
+        return squad_search.window_logits(
+            **scores, max_seq_length=self.options.max_seq_length
+        )
 
     def _claim(self) -> None:
         from training import checkpointing, model_folder
@@ -175,7 +243,7 @@ class _Run:
         made_from = records.Metadata(
             kind=f"squad {name}",
             max_seq_length=options.max_seq_length,
-            vocab_size=len(self.tokenizer.vocab),
+            vocab_size=self.vocab_size,
             num_records=0,
             **self._text(),
             flags={
@@ -198,75 +266,6 @@ class _Run:
         )
         return source, cached.rows_per_example
 
-    def _train(self) -> None:
-        from training import epochs, experiment, fine_tuning, phases
-
-        options = self.options
-        files = paths.expand(options.train_file)
-        with phases.phase("Reading questions to train on"):
-            examples_of_files = [
-                squad.read_training_examples(
-                    [path],
-                    version_2_with_negative=options.version_2_with_negative,
-                )
-                for path in files
-            ]
-        examples = list(itertools.chain.from_iterable(examples_of_files))
-        source, rows_per_example = self._records(
-            "train",
-            files,
-            lambda: squad_features.records_by_example(
-                len(examples), _windows(options, examples, self.tokenizer)
-            ),
-        )
-        training = experiment.Training(
-            objective=self.objective,
-            name="squad",
-            source=source,
-            # As released: a question counts once, however many its windows.
-            num_examples=len(examples),
-            parts=epochs.parts(
-                [len(of_file) for of_file in examples_of_files],
-                rows_per_example,
-                options.num_train_epochs,
-            ),
-            metric=_METRIC,
-            evaluate=self._evaluate,
-            head=fine_tuning.SPAN_HEAD,
-        )
-        experiment.train(self.strategy, training, options)
-
-    def _evaluate(self) -> Mapping[str, float]:
-        """Scores the model as it is, for `experiment.train`."""
-        options, questions = self.options, self.questions
-        answers = _rank(options, questions, self._logits(), self.tokenizer)
-        return squad_results.score(
-            questions.gold,
-            squad_results.decide(
-                answers, options.null_score_diff_threshold, questions.gold
-            ),
-            version_2_with_negative=options.version_2_with_negative,
-        )
-
-    def _logits(self) -> list[squad_search.WindowLogits]:
-        """Runs the model on every window."""
-        from training import experiment, phases
-
-        options = self.options
-        if self.source is None:
-            return []
-        with phases.phase("Predicting"):
-            scores = experiment.predict(
-                self.strategy,
-                self.objective,
-                self.source,
-                batch_size=options.predict_batch_size,
-                bucketed=options.bucket_by_length,
-            )
-        return squad_search.window_logits(
-            **scores, max_seq_length=options.max_seq_length
-        )
-
 
 def _open_tokenizer(options: Options) -> tokenization.FullTokenizer:
     tokenization.validate_case_matches_checkpoint(
@@ -280,10 +279,10 @@ def _open_tokenizer(options: Options) -> tokenization.FullTokenizer:
 
 
 def _windows(
-    options: Options,
     examples: Sequence[squad.SquadExample],
+    options: Options,
     tokenizer: tokenization.FullTokenizer,
-) -> Iterable[squad_features.SquadFeatures]:
+) -> Iterator[squad_features.SquadFeatures]:
     from training import phases
 
     return squad_features.convert_examples_to_features(
@@ -292,25 +291,24 @@ def _windows(
 
 
 def _cut(
-    options: Options,
     questions: squad_results.Questions,
+    options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> squad_results.Questions:
     """Cuts the paragraphs into windows."""
     from training import phases
 
+    examples = questions.examples
     with phases.phase("Cutting windows"):
-        features = list(_windows(options, questions.examples, tokenizer))
-    logging.info(
-        "%d questions, %d windows", len(questions.examples), len(features)
-    )
+        features = list(_windows(examples, options, tokenizer))
+    logging.info("%d questions, %d windows", len(examples), len(features))
     return dataclasses.replace(questions, features=features)
 
 
 def _rank(
-    options: Options,
     questions: squad_results.Questions,
     logits: Sequence[squad_search.WindowLogits],
+    options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> list[squad_answers.RankedAnswers]:
     from training import phases
@@ -325,65 +323,24 @@ def _rank(
         )
 
 
-def _conclude(
+def _combine(
     options: Options,
-    questions: squad_results.Questions,
-    answers: Sequence[squad_answers.RankedAnswers],
-) -> dict[str, float]:
-    """Writes the answers; returns their scores, where they are wanted."""
-    decisions = squad_results.decide(
-        answers, options.null_score_diff_threshold, questions.gold
-    )
-    threshold = decisions.null_score_diff_threshold
-    if threshold is not None:
-        logging.info("null_score_diff_threshold is %r", threshold)
-    squad_answers.write_answers(options.output_dir, answers, threshold or 0.0)
-    if not options.do_eval:
-        return {}
-    return squad_results.score(
-        questions.gold,
-        decisions,
-        version_2_with_negative=options.version_2_with_negative,
-    )
-
-
-def _combine(options: Options) -> dict[str, float]:
-    """Answers by what other runs answered; see `_conclude`."""
-    questions = squad_results.read_questions(options, with_gold=options.do_eval)
+) -> tuple[squad_results.Questions, list[squad_answers.RankedAnswers]]:
+    """Answers by what other runs answered."""
     systems = paths.expand(options.ensemble)
     logging.info("Combining %d systems: %s", len(systems), ", ".join(systems))
+    questions = squad_results.read_questions(options, with_gold=options.do_eval)
     if not squad_ensemble.is_logits(systems):
-        answers = squad_ensemble.answer_by_nbest(
-            systems,
-            [example.qas_id for example in questions.examples],
-            options.answers,
+        qas_ids = [example.qas_id for example in questions.examples]
+        return questions, squad_ensemble.answer_by_nbest(
+            systems, qas_ids, options.answers
         )
-        return _conclude(options, questions, answers)
     tokenizer = _open_tokenizer(options)
-    questions = _cut(options, questions, tokenizer)
+    questions = _cut(questions, options, tokenizer)
     logits = squad_ensemble.average_logits(
         [squad_ensemble.read_logits(path) for path in systems]
     )
-    answers = _rank(options, questions, logits, tokenizer)
-    return _conclude(options, questions, answers)
-
-
-def _score_given(options: Options) -> dict[str, float]:
-    """Scores answers that are there already."""
-    gold = squad_results.read_gold(
-        options.predict_file,
-        version_2_with_negative=options.version_2_with_negative,
-    )
-    decisions = squad_results.read_given(
-        options.predictions_file
-        or os.path.join(options.output_dir, "predictions.json"),
-        options.null_odds_file,
-    )
-    return squad_results.score(
-        gold,
-        decisions,
-        version_2_with_negative=options.version_2_with_negative,
-    )
+    return questions, _rank(questions, logits, options, tokenizer)
 
 
 def main(argv: Sequence[str]) -> None:

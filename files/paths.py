@@ -39,6 +39,17 @@ def _matches(pattern: str) -> list[str]:
     return [pattern] if os.path.isfile(pattern) else glob.glob(pattern)
 
 
+def exists(path: str) -> bool:
+    """Tells whether a path, local or remote, is a file."""
+    if not is_remote(path):
+        return os.path.isfile(path)
+    try:
+        expand(path)
+    except ValueError:
+        return False
+    return True
+
+
 def open_to_read(path: str) -> BinaryIO:
     """Opens a local or remote file as bytes.
 

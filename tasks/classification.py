@@ -107,20 +107,9 @@ def find_file(
                 found = os.path.join(data_dir, folder, name)
             else:
                 found = _find_local(data_dir, os.path.join(folder, name))
-            if found is not None and exists(found):
+            if found is not None and paths.exists(found):
                 return found
     return None
-
-
-def exists(path: str) -> bool:
-    """Tells whether a path, local or remote, is a file."""
-    if not paths.is_remote(path):
-        return os.path.isfile(path)
-    try:
-        paths.expand(path)
-    except ValueError:
-        return False
-    return True
 
 
 def key(name: str) -> str:

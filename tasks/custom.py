@@ -6,6 +6,7 @@ import re
 
 from absl import logging
 
+from files import paths
 from tasks import classification, labels, metrics, sentence_files, tables
 
 NAME = "custom"
@@ -97,7 +98,7 @@ def find_labels(
         ValueError: the training file holds no usable labels, or others than
             the model in this place was trained with.
     """
-    before = labels.load(saved) if classification.exists(saved) else None
+    before = labels.load(saved) if paths.exists(saved) else None
     if data.problem_type == labels.REGRESSION or data.label_names:
         now = labels.LabelSet(
             problem_type=data.problem_type, names=data.label_names
@@ -192,7 +193,7 @@ def _find(data_dir: str, name: str) -> tuple[str, str]:
     found = [
         path
         for file in _file_names(name)
-        if classification.exists(path := os.path.join(data_dir, file))
+        if paths.exists(path := os.path.join(data_dir, file))
     ]
     if not found:
         raise FileNotFoundError(

@@ -2,7 +2,8 @@
 
 import os
 
-from tasks import classification, custom, labels
+from files import paths
+from tasks import custom, labels
 
 
 def save(folder: str, label_set: labels.LabelSet) -> None:
@@ -16,7 +17,7 @@ def differ(folder: str, label_set: labels.LabelSet) -> bool:
     Folders without the file, such as those of the release, may hold any.
     """
     path = os.path.join(folder, custom.LABELS_FILE)
-    if not classification.exists(path):
+    if not paths.exists(path):
         return False
     held = labels.load(path)
     return (held.problem_type, held.names) != (

@@ -4,6 +4,9 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
+from absl import logging
+
+from files import paths
 from tasks import (
     squad,
     squad_answers,
@@ -13,6 +16,7 @@ from tasks import (
     squad_metrics,
 )
 
+_PREDICTIONS = "predictions.json"
 _NULL_ODDS = "null_odds.json"
 
 
@@ -104,68 +108,89 @@ def read_questions(
         OSError: the file cannot be opened.
         ValueError: as `squad.read_examples` and `read_gold`.
     """
-    version_2 = options.version_2_with_negative
     examples = squad.read_examples(
         options.predict_file,
         is_training=False,
-        version_2_with_negative=version_2,
+        version_2_with_negative=options.version_2_with_negative,
     )
     gold = None
     if with_gold or options.null_score_diff_threshold == squad_flags.AUTO:
-        gold = read_gold(
-            options.predict_file, version_2_with_negative=version_2
-        )
+        gold = read_gold(options)
     return Questions(examples=examples, gold=gold)
 
 
 def read_gold(
-    path: str, *, version_2_with_negative: bool
+    options: squad_flags.SquadOptions,
 ) -> dict[str, tuple[str, ...]]:
-    """Reads the given answers of a SQuAD file, by question id.
+    """Reads the given answers of `predict_file`, by question id.
 
     Raises:
         OSError: the file cannot be opened.
         ValueError: it is not in the format of SQuAD, of the other version, or
             has a question without the field `answers`.
     """
-    dataset = squad_files.read_dataset(path)
+    dataset = squad_files.read_dataset(options.predict_file)
     squad_files.check_version(
-        dataset, version_2_with_negative=version_2_with_negative
+        dataset, version_2_with_negative=options.version_2_with_negative
     )
     return squad_metrics.gold_answers(dataset)
 
 
-def read_given(
-    predictions_file: str, null_odds_file: str | None = None
+def conclude(
+    questions: Questions,
+    answers: Sequence[squad_answers.RankedAnswers],
+    options: squad_flags.SquadOptions,
+    output_dir: str,
 ) -> Decisions:
-    """Reads answers from a predictions.json, and their null odds.
+    """Chooses and writes the answer to every question; see `decide`."""
+    decisions = decide(
+        answers, options.null_score_diff_threshold, questions.gold
+    )
+    threshold = decisions.null_score_diff_threshold
+    if threshold is not None:
+        num_empty = sum(not text for text in decisions.texts.values())
+        logging.info(
+            "%d of %d questions have no answer at "
+            "--null_score_diff_threshold=%r",
+            num_empty,
+            len(answers),
+            threshold,
+        )
+    squad_answers.write_answers(output_dir, answers, threshold or 0.0)
+    return decisions
+
+
+def read_given(options: squad_flags.SquadOptions, output_dir: str) -> Decisions:
+    """Reads answers that were written earlier, and their null odds.
 
     Args:
-        predictions_file: the answers.
-        null_odds_file: if None, the null_odds.json beside the answers, where
-            there is one.
+        options: of the run; `predictions_file` is by default predictions.json
+            in the folder, `null_odds_file` the null_odds.json beside it.
+        output_dir: the run's folder.
 
     Raises:
-        OSError: a file that is named cannot be opened.
+        OSError: a file cannot be opened.
         ValueError: one is not of that format.
     """
-    texts = squad_answers.read_predictions(predictions_file)
-    if null_odds_file:
-        null_odds = squad_answers.read_null_odds(null_odds_file)
-        return Decisions(texts=texts, null_odds=null_odds)
-    beside = os.path.join(os.path.dirname(predictions_file), _NULL_ODDS)
-    try:
-        null_odds = squad_answers.read_null_odds(beside)
-    except FileNotFoundError:
-        null_odds = None
-    return Decisions(texts=texts, null_odds=null_odds)
+    path = options.predictions_file or os.path.join(output_dir, _PREDICTIONS)
+    texts = squad_answers.read_predictions(path)
+    if not options.version_2_with_negative:
+        return Decisions(texts=texts)
+    odds_path = options.null_odds_file
+    if not odds_path:
+        beside = os.path.join(os.path.dirname(path), _NULL_ODDS)
+        if not paths.exists(beside):
+            return Decisions(texts=texts)
+        odds_path = beside
+    return Decisions(
+        texts=texts, null_odds=squad_answers.read_null_odds(odds_path)
+    )
 
 
 def score(
     gold: Mapping[str, Sequence[str]],
     decisions: Decisions,
-    *,
-    version_2_with_negative: bool,
+    options: squad_flags.SquadOptions,
 ) -> dict[str, float]:
     """Scores answers as the official script of their version does.
 
@@ -180,7 +205,7 @@ def score(
         ValueError: there is no question, one has no given answer in version 1,
             or one has no null odds.
     """
-    if not version_2_with_negative:
+    if not options.version_2_with_negative:
         return squad_metrics.evaluate_v1(gold, decisions.texts)
     results = squad_metrics.evaluate_v2(
         gold,

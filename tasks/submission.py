@@ -8,7 +8,7 @@ import numpy as np
 from absl import logging
 
 from files import paths, writing
-from tasks import classification, labels, predictions
+from tasks import labels, predictions
 
 # The files of a submission and the rows of the test sets behind them.
 # Source: the test files as GLUE distributes them; the sizes in table 1 of
@@ -97,7 +97,7 @@ def add_to_zip(zip_path: str, files: dict[str, str]) -> list[str]:
 
 
 def _read_zip(path: str) -> dict[str, bytes]:
-    if not classification.exists(path):
+    if not paths.exists(path):
         return {}
     with paths.open_to_read(path) as file:
         content = io.BytesIO(file.read())
