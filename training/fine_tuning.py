@@ -7,13 +7,10 @@ import tensorflow as tf
 from modeling import heads, losses
 from training import objectives
 
-PROBLEM_TYPES = ("single_label", "multi_label", "regression")
-# How records hold labels.
-LABEL_DTYPES = {
-    "single_label": "int64",
-    "multi_label": "float32",
-    "regression": "float32",
-}
+SINGLE_LABEL = "single_label"
+MULTI_LABEL = "multi_label"
+REGRESSION = "regression"
+PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 # The output layers, which a pre-trained checkpoint lacks.
 CLASSIFICATION_HEAD = ("output_weights", "output_bias")
 SPAN_HEAD = ("cls/squad/output_weights", "cls/squad/output_bias")
@@ -58,7 +55,7 @@ class Classification:
         weights = objectives.example_weights(features)
         total = objectives.weighted(rows["losses"], weights)
         metrics = {}
-        if self._problem_type == "single_label":
+        if self._problem_type == SINGLE_LABEL:
             correct = objectives.correct(
                 rows["logits"], features["label_ids"][:, 0]
             )
@@ -78,9 +75,9 @@ class Classification:
         """
         rows = self._rows(features, None)
         activation = {
-            "single_label": tf.nn.softmax,
-            "multi_label": tf.nn.sigmoid,
-            "regression": tf.identity,
+            SINGLE_LABEL: tf.nn.softmax,
+            MULTI_LABEL: tf.nn.sigmoid,
+            REGRESSION: tf.identity,
         }[self._problem_type]
         return {
             "outputs": activation(rows["logits"]),
@@ -95,9 +92,9 @@ class Classification:
             dropout_seed=dropout_seed,
         )["logits"]
         labels = features["label_ids"]
-        if self._problem_type == "single_label":
+        if self._problem_type == SINGLE_LABEL:
             row_losses = losses.cross_entropy(logits, labels[:, 0])
-        elif self._problem_type == "regression":
+        elif self._problem_type == REGRESSION:
             row_losses = tf.square(logits[:, 0] - labels[:, 0])
         else:
             row_losses = tf.reduce_mean(

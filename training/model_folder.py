@@ -1,9 +1,11 @@
 """What lies beside a fine-tuned model, so that it can be used alone.
 
-Beside what `checkpointing` writes: `vocab.txt`, a copy of the vocabulary, and
-`tokenizer.json`, which says how text was read.
+Beside what `checkpointing` writes: `vocab.txt`, a copy of the vocabulary;
+`tokenizer.json`, which says how text was read; `labels.json`, which says what
+the model answers.
 """
 
+import dataclasses
 import json
 import os
 from collections.abc import Mapping
@@ -14,39 +16,56 @@ from files import paths, writing
 from training import checkpointing
 
 VOCABULARY = "vocab.txt"
+LABELS = "labels.json"
 _TOKENIZER = "tokenizer.json"
 
 
-def claim(
-    output_dir: str,
-    config: Mapping[str, object],
-    vocab_file: str,
-    text: Mapping[str, object],
-    init_checkpoint: str | None,
-) -> None:
-    """Marks a folder as one of a model that reads text in one way.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a model is, reads and answers; mappings have values as JSON has.
+
+    Attributes:
+        config: its sizes.
+        vocab_file: its vocabulary.
+        text: how text is read: `vocab_sha256` and `do_lower_case`.
+        labels: what its outputs mean: `problem_type` and `labels`.
+    """
+
+    config: Mapping[str, object]
+    vocab_file: str
+    text: Mapping[str, object]
+    labels: Mapping[str, object]
+
+
+def claim(output_dir: str, described: Description) -> None:
+    """Marks a folder as that of a model, or refuses if it is another's.
 
     Args:
         output_dir: the run's folder, made if missing.
-        config: the sizes of the model.
-        vocab_file: copied there.
-        text: how text is read: `vocab_sha256` and `do_lower_case`.
-        init_checkpoint: what the model begins as, or None.
+        described: the model.
 
     Raises:
-        ValueError: the folder holds another model, or one that reads text in
-            another way, or so does that of `init_checkpoint`.
+        ValueError: the folder holds a model of other sizes, that reads text
+            in another way, or that gives other answers.
     """
-    checkpointing.claim(output_dir, config)
+    checkpointing.claim(output_dir, described.config)
     if checkpointing.latest(output_dir):
-        check_text(output_dir, text)
-    elif init_checkpoint:
-        check_text(of_checkpoint(init_checkpoint), text)
-    writing.write_json(os.path.join(output_dir, _TOKENIZER), dict(text))
+        check_text(output_dir, described.text)
+        if answers_differ(output_dir, described.labels):
+            raise ValueError(
+                f"The model in {output_dir} was trained for other labels "
+                f"({LABELS} there) than {dict(described.labels)}. Choose "
+                "another --output_dir."
+            )
+    for name, value in (
+        (_TOKENIZER, described.text),
+        (LABELS, described.labels),
+    ):
+        writing.write_json(os.path.join(output_dir, name), dict(value))
     target = os.path.join(output_dir, VOCABULARY)
-    if os.path.abspath(vocab_file) != os.path.abspath(target):
+    if os.path.abspath(described.vocab_file) != os.path.abspath(target):
         with writing.whole_file(target, "wb") as file:
-            for chunk in paths.chunks_of(vocab_file):
+            for chunk in paths.chunks_of(described.vocab_file):
                 file.write(chunk)
 
 
@@ -56,7 +75,7 @@ def check_text(folder: str, text: Mapping[str, object]) -> None:
     Raises:
         ValueError: they differ; names in what.
     """
-    held = read_json(os.path.join(folder, _TOKENIZER)) or {}
+    held = _read_json(os.path.join(folder, _TOKENIZER)) or {}
     differing = [
         f"{name} was {held[name]!r} and is {text[name]!r}"
         for name in text
@@ -70,13 +89,21 @@ def check_text(folder: str, text: Mapping[str, object]) -> None:
         )
 
 
+def answers_differ(folder: str, labels: Mapping[str, object]) -> bool:
+    """Tells whether the model in a folder answers with other labels.
+
+    A folder that does not say, such as one of the release, may hold any.
+    """
+    held = _read_json(os.path.join(folder, LABELS))
+    return held is not None and held != dict(labels)
+
+
 def of_checkpoint(path: str) -> str:
     """Returns the folder that a checkpoint, however it is named, lies in."""
     return path if tf.io.gfile.isdir(path) else os.path.dirname(path)
 
 
-def read_json(path: str) -> dict | None:
-    """Reads a JSON object; None if there is no such file."""
+def _read_json(path: str) -> dict | None:
     if not tf.io.gfile.exists(path):
         return None
     with tf.io.gfile.GFile(path) as file:

@@ -2,11 +2,14 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
 
 import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
+
+from training import input_pipeline
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
@@ -21,6 +24,36 @@ class DeviceOptions:
     gcp_project: str | None = None
     master: str | None = None
     num_tpu_cores: int = 8
+
+
+def prepare(
+    options: DeviceOptions, *, precision: str, batch_sizes: Mapping[str, int]
+) -> tf.distribute.Strategy:
+    """Chooses devices and precision, and says so in the log.
+
+    Args:
+        options: which devices.
+        precision: one of `PRECISIONS`.
+        batch_sizes: by flag; each counts the examples on all devices.
+
+    Raises:
+        RuntimeError: Keras runs on another library.
+        ValueError: a batch does not divide among the devices.
+    """
+    check_backend()
+    strategy = make_strategy(options)
+    for name, size in batch_sizes.items():
+        input_pipeline.check_batch_size(
+            name, size, strategy.num_replicas_in_sync
+        )
+    set_precision(precision)
+    logging.info("%s", describe(strategy))
+    return strategy
+
+
+def steps_per_call(*, use_tpu: bool, iterations_per_loop: int) -> int:
+    """Says how many steps are made without a look at signals and the clock."""
+    return iterations_per_loop if use_tpu else 1
 
 
 def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:

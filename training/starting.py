@@ -4,12 +4,14 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
 from absl import logging
 
 from modeling import checkpoints
+from modeling import config as config_lib
 from training import checkpointing, objectives, optimization, steps
 
 
@@ -47,6 +49,20 @@ class StartOptions:
     identity: Mapping[str, object]
 
 
+def check_length(max_seq_length: int, config: config_lib.BertConfig) -> None:
+    """Checks that the model has a position for every word piece.
+
+    Raises:
+        ValueError: it has fewer.
+    """
+    if max_seq_length > config.max_position_embeddings:
+        raise ValueError(
+            f"Cannot use sequence length {max_seq_length} because the BERT "
+            "model was only trained up to sequence length "
+            f"{config.max_position_embeddings} (max_position_embeddings)."
+        )
+
+
 def start(
     objective: objectives.Objective, options: StartOptions
 ) -> tuple[steps.TrainState, int]:
@@ -81,6 +97,38 @@ def start(
     else:
         logging.info("Fresh run: the weights are random, nothing is loaded.")
     return state, 0
+
+
+def load_for_evaluation(
+    strategy: tf.distribute.Strategy,
+    objective: objectives.Objective,
+    prefix: str | None,
+    options: Any,
+) -> int:
+    """Loads what is to be evaluated without training.
+
+    Args:
+        strategy: where the variables live.
+        objective: its model takes the weights.
+        prefix: the checkpoint that the run's folder holds; None for none.
+        options: `output_dir` and `init_checkpoint`, which is taken where the
+            folder holds none.
+
+    Returns:
+        The step of the folder's checkpoint; 0 for `init_checkpoint`, as
+        released.
+
+    Raises:
+        ValueError: there is no checkpoint, or it lacks a weight.
+    """
+    if prefix is None and not options.init_checkpoint:
+        raise ValueError(
+            f"There is nothing to evaluate: {options.output_dir} holds no "
+            "checkpoint and --init_checkpoint is not given."
+        )
+    with strategy.scope():
+        load_weights(objective, prefix or options.init_checkpoint)
+    return checkpointing.load_step(prefix) if prefix else 0
 
 
 def load_weights(
