@@ -24,8 +24,6 @@ from training import (
 )
 from training import flags as shared_flags
 
-_BATCH_SIZES = ("train_batch_size", "eval_batch_size", "predict_batch_size")
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Training:
@@ -139,7 +137,11 @@ def prepare_devices(
     return runtime.prepare(
         shared_flags.narrow(runtime.DeviceOptions, options),
         precision=options.precision,
-        batch_sizes={name: getattr(options, name) for name in _BATCH_SIZES},
+        batch_sizes={
+            field.name: getattr(options, field.name)
+            for field in dataclasses.fields(options)
+            if field.name.endswith("_batch_size")
+        },
     )
 
 
