@@ -28,13 +28,14 @@ class Description:
         config: its sizes.
         vocab_file: its vocabulary.
         text: how text is read: `vocab_sha256` and `do_lower_case`.
-        labels: what its outputs mean: `problem_type` and `labels`.
+        labels: what its outputs mean: `problem_type` and `labels`; None for a
+            model whose outputs are always the same.
     """
 
     config: Mapping[str, object]
     vocab_file: str
     text: Mapping[str, object]
-    labels: Mapping[str, object]
+    labels: Mapping[str, object] | None = None
 
 
 def claim(output_dir: str, described: Description) -> None:
@@ -49,23 +50,38 @@ def claim(output_dir: str, described: Description) -> None:
             in another way, or that gives other answers.
     """
     checkpointing.claim(output_dir, described.config)
-    if checkpointing.latest(output_dir):
-        check_text(output_dir, described.text)
-        if answers_differ(output_dir, described.labels):
-            raise ValueError(
-                f"The model in {output_dir} was trained for other labels "
-                f"({LABELS} there) than {dict(described.labels)}. Choose "
-                "another --output_dir."
-            )
-    for name, value in (
-        (_TOKENIZER, described.text),
-        (LABELS, described.labels),
+    claim_text(output_dir, described.vocab_file, described.text)
+    if checkpointing.latest(output_dir) and answers_differ(
+        output_dir, described.labels
     ):
-        writing.write_json(os.path.join(output_dir, name), dict(value))
+        raise ValueError(
+            f"The model in {output_dir} was trained for other labels "
+            f"({LABELS} there) than {dict(described.labels)}. Choose another "
+            "--output_dir."
+        )
+    writing.write_json(os.path.join(output_dir, LABELS), dict(described.labels))
+
+
+def claim_text(
+    output_dir: str, vocab_file: str, text: Mapping[str, object]
+) -> None:
+    """Marks a folder's model as one that reads text in this way.
+
+    Args:
+        output_dir: the run's folder.
+        vocab_file: copied there.
+        text: how text is read: `vocab_sha256` and `do_lower_case`.
+
+    Raises:
+        ValueError: the folder holds a model that reads text in another way.
+    """
+    if checkpointing.latest(output_dir):
+        check_text(output_dir, text)
+    writing.write_json(os.path.join(output_dir, _TOKENIZER), dict(text))
     target = os.path.join(output_dir, VOCABULARY)
-    if os.path.abspath(described.vocab_file) != os.path.abspath(target):
+    if os.path.abspath(vocab_file) != os.path.abspath(target):
         with writing.whole_file(target, "wb") as file:
-            for chunk in paths.chunks_of(described.vocab_file):
+            for chunk in paths.chunks_of(vocab_file):
                 file.write(chunk)
 
 
