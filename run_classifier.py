@@ -18,23 +18,22 @@ same command again: it goes on where it stopped.
 """
 
 import dataclasses
+import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import app, flags, logging
 
-from files import paths, writing
+from files import writing
 from tasks import (
     baselines,
     classification,
-    custom,
     predictions,
     result_files,
-    saved_labels,
     sentence_flags,
-    sentence_pairs,
     submission,
+    text_files,
 )
 from training import fine_tuning_flags
 from training import flags as shared_flags
@@ -73,7 +72,7 @@ class _Run:
     strategy: Any
 
     def text(self) -> dict[str, Any]:
-        """Says how text is read, for the file beside the model."""
+        """Says how text is read, for the files beside models and records."""
         from training import records
 
         return {
@@ -84,17 +83,10 @@ class _Run:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Set:
-    """One file of a task.
+    """A file of the task, and its `labelled_records.LabelledRecords`."""
 
-    Attributes:
-        part: the file.
-        data: its `labelled_records.LabelledRecords`.
-        suffix: what its results are told apart by; "" for the release's file.
-    """
-
-    part: classification.Part
+    file: text_files.TextFile
     data: Any
-    suffix: str
 
 
 def run(options: Options) -> None:
@@ -161,65 +153,32 @@ def _read(
     this: _Run, name: str, parts: Sequence[classification.Part]
 ) -> list[_Set]:
     """Makes the records of files, NAME.tf_record, unless they are there."""
-    sets = []
-    for number, part in enumerate(parts):
-        path = classification.find_file(
-            this.options.data_dir, this.task.name, part.files
-        )
-        if path is None and not part.required:
-            logging.info("%s: no %s; left out", this.task.name, part.files[0])
-            continue
-        suffix = f"_{part.name.rpartition('_')[2]}" if number else ""
-        data = _records(
-            this,
-            part,
-            f"{name}{suffix}.tf_record",
-            with_labels=name != "predict",
-        )
-        sets.append(_Set(part=part, data=data, suffix=suffix))
-    return sets
-
-
-def _records(
-    this: _Run, part: classification.Part, file: str, *, with_labels: bool
-) -> Any:
     from training import labelled_records
 
-    options, task = this.options, this.task
+    options, label_set, sets = this.options, this.task.label_set, []
     packing = sentence_flags.packing(options, options.max_seq_length)
-    path = classification.find_file(options.data_dir, task.name, part.files)
-
-    def examples() -> Iterator[list[Mapping[str, Any]]]:
-        read = classification.read_part(
-            task, part, options.data_dir, with_labels=with_labels
+    for file in text_files.find(this.task, parts, options.data_dir, packing):
+        data = labelled_records.make_or_reuse(
+            os.path.join(options.output_dir, f"{name}{file.suffix}.tf_record"),
+            labelled_records.Labelling(
+                problem_type=label_set.problem_type,
+                num_outputs=label_set.num_outputs,
+            ),
+            {
+                "max_seq_length": options.max_seq_length,
+                "vocab_size": len(this.tokenizer.vocab),
+                **this.text(),
+            },
+            file.origin(),
+            functools.partial(
+                file.records, this.tokenizer, with_labels=name != "predict"
+            ),
         )
-        for rows in sentence_pairs.convert_examples(
-            read, task.label_set, packing, this.tokenizer
-        ):
-            yield [sentence_pairs.to_record(row) for row in rows]
-
-    data = labelled_records.make_or_reuse(
-        os.path.join(options.output_dir, file),
-        labelled_records.Labelling(
-            problem_type=task.label_set.problem_type,
-            num_outputs=task.label_set.num_outputs,
-        ),
-        {
-            "max_seq_length": options.max_seq_length,
-            "vocab_size": len(this.tokenizer.vocab),
-            **this.text(),
-        },
-        {
-            "data_sha256": path and paths.sha256(path),
-            "layout": str(part.layout),
-            "labels": str(task.label_set),
-            "packing": str(packing),
-        },
-        examples,
-    )
-    # Training orders its batches itself.
-    is_ordered = options.bucket_by_length and part is not task.train
-    return data.by_length() if is_ordered else data
+        # Training orders its batches itself.
+        if options.bucket_by_length and name != "train":
+            data = data.by_length()
+        sets.append(_Set(file=file, data=data))
+    return sets
 
 
 def _fine_tune(
@@ -271,7 +230,7 @@ def _fine_tune(
     if options.do_eval:
         for each in dev:
             scores = _evaluate(this, predictor, each.data)
-            results |= {f"{k}{each.suffix}": v for k, v in scores.items()}
+            results |= {f"{k}{each.file.suffix}": v for k, v in scores.items()}
         reporting.write_results(
             os.path.join(options.output_dir, "eval_results.txt"),
             {**results, "global_step": step},
@@ -285,27 +244,21 @@ def _claim_folder(this: _Run, options: Options) -> bool:
     Returns:
         Whether --init_checkpoint answers with other labels than this task.
     """
-    from training import checkpointing, model_folder
+    from training import model_folder
 
-    folder, label_set = options.output_dir, this.task.label_set
-    if checkpointing.latest(folder) and saved_labels.differ(folder, label_set):
-        raise ValueError(
-            f"The model in {folder} has other labels ({custom.LABELS_FILE}) "
-            f"than {this.task.name}. Choose another --output_dir."
-        )
-    model_folder.claim(
-        folder,
-        this.config.to_dict(),
-        options.vocab_file,
-        this.text(),
-        options.init_checkpoint,
+    described = model_folder.Description(
+        config=this.config.to_dict(),
+        vocab_file=options.vocab_file,
+        text=this.text(),
+        labels=this.task.label_set.to_dict(),
     )
-    for place in {folder, this.options.output_dir}:
-        saved_labels.save(place, label_set)
+    for place in {options.output_dir, this.options.output_dir}:
+        model_folder.claim(place, described)
     if not options.init_checkpoint:
         return False
     origin = model_folder.of_checkpoint(options.init_checkpoint)
-    return saved_labels.differ(origin, label_set)
+    model_folder.check_text(origin, described.text)
+    return model_folder.answers_differ(origin, described.labels)
 
 
 def _outputs(predictor: Any, data: Any, batch_size: int) -> tuple[Any, Any]:
@@ -366,12 +319,12 @@ def _predict(
             predictor, each.data, this.options.predict_batch_size
         )
         files = result_files.result_files(
-            this.task, each.part, each.suffix, outputs
+            this.task, each.file.part, each.file.suffix, outputs
         )
         for name, lines in files.items():
             with writing.whole_file(os.path.join(folder, name)) as file:
                 file.writelines(lines)
-        collected |= result_files.submitted(each.part, files)
+        collected |= result_files.submitted(each.file.part, files)
     if this.options.write_submission:
         submission.add_to_zip(this.options.write_submission, collected)
 

@@ -107,10 +107,13 @@ class LabelSet:
             return tuple(float(name in label) for name in self.names)
         return self.names.index(label)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the problem type and the names, as `load` reads them."""
+        return {"problem_type": self.problem_type, "labels": list(self.names)}
+
     def save(self, path: str) -> None:
         """Writes the problem type and the names as JSON."""
-        value = {"problem_type": self.problem_type, "labels": list(self.names)}
-        writing.write_json(path, value)
+        writing.write_json(path, self.to_dict())
 
 
 def load(path: str) -> LabelSet:
