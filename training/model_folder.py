@@ -59,7 +59,9 @@ def claim(output_dir: str, described: Description) -> None:
             f"({LABELS} there) than {dict(described.labels)}. Choose another "
             "--output_dir."
         )
-    writing.write_json(os.path.join(output_dir, LABELS), dict(described.labels))
+    if described.labels is not None:
+        labels_path = os.path.join(output_dir, LABELS)
+        writing.write_json(labels_path, dict(described.labels))
 
 
 def claim_text(
