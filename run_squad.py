@@ -208,11 +208,12 @@ class _Run:
     def _claim(self) -> None:
         from training import checkpointing, model_folder
 
-        options = self.options
+        options, text = self.options, self._text()
         checkpointing.claim(options.output_dir, self.config.to_dict())
-        model_folder.claim_text(
-            options.output_dir, options.vocab_file, self._text()
-        )
+        model_folder.claim_text(options.output_dir, options.vocab_file, text)
+        if options.init_checkpoint:
+            origin = model_folder.of_checkpoint(options.init_checkpoint)
+            model_folder.check_text(origin, text)
 
     def _text(self) -> dict[str, Any]:
         """Says how text is read, for the files beside models and records."""

@@ -28,14 +28,13 @@ class Description:
         config: its sizes.
         vocab_file: its vocabulary.
         text: how text is read: `vocab_sha256` and `do_lower_case`.
-        labels: what its outputs mean: `problem_type` and `labels`; None for a
-            model whose outputs are always the same.
+        labels: what its outputs mean: `problem_type` and `labels`.
     """
 
     config: Mapping[str, object]
     vocab_file: str
     text: Mapping[str, object]
-    labels: Mapping[str, object] | None = None
+    labels: Mapping[str, object]
 
 
 def claim(output_dir: str, described: Description) -> None:
@@ -59,9 +58,7 @@ def claim(output_dir: str, described: Description) -> None:
             f"({LABELS} there) than {dict(described.labels)}. Choose another "
             "--output_dir."
         )
-    if described.labels is not None:
-        labels_path = os.path.join(output_dir, LABELS)
-        writing.write_json(labels_path, dict(described.labels))
+    writing.write_json(os.path.join(output_dir, LABELS), dict(described.labels))
 
 
 def claim_text(
