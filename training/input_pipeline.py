@@ -67,14 +67,18 @@ class RecordSource:
         return _without_shared_padding(batch) if self.trim else batch
 
     def lengths(self) -> np.ndarray:
-        """Counts the tokens of every record: `[N]` int64."""
+        """Counts the tokens of every record: `[N]` int64.
+
+        Of a record of several sequences it is the longest that counts.
+        """
         mask = [f for f in self.features if f.name == "input_mask"]
         counts = []
         for start in range(0, len(self.files), _RECORDS_PER_SCAN):
             stop = min(start + _RECORDS_PER_SCAN, len(self.files))
             serialized = self.files.read(np.arange(start, stop))
             masks = records.parse(tf.constant(serialized), mask)["input_mask"]
-            counts.append(masks.numpy().sum(axis=1))
+            sums = masks.numpy().sum(axis=-1)  # [n] or [n, C]
+            counts.append(sums.reshape(len(sums), -1).max(axis=1))
         return np.concatenate(counts).astype(np.int64)
 
 
@@ -254,14 +258,14 @@ def _check_word_ids(batch, vocab_size: int) -> None:
 
 
 def _without_shared_padding(batch):
-    """Cuts `[B, T]` features to the longest row, rounded up."""
+    """Cuts `[B, ..., T]` features to the longest row, rounded up."""
     mask = batch["input_mask"]
-    whole = mask.shape[1]
-    longest = tf.reduce_max(tf.reduce_sum(mask, axis=1))
+    whole = mask.shape[-1]
+    longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
     steps = tf.maximum((longest + _LENGTH_STEP - 1) // _LENGTH_STEP, 1)
     length = tf.minimum(steps * _LENGTH_STEP, whole)
     return {
-        name: value[:, :length] if name in _SEQUENCE_FEATURES else value
+        name: value[..., :length] if name in _SEQUENCE_FEATURES else value
         for name, value in batch.items()
     }
 

@@ -205,3 +205,31 @@ def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path, monkeypatch):
         assert batch["masked_lm_ids"].shape[1] == 2
     # Four tokens are one step, five are two.
     assert lengths == {2: 4, 3: 8}
+
+
+def test_records_of_several_sequences_are_as_long_as_the_longest(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(input_pipeline, "_LENGTH_STEP", 4)
+    features = [
+        records.Feature(name="input_ids", shape=(3, 10)),
+        records.Feature(name="input_mask", shape=(3, 10)),
+    ]
+    lengths = np.array([[2, 1, 3], [1, 5, 2]])
+    masks = (np.arange(10) < lengths[..., np.newaxis]).astype(int)
+    path = str(tmp_path / "records")
+    rows = [{"input_ids": 7 * mask, "input_mask": mask} for mask in masks]
+    records.write_records([path], rows, features)
+    source = input_pipeline.RecordSource(
+        files=record_files.RecordFiles([path]),
+        features=features,
+        vocab_size=31,
+        trim=True,
+    )
+    assert source.lengths().tolist() == [3, 5]
+    for size, length in ((1, 4), (2, 8)):
+        make = input_pipeline.evaluation_dataset(source, batch_size=size)
+        batch = next(iter(make(_context())))
+        np.testing.assert_array_equal(
+            batch["input_ids"], 7 * masks[:size, :, :length]
+        )
