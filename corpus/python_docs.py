@@ -33,6 +33,9 @@ _CODE = re.compile(r">>>|\.\.\.|\$ |@|\.\. |:\w|\||\+[-=]|[=~^\"#*-]{3,}")
 _SENTENCES = re.compile(r"[A-Z\"'(].*[.!?][\"')\]]*", re.DOTALL)
 
 
+REFERENCE, LIBRARY = "reference", "library"
+
+
 def read_documents() -> Iterator[list[str]]:
     """Yields one document for each help topic and each library module.
 
@@ -42,12 +45,28 @@ def read_documents() -> Iterator[list[str]]:
     Raises:
         ValueError: this Python came without its documentation.
     """
+    for _, document in read_labelled_documents():
+        yield document
+
+
+def read_labelled_documents() -> Iterator[tuple[str, list[str]]]:
+    """Yields the documents of `read_documents` and where each comes from.
+
+    Returns:
+        Pairs of `REFERENCE` (a help topic) or `LIBRARY` (the docstrings of a
+        module), and the paragraphs of the document.
+
+    Raises:
+        ValueError: this Python came without its documentation.
+    """
     is_empty = True
-    for text in (*_topics(), *_module_files()):
-        blocks = [text] if isinstance(text, str) else _docstrings(text)
+    for label, blocks in (
+        *((REFERENCE, [topic]) for topic in _topics()),
+        *((LIBRARY, _docstrings(path)) for path in _module_files()),
+    ):
         if document := [p for block in blocks for p in prose(block)]:
             is_empty = False
-            yield document
+            yield label, document
     if is_empty:
         raise ValueError(
             "This Python carries neither pydoc_data.topics nor the source of "

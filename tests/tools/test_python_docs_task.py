@@ -1,0 +1,32 @@
+"""The task made from Python's own documentation."""
+
+import csv
+
+from corpus import python_docs
+from tools import python_docs_task
+
+
+def test_rows_are_labelled_and_held_out_by_document(tmp_path, monkeypatch):
+    documents = [
+        (python_docs.REFERENCE, [f"reference {i} a.", f"reference {i} b."])
+        for i in range(15)
+    ] + [(python_docs.LIBRARY, [f"module {i}\tsays."]) for i in range(80)]
+    monkeypatch.setattr(
+        python_docs, "read_labelled_documents", lambda: iter(documents)
+    )
+    python_docs_task.run(python_docs_task.Options(output_dir=str(tmp_path)))
+
+    def rows(name):
+        with open(tmp_path / name, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file, delimiter="\t"))
+
+    train, dev = rows("train.tsv"), rows("dev.tsv")
+    # The tenth document, and every tenth after it.
+    assert [row["text"] for row in dev if row["label"] == "reference"] == [
+        "reference 9 a.",
+        "reference 9 b.",
+    ]
+    assert len(train) + len(dev) == 2 * 15 + 80 // 8
+    assert {row["label"] for row in train} == {"reference", "library"}
+    # A tab would start another column.
+    assert "module 7 says." in [row["text"] for row in train + dev]

@@ -1,0 +1,83 @@
+"""Makes a small task to fine-tune on, from text that every Python carries.
+
+Does a paragraph come from the language reference, or from the docstrings of
+the library? Writes train.tsv and dev.tsv, with the columns `text` and `label`:
+
+  python -m tools.python_docs_task --output_dir=task
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+
+from absl import app, flags, logging
+
+from files import writing
+
+# Every tenth document is held out, as in quickstart.sh's pre-training text.
+_HOLDOUT_EVERY = 10
+# The library has eight times the paragraphs of the reference: one is taken for
+# each of the reference, evenly over its modules.
+_LIBRARY_EVERY = 8
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the flags say; see `define_flags`."""
+
+    output_dir: str
+
+
+def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags."""
+    flags.DEFINE_string(
+        "output_dir",
+        None,
+        "Folder for train.tsv and dev.tsv.",
+        required=True,
+        flag_values=values,
+    )
+
+
+def run(options: Options) -> None:
+    """Writes the files of the task.
+
+    Raises:
+        ValueError: this Python came without its documentation.
+    """
+    rows = {"train": [], "dev": []}
+    for number, labelled in enumerate(_labelled_documents(), start=1):
+        rows["train" if number % _HOLDOUT_EVERY else "dev"] += labelled
+    for name, lines in rows.items():
+        path = os.path.join(options.output_dir, f"{name}.tsv")
+        with writing.whole_file(path) as file:
+            file.write("text\tlabel\n")
+            file.writelines(f"{text}\t{label}\n" for text, label in lines)
+        logging.info("Wrote %d paragraphs to %s", len(lines), path)
+
+
+def _labelled_documents() -> Iterator[list[tuple[str, str]]]:
+    """Yields the paragraphs of each document that has any, and their label."""
+    from corpus import python_docs
+
+    seen = 0
+    for label, document in python_docs.read_labelled_documents():
+        kept = []
+        for paragraph in document:
+            if label == python_docs.LIBRARY:
+                seen += 1
+                if seen % _LIBRARY_EVERY:
+                    continue
+            kept.append((" ".join(paragraph.split()), label))
+        yield kept
+
+
+def main(_: Sequence[str]) -> None:
+    """Runs the program with its flags."""
+    run(Options(output_dir=flags.FLAGS.output_dir))
+
+
+if __name__ == "__main__":
+    define_flags()
+    flags.FLAGS.set_default("verbosity", logging.INFO)
+    app.run(main)
