@@ -80,6 +80,8 @@ cat "$folder/bert_config.json"
 # What the records and the training have to agree on.
 lengths=(--max_seq_length=64 --max_predictions_per_seq=10)
 
+# Text is masked anew on each pass; held-out figures need one.
+declare -A passes=([text]=10 [heldout]=1)
 for part in text heldout; do
   step "Masking sentence pairs: $part" "$folder/$part.tfrecord" \
     "$python" create_pretraining_data.py \
@@ -87,7 +89,7 @@ for part in text heldout; do
     --output_file="$folder/$part.tfrecord" \
     --vocab_file="$folder/vocab.txt" \
     "${lengths[@]}" \
-    --dupe_factor=10
+    --dupe_factor="${passes[$part]}"
 done
 
 step "Pre-training, then evaluating on the held-out text" \
@@ -118,6 +120,27 @@ step "Filling masks" - \
   --init_checkpoint="$model" \
   --input_file="$folder/masks.txt"
 
+step "Labelling paragraphs: language reference or library?" \
+  "$folder/task/dev.tsv" \
+  "$python" -m tools.python_docs_task --output_dir="$folder/task"
+
+step "Fine-tuning the model to tell them apart" \
+  "$folder/classifier/eval_results.txt" \
+  "$python" run_classifier.py \
+  --task_name=custom \
+  --data_dir="$folder/task" \
+  --text_a_column=text \
+  --label_column=label \
+  --bert_config_file="$folder/bert_config.json" \
+  --vocab_file="$folder/vocab.txt" \
+  --init_checkpoint="$model" \
+  --output_dir="$folder/classifier" \
+  --do_train --do_eval \
+  --max_seq_length=64 \
+  --learning_rate=5e-4 \
+  --num_train_epochs=3
+cat "$folder/classifier/eval_results.txt"
+
 cat <<MESSAGE
 
 == Done
@@ -125,5 +148,6 @@ cat <<MESSAGE
    held-out results   $model/eval_results.txt
    every report       $model/metrics.jsonl
    plot of the loss   $model/loss.png
+   classifier         $folder/classifier
    TensorBoard        .venv/bin/tensorboard --logdir=$model
 MESSAGE
