@@ -80,16 +80,17 @@ cat "$folder/bert_config.json"
 # What the records and the training have to agree on.
 lengths=(--max_seq_length=64 --max_predictions_per_seq=10)
 
-# Text is masked anew on each pass; held-out figures need one.
-declare -A passes=([text]=10 [heldout]=1)
 for part in text heldout; do
+  # Each pass masks the text anew; held-out figures need one.
+  passes=10
+  [ "$part" = text ] || passes=1
   step "Masking sentence pairs: $part" "$folder/$part.tfrecord" \
     "$python" create_pretraining_data.py \
     --input_file="$folder/$part.txt" \
     --output_file="$folder/$part.tfrecord" \
     --vocab_file="$folder/vocab.txt" \
     "${lengths[@]}" \
-    --dupe_factor="${passes[$part]}"
+    --dupe_factor="$passes"
 done
 
 step "Pre-training, then evaluating on the held-out text" \
