@@ -48,7 +48,8 @@ def length(
     return Length(
         num_train_steps=num_train_steps,
         num_warmup_steps=int(num_train_steps * warmup_proportion),
-        steps_per_epoch=max(num_examples // batch_size, 1),
+        # Rounded up, so that the last epoch ends with the run.
+        steps_per_epoch=-(-num_examples // batch_size),
     )
 
 
