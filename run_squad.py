@@ -93,7 +93,7 @@ class _Run:
     def __init__(self, options: Options):
         from modeling import config as config_lib
         from modeling import heads
-        from training import experiment, fine_tuning, runtime
+        from training import experiment, fine_tuning, prediction, runtime
 
         self.options = options
         self.config = config_lib.BertConfig.from_json_file(
@@ -102,7 +102,7 @@ class _Run:
         self.tokenizer = _open_tokenizer(options)
         self.vocab_size = max(self.tokenizer.vocab.values()) + 1
         experiment.check_options(options, self.config, self.vocab_size)
-        self.questions = None
+        self.questions = self.source = None
         evaluates = experiment.evaluates_while_training(options)
         if options.do_predict or evaluates:
             self.questions = _cut(
@@ -119,6 +119,7 @@ class _Run:
             model = heads.BertForQuestionAnswering(self.config)
         logging.info("%s parameters", f"{model.count_params():,}")
         self.objective = fine_tuning.SpanExtraction(model)
+        self.predictor = prediction.Predictor(self.strategy, self.objective)
 
     def train(self) -> None:
         """Trains on the files in their order."""
@@ -185,35 +186,36 @@ class _Run:
         """Runs the network on every window."""
         from training import experiment, phases
 
-        examples, features = self.questions.examples, self.questions.features
-        if not features:
+        if not self.questions.features:
             return []
-        source, _ = self._records(
-            "eval",
-            [self.options.predict_file],
-            lambda: squad_features.records_by_example(len(examples), features),
-        )
+        if self.source is None:
+            self.source = self._source_of_questions()
         with phases.phase("Predicting"):
             scores = experiment.predict(
-                self.strategy,
-                self.objective,
-                source,
-                batch_size=self.options.predict_batch_size,
-                bucketed=self.options.bucket_by_length,
+                self.predictor, self.source, self.options
             )
         return squad_search.window_logits(
             **scores, max_seq_length=self.options.max_seq_length
         )
 
+    def _source_of_questions(self) -> Any:
+        examples, features = self.questions.examples, self.questions.features
+        source, _ = self._records(
+            "eval",
+            [self.options.predict_file],
+            lambda: squad_features.records_by_example(len(examples), features),
+        )
+        return source
+
     def _claim(self) -> None:
         from training import checkpointing, model_folder
 
         options, text = self.options, self._text()
-        checkpointing.claim(options.output_dir, self.config.to_dict())
-        model_folder.claim_text(options.output_dir, options.vocab_file, text)
         if options.init_checkpoint:
             origin = model_folder.of_checkpoint(options.init_checkpoint)
             model_folder.check_text(origin, text)
+        checkpointing.claim(options.output_dir, self.config.to_dict())
+        model_folder.claim_text(options.output_dir, options.vocab_file, text)
 
     def _text(self) -> dict[str, Any]:
         """Says how text is read, for the files beside models and records."""

@@ -263,29 +263,26 @@ def training_batches(
 
 
 def predict(
-    strategy: tf.distribute.Strategy,
-    objective: objectives.Predicting,
+    predictor: prediction.Predictor,
     source: input_pipeline.Source,
-    *,
-    batch_size: int,
-    bucketed: bool,
+    options: fine_tuning_flags.TaskOptions,
 ) -> dict[str, np.ndarray]:
     """Scores all records of a source, as `prediction.Predictor.predict`.
 
+    With `bucket_by_length` records of like length share a batch, which is then
+    as long as its longest; results are in file order all the same.
+
     Args:
-        strategy: where the variables live.
-        objective: what scores.
+        predictor: what scores.
         source: the records, N of them.
-        batch_size: of a batch over all replicas.
-        bucketed: whether records of like length share a batch, which is then
-            as long as its longest; results are in file order all the same.
+        options: of the run.
     """
     order = None
-    if bucketed:
+    if options.bucket_by_length:
         order = np.argsort(-source.lengths(), kind="stable")
         source = dataclasses.replace(source, trim=True)
-    return prediction.Predictor(strategy, objective).predict(
-        source, batch_size=batch_size, order=order
+    return predictor.predict(
+        source, batch_size=options.predict_batch_size, order=order
     )
 
 

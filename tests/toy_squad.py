@@ -1,0 +1,164 @@
+"""A small question answering run, of which the tests make variations."""
+
+import json
+import pathlib
+import random
+
+from absl import flags
+
+import run_squad
+from training import flags as shared_flags
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+CONFIG = GOLDEN / "inputs" / "bert_config.json"
+CHECKPOINT = GOLDEN / "model" / "tiny.ckpt"
+
+_FILLERS = [f"word{number}" for number in range(12)]
+_PLACES = ["paris", "lima", "oslo", "cairo"]
+_QUESTION = "which place ?"
+
+
+def dataset(num_questions, *, unanswerable_every=0, seed=1, name="q"):
+    """Asks for the place that is named among other words.
+
+    Args:
+        num_questions: one for each paragraph.
+        unanswerable_every: of so many paragraphs one names no place, as in
+            SQuAD 2.0; 0 for SQuAD 1.1.
+        seed: of the words.
+        name: what the ids begin with.
+    """
+    rng = random.Random(seed)
+    paragraphs = []
+    for number in range(num_questions):
+        words = rng.choices(_FILLERS, k=rng.randint(4, 9))
+        answers = [{"text": rng.choice(_PLACES), "answer_start": 0}]
+        place = rng.randrange(len(words))
+        if unanswerable_every and number % unanswerable_every == 0:
+            answers = []
+        else:
+            words[place] = answers[0]["text"]
+            answers[0]["answer_start"] = len("".join(words[:place])) + place
+        question = {
+            "id": f"{name}{number}",
+            "question": _QUESTION,
+            "answers": answers,
+        }
+        if unanswerable_every:
+            question["is_impossible"] = not answers
+        paragraphs.append({"context": " ".join(words), "qas": [question]})
+    version = "v2.0" if unanswerable_every else "1.1"
+    return {
+        "version": version,
+        "data": [{"title": "toy", "paragraphs": paragraphs}],
+    }
+
+
+def write_json(path, value) -> str:
+    """Writes a file of JSON; returns its name."""
+    path.write_text(json.dumps(value))
+    return str(path)
+
+
+def write_vocab(path) -> str:
+    """Writes the vocabulary of the toy questions."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = [*special, *_QUESTION.split(), *_PLACES, *_FILLERS]
+    path.write_text("".join(f"{word}\n" for word in words))
+    return str(path)
+
+
+def write_config(path, **changes) -> str:
+    """Writes the sizes of a network for the toy questions."""
+    sizes = {
+        "vocab_size": 24,
+        "hidden_size": 12,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 3,
+        "intermediate_size": 17,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 20,
+        "type_vocab_size": 2,
+        "initializer_range": 0.02,
+    }
+    path.write_text(json.dumps({**sizes, **changes}))
+    return str(path)
+
+
+def flags_of(folder, **changes) -> dict[str, object]:
+    """Names the flags of a run on toy questions in a folder, made if missing.
+
+    Args:
+        folder: holds `vocab.txt`, `config.json`, `train.json`, `dev.json` and,
+            as `output_dir`, `out`.
+        **changes: flags that differ from those of the toy run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    every = 3 if changes.get("version_2_with_negative") else 0
+    files = {
+        "vocab.txt": write_vocab,
+        "config.json": write_config,
+        "train.json": lambda path: write_json(
+            path, dataset(40, unanswerable_every=every)
+        ),
+        "dev.json": lambda path: write_json(
+            path, dataset(9, unanswerable_every=every, seed=2, name="d")
+        ),
+    }
+    for name, write in files.items():
+        if not (folder / name).exists():
+            write(folder / name)
+    return {
+        "bert_config_file": str(folder / "config.json"),
+        "vocab_file": str(folder / "vocab.txt"),
+        "output_dir": str(folder / "out"),
+        "train_file": str(folder / "train.json"),
+        "predict_file": str(folder / "dev.json"),
+        "max_seq_length": 12,
+        "max_query_length": 4,
+        "doc_stride": 3,
+        "max_answer_length": 4,
+        "train_batch_size": 4,
+        "num_train_epochs": 2,
+        "learning_rate": 0.01,
+        "log_every_steps": 1,
+        "save_checkpoints_steps": 7,
+        **changes,
+    }
+
+
+def parse(named: dict[str, object]) -> run_squad.Options:
+    """Turns flags into options, through the script's own definitions."""
+    values = flags.FlagValues()
+    run_squad.define_flags(values)
+    given = [f"--{name}={value}" for name, value in named.items()]
+    values(["run_squad.py", *given])
+    return shared_flags.read_options(run_squad.Options, values)
+
+
+def run(folder, **changes) -> pathlib.Path:
+    """Runs the toy run in this process; returns its output folder."""
+    named = flags_of(folder, **changes)
+    run_squad.run(parse(named))
+    return pathlib.Path(named["output_dir"])
+
+
+def read_json(path):
+    """Reads a file of JSON."""
+    return json.loads(path.read_text())
+
+
+def results(output_dir) -> dict[str, float]:
+    """Reads eval_results.txt."""
+    lines = (output_dir / "eval_results.txt").read_text().splitlines()
+    pairs = (line.split(" = ") for line in lines)
+    return {name: float(value) for name, value in pairs}
+
+
+def losses(output_dir) -> list[float]:
+    """Reads the loss of every step from metrics.jsonl."""
+    lines = (output_dir / "metrics.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    return [record["loss"] for record in records if "loss" in record]
