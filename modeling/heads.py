@@ -16,8 +16,8 @@ OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
 
 # Source: run_classifier.py and run_squad.py of the release, which fix the
 # spread of the heads and the dropout of the classifier whatever the config.
-_HEAD_INITIALIZER_RANGE = 0.02
-_CLASSIFIER_DROPOUT_PROB = 0.1
+HEAD_INITIALIZER_RANGE = 0.02
+CLASSIFIER_DROPOUT_PROB = 0.1
 
 
 class MaskedLanguageModel(layers.BertLayer):
@@ -92,7 +92,7 @@ class OutputLayer(layers.BertLayer):
         self,
         config: config_lib.BertConfig,
         num_outputs: int,
-        initializer_range: float = _HEAD_INITIALIZER_RANGE,
+        initializer_range: float = HEAD_INITIALIZER_RANGE,
         *,
         name: str,
         dtype: Any = None,
@@ -254,7 +254,7 @@ class BertForSequenceClassification(keras.Model):
         self.bert = bert.BertModel(self.config, dtype=self.dtype_policy)
         shape = (self.num_labels, self.config.hidden_size)
         self.output_weights, self.output_bias = _output_variables(
-            self, shape, _HEAD_INITIALIZER_RANGE
+            self, shape, HEAD_INITIALIZER_RANGE
         )
 
     def call(
@@ -265,7 +265,7 @@ class BertForSequenceClassification(keras.Model):
         )["pooled_output"]  # [B, D]
         pooled = layers.dropped(
             pooled,
-            _CLASSIFIER_DROPOUT_PROB,
+            CLASSIFIER_DROPOUT_PROB,
             dropout_seed,
             layers.num_dropout_sites(self.config),
         )

@@ -19,7 +19,10 @@ _MAY_IMPORT = {
     "paper": {"files"},
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
-_MODELING_ORDER = ["config", "kernels", "layers", "bert", "heads"]
+_MODELING_ORDER = [
+    *("config", "kernels", "layers", "bert", "heads"),
+    "multiple_choice",
+]
 _TENSORFLOW_AT_IMPORT = {"training", "serving"}
 _TENSORFLOW = {"tensorflow", "tensorflow_text"}
 
