@@ -1,0 +1,305 @@
+"""run_squad.py against the release, and from start to end on toy questions."""
+
+import gzip
+import json
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints
+from tasks import squad_ensemble
+from tests import toy_squad
+from training import record_files, records
+
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+_SHARED = pathlib.Path(__file__).parents[2] / "shared" / "data"
+
+
+def _golden_cases():
+    path = toy_squad.GOLDEN / "squad" / "cli_predictions.json.gz"
+    with gzip.open(path, "rt") as file:
+        return json.load(file)
+
+
+def _golden_flags(case, **changes):
+    named = {
+        name: str(toy_squad.GOLDEN / value) if isinstance(value, str) else value
+        for name, value in case["flags"].items()
+    }
+    return {**named, **changes}
+
+
+def _run_golden(case, folder, **changes):
+    named = _golden_flags(case, output_dir=str(folder), **changes)
+    toy_squad.run_squad.run(toy_squad.parse(named))
+
+
+@pytest.fixture(scope="module", params=["v1.1", "v2.0"])
+def golden(request, tmp_path_factory):
+    """A golden case and the folder in which it was answered."""
+    case = _golden_cases()[request.param]
+    folder = tmp_path_factory.mktemp(request.param)
+    _run_golden(case, folder, save_logits=True)
+    return case, folder
+
+
+def test_answers_are_the_release_s(golden):
+    case, folder = golden
+    written = {path.name for path in folder.glob("*.json")}
+    assert set(case["files"]) <= written
+    assert ("null_odds.json" in written) == ("null_odds.json" in case["files"])
+    for name, expected in case["files"].items():
+        text = (folder / name).read_text()
+        # Keys, texts, order and layout; numbers by value.
+        assert _NUMBER.sub("#", text) == _NUMBER.sub("#", expected), name
+        np.testing.assert_allclose(
+            [float(number) for number in _NUMBER.findall(text)],
+            [float(number) for number in _NUMBER.findall(expected)],
+            rtol=0,
+            atol=1e-5,
+            err_msg=name,
+        )
+
+
+def test_records_to_predict_are_those_of_the_release(golden):
+    case, folder = golden
+    files = record_files.RecordFiles([str(folder / "eval.tf_record")])
+    features = records.squad_features(
+        case["flags"]["max_seq_length"], is_training=False
+    )
+    batch = records.parse(files.read(range(len(files))), features)
+    assert batch["unique_ids"][:, 0].numpy().tolist() == list(
+        range(1000000000, 1000000000 + len(files))
+    )
+
+
+def test_logits_of_one_system_give_its_own_answers(golden, tmp_path):
+    case, folder = golden
+    systems = str(folder / "logits.npz")
+    _run_golden(case, tmp_path, ensemble=systems)
+    for name in case["files"]:
+        assert (tmp_path / name).read_text() == (folder / name).read_text()
+
+
+def test_nbest_answers_of_one_system_give_its_own_predictions(golden, tmp_path):
+    case, folder = golden
+    systems = str(folder / "nbest_predictions.json")
+    _run_golden(case, tmp_path, ensemble=f"{systems},{systems}")
+    name = "predictions.json"
+    assert (tmp_path / name).read_text() == (folder / name).read_text()
+
+
+def test_cutting_shared_padding_changes_no_logit_of_a_token(golden, tmp_path):
+    case, folder = golden
+    _run_golden(
+        case,
+        tmp_path,
+        save_logits=True,
+        bucket_by_length=True,
+        predict_batch_size=3,
+    )
+    whole = squad_ensemble.read_logits(str(folder / "logits.npz"))
+    cut = squad_ensemble.read_logits(str(tmp_path / "logits.npz"))
+    num_cut = 0
+    for a, b in zip(whole, cut, strict=True):
+        assert a.unique_id == b.unique_id
+        kept = b.start_logits > -1e8
+        num_cut += np.sum(~kept)
+        np.testing.assert_allclose(
+            a.start_logits[kept], b.start_logits[kept], atol=2e-5
+        )
+        np.testing.assert_allclose(
+            a.end_logits[kept], b.end_logits[kept], atol=2e-5
+        )
+    assert num_cut > 0
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A toy run of SQuAD 1.1, trained, evaluated as it went."""
+    folder = tmp_path_factory.mktemp("toy")
+    toy_squad.run(
+        folder,
+        do_train=True,
+        do_predict=True,
+        do_eval=True,
+        num_train_epochs=4,
+        eval_every_steps=9,
+    )
+    return folder
+
+
+def test_a_small_model_learns_to_answer(trained):
+    results = toy_squad.results(trained / "out")
+    assert list(results) == ["exact_match", "f1", "global_step"]
+    assert results["f1"] > 95
+    # 40 questions in 64 windows: steps count questions, as released.
+    assert results["global_step"] == 40
+    losses = toy_squad.losses(trained / "out")
+    assert len(losses) == 40
+    assert losses[0] > 10 * losses[-1]
+
+
+def test_the_pooler_learns_nothing(trained):
+    last = checkpoints.read(str(trained / "out"))
+    first = checkpoints.read(str(trained / "out" / "best"))
+    name = "bert/pooler/dense/kernel"
+    assert np.array_equal(last[name], first[name])
+    assert not np.any(last[f"{name}/adam_m"])
+    head = "cls/squad/output_weights"
+    assert not np.array_equal(last[head], first[head])
+
+
+def test_evaluations_keep_the_best_checkpoint(trained):
+    best = toy_squad.read_json(trained / "out" / "best" / "best.json")
+    assert best["metric"] == "f1"
+    lines = (trained / "out" / "metrics.jsonl").read_text().splitlines()
+    evaluations = [
+        (record["step"], record["eval_f1"])
+        for record in map(json.loads, lines)
+        if "eval_f1" in record
+    ]
+    assert [step for step, _ in evaluations] == [9, 18, 27, 36, 40]
+    assert best["value"] == max(f1 for _, f1 in evaluations)
+
+
+def test_the_best_checkpoint_can_predict(trained):
+    toy_squad.run(
+        trained, do_predict=True, do_eval=True, use_best_checkpoint=True
+    )
+    best = toy_squad.read_json(trained / "out" / "best" / "best.json")
+    results = toy_squad.results(trained / "out")
+    assert results["global_step"] == best["step"]
+    assert results["f1"] == pytest.approx(best["value"], abs=1e-4)
+
+
+def test_given_predictions_are_scored_without_a_model(trained, tmp_path):
+    answers = toy_squad.read_json(trained / "out" / "predictions.json")
+    wrong = dict.fromkeys(list(answers)[:3], "nowhere")
+    path = toy_squad.write_json(tmp_path / "given.json", {**answers, **wrong})
+    out = toy_squad.run(
+        trained,
+        do_eval=True,
+        predictions_file=path,
+        output_dir=tmp_path / "scores",
+        bert_config_file="not read",
+        vocab_file="not read",
+    )
+    assert toy_squad.results(out) == {
+        "exact_match": pytest.approx(100 * 6 / 9),
+        "f1": pytest.approx(100 * 6 / 9),
+    }
+
+
+def test_a_resumed_run_is_the_unbroken_one(tmp_path):
+    def run(folder, **changes):
+        return toy_squad.run(
+            folder, do_train=True, bucket_by_length=True, **changes
+        )
+
+    whole = run(tmp_path / "whole")
+    parts = run(tmp_path / "parts")
+    for path in parts.glob("model.ckpt-20.*"):
+        path.unlink()
+    (parts / "checkpoint").unlink()
+    run(tmp_path / "parts")
+    assert toy_squad.losses(parts) == toy_squad.losses(whole)
+    a, b = checkpoints.read(str(whole)), checkpoints.read(str(parts))
+    assert a.keys() == b.keys()
+    assert all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def test_files_are_trained_on_in_the_order_given(tmp_path):
+    folder = tmp_path
+    toy_squad.flags_of(folder)
+    first = toy_squad.write_json(
+        folder / "first.json", toy_squad.dataset(8, seed=3, name="first")
+    )
+    out = toy_squad.run(
+        folder,
+        do_train=True,
+        train_file=f"{first},{folder / 'train.json'}",
+        num_train_epochs=1,
+    )
+    assert len(toy_squad.losses(out)) == (8 + 40) // 4
+    sidecar = toy_squad.read_json(out / "train.tf_record.meta.json")
+    assert len(sidecar["flags"]["data_sha256"]) == 2
+    # The first file's windows are the first records: shuffled in themselves.
+    assert sum(sidecar["flags"]["rows_per_example"]) == sidecar["num_records"]
+
+
+def test_the_best_threshold_is_found_on_the_way(tmp_path):
+    out = toy_squad.run(
+        tmp_path,
+        do_train=True,
+        do_predict=True,
+        do_eval=True,
+        version_2_with_negative=True,
+        null_score_diff_threshold="auto",
+    )
+    results = toy_squad.results(out)
+    odds = toy_squad.read_json(out / "null_odds.json")
+    answers = toy_squad.read_json(out / "predictions.json")
+    threshold = results["null_score_diff_threshold"]
+    assert {k for k, text in answers.items() if not text} == {
+        # Printed as float32: of the odds at the threshold itself, either.
+        k
+        for k, value in odds.items()
+        if value > threshold + 1e-5
+    }
+    assert results["f1"] >= results["NoAns_total"] / results["total"] * 100
+    # As the official script finds it, for answers chosen at the threshold.
+    assert results["best_f1"] == pytest.approx(results["f1"], abs=1e-4)
+
+    # Combined with itself the system answers the same at the same threshold.
+    combined = toy_squad.run(
+        tmp_path,
+        do_predict=True,
+        do_eval=True,
+        version_2_with_negative=True,
+        null_score_diff_threshold="auto",
+        ensemble=f"{out}/nbest_predictions.json",
+        output_dir=tmp_path / "combined",
+    )
+    assert toy_squad.read_json(combined / "predictions.json") == answers
+    assert toy_squad.results(combined)["f1"] == results["f1"]
+
+
+def test_questions_without_words_are_answered(tmp_path):
+    toy_squad.flags_of(tmp_path)
+    dev = toy_squad.dataset(2, seed=5)
+    for paragraph in dev["data"][0]["paragraphs"]:
+        paragraph["context"] = " "
+    toy_squad.write_json(tmp_path / "dev.json", dev)
+    out = toy_squad.run(tmp_path, do_train=True, do_predict=True)
+    answers = toy_squad.read_json(out / "predictions.json")
+    assert answers == {"q0": "empty", "q1": "empty"}
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["v1.1", "v2.0"])
+def test_the_development_set_runs_to_the_end(version, tmp_path):
+    toy_squad.write_config(
+        tmp_path / "config.json",
+        vocab_size=30522,
+        max_position_embeddings=384,
+    )
+    out = toy_squad.run(
+        tmp_path,
+        vocab_file=_SHARED / "vocab" / "uncased.txt",
+        train_file=_SHARED / "squad" / "train-subset-4000q.json",
+        predict_file=_SHARED / "squad" / f"dev-{version}.json",
+        do_train=True,
+        do_predict=True,
+        do_eval=True,
+        num_train_epochs=0.01,
+        max_seq_length=384,
+        max_query_length=64,
+        doc_stride=128,
+        predict_batch_size=32,
+        version_2_with_negative=version == "v2.0",
+    )
+    assert len(toy_squad.read_json(out / "predictions.json")) > 10000
