@@ -1,0 +1,307 @@
+"""What run_squad.py refuses, before the first step, and in which words."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from absl import flags
+
+import run_squad
+from tests import toy_squad
+
+_ROOT = pathlib.Path(__file__).parents[1]
+
+
+def _refusal(folder, **changes) -> str:
+    with pytest.raises((ValueError, OSError, flags.Error)) as caught:
+        toy_squad.run(folder, **changes)
+    assert not list((folder / "out").glob("model.ckpt-*"))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "At least one of `do_train`, `do_predict` or `do_eval`"),
+        (
+            {"do_train": True, "train_file": ""},
+            "If `do_train` is True, then `train_file` must be specified",
+        ),
+        (
+            {"do_predict": True, "predict_file": ""},
+            "If `do_predict` is True, then `predict_file` must be specified",
+        ),
+        (
+            {"do_eval": True, "predict_file": ""},
+            "If `do_eval` is True, then `predict_file` must be specified",
+        ),
+        (
+            {"do_train": True, "do_eval": True},
+            "--do_eval scores what --do_predict answers",
+        ),
+        (
+            {"do_train": True, "predict_file": "", "eval_every_steps": 2},
+            "score the answers to --predict_file",
+        ),
+        (
+            {"do_train": True, "ensemble": "a.npz"},
+            "it is for --do_predict without --do_train",
+        ),
+        (
+            {"do_predict": True, "predictions_file": "a.json"},
+            "are for --do_eval without --do_predict",
+        ),
+        (
+            {"do_predict": True, "null_score_diff_threshold": "auto"},
+            "auto is for --version_2_with_negative",
+        ),
+        (
+            {
+                "do_eval": True,
+                "version_2_with_negative": True,
+                "null_score_diff_threshold": "auto",
+            },
+            "pass --do_predict --ensemble=nbest_predictions.json",
+        ),
+        (
+            {"do_predict": True, "null_score_diff_threshold": "nan"},
+            "must be a number or auto",
+        ),
+        (
+            {"do_predict": True, "max_seq_length": 7},
+            "max_seq_length must be greater than max_query_length + 3",
+        ),
+        ({"do_train": True, "doc_stride": 0}, "doc_stride"),
+    ],
+)
+def test_flags_that_do_not_fit_together(changes, words, tmp_path):
+    assert words in _refusal(tmp_path, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"max_seq_length": 21},
+            "Cannot use sequence length 21 because the BERT model was only "
+            "trained up to sequence length 20",
+        ),
+        (
+            {"num_train_epochs": 0.05},
+            "40 examples in batches of 4 for 0.05 epochs must make at least",
+        ),
+        (
+            {"bucket_by_length": True, "use_tpu": True},
+            "Pass one of --bucket_by_length and --use_tpu",
+        ),
+        (
+            {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
+            "Pass --do_lower_case=False",
+        ),
+    ],
+)
+def test_a_model_that_does_not_fit(changes, words, tmp_path):
+    assert words in _refusal(tmp_path, do_train=True, **changes)
+
+
+def test_a_vocabulary_larger_than_the_model_s(tmp_path):
+    toy_squad.flags_of(tmp_path)
+    toy_squad.write_config(tmp_path / "config.json", vocab_size=20)
+    words = _refusal(tmp_path, do_train=True)
+    assert "vocab.txt has 24 entries" in words
+    assert "vocab_size is 20" in words
+
+
+def test_predicting_without_weights(tmp_path):
+    words = _refusal(tmp_path, do_predict=True)
+    assert "holds no checkpoint and --init_checkpoint is not given" in words
+
+
+def test_predicting_with_a_model_that_was_not_trained_for_it(tmp_path):
+    toy_squad.flags_of(tmp_path)
+    golden = {
+        "bert_config_file": toy_squad.CONFIG,
+        "vocab_file": toy_squad.GOLDEN / "inputs" / "vocab.txt",
+        "init_checkpoint": toy_squad.GOLDEN / "classifier" / "mrpc.ckpt-24",
+    }
+    words = _refusal(tmp_path, do_predict=True, **golden)
+    assert "cls/squad/output_weights" in words
+
+
+def _edited(tmp_path, edit, *, unanswerable_every=0):
+    """Writes a development file after a change to it."""
+    toy_squad.flags_of(tmp_path)
+    value = toy_squad.dataset(3, unanswerable_every=unanswerable_every)
+    edit(value)
+    return toy_squad.write_json(tmp_path / "edited.json", value)
+
+
+def _first_question(value):
+    return value["data"][0]["paragraphs"][0]["qas"][0]
+
+
+def _repeat_an_id(value):
+    value["data"][0]["paragraphs"][1]["qas"][0]["id"] = "q0"
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (
+            lambda value: _first_question(value).pop("id"),
+            "data[0].paragraphs[0].qas[0].id is missing",
+        ),
+        (
+            lambda value: value["data"][0]["paragraphs"][2].pop("context"),
+            "data[0].paragraphs[2].context is missing",
+        ),
+        (_repeat_an_id, "ids must be unique; 'q0' is also the id of"),
+        (lambda value: value["data"].clear(), "at least one question"),
+    ],
+)
+def test_files_that_are_not_squad(edit, words, tmp_path):
+    path = _edited(tmp_path, edit)
+    message = _refusal(tmp_path, do_predict=True, predict_file=path)
+    assert words in message
+    assert path in message
+
+
+def test_malformed_json_is_placed(tmp_path):
+    toy_squad.flags_of(tmp_path)
+    (tmp_path / "dev.json").write_text('{"data": [\n  oops]}')
+    message = _refusal(tmp_path, do_predict=True)
+    assert "dev.json, line 2, column 3: must be JSON" in message
+
+
+@pytest.mark.parametrize("use", ["train", "predict", "eval"])
+@pytest.mark.parametrize("version_2", [True, False])
+def test_files_of_the_other_version(use, version_2, tmp_path):
+    path = _edited(
+        tmp_path, lambda _: None, unanswerable_every=0 if version_2 else 2
+    )
+    name = "train_file" if use == "train" else "predict_file"
+    message = _refusal(
+        tmp_path,
+        version_2_with_negative=version_2,
+        **{f"do_{use}": True, name: path},
+    )
+    assert path in message
+    if version_2:
+        assert "this is a file of SQuAD 1.1. Leave the flag out" in message
+    else:
+        assert "needs --version_2_with_negative" in message
+
+
+def test_training_questions_with_two_answers(tmp_path):
+    def repeat(value):
+        question = _first_question(value)
+        question["answers"] *= 2
+
+    path = _edited(tmp_path, repeat)
+    message = _refusal(tmp_path, do_train=True, train_file=path)
+    assert "must hold exactly 1 answer to train on; holds 2" in message
+
+
+def test_scoring_on_questions_without_answers(tmp_path):
+    path = _edited(
+        tmp_path, lambda value: _first_question(value).pop("answers")
+    )
+    message = _refusal(
+        tmp_path, do_predict=True, do_eval=True, predict_file=path
+    )
+    assert "answers is missing; a file to score on needs it" in message
+
+
+def test_missing_predictions_score_0_and_are_named(tmp_path, caplog):
+    toy_squad.flags_of(tmp_path)
+    given = {"d0": "nowhere", "stranger": "oslo"}
+    path = toy_squad.write_json(tmp_path / "given.json", given)
+    out = toy_squad.run(tmp_path, do_eval=True, predictions_file=path)
+    assert toy_squad.results(out) == {"exact_match": 0, "f1": 0}
+    assert "8 questions have no prediction and score 0: d1, d2" in caplog.text
+    assert "1 predictions are for ids that are not in the file" in caplog.text
+
+
+def test_systems_that_answered_other_questions(tmp_path):
+    toy_squad.flags_of(tmp_path)
+    entry = {"text": "oslo", "probability": 1.0}
+    entry |= {"start_logit": 0.5, "end_logit": 0.5}
+    path = toy_squad.write_json(tmp_path / "nbest.json", {"other": [entry]})
+    message = _refusal(tmp_path, do_predict=True, ensemble=path)
+    assert "they lack 9 and have 1 others, among them 'd0'" in message
+    both = f"{path},{tmp_path / 'vocab.txt'}.npz"
+    (tmp_path / "vocab.txt.npz").write_text("")
+    message = _refusal(tmp_path, do_predict=True, ensemble=both)
+    assert "must be combined by files of one kind" in message
+
+
+def test_a_folder_whose_model_reads_text_otherwise(tmp_path):
+    toy_squad.run(tmp_path, do_train=True, num_train_epochs=0.1)
+    with pytest.raises(ValueError, match="do_lower_case was True and is False"):
+        toy_squad.run(tmp_path, do_predict=True, do_lower_case=False)
+
+
+def test_help_shows_the_flags_without_tensorflow():
+    code = (
+        "import sys, runpy\n"
+        "sys.argv = ['run_squad.py', '--help']\n"
+        "try:\n"
+        "    runpy.run_path('run_squad.py', run_name='__main__')\n"
+        "finally:\n"
+        "    print('tensorflow' in sys.modules)\n"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    assert shown.rstrip().endswith("False")
+    values = flags.FlagValues()
+    run_squad.define_flags(values)
+    missing = [
+        name
+        for name in values
+        if f"--{name}" not in shown and f"--[no]{name}" not in shown
+    ]
+    assert missing == []
+
+
+def test_names_and_defaults_are_the_release_s():
+    values = flags.FlagValues()
+    run_squad.define_flags(values)
+    released = {
+        "bert_config_file": None,
+        "vocab_file": None,
+        "output_dir": None,
+        "train_file": None,
+        "predict_file": None,
+        "init_checkpoint": None,
+        "do_lower_case": True,
+        "max_seq_length": 384,
+        "doc_stride": 128,
+        "max_query_length": 64,
+        "do_train": False,
+        "do_predict": False,
+        "train_batch_size": 32,
+        "predict_batch_size": 8,
+        "learning_rate": 5e-5,
+        "num_train_epochs": 3.0,
+        "warmup_proportion": 0.1,
+        "save_checkpoints_steps": 1000,
+        "iterations_per_loop": 1000,
+        "n_best_size": 20,
+        "max_answer_length": 30,
+        "use_tpu": False,
+        "tpu_name": None,
+        "tpu_zone": None,
+        "gcp_project": None,
+        "master": None,
+        "num_tpu_cores": 8,
+        "verbose_logging": False,
+        "version_2_with_negative": False,
+        "null_score_diff_threshold": 0.0,
+    }
+    assert {name: values[name].default for name in released} == released
