@@ -1,0 +1,216 @@
+"""SWAG files as distributed, other layouts, sequences and predictions."""
+
+import numpy as np
+import pytest
+
+from tasks import sentence_pairs, swag
+from tests import toy_swag
+
+_HEADER = (
+    ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
+    "ending0,ending1,ending2,ending3"
+)
+# As pandas writes them: only fields with a comma, a quote or a line end are
+# quoted, quotes are doubled, an empty field is empty.
+_TRAIN = (
+    _HEADER + ",label\n"
+    "0,anetv_dm5WXFiQZUQ,18419,He rides the motorcycle down the hall. He,"
+    "He rides the motorcycle down the hall.,He,gold1-orig,"
+    'looks at her.,"says, ""Stop"", and stops.",,"two\nlines.",1\n'
+    "1,lsmdc3001_21_JUMP-371,3,A woman steps out. Someone,"
+    '"A woman, alone, steps out.",,gen-orig,waits.,runs.,"","a ""b""",3\n'
+)
+_SPECIAL = {"[CLS]": 1, "[SEP]": 2}
+
+
+class _Tokenizer:
+    """A word is a token; its id is 10 and its length."""
+
+    def tokenize(self, text):
+        return text.split()
+
+    def convert_tokens_to_ids(self, tokens):
+        return [_SPECIAL.get(token, 10 + len(token)) for token in tokens]
+
+
+def _write(tmp_path, text, name="train.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    return str(path)
+
+
+def _read(path, *, with_labels=True, **columns):
+    layout = swag.Layout(**columns)
+    return list(swag.read_examples(path, layout, with_labels=with_labels))
+
+
+def _convert(example, max_seq_length):
+    packing = sentence_pairs.Packing(max_seq_length=max_seq_length)
+    return swag.convert_example(example, packing, _Tokenizer())
+
+
+def test_rows_are_read_as_they_are_distributed(tmp_path):
+    assert _read(_write(tmp_path, _TRAIN)) == [
+        swag.Example(
+            first="He rides the motorcycle down the hall.",
+            second="He",
+            endings=(
+                "looks at her.",
+                'says, "Stop", and stops.',
+                "",
+                "two\nlines.",
+            ),
+            label_id=1,
+        ),
+        swag.Example(
+            first="A woman, alone, steps out.",
+            second="",
+            endings=("waits.", "runs.", "", 'a "b"'),
+            label_id=3,
+        ),
+    ]
+
+
+def test_test_file_has_no_labels(tmp_path):
+    rows = [("one", "two", ["a", "b", "c", "d"], 2)]
+    path = toy_swag.write(tmp_path / "test.csv", rows, with_labels=False)
+    (example,) = _read(path, with_labels=False)
+    assert example.endings == ("a", "b", "c", "d")
+    assert example.label_id == 0
+    with pytest.raises(ValueError, match="no column named 'label'"):
+        _read(path)
+
+
+def test_other_columns_number_of_choices_and_label_names(tmp_path):
+    text = "key,question,A,B,C\nB,why?,x,y,z\nC,how?,u,v,w\n"
+    examples = _read(
+        _write(tmp_path, text),
+        first="question",
+        second="",
+        endings=("A", "B", "C"),
+        label="key",
+        label_names=("A", "B", "C"),
+    )
+    assert [e.label_id for e in examples] == [1, 2]
+    assert examples[0].first == "why?" and examples[0].second == ""
+    assert examples[0].endings == ("x", "y", "z")
+
+
+def test_tsv_and_json_lines_are_known_by_their_names(tmp_path):
+    columns = {"endings": ("e0", "e1"), "second": ""}
+    expected = [swag.Example(first='a"', second="", endings=("b", "c"))]
+    tsv = _write(tmp_path, 'sent1\te0\te1\tlabel\na"\tb\tc\t0\n', "train.tsv")
+    jsonl = _write(
+        tmp_path,
+        '{"label": 0, "sent1": "a\\"", "e0": "b", "e1": "c"}\n',
+        "train.jsonl",
+    )
+    assert _read(tsv, **columns) == expected
+    assert _read(jsonl, **columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            _TRAIN.replace("ending3", "ending9", 1),
+            r"train\.csv, line 1: no column named 'ending3'",
+        ),
+        (
+            _TRAIN.replace(",3\n", ",4\n"),
+            r"train\.csv, line 4, column .*'label'.*must name one of the "
+            r"endings: unknown label '4'; allowed: '0', '1', '2', '3'",
+        ),
+        (_TRAIN.replace(",3\n", ",\n"), "line 4.*the label is empty"),
+        (_TRAIN.replace(",3\n", "\n"), "line 4: the row has 11 column"),
+        (
+            _TRAIN.encode("utf-8").replace(b"waits", b"wait\xe9"),
+            r"train\.csv, line 4: not UTF-8",
+        ),
+        (_TRAIN.replace('b"""', 'b" "'), r"line 4: not CSV"),
+        (b"", "the file is empty"),
+    ],
+)
+def test_files_that_cannot_be_read_are_named(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        _read(_write(tmp_path, text))
+
+
+def test_text_of_json_must_be_a_string(tmp_path):
+    line = '{"sent1": "a", "sent2": 3, "e0": "b", "e1": "c", "label": 0}\n'
+    with pytest.raises(ValueError, match=r"line 1, column 'sent2'.*a string"):
+        _read(_write(tmp_path, line, "x.jsonl"), endings=("e0", "e1"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"endings": ("a",)}, "at least two different"),
+        ({"endings": ("a", "a")}, "at least two different"),
+        ({"label_names": ("A", "B")}, "Each of the 4 ending columns"),
+    ],
+)
+def test_layouts_that_make_no_sense_are_refused(columns, message):
+    with pytest.raises(ValueError, match=message):
+        swag.Layout(**columns)
+
+
+def test_each_ending_is_a_sequence_of_two_segments():
+    example = swag.Example(
+        first="a bb", second="ccc", endings=("dddd", "", "e ff"), label_id=2
+    )
+    features = _convert(example, 9)
+    np.testing.assert_array_equal(
+        features.input_ids,
+        [
+            [1, 11, 12, 2, 13, 14, 2, 0, 0],
+            [1, 11, 12, 2, 13, 2, 0, 0, 0],
+            [1, 11, 12, 2, 13, 11, 12, 2, 0],
+        ],
+    )
+    np.testing.assert_array_equal(features.input_mask.sum(1), [7, 6, 8])
+    np.testing.assert_array_equal(
+        features.segment_ids,
+        [
+            [0, 0, 0, 0, 1, 1, 1, 0, 0],
+            [0, 0, 0, 0, 1, 1, 0, 0, 0],
+            [0, 0, 0, 0, 1, 1, 1, 1, 0],
+        ],
+    )
+    assert features.label_id == 2
+    assert not features.is_cut
+
+
+def test_longer_text_is_cut_and_nothing_at_all_is_one_segment():
+    example = swag.Example(first="a a a a", second="", endings=("b b", ""))
+    features = _convert(example, 7)
+    assert features.is_cut
+    np.testing.assert_array_equal(
+        features.segment_ids, [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]]
+    )
+    np.testing.assert_array_equal(features.input_mask.sum(1), [7, 6])
+
+
+def test_records_hold_all_rows_and_count_what_was_cut(caplog):
+    examples = [
+        swag.Example(first="a", second="b", endings=("c", "d " * n), label_id=1)
+        for n in (1, 9)
+    ]
+    packing = sentence_pairs.Packing(max_seq_length=6)
+    with caplog.at_level("WARNING"):
+        rows = list(swag.to_records(examples, packing, _Tokenizer()))
+    assert [row["label_ids"] for row in rows] == [[1], [1]]
+    assert rows[1]["input_ids"].shape == (2, 6)
+    assert "1 of 2 examples" in caplog.text
+
+
+def test_predictions_name_a_choice_for_each_row():
+    outputs = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]], np.float32)
+    places = swag.Layout(endings=("x", "y", "z")).label_set()
+    assert list(swag.prediction_lines(places, outputs)) == [
+        *(",pred\n", "0,2\n", "1,0\n"),
+    ]
+    letters = swag.Layout(
+        endings=("x", "y", "z"), label_names=("A", "B", "C")
+    ).label_set()
+    assert list(swag.prediction_lines(letters, outputs))[1] == "0,C\n"

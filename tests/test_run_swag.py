@@ -1,0 +1,254 @@
+"""run_swag.py from CSV files to predictions, on a small model."""
+
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from absl import flags
+
+import run_swag
+from modeling import checkpoints
+from tests import toy_swag as toy
+from training import fine_tuning_flags
+
+_ROOT = pathlib.Path(__file__).parents[1]
+# Six steps, longer than every interval.
+_TRAINING = {
+    "do_train": True,
+    "save_checkpoints_steps": 2,
+    "log_every_steps": 1,
+}
+
+
+def _parse(named):
+    values = flags.FlagValues()
+    run_swag.define_flags(values)
+    values(["run_swag.py", *(f"--{k}={v}" for k, v in named.items())])
+    return fine_tuning_flags.read_options(run_swag.Options, values)
+
+
+def _write_files(folder):
+    toy.write(folder / "train.csv", toy.copying(48, seed=1))
+    toy.write(folder / "val.csv", toy.copying(21, seed=2))
+    toy.write(folder / "test.csv", toy.copying(10, seed=3), with_labels=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    _write_files(tmp_path)
+    return tmp_path
+
+
+def _run(folder, **changes):
+    named = {
+        "data_dir": folder,
+        "output_dir": folder / "out",
+        "max_seq_length": 8,
+        "train_batch_size": 8,
+        "num_train_epochs": 1,
+        **toy.write_model(folder),
+        **changes,
+    }
+    run_swag.run(_parse(named))
+
+
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    _write_files(folder)
+    _run(folder, **_TRAINING)
+    return folder
+
+
+@pytest.fixture
+def trained(trained_once, tmp_path):
+    """A folder in which a run has ended, to do something to."""
+    shutil.copytree(trained_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def _results(path):
+    lines = path.read_text().splitlines()
+    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
+
+
+def test_learns_what_a_right_ending_is(tmp_path):
+    toy.write(tmp_path / "train.csv", toy.copying(400, seed=1))
+    toy.write(tmp_path / "val.csv", toy.copying(100, seed=2))
+    test_rows = toy.copying(60, seed=3)
+    toy.write(tmp_path / "test.csv", test_rows, with_labels=False)
+    _run(
+        tmp_path,
+        do_train=True,
+        do_eval=True,
+        do_predict=True,
+        train_batch_size=16,
+        num_train_epochs=15,
+        learning_rate=2e-3,
+    )
+    results = _results(tmp_path / "out/eval_results.txt")
+    assert sorted(results) == [
+        *("eval_accuracy", "eval_loss", "global_step", "loss"),
+    ]
+    assert results["global_step"] == 375
+    # One in four by chance.
+    assert results["eval_accuracy"] >= 0.75
+    with open(tmp_path / "out/predictions.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["", "pred"]
+    assert [int(row[0]) for row in rows[1:]] == list(range(60))
+    right = [
+        int(r[1]) == t[3] for r, t in zip(rows[1:], test_rows, strict=True)
+    ]
+    assert np.mean(right) >= 0.7
+    probs = np.loadtxt(tmp_path / "out/test_results.tsv")
+    assert probs.shape == (60, 4)
+    np.testing.assert_allclose(probs.sum(1), 1, atol=1e-5)
+    assert probs.argmax(1).tolist() == [int(row[1]) for row in rows[1:]]
+
+
+def test_resumed_run_ends_at_the_same_weights(trained):
+    whole = checkpoints.read(str(trained / "out/model.ckpt-6"))
+    for name in ("checkpoint", "model.ckpt-6.index"):
+        os.remove(trained / "out" / name)
+    _run(trained, **_TRAINING)
+    resumed = checkpoints.read(str(trained / "out/model.ckpt-6"))
+    assert whole.keys() == resumed.keys()
+    for name, value in whole.items():
+        np.testing.assert_array_equal(value, resumed[name], err_msg=name)
+
+
+def test_results_do_not_depend_on_bucketing_or_batches(trained):
+    _run(trained, do_eval=True, do_predict=True)
+    before = _results(trained / "out/eval_results.txt")
+    probs = np.loadtxt(trained / "out/test_results.tsv")
+    _run(
+        trained,
+        do_eval=True,
+        do_predict=True,
+        bucket_by_length=True,
+        eval_batch_size=5,
+        predict_batch_size=3,
+    )
+    after = _results(trained / "out/eval_results.txt")
+    for name in ("eval_accuracy", "eval_loss"):
+        assert before[name] == pytest.approx(after[name], abs=1e-5)
+    np.testing.assert_allclose(
+        np.loadtxt(trained / "out/test_results.tsv"), probs, atol=1e-5
+    )
+
+
+def test_trials_are_summarised_with_mean_and_deviation(folder):
+    _run(folder, do_train=True, do_eval=True, do_predict=True, num_trials=2)
+    summary = json.loads((folder / "out/trials.json").read_text())
+    values = [
+        _results(folder / f"out/trial-{n}/eval_results.txt")["eval_accuracy"]
+        for n in (1, 2)
+    ]
+    assert summary["num_trials"] == 2
+    assert summary["mean"] == pytest.approx(np.mean(values), abs=1e-6)
+    assert summary["standard_deviation"] == pytest.approx(
+        np.std(values, ddof=1), abs=1e-6
+    )
+    best = folder / "out" / summary["best_trial"]
+    assert (best / "predictions.csv").exists()
+
+
+def test_other_sets_of_choices_work_by_their_columns(tmp_path):
+    text = "answer,q,A,B\nB,wa,wb,wa\nA,wc,wc,wd\n"
+    for name in ("train.csv", "dev.csv"):
+        (tmp_path / name).write_text(text)
+    _run(
+        tmp_path,
+        do_train=True,
+        do_predict=True,
+        predict_file="dev.csv",
+        first_column="q",
+        second_column="",
+        ending_columns="A,B",
+        label_column="answer",
+        label_names="A,B",
+        train_batch_size=2,
+    )
+    lines = (tmp_path / "out/predictions.csv").read_text().splitlines()
+    assert [line[:2] for line in lines] == [",p", "0,", "1,"]
+    assert {line[2:] for line in lines[1:]} <= {"A", "B"}
+
+
+def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
+    stored = checkpoints.read(str(trained / "out"))
+    new = "cls/multiple_choice/output_weights"
+    encoder = {
+        name: value
+        for name, value in stored.items()
+        if name.startswith("bert/") and "adam" not in name
+    }
+    checkpoints.save(str(trained / "bert.ckpt"), encoder)
+    _run(
+        trained,
+        do_train=True,
+        output_dir=trained / "next",
+        init_checkpoint=trained / "bert.ckpt",
+        learning_rate=0.0,
+    )
+    after = checkpoints.read(str(trained / "next"))
+    assert new in after
+    for name, value in encoder.items():
+        np.testing.assert_array_equal(after[name], value, err_msg=name)
+    with pytest.raises(ValueError, match=f"lacks 1: {new}"):
+        _run(
+            trained,
+            do_eval=True,
+            output_dir=trained / "none",
+            init_checkpoint=trained / "bert.ckpt",
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "At least one of"),
+        ({"do_train": True, "max_seq_length": 17}, "sequence length 16"),
+        ({"do_train": True, "ending_columns": "a,b"}, "no column named 'a'"),
+        ({"do_train": True, "ending_columns": "ending0"}, "at least two"),
+        ({"do_train": True, "ending_columns": "ending0,ending1"}, "unknown"),
+        ({"do_predict": True}, "nothing to evaluate"),
+    ],
+)
+def test_what_does_not_fit_is_refused(folder, changes, message):
+    with pytest.raises(ValueError, match=message):
+        _run(folder, **changes)
+
+
+def test_defaults_are_the_papers():
+    options = _parse(
+        {
+            "data_dir": "x",
+            "output_dir": "x",
+            "vocab_file": "x",
+            "bert_config_file": "x",
+        }
+    )
+    assert options.train_batch_size == 16
+    assert options.learning_rates == (2e-5,)
+    assert options.num_train_epochs == 3.0
+
+
+def test_help_shows_every_flag():
+    shown = subprocess.run(
+        [sys.executable, "run_swag.py", "--help"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    for field in dataclasses.fields(run_swag.Options):
+        assert re.search(rf"--(\[no\])?{field.name}:", shown), field.name
