@@ -25,7 +25,7 @@ from typing import Any
 
 from absl import app, flags, logging
 
-from files import writing
+from files import paths, writing
 from tasks import (
     baselines,
     classification,
@@ -96,9 +96,9 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints do not fit together.
     """
-    task = sentence_flags.find_task(
-        options, options.output_dir, is_training=options.do_train
-    )
+    from modeling import config as config_lib
+    from training import experiment, trials
+
     tokenization.validate_case_matches_checkpoint(
         options.do_lower_case, options.init_checkpoint
     )
@@ -106,12 +106,13 @@ def run(options: Options) -> None:
         options.vocab_file, do_lower_case=options.do_lower_case
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
-
-    from modeling import config as config_lib
-    from training import experiment, trials
-
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    config = config_lib.BertConfig.from_json_file(
+        options.bert_config_file, paths.open_to_read
+    )
     experiment.check_options(options, config, len(tokenizer.vocab))
+    task = sentence_flags.find_task(
+        options, options.output_dir, is_training=options.do_train
+    )
     this = _Run(
         options=options,
         config=config,

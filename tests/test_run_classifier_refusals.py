@@ -1,0 +1,132 @@
+"""What run_classifier.py refuses, and its flags."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests import toy_sentences as toy
+
+_ROOT = pathlib.Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A model that tells the toy sentences apart."""
+    folder = tmp_path_factory.mktemp("toy")
+    toy.run(
+        folder,
+        do_train=True,
+    )
+    return folder
+
+
+_REFUSALS = {
+    "At least one of": {},
+    "trained up to sequence length 32": {
+        "do_eval": True,
+        "max_seq_length": 33,
+    },
+    "a TPU needs one length": {
+        "do_train": True,
+        "bucket_by_length": True,
+        "use_tpu": True,
+    },
+    "needs --eval_every_epoch or": {
+        "do_train": True,
+        "early_stopping_patience": 1,
+    },
+    "pass --do_eval too": {"do_train": True, "num_trials": 2},
+    "must make at least one step": {
+        "do_train": True,
+        "num_train_epochs": 0.01,
+    },
+    "at most 2, the layers": {"do_train": True, "freeze_layers": 3},
+    "--write_submission is for": {
+        "do_predict": True,
+        "label_names": "no,yes",
+        "write_submission": "x.zip",
+    },
+    "nothing to evaluate": {"do_eval": True, "label_names": "no,yes"},
+    "one of --eval_every_epoch and": {
+        "do_train": True,
+        "eval_every_epoch": True,
+        "eval_every_steps": 1,
+    },
+    "line 1: no column named 'stars'": {
+        "do_train": True,
+        "label_column": "stars",
+    },
+    "line 2, column 1 ('label'): unknown label": {
+        "do_train": True,
+        "label_names": "a,b",
+    },
+}
+
+
+@pytest.mark.parametrize("message", _REFUSALS)
+def test_refuses(tmp_path, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        toy.run(tmp_path, **_REFUSALS[message])
+
+
+def test_refuses_a_vocabulary_larger_than_the_model_s(tmp_path):
+    toy.write_model(tmp_path / "model", vocab_size=9)
+    with pytest.raises(ValueError, match="has 22 entries, but the model's"):
+        toy.run(tmp_path, do_train=True)
+
+
+def test_refuses_a_checkpoint_without_an_output_layer(tmp_path):
+    named = toy.golden_flags(
+        tmp_path / "x", init_checkpoint=toy.GOLDEN / "model/tiny.ckpt"
+    )
+    shutil.rmtree(tmp_path / "x")
+    with pytest.raises(ValueError, match="output_weights, output_bias"):
+        toy.run(tmp_path, **{**named, "do_eval": True})
+
+
+def test_refuses_a_model_of_other_labels_or_casing(trained, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(trained / "out", out)
+    with pytest.raises(ValueError, match="do_lower_case was True and is False"):
+        toy.run(trained, output_dir=out, do_predict=True, do_lower_case=False)
+    with pytest.raises(ValueError, match="with the labels \\['no', 'yes'\\]"):
+        toy.run(trained, output_dir=out, do_predict=True, label_names="yes,no")
+
+
+def test_stable_sets_what_is_not_given():
+    needed = dict.fromkeys(
+        ("task_name", "data_dir", "vocab_file", "bert_config_file"), "x"
+    )
+    options = toy.parse(
+        {**needed, "output_dir": "x", "stable": True, "num_train_epochs": 5}
+    )
+    assert options.learning_rates == (2e-5,)
+    assert options.adam_bias_correction
+    assert options.num_train_epochs == 5
+    plain = toy.parse({**needed, "output_dir": "x"})
+    assert plain.learning_rates == (5e-5,)
+    assert plain.num_train_epochs == 3
+    assert not plain.adam_bias_correction
+
+
+def test_help_shows_every_flag_without_tensorflow():
+    code = (
+        "import sys, runpy\n"
+        "sys.argv = ['run_classifier.py', '--help']\n"
+        "try:\n    runpy.run_path('run_classifier.py', run_name='__main__')\n"
+        "except SystemExit:\n    pass\n"
+        "assert 'tensorflow' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in ("xnli_mode", "num_trials", "stable", "do_lower_case"):
+        assert f"--[no]{name}" in done.stdout or f"--{name}" in done.stdout

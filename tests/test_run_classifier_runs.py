@@ -1,0 +1,108 @@
+"""Trials, early stopping, frozen layers and new heads of run_classifier.py."""
+
+import json
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints
+from tests import toy_sentences as toy
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A model that tells the toy sentences apart."""
+    folder = tmp_path_factory.mktemp("toy")
+    toy.run(
+        folder,
+        do_train=True,
+    )
+    return folder
+
+
+def test_trials_of_a_grid(trained, tmp_path):
+    out = tmp_path / "trials"
+    toy.run(
+        trained,
+        output_dir=out,
+        do_train=True,
+        do_eval=True,
+        do_predict=True,
+        num_trials=2,
+        learning_rates="1e-3,1e-9",
+        num_train_epochs=2,
+        random_seed=12345,
+    )
+    summary = json.loads((out / "trials.json").read_text())
+    assert summary["best_trial"] in ("trial-1", "trial-2")
+    rates = [trial["learning_rate"] for trial in summary["trials"]]
+    assert rates == [1e-3, 1e-3, 1e-9, 1e-9]
+    assert [t["random_seed"] for t in summary["trials"]] == [12345, 12346] * 2
+    # At a rate of nearly nothing, nothing is learnt.
+    assert summary["by_learning_rate"][1]["median"] < summary["best"]
+    best = out / summary["best_trial"]
+    assert summary["best"] == pytest.approx(toy.results(best)["eval_accuracy"])
+    assert len((best / "predictions.jsonl").read_text().splitlines()) == 11
+    assert not (out / "trial-3/predictions.jsonl").exists()
+
+
+def test_stops_early_and_uses_the_best(trained, tmp_path):
+    out = tmp_path / "early"
+    toy.run(
+        trained,
+        output_dir=out,
+        do_train=True,
+        do_eval=True,
+        learning_rate=1e-12,
+        eval_every_steps=3,
+        early_stopping_patience=2,
+        use_best_checkpoint=True,
+    )
+    assert toy.results(out)["global_step"] == 3
+    assert (out / "model.ckpt-9.index").exists()
+
+
+def test_frozen_layers_stay_and_others_learn(trained, tmp_path):
+    start = trained / "out/model.ckpt-60"
+    out = tmp_path / "frozen"
+    toy.run(
+        trained,
+        output_dir=out,
+        do_train=True,
+        init_checkpoint=start,
+        freeze_layers=1,
+        num_train_epochs=0.15,
+    )
+    before = checkpoints.read(str(start))
+    after = checkpoints.read(str(out / "model.ckpt-3"))
+    weights = [n for n in after if "adam" not in n and n != "global_step"]
+    for name in weights:
+        is_frozen = "embeddings" in name or "layer_0" in name
+        same = np.array_equal(before[name], after[name])
+        # The exact gradient of a key's bias is 0.
+        if not name.endswith("key/bias"):
+            assert same == is_frozen, name
+    assert not any("layer_0" in name for name in after if "adam" in name)
+
+
+@pytest.mark.parametrize("labels", ["yes,no", "a,no,yes"])
+def test_head_of_another_task_is_new(trained, tmp_path, labels):
+    start = trained / "out/model.ckpt-60"
+    out = tmp_path / "other"
+    toy.run(
+        trained,
+        output_dir=out,
+        do_train=True,
+        init_checkpoint=start,
+        label_names=labels,
+        learning_rate=0.0,
+        num_train_epochs=0.05,
+    )
+    before = checkpoints.read(str(start))
+    after = checkpoints.read(str(out / "model.ckpt-1"))
+    pooler = "bert/pooler/dense/kernel"
+    np.testing.assert_array_equal(after[pooler], before[pooler])
+    assert after["output_weights"].shape[0] == labels.count(",") + 1
+    assert not np.array_equal(
+        after["output_weights"][-1], before["output_weights"][-1]
+    )

@@ -1,0 +1,134 @@
+"""Sentences whose label is one of their words, and a network for them."""
+
+import json
+import pathlib
+import random
+import shutil
+
+from absl import flags
+
+import run_classifier
+from training import fine_tuning_flags
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+_GOOD = ("good", "great", "fine", "nice")
+_BAD = ("bad", "poor", "awful", "sad")
+_OTHER = ("the", "match", "was", "a", "very", "long", "one", "in", "town")
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+WORDS = (*_SPECIAL, *_GOOD, *_BAD, *_OTHER)
+
+
+def sentences(count, seed, longest=6):
+    """Draws sentences; each holds one word that makes it "yes" or "no"."""
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        label = rng.choice(("no", "yes"))
+        words = [rng.choice(_OTHER) for _ in range(rng.randint(2, longest))]
+        telling = rng.choice(_GOOD if label == "yes" else _BAD)
+        words.insert(rng.randrange(len(words)), telling)
+        rows.append((" ".join(words), label))
+    return rows
+
+
+def write_tsv(path, rows, header=("text", "label")):
+    """Writes rows below a header; returns the path."""
+    lines = ["\t".join(row) for row in (header, *rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def write_data(folder, train=None):
+    """Writes train, dev and test files, the last one without labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tsv(folder / "train.tsv", train or sentences(320, seed=1))
+    write_tsv(folder / "dev.tsv", sentences(30, seed=2))
+    unlabelled = [(text,) for text, _ in sentences(11, seed=3)]
+    write_tsv(folder / "test.tsv", unlabelled, header=("text",))
+    return folder
+
+
+def write_model(folder, **changes):
+    """Writes a vocabulary and the configuration of a small network."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    sizes = {
+        "vocab_size": len(WORDS),
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 20,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "max_position_embeddings": 32,
+        "type_vocab_size": 2,
+        "initializer_range": 0.1,
+    }
+    (folder / "bert_config.json").write_text(json.dumps({**sizes, **changes}))
+    return folder
+
+
+def flags_of(folder, **changes):
+    """Names the flags of a run on toy data: `data`, `model`, `out` in it."""
+    if not (folder / "data").exists():
+        write_data(folder / "data")
+    if not (folder / "model").exists():
+        write_model(folder / "model")
+    return {
+        "task_name": "custom",
+        "data_dir": str(folder / "data"),
+        "text_a_column": "text",
+        "label_column": "label",
+        "vocab_file": str(folder / "model/vocab.txt"),
+        "bert_config_file": str(folder / "model/bert_config.json"),
+        "output_dir": str(folder / "out"),
+        "max_seq_length": 24,
+        "train_batch_size": 16,
+        "learning_rate": 1e-3,
+        "num_train_epochs": 3,
+        **changes,
+    }
+
+
+def parse(named):
+    """Turns flags into options, through the script's own definitions."""
+    values = flags.FlagValues()
+    run_classifier.define_flags(values)
+    arguments = [f"--{name}={value}" for name, value in named.items()]
+    values(["run_classifier.py", *arguments])
+    return fine_tuning_flags.read_options(run_classifier.Options, values)
+
+
+def run(folder, **changes):
+    """Runs the script in this process; returns the folder of its results."""
+    named = flags_of(folder, **changes)
+    run_classifier.run(parse(named))
+    return folder / named["output_dir"]
+
+
+def golden_flags(folder, **changes):
+    """Names the flags of a run on the model that the release fine-tuned."""
+    folder.mkdir(exist_ok=True)
+    for file in (GOLDEN / "classifier").glob("mrpc.ckpt-24.*"):
+        shutil.copy(file, folder)
+    (folder / "checkpoint").write_text(
+        'model_checkpoint_path: "mrpc.ckpt-24"\n'
+    )
+    return {
+        "task_name": "MRPC",
+        "data_dir": str(GOLDEN / "inputs/MRPC"),
+        "vocab_file": str(GOLDEN / "inputs/vocab.txt"),
+        "bert_config_file": str(GOLDEN / "inputs/bert_config.json"),
+        "output_dir": str(folder),
+        "max_seq_length": 64,
+        "text_a_column": "",
+        "label_column": "",
+        **changes,
+    }
+
+
+def results(folder):
+    """Reads eval_results.txt."""
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (x.split(" = ") for x in lines)}
