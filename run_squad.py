@@ -102,7 +102,7 @@ class _Run:
         self.tokenizer = _open_tokenizer(options)
         self.vocab_size = max(self.tokenizer.vocab.values()) + 1
         experiment.check_options(options, self.config, self.vocab_size)
-        self.questions = self.source = None
+        self.questions = self.windows = None
         evaluates = experiment.evaluates_while_training(options)
         if options.do_predict or evaluates:
             self.questions = _cut(
@@ -136,7 +136,7 @@ class _Run:
                 for path in files
             ]
         examples = list(itertools.chain.from_iterable(of_files))
-        source, rows_per_example = self._records(
+        windows = self._records(
             "train",
             files,
             lambda: squad_features.records_by_example(
@@ -146,12 +146,12 @@ class _Run:
         training = experiment.Training(
             objective=self.objective,
             name="squad",
-            source=source,
+            source=windows.source,
             # As released: a question counts once, however many its windows.
             num_examples=len(examples),
             parts=epochs.parts(
                 [len(of_file) for of_file in of_files],
-                rows_per_example,
+                windows.rows_per_example,
                 options.num_train_epochs,
             ),
             metric=_METRIC,
@@ -186,26 +186,24 @@ class _Run:
         """Runs the network on every window."""
         from training import experiment, phases
 
-        if not self.questions.features:
+        examples, features = self.questions.examples, self.questions.features
+        if not features:
             return []
-        if self.source is None:
-            self.source = self._source_of_questions()
+        if self.windows is None:
+            self.windows = self._records(
+                "eval",
+                [self.options.predict_file],
+                lambda: squad_features.records_by_example(
+                    len(examples), features
+                ),
+            )
         with phases.phase("Predicting"):
             scores = experiment.predict(
-                self.predictor, self.source, self.options
+                self.predictor, self.windows.source, self.options
             )
         return squad_search.window_logits(
             **scores, max_seq_length=self.options.max_seq_length
         )
-
-    def _source_of_questions(self) -> Any:
-        examples, features = self.questions.examples, self.questions.features
-        source, _ = self._records(
-            "eval",
-            [self.options.predict_file],
-            lambda: squad_features.records_by_example(len(examples), features),
-        )
-        return source
 
     def _claim(self) -> None:
         from training import checkpointing, model_folder
@@ -231,43 +229,27 @@ class _Run:
         name: str,
         files: Sequence[str],
         records_of_examples: Callable[[], Iterable[Sequence[Mapping]]],
-    ) -> tuple[Any, Any]:
-        """Writes `NAME.tf_record`, or finds it.
-
-        Returns:
-            The source of its records, and how many each example has.
-        """
-        from training import input_pipeline, phases, record_cache, records
+    ) -> Any:
+        """Writes `NAME.tf_record`, or finds it."""
+        from training import phases, window_records
 
         options = self.options
-        features = records.squad_features(
-            options.max_seq_length, is_training=name == "train"
-        )
-        made_from = records.Metadata(
-            kind=f"squad {name}",
-            max_seq_length=options.max_seq_length,
-            vocab_size=self.vocab_size,
-            num_records=0,
-            **self._text(),
-            flags={
-                "data_sha256": [paths.sha256(path) for path in files],
-                "version_2_with_negative": options.version_2_with_negative,
-                **dataclasses.asdict(options.windows),
-            },
-        )
         with phases.phase(f"Writing {name}.tf_record"):
-            cached = record_cache.make_or_reuse(
+            return window_records.make_or_reuse(
                 os.path.join(options.output_dir, f"{name}.tf_record"),
-                features,
-                made_from,
+                {
+                    "max_seq_length": options.max_seq_length,
+                    "vocab_size": self.vocab_size,
+                    **self._text(),
+                },
+                {
+                    "data_sha256": [paths.sha256(path) for path in files],
+                    "version_2_with_negative": options.version_2_with_negative,
+                    **dataclasses.asdict(options.windows),
+                },
                 records_of_examples,
+                is_training=name == "train",
             )
-        source = input_pipeline.RecordSource(
-            files=cached.files,
-            features=features,
-            vocab_size=self.config.vocab_size,
-        )
-        return source, cached.rows_per_example
 
 
 def _open_tokenizer(options: Options) -> tokenization.FullTokenizer:
