@@ -1,0 +1,205 @@
+"""BERT with a tag per word: fine-tuned, or frozen under a BiLSTM."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from modeling import bert, layers
+from modeling import config as config_lib
+
+# Source: run_classifier.py of the release, whose output layer this is, at
+# every position instead of the first.
+_INITIALIZER_RANGE = 0.02
+_DROPOUT_PROB = 0.1
+# Source: Devlin et al. 2019, §5.3.
+_NUM_LSTM_LAYERS = 2
+
+
+class BertForTokenClassification(keras.Model):
+    """BERT with one label per word piece.
+
+    Source: Devlin et al. 2019, §5.3. The pooler exists, and learns nothing.
+
+    Args:
+        config: the network's sizes.
+        num_labels: K.
+        name: of the model; the first part of its variables' paths.
+        dtype: Keras policy or its name; the global one if None.
+
+    Call arguments:
+        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
+
+    Returns:
+        A dict: `logits` `[B, T, K]` float32.
+
+    Raises:
+        ValueError: `num_labels` is not positive.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.BertConfig,
+        *,
+        num_labels: int,
+        name: str = "token_classification",
+        dtype: Any = None,
+    ):
+        _check_num_labels(num_labels)
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.config = config
+        self.num_labels = num_labels
+        self.build()
+
+    def build(self, input_shape=None):
+        self.bert = bert.BertModel(self.config, dtype=self.dtype_policy)
+        self.output_weights, self.output_bias = _output_variables(
+            self, (self.num_labels, self.config.hidden_size)
+        )
+
+    def call(
+        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
+    ):
+        hidden = self.bert(
+            input_ids, input_mask, segment_ids, dropout_seed=dropout_seed
+        )["sequence_output"]  # [B, T, D]
+        site = layers.num_dropout_sites(self.config)
+        hidden = layers.dropped(hidden, _DROPOUT_PROB, dropout_seed, site)
+        logits = _logits(hidden, self.output_weights, self.output_bias)
+        return {"logits": logits}
+
+
+class LstmTagger(keras.Model):
+    """A label per word from the hidden layers of a frozen encoder.
+
+    Source: Devlin et al. 2019, §5.3, "Feature-based approach": a randomly
+    initialised BiLSTM of two layers before the output layer. Of layers that
+    are added up the weights are learnt as by Peters et al. 2018, eq. 1.
+    Dropout, on which the paper is silent, is that of the output layer, also
+    before each layer.
+
+    Args:
+        num_layers: L, the hidden layers of a word.
+        hidden_size: D.
+        is_sum: whether they are added up; otherwise they stand side by side.
+        num_labels: K.
+        num_units: of the LSTM, in each direction.
+        name: of the model; the first part of its variables' paths.
+
+    Call arguments:
+        word_features: `[B, S, L * D]` float32, layer by layer.
+        label_mask: `[B, S]` int32, 1 for a word, 0 for padding at the end.
+        dropout_seed: `[2]` int32, or None for no dropout.
+
+    Returns:
+        A dict: `logits` `[B, S, K]` float32.
+
+    Raises:
+        ValueError: `num_labels` is not positive.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_layers: int,
+        hidden_size: int,
+        is_sum: bool,
+        num_labels: int,
+        num_units: int = 768,
+        name: str = "lstm_tagger",
+    ):
+        _check_num_labels(num_labels)
+        super().__init__(name=name, autocast=False)
+        self.sizes = (num_layers, hidden_size)
+        self.is_sum = is_sum
+        self.num_labels = num_labels
+        self.stack = [
+            keras.layers.Bidirectional(
+                keras.layers.LSTM(
+                    num_units,
+                    activation="tanh",
+                    recurrent_activation="sigmoid",
+                    use_bias=True,
+                    kernel_initializer="glorot_uniform",
+                    recurrent_initializer="orthogonal",
+                    bias_initializer="zeros",
+                    unit_forget_bias=True,
+                    return_sequences=True,
+                    name=f"lstm_{number}",
+                ),
+                merge_mode="concat",
+                name=f"bidirectional_{number}",
+            )
+            for number in range(_NUM_LSTM_LAYERS)
+        ]
+        self.num_units = num_units
+        self.build()
+
+    def build(self, input_shape=None):
+        num_layers, size = self.sizes
+        if self.is_sum:
+            self.layer_weights = self.add_weight(
+                shape=(num_layers,),
+                initializer="zeros",
+                name="layer_weights",
+                autocast=False,
+            )
+            self.layer_scale = self.add_weight(
+                shape=(), initializer="ones", name="layer_scale", autocast=False
+            )
+        else:
+            size *= num_layers
+        for lstm in self.stack:
+            lstm.build((None, None, size))
+            size = 2 * self.num_units
+        self.output_weights, self.output_bias = _output_variables(
+            self, (self.num_labels, size)
+        )
+
+    def call(self, word_features, label_mask, dropout_seed=None):
+        hidden = word_features
+        if self.is_sum:
+            hidden = self._added_up(hidden)  # [B, S, D]
+        mask = ops.cast(label_mask, "bool")  # [B, S]
+        for site, lstm in enumerate(self.stack):
+            hidden = layers.dropped(hidden, _DROPOUT_PROB, dropout_seed, site)
+            hidden = ops.cast(hidden, self.compute_dtype)
+            hidden = lstm(hidden, mask=mask)  # [B, S, 2 * num_units]
+        hidden = layers.dropped(
+            hidden, _DROPOUT_PROB, dropout_seed, len(self.stack)
+        )
+        logits = _logits(hidden, self.output_weights, self.output_bias)
+        return {"logits": logits}
+
+    def _added_up(self, features):
+        num_layers, size = self.sizes
+        batch, length = ops.shape(features)[:2]
+        parted = ops.reshape(features, (batch, length, num_layers, size))
+        weights = ops.softmax(self.layer_weights) * self.layer_scale  # [L]
+        return ops.sum(parted * weights[:, None], axis=2)  # [B, S, D]
+
+
+def _check_num_labels(num_labels: int) -> None:
+    if num_labels < 1:
+        raise ValueError(f"num_labels must be positive; got {num_labels}.")
+
+
+def _output_variables(
+    model: keras.Model, shape: tuple[int, int]
+) -> tuple[Any, Any]:
+    """Adds `output_weights` `[K, D]` and `output_bias` `[K]` to a model."""
+    weights = model.add_weight(
+        shape=shape,
+        initializer=layers.truncated_normal(_INITIALIZER_RANGE),
+        name="output_weights",
+        autocast=False,
+    )
+    bias = model.add_weight(
+        shape=shape[:1], initializer="zeros", name="output_bias", autocast=False
+    )
+    return weights, bias
+
+
+def _logits(x: Any, weights: Any, bias: Any) -> Any:
+    """Multiplies `[..., D]` by `[K, D]` and adds `[K]`, all in float32."""
+    return ops.matmul(ops.cast(x, "float32"), ops.transpose(weights)) + bias

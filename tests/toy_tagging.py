@@ -1,0 +1,143 @@
+"""Made sentences with entities, which the tests of run_ner.py learn from."""
+
+import json
+import random
+
+import keras
+from absl import flags
+
+import run_ner
+from modeling import bert, checkpoints
+from modeling import config as config_lib
+from training import tagging_flags
+
+_FIRST = ("Ann", "Bob", "Carla", "Dev", "Eve", "Finn")
+_LAST = ("Moss", "Hart", "Stone", "Rivers", "Wood")
+_PLACES = ("Oslo", "Lima", "Kyoto", "York", "New York", "Rio")
+_FIRMS = ("Moss Works", "Stone Bank", "York Rail", "Hart", "Acme")
+_FRAMES = (
+    "{PER} lives in {LOC} .",
+    "{PER} of {ORG} met {PER} in {LOC} .",
+    "the shares of {ORG} fell .",
+    "in {LOC} , {PER} left {ORG} .",
+    "it rained in {LOC} and {LOC} .",
+    "{ORG} hired {PER} .",
+    "nobody was there .",
+)
+# "Rivers" is in two pieces, so that words and pieces are not the same.
+_PIECES = ("Riv", "##ers")
+
+
+def sentence(rng: random.Random) -> list[tuple[str, str]]:
+    """Makes a sentence: words with their tags in IOB2."""
+    names = {
+        "PER": lambda: f"{rng.choice(_FIRST)} {rng.choice(_LAST)}",
+        "LOC": lambda: rng.choice(_PLACES),
+        "ORG": lambda: rng.choice(_FIRMS),
+    }
+    rows = []
+    for part in rng.choice(_FRAMES).split(" "):
+        kind = part.strip("{}")
+        if kind == part:
+            rows.append((part, "O"))
+            continue
+        for place, word in enumerate(names[kind]().split(" ")):
+            rows.append((word, f"{'I' if place else 'B'}-{kind}"))
+    return rows
+
+
+def write_file(path, num_sentences: int, seed: int) -> str:
+    """Writes sentences as CoNLL-2003 is distributed, three to a document."""
+    rng = random.Random(seed)
+    lines = []
+    for number in range(num_sentences):
+        if number % 3 == 0:
+            lines.append("-DOCSTART- -X- -X- O\n\n")
+        lines += [f"{word} X X {tag}\n" for word, tag in sentence(rng)]
+        lines.append("\n")
+    path.write_text("".join(lines))
+    return str(path)
+
+
+def write_model(folder, num_layers: int = 2) -> None:
+    """Writes a vocabulary, a configuration and random weights."""
+    texts = (*_FIRST, *_LAST, *_PLACES, *_FIRMS, *_FRAMES)
+    words = {w for text in texts for w in text.split() if "{" not in w}
+    words -= {"Rivers"}
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_PIECES]
+    tokens += sorted(words)
+    (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
+    config = {
+        "vocab_size": len(tokens),
+        "hidden_size": 24,
+        "num_hidden_layers": num_layers,
+        "num_attention_heads": 2,
+        "intermediate_size": 40,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 40,
+        "type_vocab_size": 2,
+        # Larger than the paper's, for a model that was never trained.
+        "initializer_range": 0.2,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    keras.utils.set_random_seed(3)
+    model = bert.BertModel(config_lib.BertConfig.from_dict(config))
+    checkpoints.save(
+        str(folder / "bert.ckpt"),
+        {
+            name: variable.value
+            for name, variable in checkpoints.variables_by_name(model).items()
+        },
+    )
+
+
+def write_all(folder, num_sentences: int = 240, num_layers: int = 2) -> None:
+    """Writes a model, and files to train on and to test with."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_model(folder, num_layers)
+    write_file(folder / "train.txt", num_sentences, seed=1)
+    write_file(folder / "valid.txt", 40, seed=2)
+    write_file(folder / "test.txt", 40, seed=3)
+
+
+def parse(folder, **changes) -> run_ner.Options:
+    """Turns flags into options, through the script's own definitions."""
+    named = {
+        "data_dir": folder,
+        "vocab_file": folder / "vocab.txt",
+        "bert_config_file": folder / "config.json",
+        "init_checkpoint": folder / "bert.ckpt",
+        "output_dir": folder / "out",
+        "max_seq_length": 40,
+        "train_batch_size": 16,
+        "eval_batch_size": 16,
+        "predict_batch_size": 16,
+        "learning_rate": 3e-3,
+        "save_checkpoints_steps": 50,
+        **changes,
+    }
+    values = flags.FlagValues()
+    run_ner.define_flags(values)
+    values(
+        [
+            "run_ner.py",
+            *(f"--{name}={x}" for name, x in named.items() if x is not None),
+        ]
+    )
+    return tagging_flags.read_options(run_ner.Options, values)
+
+
+def run(folder, **changes) -> None:
+    """Runs the script in this process."""
+    run_ner.run(parse(folder, **changes))
+
+
+def results(path) -> dict[str, float]:
+    """Reads a file of results."""
+    lines = path.read_text().splitlines()
+    return {
+        name: float(value)
+        for name, value in (line.split(" = ") for line in lines)
+    }

@@ -1,0 +1,192 @@
+"""The two ways to tag words with BERT: fine-tuned, or frozen below a BiLSTM.
+
+Source: Devlin et al. 2019, §5.3 and table 7.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import tensorflow as tf
+
+from modeling import config as config_lib
+from modeling import feature_layers
+from modeling import tagging as taggers
+from training import (
+    input_pipeline,
+    record_cache,
+    records,
+    tagging,
+    tagging_flags,
+    word_features,
+)
+
+
+class Window(word_features.Window, Protocol):
+    """Words as an encoder reads them, and as a record."""
+
+    def record(self, max_seq_length: int) -> dict[str, list[int]]:
+        """Returns the features of `tagging.tagging_features`."""
+
+
+Sentences = Callable[[], Iterable[Sequence[Window]]]
+
+
+class Approach(Protocol):
+    """What a run asks of either way.
+
+    Attributes:
+        name: what a model is of; no other kind is resumed.
+        init_checkpoint: of the weights that the model starts from, or None.
+    """
+
+    name: str
+    init_checkpoint: str | None
+
+    def make_objective(self, num_labels: int) -> tagging.Tagging:
+        """Makes a model with new weights; in the strategy's scope."""
+
+    def make_or_reuse(
+        self, path: str, made_from: records.Metadata, sentences: Sentences
+    ) -> input_pipeline.Source:
+        """Makes the records of a file, unless they are there already.
+
+        Args:
+            path: of the record file, without its ending.
+            made_from: what else they depend on.
+            sentences: the windows of each sentence; asked only if needed.
+        """
+
+
+def choose(
+    options: tagging_flags.TaggingOptions,
+    config: config_lib.BertConfig,
+    strategy: tf.distribute.Strategy,
+) -> Approach:
+    """Returns the way that `--features` asks for.
+
+    Raises:
+        ValueError: the options do not fit together, or not to the model.
+    """
+    if not options.features:
+        return FineTuned(options, config)
+    return FeatureBased(options, config, strategy)
+
+
+class FineTuned:
+    """The whole encoder is trained; as `Approach`.
+
+    Args:
+        options: of the run.
+        config: the network's sizes.
+    """
+
+    def __init__(
+        self,
+        options: tagging_flags.TaggingOptions,
+        config: config_lib.BertConfig,
+    ):
+        self.name = "fine-tuned"
+        self.init_checkpoint = options.init_checkpoint
+        self._options, self._config = options, config
+
+    def make_objective(self, num_labels: int) -> tagging.Tagging:
+        model = taggers.BertForTokenClassification(
+            self._config, num_labels=num_labels
+        )
+        return tagging.Tagging(model, tagging.PIECE_INPUTS)
+
+    def make_or_reuse(
+        self, path: str, made_from: records.Metadata, sentences: Sentences
+    ) -> input_pipeline.Source:
+        length = self._options.max_seq_length
+        features = tagging.tagging_features(length)
+        cached = record_cache.make_or_reuse(
+            f"{path}.tf_record",
+            features,
+            made_from,
+            lambda: (
+                [window.record(length) for window in windows]
+                for windows in sentences()
+            ),
+        )
+        return input_pipeline.RecordSource(
+            files=cached.files,
+            features=features,
+            vocab_size=self._config.vocab_size,
+        )
+
+
+class FeatureBased:
+    """A BiLSTM is trained on the layers of a frozen encoder; as `Approach`.
+
+    Args:
+        options: of the run.
+        config: the network's sizes.
+        strategy: where the variables live.
+
+    Raises:
+        ValueError: there is no checkpoint to compute features with, or the
+            encoder lacks the layers.
+    """
+
+    def __init__(
+        self,
+        options: tagging_flags.TaggingOptions,
+        config: config_lib.BertConfig,
+        strategy: tf.distribute.Strategy,
+    ):
+        if not options.init_checkpoint:
+            raise ValueError(
+                "--features are computed by the encoder of --init_checkpoint, "
+                "which is not given."
+            )
+        if options.freeze_layers:
+            raise ValueError(
+                "--freeze_layers is for fine-tuning; with --features all "
+                "layers of the encoder are frozen. Pass one of them."
+            )
+        self.name = f"{options.features}, {options.lstm_units} units"
+        # The weights of the encoder are loaded where features are computed.
+        self.init_checkpoint = None
+        self._options, self._config = options, config
+        self._layers = feature_layers.choose(
+            options.features, config.num_hidden_layers
+        )
+        self._encoder = word_features.FrozenEncoder(
+            strategy,
+            config,
+            word_features.ExtractionOptions(
+                init_checkpoint=options.init_checkpoint,
+                layers=self._layers.numbers,
+                batch_size=options.predict_batch_size,
+                max_seq_length=options.max_seq_length,
+                pad_to_max_length=options.use_tpu,
+            ),
+        )
+
+    def make_objective(self, num_labels: int) -> tagging.Tagging:
+        model = taggers.LstmTagger(
+            num_layers=len(self._layers.numbers),
+            hidden_size=self._config.hidden_size,
+            is_sum=self._layers.is_sum,
+            num_labels=num_labels,
+            num_units=self._options.lstm_units,
+        )
+        return tagging.Tagging(model, tagging.WORD_INPUTS)
+
+    def make_or_reuse(
+        self, path: str, made_from: records.Metadata, sentences: Sentences
+    ) -> input_pipeline.Source:
+        origin = {
+            **made_from.flags,
+            "layers": list(self._layers.numbers),
+            "precision": self._options.precision,
+            "encoder_sha256": self._encoder.sha256(),
+        }
+        return word_features.make_or_reuse(
+            f"{path}_features.tf_record",
+            len(self._layers.numbers) * self._config.hidden_size,
+            dataclasses.replace(made_from, flags=origin),
+            lambda: self._encoder.vectors(sentences()),
+        )

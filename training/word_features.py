@@ -1,0 +1,261 @@
+"""Hidden layers of words, computed once for a frozen encoder and kept.
+
+A record is a `tf.train.Example` of one sentence of `n` words: `word_features`,
+the bytes of `[n, L * D]` float32, and `label_ids`, the bytes of `[n]` int32,
+both little-endian.
+"""
+
+import dataclasses
+import functools
+import glob
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from files import paths, writing
+from modeling import bert, checkpoints
+from modeling import config as config_lib
+from training import extraction, phases, record_cache, record_files, records
+
+_FLOAT_BYTES = 4
+_LABEL_BYTES = 4
+_STORED = {
+    "word_features": tf.io.FixedLenFeature([], tf.string),
+    "label_ids": tf.io.FixedLenFeature([], tf.string),
+}
+_RECORDS_PER_SCAN = 64
+
+
+class Window(Protocol):
+    """Words as an encoder reads them.
+
+    Attributes:
+        input_ids: `[n]`.
+        positions: the places whose vectors are kept, one for each word that is
+            labelled here.
+        label_ids: of those words.
+    """
+
+    input_ids: Sequence[int]
+    positions: Sequence[int]
+    label_ids: Sequence[int]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WordFeatureSource:
+    """Records of this module, as `input_pipeline.Source` has it.
+
+    Attributes:
+        files: the record files, in order.
+        width: L * D, the numbers of a word.
+        trim: without meaning: batches are as long as their longest sentence.
+    """
+
+    files: record_files.RecordFiles
+    width: int
+    trim: bool = True
+
+    def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Turns `[B]` records into a batch.
+
+        Returns:
+            `word_features` `[B, S, L * D]` float32, `label_ids` and
+            `label_mask` `[B, S]` int32; 0 beyond the end of a sentence.
+        """
+        stored = tf.io.parse_example(serialized, _STORED)
+        lengths = tf.strings.length(stored["label_ids"]) // _LABEL_BYTES  # [B]
+        longest = tf.reduce_max(lengths)
+        label_ids = tf.io.decode_raw(
+            stored["label_ids"], tf.int32, fixed_length=longest * _LABEL_BYTES
+        )  # [B, S]
+        values = tf.io.decode_raw(
+            stored["word_features"],
+            tf.float32,
+            fixed_length=longest * self.width * _FLOAT_BYTES,
+        )  # [B, S * L * D]
+        shape = [-1, longest, self.width]
+        return {
+            "word_features": tf.reshape(values, shape),
+            "label_ids": label_ids,
+            "label_mask": tf.sequence_mask(lengths, longest, tf.int32),
+        }
+
+    def lengths(self) -> np.ndarray:
+        """Counts the words of every record: `[N]` int64."""
+        return np.asarray([len(labels) for labels in self.label_ids()])
+
+    def label_ids(self) -> Iterator[np.ndarray]:
+        """Yields the labels of every record, `[n]` int32."""
+        for start in range(0, len(self.files), _RECORDS_PER_SCAN):
+            stop = min(start + _RECORDS_PER_SCAN, len(self.files))
+            for record in self.files.read(np.arange(start, stop)):
+                example = tf.train.Example.FromString(record)
+                (labels,) = example.features.feature[
+                    "label_ids"
+                ].bytes_list.value
+                yield np.frombuffer(labels, "<i4")
+
+
+def make_or_reuse(
+    path: str,
+    width: int,
+    made_from: records.Metadata,
+    sentences: Callable[[], Iterable[tuple[np.ndarray, Sequence[int]]]],
+) -> WordFeatureSource:
+    """Writes the word features of a file, unless they are there already.
+
+    Args:
+        path: of the record file.
+        width: L * D.
+        made_from: what they depend on: data, vocabulary, checkpoint, layers.
+        sentences: computes for each sentence `[n, L * D]` float32 and the `n`
+            labels; asked only if the file is to be written.
+    """
+    held = record_cache.reuse(path, made_from)
+    if held is not None:
+        return WordFeatureSource(files=held.files, width=width)
+    record_cache.forget(path)
+    count = 0
+    with writing.whole_file(path, "wb") as file:
+        for values, label_ids in sentences():
+            file.write(record_files.frame(_serialized(values, label_ids)))
+            count += 1
+    records.write_metadata(
+        path, dataclasses.replace(made_from, num_records=count)
+    )
+    return WordFeatureSource(
+        files=record_files.RecordFiles([path]), width=width
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExtractionOptions:
+    """What a frozen encoder computes, and how it makes batches.
+
+    Attributes:
+        init_checkpoint: its weights.
+        layers: L numbers: 0 the embeddings, 1 the first layer and so on.
+        batch_size: windows of a batch, over all replicas.
+        max_seq_length: no window is longer.
+        pad_to_max_length: make all batches as long, as a TPU needs it.
+    """
+
+    init_checkpoint: str
+    layers: tuple[int, ...]
+    batch_size: int
+    max_seq_length: int
+    pad_to_max_length: bool = False
+
+
+class FrozenEncoder:
+    """Computes the vectors of words; its weights are loaded when needed.
+
+    Args:
+        strategy: where the variables live.
+        config: the network's sizes.
+        options: see there.
+    """
+
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        config: config_lib.BertConfig,
+        options: ExtractionOptions,
+    ):
+        self._strategy = strategy
+        self._config = config
+        self._options = options
+        self._layers = functools.cache(self._load)
+
+    def vectors(
+        self, sentences: Iterable[Sequence[Window]]
+    ) -> Iterator[tuple[np.ndarray, Sequence[int]]]:
+        """Reads sentences, a batch of windows at a time.
+
+        Args:
+            sentences: the windows of each, those of the first words first.
+
+        Yields:
+            For each sentence of `n` words their vectors, `[n, L * D]` float32,
+            and their labels.
+        """
+        sentences = list(sentences)
+        of_windows = self._vectors_of_windows(
+            [window for windows in sentences for window in windows]
+        )
+        for windows in sentences:
+            parts = list(itertools.islice(of_windows, len(windows)))
+            vectors = np.concatenate(parts)  # [n, L, D]
+            labels = [label for each in windows for label in each.label_ids]
+            yield vectors.reshape(len(vectors), -1), labels
+
+    def _vectors_of_windows(
+        self, windows: Sequence[Window]
+    ) -> Iterator[np.ndarray]:
+        options, hidden_layers = self._options, self._layers()
+        progress = phases.ProgressLog()
+        for start in range(0, len(windows), options.batch_size):
+            progress("windows", start, len(windows))
+            batch = windows[start : start + options.batch_size]
+            values = hidden_layers.compute(
+                [window.input_ids for window in batch],
+                [[0] * len(window.input_ids) for window in batch],
+                options.max_seq_length,
+                pad_to_max_length=options.pad_to_max_length,
+            )  # [b, T, L, D]
+            for row, window in enumerate(batch):
+                yield values[row, list(window.positions)]  # [n, L, D]
+
+    def sha256(self) -> str:
+        """Hashes the files of the checkpoint."""
+        prefix = checkpoints.resolve(self._options.init_checkpoint)
+        digest = hashlib.sha256()
+        for path in sorted(tf.io.gfile.glob(f"{glob.escape(prefix)}.*")):
+            if ".index" in path or ".data-" in path:
+                digest.update(paths.sha256(path).encode())
+        return digest.hexdigest()
+
+    def _load(self) -> extraction.HiddenLayers:
+        with self._strategy.scope():
+            model = bert.BertModel(self._config)
+            report = checkpoints.load(model, self._options.init_checkpoint)
+        logging.info("The frozen encoder: %s", report)
+        return extraction.HiddenLayers(
+            self._strategy,
+            _EmbeddingsFirst(model),
+            self._options.layers,
+            self._options.batch_size,
+        )
+
+
+class _EmbeddingsFirst:
+    """An encoder whose embeddings count as its first layer."""
+
+    def __init__(self, model: bert.BertModel):
+        self._model = model
+
+    def __call__(self, **inputs: tf.Tensor) -> dict[str, list[tf.Tensor]]:
+        outputs = self._model(**inputs)
+        return {
+            "all_encoder_layers": [
+                outputs["embedding_output"],
+                *outputs["all_encoder_layers"],
+            ]
+        }
+
+
+def _serialized(values: np.ndarray, label_ids: Sequence[int]) -> bytes:
+    message = tf.train.Example()
+    stored = message.features.feature
+    for name, array, kind in (
+        ("word_features", values, "<f4"),
+        ("label_ids", np.asarray(label_ids), "<i4"),
+    ):
+        data = np.ascontiguousarray(array, kind).tobytes()
+        stored[name].bytes_list.value.append(data)
+    return message.SerializeToString(deterministic=True)
