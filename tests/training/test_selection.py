@@ -1,0 +1,73 @@
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints
+from training import checkpointing, selection
+
+
+def _offer(best, step, value):
+    weights = {"w": tf.Variable(float(step))}
+    best.offer(step, {"f1": value, "loss": -value}, weights)
+
+
+def _held(folder):
+    return checkpoints.read(str(folder / "best"))["w"]
+
+
+def test_keeps_the_best_weights_alone(tmp_path):
+    best = selection.BestCheckpoint(str(tmp_path), "f1")
+    assert best.prefix() is None
+    for step, value in ((1, 0.5), (2, 0.7), (3, 0.6), (4, 0.7)):
+        _offer(best, step, value)
+    # Of equal ones the first.
+    assert _held(tmp_path) == 2.0
+    assert best.record["value"] == 0.7
+    assert len(list((tmp_path / "best").glob("*.index"))) == 1
+    assert not best.is_over()
+
+
+def test_lower_may_be_better(tmp_path):
+    best = selection.BestCheckpoint(
+        str(tmp_path), "loss", higher_is_better=False
+    )
+    _offer(best, 1, 0.5)
+    _offer(best, 2, 0.9)
+    assert _held(tmp_path) == 2.0
+
+
+def test_is_over_after_as_many_evaluations_as_patience(tmp_path):
+    best = selection.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    over = []
+    for step, value in ((1, 0.5), (2, 0.4), (3, 0.6), (4, 0.6), (5, 0.1)):
+        _offer(best, step, value)
+        over.append(best.is_over())
+    assert over == [False, False, False, False, True]
+
+
+def test_a_resumed_run_counts_an_evaluation_once(tmp_path):
+    best = selection.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    _offer(best, 1, 0.5)
+    _offer(best, 2, 0.4)
+    resumed = selection.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    _offer(resumed, 2, 0.4)
+    assert not resumed.is_over()
+    _offer(resumed, 3, 0.4)
+    assert resumed.is_over()
+
+
+def test_refuses_a_metric_that_is_not_there(tmp_path):
+    best = selection.BestCheckpoint(str(tmp_path), "accuracy")
+    with pytest.raises(ValueError, match=r"'accuracy'.* gives f1, loss"):
+        _offer(best, 1, 0.5)
+
+
+def test_chooses_the_latest_or_the_best(tmp_path):
+    assert selection.chosen(str(tmp_path), best=False) is None
+    folder = str(tmp_path)
+    weights = {"w": tf.Variable(1.0)}
+    checkpointing.save(folder, 5, weights, state={}, keep=1)
+    with pytest.raises(ValueError, match="has no best checkpoint"):
+        selection.chosen(folder, best=True)
+    _offer(selection.BestCheckpoint(folder, "f1"), 3, 0.5)
+    assert selection.chosen(folder, best=False) == f"{folder}/model.ckpt-5"
+    assert selection.chosen(folder, best=True) == f"{folder}/best/model.ckpt-3"

@@ -1,0 +1,56 @@
+import os
+
+import pytest
+
+from training import trials
+
+
+def _plan(rates=(5e-5, 2e-5), num_trials=2):
+    return trials.plan("out", rates, num_trials, 7)
+
+
+def test_each_rate_gets_each_seed_and_a_folder():
+    runs = _plan()
+    assert [(r.learning_rate, r.random_seed) for r in runs] == [
+        *((5e-5, 7), (5e-5, 8)),
+        *((2e-5, 7), (2e-5, 8)),
+    ]
+    assert [run.folder for run in runs] == [
+        os.path.join("out", f"trial-{n}") for n in (1, 2, 3, 4)
+    ]
+
+
+def test_a_single_run_takes_the_whole_folder():
+    (run,) = _plan(rates=(1e-3,), num_trials=1)
+    assert (run.folder, run.name) == ("out", "")
+
+
+def test_summary_of_runs_worked_by_hand():
+    values = [0.5, 0.9, 0.8, 0.6]
+    results = [{"f1": value, "loss": 1.0} for value in values]
+    summary = trials.summarize(_plan(), results, "f1", 0.6)
+    assert summary["best_trial"] == "trial-2"
+    assert summary["best"] == 0.9
+    assert summary["median"] == pytest.approx(0.7)
+    assert summary["mean"] == pytest.approx(0.7)
+    # Squares of 0.2, 0.2, 0.1, 0.1 over 3.
+    assert summary["standard_deviation"] == pytest.approx((0.1 / 3) ** 0.5)
+    assert summary["num_collapsed"] == 2
+    assert [t["collapsed"] for t in summary["trials"]] == [1, 0, 0, 1]
+    assert [
+        (row["learning_rate"], row["median"], row["num_collapsed"])
+        for row in summary["by_learning_rate"]
+    ] == [(5e-5, 0.7, 1), (2e-5, pytest.approx(0.7), 1)]
+
+
+def test_the_first_of_equal_runs_is_the_best():
+    assert trials.best_of([0.1, 0.4, 0.4]) == 1
+
+
+def test_table_names_the_best_and_the_collapsed():
+    results = [{"f1": value} for value in (0.5, 0.9)]
+    summary = trials.summarize(_plan(rates=(1e-4,)), results, "f1", 0.5)
+    lines = trials.table(summary).splitlines()
+    assert lines[1].endswith("0.5000  collapsed")
+    assert lines[2].endswith("0.9000  best")
+    assert "median 0.7000, best 0.9000 (trial-2), 1 of 2 collapsed" in lines[3]
