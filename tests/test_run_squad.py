@@ -11,7 +11,7 @@ import pytest
 from modeling import checkpoints
 from tasks import squad_ensemble
 from tests import toy_squad
-from training import record_files, records
+from training import loop, record_files, records
 
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _SHARED = pathlib.Path(__file__).parents[2] / "shared" / "data"
@@ -211,23 +211,37 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path):
     assert all(np.array_equal(a[name], b[name]) for name in a)
 
 
-def test_files_are_trained_on_in_the_order_given(tmp_path):
-    folder = tmp_path
-    toy_squad.flags_of(folder)
+def test_files_are_trained_on_in_the_order_given(tmp_path, monkeypatch):
+    train, seen = loop.train, []
+
+    def watched(trainer, batches, options, **named):
+        seen.append((batches, options.num_train_steps))
+        return train(trainer, batches, options, **named)
+
+    monkeypatch.setattr(loop, "train", watched)
+    toy_squad.flags_of(tmp_path)
     first = toy_squad.write_json(
-        folder / "first.json", toy_squad.dataset(8, seed=3, name="first")
+        tmp_path / "first.json", toy_squad.dataset(8, seed=3, name="first")
     )
     out = toy_squad.run(
-        folder,
+        tmp_path,
         do_train=True,
-        train_file=f"{first},{folder / 'train.json'}",
-        num_train_epochs=1,
+        train_file=f"{first},{tmp_path / 'train.json'}",
+        num_train_epochs=1.5,
     )
-    assert len(toy_squad.losses(out)) == (8 + 40) // 4
+    ((batches, num_steps),) = seen
+    assert num_steps == (8 + 40) * 3 // 2 // 4
     sidecar = toy_squad.read_json(out / "train.tf_record.meta.json")
-    assert len(sidecar["flags"]["data_sha256"]) == 2
-    # The first file's windows are the first records: shuffled in themselves.
-    assert sum(sidecar["flags"]["rows_per_example"]) == sidecar["num_records"]
+    num_first = sum(sidecar["flags"]["rows_per_example"][:8])
+    taken = [
+        [int(number) for number in re.findall(r"record (\d+)", text)]
+        for text in map(batches.describe, range(num_steps))
+    ]
+    # 8 questions, one and a half times, are 3 steps of 4.
+    of_first = [place for batch in taken[:3] for place in batch]
+    assert max(of_first) < num_first
+    assert all(place >= num_first for batch in taken[3:] for place in batch)
+    assert of_first != sorted(of_first)  # Shuffled in itself.
 
 
 def test_the_best_threshold_is_found_on_the_way(tmp_path):

@@ -1,0 +1,79 @@
+"""Records of windows are made once, and again when anything has changed."""
+
+import numpy as np
+
+from training import record_files, records, window_records
+
+_TEXT = {
+    "max_seq_length": 5,
+    "vocab_size": 9,
+    "vocab_sha256": "00",
+    "do_lower_case": True,
+}
+_MADE_FROM = {"data_sha256": ["aa"], "doc_stride": 3}
+
+
+def _windows():
+    """Yields three questions: two windows, none, one."""
+    window = {
+        "unique_ids": [1000000000],
+        "input_ids": [1, 2, 3, 4, 0],
+        "input_mask": [1, 1, 1, 1, 0],
+        "segment_ids": [0, 0, 1, 1, 0],
+        "start_positions": [2],
+        "end_positions": [3],
+        "is_impossible": [0],
+    }
+    yield [window, window]
+    yield []
+    yield [window]
+
+
+def _make(path, examples=_windows, text=_TEXT, made_from=_MADE_FROM):
+    return window_records.make_or_reuse(
+        str(path), text, made_from, examples, is_training=True
+    )
+
+
+def _never():
+    raise AssertionError("The windows are there already.")
+
+
+def test_windows_are_made_once(tmp_path):
+    path = tmp_path / "train.tf_record"
+    made = _make(path)
+    again = _make(path, _never)
+    for windows in (made, again):
+        assert windows.rows_per_example.tolist() == [2, 0, 1]
+        batch = windows.source.parse(windows.source.files.read([0, 2]))
+        assert batch["input_ids"].numpy().tolist() == [[1, 2, 3, 4, 0]] * 2
+        assert batch["end_positions"].numpy().tolist() == [[3], [3]]
+    metadata = records.read_metadata(str(path))
+    assert metadata.kind == "squad training"
+    assert metadata.num_records == 3
+
+
+def test_windows_are_made_again_when_anything_has_changed(tmp_path):
+    path = tmp_path / "train.tf_record"
+    _make(path)
+
+    def one_question():
+        yield next(_windows())
+
+    for text, made_from in (
+        ({**_TEXT, "do_lower_case": False}, _MADE_FROM),
+        ({**_TEXT, "vocab_sha256": "01"}, _MADE_FROM),
+        (_TEXT, {**_MADE_FROM, "doc_stride": 2}),
+        (_TEXT, {**_MADE_FROM, "data_sha256": ["aa", "bb"]}),
+    ):
+        made = _make(path, one_question, text, made_from)
+        assert np.array_equal(made.rows_per_example, [2])
+        _make(path)
+
+
+def test_a_file_that_was_cut_is_made_again(tmp_path):
+    path = tmp_path / "train.tf_record"
+    _make(path)
+    kept = record_files.RecordFiles([str(path)]).read([0])
+    path.write_bytes(b"".join(map(record_files.frame, kept)))
+    assert len(_make(path).source.files) == 3
