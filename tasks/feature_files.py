@@ -2,15 +2,13 @@
 
 import json
 import zipfile
-from collections.abc import Sequence
-from typing import IO, Any
+from collections.abc import Iterator, Sequence
+from typing import IO
 
 import numpy as np
 
-from tasks import features
+from tasks import decimals, features
 
-# As released: values are rounded to this many decimals.
-_DECIMALS = 6
 _EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # equal vectors, equal bytes
 
 
@@ -25,30 +23,36 @@ def json_line(vectors: features.Vectors, layers: Sequence[int]) -> str:
         vectors: of the line.
         layers: the `L` numbers of the layers, as they were asked for.
     """
-    # Exactly what `round` gives for a float32: the product has at most 38
-    # bits, so it is not rounded before it is cut.
-    rounded = np.round(vectors.values.astype(np.float64), _DECIMALS)
-    record: dict[str, Any] = {"linex_index": vectors.index}
     if vectors.names is None:
-        record["layers"] = _layers(rounded.tolist(), layers)
+        rows = iter(decimals.json_rows(vectors.values))
+        content = f'"layers": {_list_of_layers(rows, layers)}'
     else:
-        is_known = ~np.isnan(rounded).all(axis=(1, 2))  # [n]
-        record["features"] = [
-            {"token": name, "layers": _layers(values, layers) if known else []}
-            for name, values, known in zip(
-                vectors.names, rounded.tolist(), is_known, strict=True
-            )
-        ]
-    return json.dumps(record) + "\n"
+        named = zip(
+            vectors.names, _named_layers(vectors.values, layers), strict=True
+        )
+        items = (
+            f'{{"token": {json.dumps(name)}, "layers": {of_name}}}'
+            for name, of_name in named
+        )
+        content = f'"features": [{", ".join(items)}]'
+    return f'{{"linex_index": {vectors.index}, {content}}}\n'
 
 
-def _layers(
-    values: Sequence[Sequence[float]], layers: Sequence[int]
-) -> list[dict[str, Any]]:
-    return [
-        {"index": index, "values": of_layer}
-        for index, of_layer in zip(layers, values, strict=True)
-    ]
+def _named_layers(values: np.ndarray, layers: Sequence[int]) -> Iterator[str]:
+    """Writes the layers of each of `[n, L, D]`; none of one that is NaN."""
+    is_known = ~np.isnan(values).all(axis=(1, 2))  # [n]
+    known = values[is_known]
+    rows = iter(decimals.json_rows(known.reshape(-1, values.shape[-1])))
+    for is_written in is_known:
+        yield _list_of_layers(rows, layers) if is_written else "[]"
+
+
+def _list_of_layers(rows: Iterator[str], layers: Sequence[int]) -> str:
+    """Writes the next `L` rows of numbers under the numbers of their layers."""
+    of_layers = (
+        f'{{"index": {index}, "values": [{next(rows)}]}}' for index in layers
+    )
+    return f"[{', '.join(of_layers)}]"
 
 
 class JsonLines:
