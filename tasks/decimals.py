@@ -37,7 +37,7 @@ def json_rows(values: np.ndarray) -> list[str]:
     shape = (len(values), values.shape[1] * is_kept.shape[1])
     lengths = is_kept.reshape(shape).sum(axis=1)  # [r]
     ends = np.cumsum(lengths).tolist()
-    starts = [0, *ends[:-1]]
+    starts = [0, *ends][:-1]
     return [
         joined[start : max(start, end - len(_SEPARATOR))]
         for start, end in zip(starts, ends, strict=True)
