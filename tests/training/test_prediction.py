@@ -1,0 +1,75 @@
+"""Scores in file order, each once, on any number of devices."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import toy_sentences as toy
+from training import prediction
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def test_batches_weigh_the_same_whatever_their_size():
+    losses = np.array([1.0, 2.0, 3.0, 4.0, 9.0])
+    # Means 1.5, 3.5 and 9; all five together 3.8.
+    assert prediction.mean_of_batch_means(losses, 2) == pytest.approx(14 / 3)
+    assert prediction.mean_of_batch_means(losses, 5) == pytest.approx(3.8)
+
+
+_PROGRAM = """
+import json, sys, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from training import runtime
+runtime.make_strategy = lambda options: tf.distribute.MirroredStrategy(
+    ["CPU:0", "CPU:1"])
+import run_classifier
+from tests import toy_sentences as toy
+run_classifier.run(toy.parse(json.loads(sys.argv[1])))
+"""
+
+
+def test_two_devices_answer_as_one(tmp_path):
+    one = toy.run(
+        tmp_path,
+        **toy.golden_flags(tmp_path / "one", do_eval=True, do_predict=True),
+    )
+    flags = toy.flags_of(
+        tmp_path,
+        **toy.golden_flags(
+            tmp_path / "two",
+            do_eval=True,
+            do_predict=True,
+            predict_batch_size=4,
+            bucket_by_length=True,
+        ),
+    )
+    subprocess.run(
+        [sys.executable, "-c", _PROGRAM, json.dumps(flags)],
+        cwd=_ROOT,
+        check=True,
+        capture_output=True,
+    )
+    ours, wanted = (
+        np.loadtxt(folder / "test_results.tsv", ndmin=2)
+        for folder in (tmp_path / "two", one)
+    )
+    # 12 rows: three whole batches; the 13 of dev fill no whole one.
+    np.testing.assert_allclose(ours, wanted, atol=1e-5)
+    two = toy.results(tmp_path / "two")
+    assert two == pytest.approx(toy.results(one), abs=1e-5)
+
+
+def test_joins_scores_of_different_lengths():
+    parts = [np.ones([2, 3], np.float32), np.ones([1, 5], np.float32)]
+    joined = prediction._joined(parts)
+    assert joined.shape == (3, 5)
+    assert (joined[:2, 3:] == -1e9).all()
+    assert tf.reduce_sum(joined[2]) == 5
