@@ -1,0 +1,111 @@
+"""Where in the text each word piece came from: the definition.
+
+Offsets count code points of the text as it was given, before cleaning, lower
+case and decomposition, so that `text[start:end]` is what a piece was made
+of. A piece covers its first to its last character: characters that vanish
+(accents written apart, controls) are covered between two that stay, and not
+at its ends. An unknown word is covered whole. Two pieces of one character
+(the letters of a hangul syllable, say) both cover it. Marks that NFD puts in
+another order take each other's places.
+"""
+
+import dataclasses
+import unicodedata
+from collections.abc import Iterator
+
+from vocab import characters, tokenization
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Span:
+    """A word piece and the characters `[start, end)` that it covers."""
+
+    piece: str
+    start: int
+    end: int
+
+
+def tokenize_with_offsets(
+    tokenizer: tokenization.FullTokenizer, text: str | bytes
+) -> list[Span]:
+    """Returns the pieces that `tokenizer.tokenize` gives, and their places.
+
+    Args:
+        tokenizer: cuts the text.
+        text: bytes are UTF-8; invalid ones are skipped and not counted.
+
+    Raises:
+        ValueError: `text` is neither `str` nor `bytes`.
+    """
+    text = tokenization.convert_to_unicode(text)
+    basic = tokenizer.basic_tokenizer
+    wordpiece = tokenizer.wordpiece_tokenizer
+    spans = []
+    for word, origins in _words(text, do_lower_case=basic.do_lower_case):
+        position = 0
+        for piece in wordpiece.tokenize(word):
+            length = len(piece) - (2 if position else 0)  # "##" is not in it.
+            if piece == wordpiece.unk_token:  # No word has a bracket in it.
+                length = len(word)
+            end = position + length
+            spans.append(
+                Span(
+                    piece=piece,
+                    start=origins[position],
+                    end=origins[end - 1] + 1,
+                )
+            )
+            position = end
+    return spans
+
+
+def _words(
+    text: str, *, do_lower_case: bool
+) -> Iterator[tuple[str, list[int]]]:
+    """Yields the words of a text, each with the origins of its characters."""
+    folded, origins = _folded(text, do_lower_case=do_lower_case)
+    start = 0
+    for index, char in enumerate(folded):
+        is_apart = characters.is_punctuation(char)
+        if not is_apart and not char.isspace():
+            continue
+        if start < index:
+            yield folded[start:index], origins[start:index]
+        if is_apart:
+            yield char, [origins[index]]
+        start = index + 1
+    if start < len(folded):
+        yield folded[start:], origins[start:]
+
+
+def _folded(text: str, *, do_lower_case: bool) -> tuple[str, list[int]]:
+    """Cleans and, if asked, folds a text; returns it and the origins."""
+    cleaned = []
+    origins = []
+    for index, char in enumerate(text):
+        if characters.is_removed(char):
+            continue
+        apart = " " if characters.is_cjk_ideograph(char) else ""
+        for part in (apart, char, apart):
+            cleaned += part
+            origins += [index] * len(part)
+    if not do_lower_case:
+        return "".join(cleaned), origins
+    # Lower case and decomposition look around a character (final sigma, the
+    # order of marks), but make as many characters of it as without its
+    # neighbours.
+    counts = [len(_without_accents(char.lower())) for char in cleaned]
+    repeated = [
+        origin
+        for origin, count in zip(origins, counts, strict=True)
+        for _ in range(count)
+    ]
+    return _without_accents("".join(cleaned).lower()), repeated
+
+
+def _without_accents(text: str) -> str:
+    return "".join(
+        char
+        for char in unicodedata.normalize("NFD", text)
+        if not characters.is_combining_mark(char)
+    )
