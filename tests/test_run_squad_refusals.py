@@ -1,6 +1,7 @@
 """What run_squad.py refuses, before the first step, and in which words."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -305,3 +306,13 @@ def test_names_and_defaults_are_the_release_s():
         "null_score_diff_threshold": 0.0,
     }
     assert {name: values[name].default for name in released} == released
+
+
+def test_the_readme_names_flags_that_exist():
+    readme = (_ROOT / "README.md").read_text()
+    section = readme.split("\n## Answering questions")[1].split("\n## ")[0]
+    values = flags.FlagValues()
+    run_squad.define_flags(values)
+    named = set(re.findall(r"--([a-z0-9_]+)", section))
+    assert len(named) > 20
+    assert named <= set(values)

@@ -83,6 +83,13 @@ def test_metrics_are_written_as_they_come(tmp_path):
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_evaluation_needs_no_loss(tmp_path):
+    reporter = reporting.Reporter(str(tmp_path), 10, 0)
+    reporter.evaluation(5, {"f1": 80.0})
+    assert reporter.has_evaluation(5)
+    reporter.close()
+
+
 def test_a_resumed_run_forgets_what_is_made_again(tmp_path):
     first = reporting.Reporter(str(tmp_path), 10, 0)
     for step in (2, 4, 6):
