@@ -27,10 +27,10 @@ from vocab import tokenization
 
 _FORMATS = ("jsonl", "npz", "tfrecord")
 _LOG_EVERY_SECONDS = 10.0
-# Vectors held at once, so that lines can be sorted by length; a line counts
-# some bytes of its own.
-_WINDOW_BYTES = 1 << 28
-_LINE_BYTES = 1 << 14
+# How much is held at once, so that lines can be sorted by length: no more than
+# these batches, nor than these bytes of vectors.
+_WINDOW_BATCHES = 32
+_WINDOW_BYTES = 1 << 27
 _FLOAT_BYTES = 4
 
 
@@ -150,10 +150,11 @@ def run(options: Options) -> None:
     hidden_layers, hidden_size = _load_model(options, tokenizer)
     prepared = _prepare(options, tokenizer)
     num_layers = len(features.parse_layers(options.layers))
+    least = _WINDOW_BYTES // (_WINDOW_BATCHES * options.batch_size)
 
     def size_of(line: features.Line) -> int:
-        vectors = len(line.tokens) if options.pooling == "none" else 1
-        return _LINE_BYTES + vectors * num_layers * hidden_size * _FLOAT_BYTES
+        num_vectors = len(line.tokens) if options.pooling == "none" else 1
+        return max(least, num_vectors * num_layers * hidden_size * _FLOAT_BYTES)
 
     progress = _Progress()
     with _open_output(options) as output:

@@ -186,7 +186,7 @@ def pool(values: np.ndarray, pooling: str) -> np.ndarray:
         `[L, D]`.
     """
     if pooling == "cls":
-        return values[0].copy()  # A view would keep the whole line.
+        return values[0]
     return values.mean(axis=0) if pooling == "mean" else values.max(axis=0)
 
 
@@ -229,7 +229,8 @@ def reduce(line: Line, values: np.ndarray, reduction: Reduction) -> Vectors:
         names = line.words
         vectors = align(values, line.spans, reduction.word_vector)
     with np.errstate(over="ignore"):
-        vectors = vectors.astype(reduction.dtype, copy=False)
+        # Copied: a view would keep the padding of the whole batch.
+        vectors = vectors.astype(reduction.dtype)
     if not np.isfinite(values).all() or np.isinf(vectors).any():
         raise ValueError(
             f"Line {line.index + 1} of the input: every value must be finite "

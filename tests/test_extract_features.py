@@ -94,7 +94,7 @@ def test_lines_are_the_releases(tmp_path, changes):
 
 def test_small_windows_change_nothing(tmp_path, monkeypatch):
     whole = _records(_run(tmp_path))
-    monkeypatch.setattr(extract_features, "_WINDOW_BYTES", 50_000)
+    monkeypatch.setattr(extract_features, "_WINDOW_BYTES", 20_000)
     _is_laid_out_alike(_records(_run(tmp_path)), whole)
 
 
@@ -118,7 +118,7 @@ def _expected_values():
 
 
 def test_npz_holds_the_same_vectors(tmp_path, monkeypatch):
-    monkeypatch.setattr(extract_features, "_WINDOW_BYTES", 90_000)
+    monkeypatch.setattr(extract_features, "_WINDOW_BYTES", 40_000)
     with np.load(_run(tmp_path, output_format="npz")) as arrays:
         assert arrays["num_parts"] > 1
     layers, lines = test_feature_files.read_npz(tmp_path / "out")
