@@ -190,27 +190,33 @@ def train(
                 identity=identity,
             ),
         )
-    evaluates = evaluates_while_training(options)
-    every = options.eval_every_steps
-    if options.eval_every_epoch:
-        every = length.steps_per_epoch
     loop.train(
         steps.Trainer(strategy, state),
         training_batches(training.source, options, training.parts),
-        shared_flags.narrow(
-            loop.LoopOptions,
-            options,
-            num_train_steps=length.num_train_steps,
-            eval_every_steps=every,
-            best_metric=training.metric if evaluates else None,
-            iterations_per_loop=runtime.steps_per_call(
-                use_tpu=options.use_tpu,
-                iterations_per_loop=options.iterations_per_loop,
-            ),
-        ),
+        _loop_options(training, options, length),
         first_step=first_step,
         identity=identity,
-        evaluate=training.evaluate if evaluates else None,
+        evaluate=training.evaluate
+        if evaluates_while_training(options)
+        else None,
+    )
+
+
+def _loop_options(training, options, length) -> loop.LoopOptions:
+    every = options.eval_every_steps
+    if options.eval_every_epoch:
+        every = length.steps_per_epoch
+    evaluates = evaluates_while_training(options)
+    return shared_flags.narrow(
+        loop.LoopOptions,
+        options,
+        num_train_steps=length.num_train_steps,
+        eval_every_steps=every,
+        best_metric=training.metric if evaluates else None,
+        iterations_per_loop=runtime.steps_per_call(
+            use_tpu=options.use_tpu,
+            iterations_per_loop=options.iterations_per_loop,
+        ),
     )
 
 
