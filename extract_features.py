@@ -195,7 +195,7 @@ def _load_model(options, tokenizer):
     """Returns what computes the hidden layers, and their width."""
     from modeling import bert, checkpoints
     from modeling import config as config_lib
-    from training import extraction, runtime
+    from training import extraction, runtime, starting
 
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
@@ -209,18 +209,12 @@ def _load_model(options, tokenizer):
             f"entries that vocab_size of {options.bert_config_file} says; it "
             f"has {highest + 1}."
         )
-    if options.max_seq_length > config.max_position_embeddings:
-        raise ValueError(
-            f"Cannot use sequence length {options.max_seq_length} because the "
-            "BERT model was only trained up to sequence length "
-            f"{config.max_position_embeddings} (max_position_embeddings)."
-        )
-    runtime.check_backend()
-    strategy = runtime.make_strategy(
-        shared_flags.narrow(runtime.DeviceOptions, options)
+    starting.check_length(options.max_seq_length, config)
+    strategy = runtime.prepare(
+        shared_flags.narrow(runtime.DeviceOptions, options),
+        precision=options.precision,
+        batch_sizes={"batch_size": options.batch_size},
     )
-    runtime.set_precision(options.precision)
-    logging.info("%s", runtime.describe(strategy))
     with strategy.scope():
         model = bert.BertModel(config)
         # No hidden layer stands on the pooler.

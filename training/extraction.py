@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from modeling import bert
-from training import input_pipeline, record_files
+from training import record_files
 
 # Batches are padded to a multiple, so that few lengths are compiled.
 _LENGTH_STEP = 8
@@ -21,10 +21,8 @@ class HiddenLayers:
         model: the encoder, made in the strategy's scope.
         layers: the `L` numbers of the layers wanted, from below or, if
             negative, from above.
-        batch_size: of a batch over all replicas, B.
-
-    Raises:
-        ValueError: the batch does not divide among the replicas.
+        batch_size: of a batch over all replicas, B; a multiple of their
+            number.
     """
 
     def __init__(
@@ -34,9 +32,6 @@ class HiddenLayers:
         layers: Sequence[int],
         batch_size: int,
     ):
-        input_pipeline.check_batch_size(
-            "batch_size", batch_size, strategy.num_replicas_in_sync
-        )
         self._strategy = strategy
         self._model = model
         self._layers = list(layers)
