@@ -61,7 +61,7 @@ class _Run:
         tokenizer: of the vocabulary.
         labels: O, and B and I of each type.
         strategy: where variables live.
-        approach: fine-tuned or feature-based.
+        approach: a `tagging_approaches.Approach`.
     """
 
     options: Options
@@ -132,10 +132,8 @@ def run(options: Options) -> None:
     test = _read(this, "predict") if options.do_predict else None
 
     plan = trials.plan(
-        options.output_dir,
-        options.learning_rates,
-        options.num_trials,
-        options.random_seed,
+        *(options.output_dir, options.learning_rates),
+        *(options.num_trials, options.random_seed),
     )
     results = []
     for trial in plan:
@@ -160,10 +158,9 @@ def _find_labels(options: Options) -> tuple[str, ...]:
     found = tag_schemes.labels_of(
         tag_schemes.convert_file(file, options.scheme)
     )
-    if len(found) == 1:
+    if found == (conll.OUTSIDE,):
         raise ValueError(
-            f"{file.path}: must hold an entity to learn from; every tag is O. "
-            "See --columns and --scheme."
+            f"{file.path}: must hold an entity; every tag is O. See --columns."
         )
     return found
 
@@ -251,12 +248,12 @@ def _run_trial(
     results = {}
     if options.do_eval:
         tags, loss = _tag(this, predictor, dev, options.eval_batch_size)
-        results["eval_loss"] = loss
-        results |= _write(options.output_dir, "eval", dev, tags)
+        more = {"eval_loss": loss, "global_step": step}
+        results |= _write(options.output_dir, "eval", dev, tags, more)
     if options.do_predict:
         tags, _ = _tag(this, predictor, test, options.predict_batch_size)
-        results |= _write(options.output_dir, "test", test, tags)
-    _write_results(options.output_dir, results, step)
+        more = {"global_step": step}
+        results |= _write(options.output_dir, "test", test, tags, more)
     return results
 
 
@@ -279,7 +276,10 @@ def _tag(
     this: _Run, predictor: Any, data: _Set, batch_size: int
 ) -> tuple[list[tuple[str, ...]], float]:
     """Returns the tags of a file's sentences, and the loss of a word."""
-    scores = predictor.predict(data.source, batch_size=batch_size)
+    from training import experiment
+
+    options = dataclasses.replace(this.options, predict_batch_size=batch_size)
+    scores = experiment.predict(predictor, data.source, options)
     tags = ner_results.split_labels(
         scores["label_ids"],
         scores["label_mask"],
@@ -290,11 +290,17 @@ def _tag(
 
 
 def _write(
-    folder: str, name: str, data: _Set, tags: Sequence[tuple[str, ...]]
+    folder: str,
+    name: str,
+    data: _Set,
+    tags: Sequence[tuple[str, ...]],
+    more: Mapping[str, float],
 ) -> dict[str, float]:
     """Writes what was predicted for a file; returns its scores, if any."""
-    path = os.path.join(folder, f"{name}_predictions.txt")
-    with writing.whole_file(path) as file:
+    from training import reporting
+
+    path = os.path.join(folder, name)
+    with writing.whole_file(f"{path}_predictions.txt") as file:
         file.writelines(
             ner_results.prediction_lines(data.file.sentences, data.gold, tags)
         )
@@ -302,24 +308,11 @@ def _write(
         return {}
     scores = entities.score(data.gold, tags)
     logging.info("%s\n%s", data.file.path, scores.report())
-    with writing.whole_file(os.path.join(folder, f"{name}_report.txt")) as file:
+    with writing.whole_file(f"{path}_report.txt") as file:
         file.write(scores.report())
-    return ner_results.results(scores, name)
-
-
-def _write_results(
-    folder: str, results: Mapping[str, float], step: int
-) -> None:
-    """Writes eval_results.txt and test_results.txt, where there are scores."""
-    from training import reporting
-
-    for name in ("eval", "test"):
-        own = {k: v for k, v in results.items() if k.startswith(f"{name}_")}
-        if own:
-            reporting.write_results(
-                os.path.join(folder, f"{name}_results.txt"),
-                {**own, "global_step": step},
-            )
+    results = ner_results.results(scores, name)
+    reporting.write_results(f"{path}_results.txt", {**results, **more})
+    return results
 
 
 def _summarize(

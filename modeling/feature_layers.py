@@ -57,8 +57,8 @@ def choose(choice: str, num_hidden_layers: int) -> FeatureLayers:
     first, end = firsts[choice]
     if first < 1 and choice != EMBEDDINGS:
         raise ValueError(
-            f"{choice} needs at least {end - first + 1 + (first == end)} "
-            f"layers; the model has {num_hidden_layers}."
+            f"{choice} needs at least {last + 1 - first} layers; the model has "
+            f"{last}."
         )
     return FeatureLayers(
         numbers=tuple(range(first, end + 1)),

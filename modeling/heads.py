@@ -102,12 +102,12 @@ class OutputLayer(layers.BertLayer):
         self.initializer_range = initializer_range
 
     def build(self, input_shape=None):
-        self.output_weights, self.output_bias = _output_variables(
+        self.output_weights, self.output_bias = output_variables(
             self, self.shape, self.initializer_range
         )
 
     def call(self, x):
-        return _logits(x, self.output_weights, self.output_bias)
+        return output_logits(x, self.output_weights, self.output_bias)
 
 
 class Heads(layers.BertLayer):
@@ -253,7 +253,7 @@ class BertForSequenceClassification(keras.Model):
     def build(self, input_shape=None):
         self.bert = bert.BertModel(self.config, dtype=self.dtype_policy)
         shape = (self.num_labels, self.config.hidden_size)
-        self.output_weights, self.output_bias = _output_variables(
+        self.output_weights, self.output_bias = output_variables(
             self, shape, HEAD_INITIALIZER_RANGE
         )
 
@@ -269,9 +269,8 @@ class BertForSequenceClassification(keras.Model):
             dropout_seed,
             layers.num_dropout_sites(self.config),
         )
-        return {
-            "logits": _logits(pooled, self.output_weights, self.output_bias)
-        }
+        logits = output_logits(pooled, self.output_weights, self.output_bias)
+        return {"logits": logits}
 
 
 class BertForQuestionAnswering(keras.Model):
@@ -319,7 +318,7 @@ class BertForQuestionAnswering(keras.Model):
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 
-def _output_variables(
+def output_variables(
     layer: keras.layers.Layer, shape: tuple[int, int], initializer_range: float
 ) -> tuple[Any, Any]:
     """Adds `output_weights` `[K, D]` and `output_bias` `[K]` to a layer."""
@@ -343,7 +342,7 @@ def _gather_positions(sequence: Any, positions: Any) -> Any:
     return ops.take(rows, positions + firsts[:, None], axis=0)
 
 
-def _logits(x: Any, weights: Any, bias: Any) -> Any:
+def output_logits(x: Any, weights: Any, bias: Any) -> Any:
     """Multiplies `[..., D]` by `[K, D]` and adds `[K]`, all in float32."""
-    x = ops.cast(x, "float32")
-    return ops.matmul(x, ops.transpose(weights)) + bias  # [..., K]
+    product = ops.matmul(ops.cast(x, "float32"), ops.transpose(weights))
+    return product + bias  # [..., K]

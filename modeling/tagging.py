@@ -5,13 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from modeling import bert, layers
+from modeling import bert, heads, layers
 from modeling import config as config_lib
 
-# Source: run_classifier.py of the release, whose output layer this is, at
-# every position instead of the first.
-_INITIALIZER_RANGE = 0.02
-_DROPOUT_PROB = 0.1
 # Source: Devlin et al. 2019, §5.3.
 _NUM_LSTM_LAYERS = 2
 
@@ -19,7 +15,9 @@ _NUM_LSTM_LAYERS = 2
 class BertForTokenClassification(keras.Model):
     """BERT with one label per word piece.
 
-    Source: Devlin et al. 2019, §5.3. The pooler exists, and learns nothing.
+    Source: Devlin et al. 2019, §5.3. The output layer is that of
+    run_classifier.py of the release, at every position instead of the first.
+    The pooler exists, and learns nothing.
 
     Args:
         config: the network's sizes.
@@ -53,8 +51,10 @@ class BertForTokenClassification(keras.Model):
 
     def build(self, input_shape=None):
         self.bert = bert.BertModel(self.config, dtype=self.dtype_policy)
-        self.output_weights, self.output_bias = _output_variables(
-            self, (self.num_labels, self.config.hidden_size)
+        self.output_weights, self.output_bias = heads.output_variables(
+            self,
+            (self.num_labels, self.config.hidden_size),
+            heads.HEAD_INITIALIZER_RANGE,
         )
 
     def call(
@@ -64,8 +64,12 @@ class BertForTokenClassification(keras.Model):
             input_ids, input_mask, segment_ids, dropout_seed=dropout_seed
         )["sequence_output"]  # [B, T, D]
         site = layers.num_dropout_sites(self.config)
-        hidden = layers.dropped(hidden, _DROPOUT_PROB, dropout_seed, site)
-        logits = _logits(hidden, self.output_weights, self.output_bias)
+        hidden = layers.dropped(
+            hidden, heads.CLASSIFIER_DROPOUT_PROB, dropout_seed, site
+        )
+        logits = heads.output_logits(
+            hidden, self.output_weights, self.output_bias
+        )
         return {"logits": logits}
 
 
@@ -152,8 +156,8 @@ class LstmTagger(keras.Model):
         for lstm in self.stack:
             lstm.build((None, None, size))
             size = 2 * self.num_units
-        self.output_weights, self.output_bias = _output_variables(
-            self, (self.num_labels, size)
+        self.output_weights, self.output_bias = heads.output_variables(
+            self, (self.num_labels, size), heads.HEAD_INITIALIZER_RANGE
         )
 
     def call(self, word_features, label_mask, dropout_seed=None):
@@ -162,13 +166,17 @@ class LstmTagger(keras.Model):
             hidden = self._added_up(hidden)  # [B, S, D]
         mask = ops.cast(label_mask, "bool")  # [B, S]
         for site, lstm in enumerate(self.stack):
-            hidden = layers.dropped(hidden, _DROPOUT_PROB, dropout_seed, site)
+            hidden = layers.dropped(
+                hidden, heads.CLASSIFIER_DROPOUT_PROB, dropout_seed, site
+            )
             hidden = ops.cast(hidden, self.compute_dtype)
             hidden = lstm(hidden, mask=mask)  # [B, S, 2 * num_units]
         hidden = layers.dropped(
-            hidden, _DROPOUT_PROB, dropout_seed, len(self.stack)
+            hidden, heads.CLASSIFIER_DROPOUT_PROB, dropout_seed, len(self.stack)
         )
-        logits = _logits(hidden, self.output_weights, self.output_bias)
+        logits = heads.output_logits(
+            hidden, self.output_weights, self.output_bias
+        )
         return {"logits": logits}
 
     def _added_up(self, features):
@@ -182,24 +190,3 @@ class LstmTagger(keras.Model):
 def _check_num_labels(num_labels: int) -> None:
     if num_labels < 1:
         raise ValueError(f"num_labels must be positive; got {num_labels}.")
-
-
-def _output_variables(
-    model: keras.Model, shape: tuple[int, int]
-) -> tuple[Any, Any]:
-    """Adds `output_weights` `[K, D]` and `output_bias` `[K]` to a model."""
-    weights = model.add_weight(
-        shape=shape,
-        initializer=layers.truncated_normal(_INITIALIZER_RANGE),
-        name="output_weights",
-        autocast=False,
-    )
-    bias = model.add_weight(
-        shape=shape[:1], initializer="zeros", name="output_bias", autocast=False
-    )
-    return weights, bias
-
-
-def _logits(x: Any, weights: Any, bias: Any) -> Any:
-    """Multiplies `[..., D]` by `[K, D]` and adds `[K]`, all in float32."""
-    return ops.matmul(ops.cast(x, "float32"), ops.transpose(weights)) + bias

@@ -1,0 +1,217 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from absl.testing import parameterized
+from keras import ops
+
+from modeling import checkpoints, config, feature_layers, tagging
+
+_SIZES = config.BertConfig.from_dict(
+    {
+        "vocab_size": 11,
+        "hidden_size": 12,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 17,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 9,
+        "type_vocab_size": 2,
+        "initializer_range": 0.3,
+    }
+)
+_IDS = np.array([[2, 5, 7, 3, 0, 0, 0], [2, 9, 8, 4, 6, 10, 3]], np.int32)
+_MASK = (_IDS > 0).astype(np.int32)
+_SEED = np.array([3, 5], np.int32)
+
+
+class TokenClassificationTest(tf.test.TestCase):
+    def setUp(self):
+        super().setUp()
+        keras.utils.set_random_seed(1)
+        self.model = tagging.BertForTokenClassification(_SIZES, num_labels=5)
+
+    def test_logits_are_the_product_of_every_position(self):
+        logits = self.model(_IDS, _MASK)["logits"]
+        hidden = self.model.bert(_IDS, _MASK)["sequence_output"].numpy()
+        weights = self.model.output_weights.numpy()
+        bias = np.arange(5, dtype=np.float32)
+        self.model.output_bias.assign(bias)
+        self.assertEqual(logits.shape, (2, 7, 5))
+        self.assertAllClose(logits, hidden @ weights.T, atol=1e-6)
+        moved = self.model(_IDS, _MASK)["logits"]
+        self.assertAllClose(moved - logits, np.broadcast_to(bias, (2, 7, 5)))
+
+    def test_output_layer_has_the_names_of_the_release(self):
+        names = set(checkpoints.variables_by_name(self.model))
+        own = {name for name in names if not name.startswith("bert/")}
+        self.assertEqual(own, {"output_weights", "output_bias"})
+        self.assertIn("bert/pooler/dense/kernel", names)
+
+    def test_padding_changes_no_word(self):
+        whole = self.model(_IDS[:1], _MASK[:1])["logits"]
+        cut = self.model(_IDS[:1, :4], _MASK[:1, :4])["logits"]
+        self.assertAllClose(whole[:, :4], cut, atol=1e-5)
+
+    def test_dropout_depends_on_its_seed_alone(self):
+        first = self.model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
+        again = self.model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
+        other = self.model(_IDS, _MASK, dropout_seed=_SEED + 1)["logits"]
+        self.assertAllEqual(first, again)
+        self.assertNotAllClose(first, other)
+
+    def test_there_must_be_a_label(self):
+        with self.assertRaisesRegex(ValueError, "must be positive; got 0"):
+            tagging.BertForTokenClassification(_SIZES, num_labels=0)
+
+
+def _lstm_tagger(*, is_sum, num_layers=3, num_units=4):
+    keras.utils.set_random_seed(1)
+    return tagging.LstmTagger(
+        num_layers=num_layers,
+        hidden_size=6,
+        is_sum=is_sum,
+        num_labels=5,
+        num_units=num_units,
+    )
+
+
+_FEATURES = np.random.default_rng(1).normal(size=(2, 7, 18)).astype(np.float32)
+_WORDS = np.array([[1, 1, 1, 0, 0, 0, 0], [1] * 7], np.int32)
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _lstm_by_hand(inputs, variables):
+    """Runs an LSTM over `[S, D]`: gates in the order i, f, c, o."""
+    kernel, recurrent, bias = (v.numpy() for v in variables)
+    state = cell = np.zeros(recurrent.shape[0])
+    outputs = []
+    for row in inputs:
+        gates = np.split(row @ kernel + state @ recurrent + bias, 4)
+        take, keep, give = (_sigmoid(gates[n]) for n in (0, 1, 3))
+        cell = keep * cell + take * np.tanh(gates[2])
+        state = give * np.tanh(cell)
+        outputs.append(state)
+    return np.stack(outputs)
+
+
+class LstmTaggerTest(tf.test.TestCase, parameterized.TestCase):
+    def test_logits_by_hand(self):
+        model = _lstm_tagger(is_sum=True)
+        model.layer_weights.assign([0.0, 1.0, -1.0])
+        model.layer_scale.assign(2.0)
+        logits = model(_FEATURES, _WORDS)["logits"]
+        mix = 2 * np.exp([0.0, 1.0, -1.0]) / np.exp([0.0, 1.0, -1.0]).sum()
+        parts = _FEATURES[0, :3].reshape(3, 3, 6)
+        hidden = np.einsum("sld,l->sd", parts, mix)
+        for lstm in model.stack:
+            forward = _lstm_by_hand(hidden, lstm.forward_layer.weights)
+            backward = _lstm_by_hand(hidden[::-1], lstm.backward_layer.weights)
+            hidden = np.concatenate([forward, backward[::-1]], axis=1)
+        expected = hidden @ model.output_weights.numpy().T
+        self.assertAllClose(logits[0, :3], expected, atol=1e-5)
+
+    def test_side_by_side_every_layer_counts(self):
+        model = _lstm_tagger(is_sum=False)
+        logits = model(_FEATURES, _WORDS)["logits"]
+        self.assertEqual(logits.shape, (2, 7, 5))
+        for layer in range(3):
+            changed = _FEATURES.copy()
+            changed[:, :, 6 * layer] += 1
+            self.assertNotAllClose(model(changed, _WORDS)["logits"], logits)
+
+    @parameterized.parameters(True, False)
+    def test_padding_changes_no_word(self, is_sum):
+        model = _lstm_tagger(is_sum=is_sum)
+        changed = _FEATURES.copy()
+        changed[0, 3:] = 9.0
+        whole = model(_FEATURES, _WORDS)["logits"]
+        self.assertAllClose(
+            model(changed, _WORDS)["logits"][0, :3], whole[0, :3]
+        )
+        cut = model(_FEATURES[:1, :3], _WORDS[:1, :3])["logits"]
+        self.assertAllClose(cut[0], whole[0, :3], atol=1e-6)
+
+    def test_dropout_depends_on_its_seed_alone(self):
+        model = _lstm_tagger(is_sum=True)
+        first = model(_FEATURES, _WORDS, dropout_seed=_SEED)["logits"]
+        again = model(_FEATURES, _WORDS, dropout_seed=_SEED)["logits"]
+        other = model(_FEATURES, _WORDS, dropout_seed=_SEED + 1)["logits"]
+        self.assertAllEqual(first, again)
+        self.assertNotAllClose(first, other)
+
+    def test_sizes_are_those_of_the_paper_by_default(self):
+        model = tagging.LstmTagger(
+            num_layers=1, hidden_size=6, is_sum=False, num_labels=5
+        )
+        shapes = {
+            name: tuple(v.shape)
+            for name, v in checkpoints.variables_by_name(model).items()
+            if "backward" not in name
+        }
+        kernels = [
+            s for n, s in shapes.items() if n.endswith("lstm_cell/kernel")
+        ]
+        self.assertEqual(kernels, [(6, 4 * 768), (2 * 768, 4 * 768)])
+        self.assertEqual(shapes["output_weights"], (5, 2 * 768))
+        self.assertEqual(len(model.weights), 14)
+
+    def test_names_of_variables_differ(self):
+        model = _lstm_tagger(is_sum=True)
+        names = checkpoints.variables_by_name(model)
+        self.assertLen(names, len(model.weights))
+        self.assertIn("layer_weights", names)
+        self.assertIn("layer_scale", names)
+
+    def test_gradients_reach_every_variable(self):
+        model = _lstm_tagger(is_sum=True)
+        with tf.GradientTape() as tape:
+            loss = ops.sum(ops.square(model(_FEATURES, _WORDS)["logits"]))
+        gradients = tape.gradient(loss, [v.value for v in model.weights])
+        self.assertTrue(all(np.abs(g).max() > 0 for g in gradients))
+
+    def test_there_must_be_a_label(self):
+        with self.assertRaisesRegex(ValueError, "must be positive; got 0"):
+            tagging.LstmTagger(
+                num_layers=1, hidden_size=6, is_sum=False, num_labels=0
+            )
+
+
+@pytest.mark.parametrize(
+    ("choice", "numbers", "is_sum"),
+    [
+        ("embeddings", (0,), False),
+        ("second_to_last", (11,), False),
+        ("last", (12,), False),
+        ("sum_last_four", (9, 10, 11, 12), True),
+        ("concat_last_four", (9, 10, 11, 12), False),
+        ("sum_all", tuple(range(1, 13)), True),
+    ],
+)
+def test_layers_of_the_paper(choice, numbers, is_sum):
+    chosen = feature_layers.choose(choice, 12)
+    assert (chosen.numbers, chosen.is_sum) == (numbers, is_sum)
+
+
+def test_every_choice_has_its_layers():
+    for choice in feature_layers.CHOICES:
+        assert feature_layers.choose(choice, 4).numbers
+
+
+@pytest.mark.parametrize(
+    ("choice", "has", "needs"),
+    [("second_to_last", 1, 2), ("sum_last_four", 3, 4), ("last", 0, 1)],
+)
+def test_layers_that_are_not_there(choice, has, needs):
+    with pytest.raises(ValueError, match=f"{choice} needs at least {needs} "):
+        feature_layers.choose(choice, has)
+
+
+def test_unknown_layers():
+    with pytest.raises(ValueError, match=r"one of embeddings, .*; got 'all'"):
+        feature_layers.choose("all", 12)

@@ -1,0 +1,167 @@
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import bert, checkpoints, config
+from tasks import ner
+from tests import toy_tagging
+from training import (
+    input_pipeline,
+    record_order,
+    records,
+    tagging_approaches,
+    word_features,
+)
+
+_MADE_FROM = records.Metadata(
+    kind="tagging",
+    max_seq_length=9,
+    vocab_size=11,
+    vocab_sha256="x",
+    do_lower_case=False,
+    num_records=0,
+)
+_SENTENCES = [
+    (np.arange(6, dtype=np.float32).reshape(2, 3), [1, 2]),
+    (np.arange(12, dtype=np.float32).reshape(4, 3) / 7, [0, 3, 4, 0]),
+    (-np.ones((1, 3), np.float32), [5]),
+]
+
+
+def _source(tmp_path, made_from=_MADE_FROM, sentences=lambda: _SENTENCES):
+    path = str(tmp_path / "features.tf_record")
+    return word_features.make_or_reuse(path, 3, made_from, sentences)
+
+
+def test_batches_are_as_long_as_their_longest_sentence(tmp_path):
+    source = _source(tmp_path)
+    batch = source.parse(tf.constant(source.files.read([0, 1])))
+    np.testing.assert_array_equal(
+        batch["label_ids"], [[1, 2, 0, 0], [0, 3, 4, 0]]
+    )
+    np.testing.assert_array_equal(batch["label_mask"], [[1, 1, 0, 0], [1] * 4])
+    values = batch["word_features"].numpy()
+    np.testing.assert_array_equal(values[0, :2], _SENTENCES[0][0])
+    np.testing.assert_array_equal(values[0, 2:], 0)
+    np.testing.assert_array_equal(values[1], _SENTENCES[1][0])
+    assert source.lengths().tolist() == [2, 4, 1]
+
+
+def test_batches_pass_through_the_input_pipeline(tmp_path):
+    source = _source(tmp_path)
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    dataset = input_pipeline.evaluation_dataset(source, batch_size=2)
+    batches = list(strategy.distribute_datasets_from_function(dataset))
+    assert [b["word_features"].shape for b in batches] == [(2, 4, 3), (2, 2, 3)]
+    np.testing.assert_array_equal(batches[1]["example_weights"], [1, 0])
+    training = input_pipeline.TrainingBatches(
+        source, batch_size=2, order=record_order.RecordOrder(3, seed=1)
+    )
+    steps = training.iterator(strategy, 0, 3)
+    total = sum(
+        float(tf.reduce_sum(next(steps)["label_ids"])) for _ in range(3)
+    )
+    assert total == 2 * (1 + 2 + 3 + 4 + 5)
+
+
+def test_what_was_made_from_the_same_is_used_again(tmp_path):
+    _source(tmp_path)
+
+    def never():
+        raise AssertionError("computed again")
+
+    source = _source(tmp_path, sentences=never)
+    assert source.lengths().tolist() == [2, 4, 1]
+
+
+def test_what_was_made_from_something_else_is_made_again(tmp_path):
+    _source(tmp_path)
+    other = dataclasses.replace(_MADE_FROM, flags={"layers": [1]})
+    source = _source(tmp_path, other, lambda: _SENTENCES[:1])
+    assert source.lengths().tolist() == [2]
+    assert records.read_metadata(source.files.paths[0]).num_records == 1
+
+
+def _encoder(folder, **changes):
+    options = {
+        "init_checkpoint": str(folder / "bert.ckpt"),
+        "layers": (0, 2),
+        "batch_size": 2,
+        "max_seq_length": 40,
+        **changes,
+    }
+    sizes = config.BertConfig.from_json_file(str(folder / "config.json"))
+    return word_features.FrozenEncoder(
+        tf.distribute.OneDeviceStrategy("/CPU:0"),
+        sizes,
+        word_features.ExtractionOptions(**options),
+    )
+
+
+def _window(input_ids, positions, label_ids):
+    return ner.Window(
+        input_ids=tuple(input_ids),
+        positions=tuple(positions),
+        label_ids=tuple(label_ids),
+    )
+
+
+# The second sentence has two windows.
+_WINDOWS = [
+    [_window([2, 7, 8, 9, 3], [1, 3], [4, 5])],
+    [
+        _window([2, 10, 11, 3], [1, 2], [1, 2]),
+        _window([2, 11, 12, 3], [2], [3]),
+    ],
+]
+
+
+def test_vectors_are_those_of_the_encoder(tmp_path):
+    toy_tagging.write_model(tmp_path)
+    found = list(_encoder(tmp_path).vectors(iter(_WINDOWS)))
+    assert [labels for _, labels in found] == [[4, 5], [1, 2, 3]]
+    model = bert.BertModel(
+        config.BertConfig.from_json_file(str(tmp_path / "config.json"))
+    )
+    checkpoints.load(model, str(tmp_path / "bert.ckpt"))
+    vectors = iter(itertools.chain.from_iterable(v for v, _ in found))
+    for window in itertools.chain.from_iterable(_WINDOWS):
+        outputs = model(np.array([window.input_ids]))
+        parts = [outputs["embedding_output"], outputs["all_encoder_layers"][1]]
+        expected = np.concatenate(parts, axis=-1)[0]
+        for position in window.positions:
+            np.testing.assert_allclose(
+                next(vectors), expected[position], atol=1e-5
+            )
+
+
+def test_the_hash_of_an_encoder_is_that_of_its_weights(tmp_path):
+    toy_tagging.write_model(tmp_path)
+    first = _encoder(tmp_path).sha256()
+    assert _encoder(tmp_path, layers=(1,)).sha256() == first
+    sizes = config.BertConfig.from_json_file(str(tmp_path / "config.json"))
+    model = bert.BertModel(sizes)
+    weights = checkpoints.variables_by_name(model)
+    checkpoints.save(
+        str(tmp_path / "bert.ckpt"), {n: v.value for n, v in weights.items()}
+    )
+    assert _encoder(tmp_path).sha256() != first
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"init_checkpoint": None}, "--init_checkpoint, which is not given"),
+        ({"freeze_layers": 1}, "--freeze_layers is for fine-tuning"),
+        ({"features": "sum_last_four"}, "needs at least 4 layers; .* has 2"),
+    ],
+)
+def test_features_need_a_checkpoint_and_its_layers(tmp_path, changes, message):
+    toy_tagging.write_model(tmp_path)
+    options = toy_tagging.parse(tmp_path, **{"features": "last", **changes})
+    sizes = config.BertConfig.from_json_file(str(tmp_path / "config.json"))
+    with pytest.raises(ValueError, match=message):
+        tagging_approaches.choose(options, sizes, None)
