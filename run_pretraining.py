@@ -15,7 +15,6 @@ and run the same command again: it goes on where it stopped, to the same result.
 """
 
 import os
-from collections.abc import Mapping
 
 from absl import app, flags, logging
 
@@ -45,13 +44,10 @@ def run(options: Options) -> None:
     from modeling import heads
     from training import (
         checkpointing,
-        input_pipeline,
-        loop,
         objectives,
         pretraining,
         reporting,
         starting,
-        steps,
     )
 
     config = config_lib.BertConfig.from_json_file(
@@ -75,16 +71,7 @@ def run(options: Options) -> None:
         options.objective,
     )
     objective = objectives.Pretraining(model, options.objective)
-    evaluator = steps.Evaluator(strategy, objective)
-    batches = input_pipeline.evaluation_dataset(
-        held_out,
-        batch_size=options.eval_batch_size,
-        num_batches=options.max_eval_steps,
-    )
-
-    def evaluate() -> Mapping[str, float]:
-        return loop.evaluate(evaluator, batches)
-
+    evaluate = pretraining.evaluation(strategy, objective, held_out, options)
     results = None
     if options.do_train:
         step, results = pretraining.train(

@@ -91,18 +91,11 @@ def train(
         trainer.strategy, first_step, options.num_train_steps
     )
     step, results = first_step, None
-    if step >= options.num_train_steps:
-        logging.info(
-            "Nothing is left to train: step %d of %d is made.",
-            step,
-            options.num_train_steps,
-        )
-    elif run.is_over():
-        logging.info("Nothing is left to train: it stopped early before.")
+    run.say_if_over(step)
     if evaluate and _evaluation_is_due(step, options):
         run.evaluate_where_it_was_missed(step, evaluate)
     with interruption.Interruption() as stop:
-        while step < options.num_train_steps and not run.is_over():
+        while step < options.num_train_steps and not run.stopped_early():
             count = _steps_until_next_event(step, options)
             run.add(trainer.run(iterator, step, count), count)
             step += count
@@ -120,7 +113,7 @@ def train(
                 stop.end(step)
             if evaluate and _evaluation_is_due(step, options):
                 results = run.evaluate(step, evaluate)
-                if run.is_over() and run.saved_step != step:
+                if run.stopped_early() and run.saved_step != step:
                     run.save(step)
     run.close()
     return results
@@ -230,9 +223,19 @@ class _Run:
             )
         self.saved_step = step
 
-    def is_over(self) -> bool:
+    def stopped_early(self) -> bool:
         """Tells whether the held-out metric has stopped improving."""
         return self._best is not None and self._best.is_over()
+
+    def say_if_over(self, step: int) -> None:
+        """Logs that there is nothing left to train, if so."""
+        total = self._options.num_train_steps
+        if step >= total:
+            logging.info(
+                "Nothing is left to train: step %d of %d is made.", step, total
+            )
+        elif self.stopped_early():
+            logging.info("Nothing is left to train: it stopped early before.")
 
     def evaluate(self, step: int, evaluate) -> Mapping[str, float]:
         with self._clock.pause():

@@ -87,6 +87,22 @@ def prepare_devices(
     return strategy
 
 
+def evaluation(
+    strategy: tf.distribute.Strategy,
+    objective: objectives.Objective,
+    source: input_pipeline.RecordSource,
+    options: pretraining_flags.PretrainingOptions,
+) -> Callable[[], dict[str, float]]:
+    """Prepares an evaluation; calling it gives the metrics, as released."""
+    evaluator = steps.Evaluator(strategy, objective)
+    batches = input_pipeline.evaluation_dataset(
+        source,
+        batch_size=options.eval_batch_size,
+        num_batches=options.max_eval_steps,
+    )
+    return lambda: loop.evaluate(evaluator, batches)
+
+
 def train(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,

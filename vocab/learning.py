@@ -99,15 +99,7 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
         )
     special = special_tokens(options.num_unused)
     alphabet = _alphabet(counts, options.min_character_count)
-    num_pieces = options.vocab_size - len(special) - len(alphabet)
-    if num_pieces < 0:
-        raise ValueError(
-            f"vocab_size must be at least {len(special) + len(alphabet)}: "
-            f"{len(special)} special tokens and {len(alphabet)} pieces of one "
-            f"character; got {options.vocab_size}. Raise it, or raise "
-            f"min_character_count ({options.min_character_count}) to leave "
-            "rare characters out."
-        )
+    num_pieces = _num_pieces(len(special), len(alphabet), options)
     words = _spelt_with(alphabet, counts.words)
     num_candidates = math.ceil(num_pieces * (1 + _SPARE_SHARE))
     pieces = keep_most_used(
@@ -127,6 +119,20 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
             len(vocabulary),
         )
     return vocabulary
+
+
+def _num_pieces(num_special: int, num_characters: int, options: Options) -> int:
+    """Counts the longer pieces that there is room for."""
+    num_pieces = options.vocab_size - num_special - num_characters
+    if num_pieces < 0:
+        raise ValueError(
+            f"vocab_size must be at least {num_special + num_characters}: "
+            f"{num_special} special tokens and {num_characters} pieces of one "
+            f"character; got {options.vocab_size}. Raise it, or raise "
+            f"min_character_count ({options.min_character_count}) to leave "
+            "rare characters out."
+        )
+    return num_pieces
 
 
 def special_tokens(num_unused: int) -> list[str]:
