@@ -101,8 +101,8 @@ def read(path: str, columns: Columns) -> ColumnFile:
     """Reads a column file.
 
     Columns are parted by tabs, or by runs of spaces in lines without a tab.
-    An empty line ends a sentence; a line whose word is `-DOCSTART-` begins a
-    document. A file whose rows hold nothing but a word has no tags.
+    An empty line ends a sentence; a line with `-DOCSTART-` begins a document.
+    A file whose rows hold nothing but a word has no tags.
 
     Args:
         path: of the file, UTF-8.
@@ -116,7 +116,8 @@ def read(path: str, columns: Columns) -> ColumnFile:
     sentences, starts, document, rows = [], [], 0, []
     previous_row = None
     for number, cells in _rows(path):
-        is_start = _is_document_start(cells, columns)
+        # Whatever else such a row holds, or lacks, is of no meaning.
+        is_start = DOCUMENT_START in cells
         if cells and not is_start:
             _check_row(path, number, cells, previous_row)
             previous_row = (number, cells)
@@ -170,11 +171,6 @@ def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
             yield number, [cell.strip(" ") for cell in stripped.split("\t")]
         else:
             yield number, _SEPARATORS.split(stripped)
-
-
-def _is_document_start(cells: list[str], columns: Columns) -> bool:
-    # Whatever else such a row holds, or lacks, is of no meaning.
-    return DOCUMENT_START in (*cells[:1], *cells[columns.word :][:1])
 
 
 def _check_row(

@@ -1,0 +1,246 @@
+"""run_ner.py from files to scores, on made sentences."""
+
+import json
+import os
+import shutil
+
+import pytest
+from absl import flags
+
+import run_ner
+from tasks import conll, entities
+from tests import toy_tagging as toy
+from training import record_cache, tagging_flags
+
+# Enough for more than 95 on sentences that were never seen.
+_LEARNING = {
+    "do_train": True,
+    "do_eval": True,
+    "do_predict": True,
+    "context": "sentence",
+    "max_seq_length": 20,
+    "learning_rate": 1e-2,
+    "num_train_epochs": 12,
+    "train_batch_size": 8,
+    "lstm_units": 24,
+}
+_SHORT = {**_LEARNING, "num_train_epochs": 2, "train_batch_size": 16}
+
+
+@pytest.fixture(scope="module", name="data")
+def fixture_data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ner")
+    toy.write_all(folder, num_layers=1)
+    return folder
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(data, tmp_path):
+    """A folder of its own for the test, with the same data."""
+    for name in os.listdir(data):
+        if (data / name).is_file():
+            shutil.copy(data / name, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module", name="learned")
+def fixture_learned(data):
+    toy.run(data, **_LEARNING)
+    return data / "out"
+
+
+def test_grammar_is_learnt_by_fine_tuning(learned):
+    assert toy.results(learned / "eval_results.txt")["eval_f1"] > 0.95
+    assert toy.results(learned / "test_results.txt")["test_f1"] > 0.95
+
+
+def test_grammar_is_learnt_from_features(folder):
+    toy.run(folder, **{**_LEARNING, "num_train_epochs": 8, "features": "last"})
+    results = toy.results(folder / "out" / "test_results.txt")
+    assert results["test_f1"] > 0.95
+
+
+def test_results_are_sorted_and_those_of_the_predictions(data, learned):
+    text = (learned / "test_results.txt").read_text()
+    names = [line.split(" = ")[0] for line in text.splitlines()]
+    assert names == sorted(names)
+    assert {"test_f1", "test_precision_PER", "global_step"} <= set(names)
+
+    written = conll.read(
+        str(learned / "test_predictions.txt"), conll.Columns(word=0, tag=-1)
+    )
+    gold = conll.read(
+        str(learned / "test_predictions.txt"), conll.Columns(word=0, tag=1)
+    )
+    given = conll.read(str(data / "test.txt"), conll.Columns())
+    assert [s.words for s in written.sentences] == [
+        s.words for s in given.sentences
+    ]
+    assert [s.tags for s in gold.sentences] == [s.tags for s in given.sentences]
+    scores = entities.score(
+        [s.tags for s in gold.sentences], [s.tags for s in written.sentences]
+    )
+    results = toy.results(learned / "test_results.txt")
+    assert results["test_f1"] == pytest.approx(scores.overall.f1 / 100)
+    report = (learned / "test_report.txt").read_text()
+    assert report == scores.report()
+    results = toy.results(learned / "eval_results.txt")
+    assert 0 < results["eval_loss"] < 0.5
+
+
+def test_a_finished_run_predicts_without_training_data(learned, folder):
+    before = (learned / "test_predictions.txt").read_text()
+    shutil.copytree(learned, folder / "out")
+    for name in ("train.txt", "valid.txt"):
+        (folder / name).unlink()
+    # Words alone.
+    lines = (folder / "test.txt").read_text().splitlines()
+    words = [f"{line.split(' ')[0]}\n" if line else "\n" for line in lines]
+    (folder / "test.txt").write_text("".join(words))
+    changes = {"do_train": False, "do_eval": False, "init_checkpoint": None}
+    toy.run(folder, **{**_LEARNING, **changes})
+    after = (folder / "out" / "test_predictions.txt").read_text()
+    assert after == "".join(
+        f"{row[0]} {row[2]}\n" if row else "\n"
+        for row in map(str.split, before.splitlines())
+    )
+
+
+def test_an_unknown_tag_at_prediction_names_file_and_line(learned, folder):
+    shutil.copytree(learned, folder / "out")
+    (folder / "test.txt").write_text("Ann X X B-PER\n\nmade X X B-MISC\n")
+    changes = {"do_train": False, "do_eval": False}
+    with pytest.raises(
+        ValueError, match=r"test.txt, line 3: the tag 'B-MISC' of 'made' .*LOC"
+    ):
+        toy.run(folder, **{**_LEARNING, **changes})
+
+
+def test_schemes_and_columns_of_files_do_not_matter(folder):
+    changes = {**_SHORT, "num_train_epochs": 0.1, "do_eval": False}
+    toy.run(folder, **changes)
+    for name in ("train.txt", "test.txt"):
+        _rewrite_as_iobes(folder / name)
+    changes |= {"columns": "tag:0,word:2", "output_dir": folder / "iobes"}
+    toy.run(folder, **changes)
+    for name in ("train.tf_record", "predict.tf_record"):
+        expected = (folder / "out" / name).read_bytes()
+        assert (folder / "iobes" / name).read_bytes() == expected
+
+
+def _rewrite_as_iobes(path):
+    rows = [line.split() for line in path.read_text().splitlines()]
+    lines = []
+    for row, after in zip(rows, [*rows[1:], []], strict=True):
+        if not row or row[0] == conll.DOCUMENT_START:
+            lines.append("\t".join(reversed(row)))
+            continue
+        letter, kind = row[3][:1], row[3][1:]
+        if letter != "O" and not (after and after[3].startswith("I")):
+            letter = {"B": "S", "I": "E"}[letter]
+        lines.append(f"{letter}{kind}\tX\t{row[0]}")
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_trials_are_summarised_and_features_computed_once(folder, monkeypatch):
+    made = []
+    forget = record_cache.forget
+    monkeypatch.setattr(
+        record_cache, "forget", lambda path: (made.append(path), forget(path))
+    )
+    changes = {
+        **_SHORT,
+        "features": "embeddings",
+        "num_train_epochs": 4,
+        "learning_rate": 2e-2,
+        "num_trials": 2,
+    }
+    toy.run(folder, **changes)
+    assert len(made) == 3
+    summary = json.loads((folder / "out" / "trials.json").read_text())
+    for name in ("eval", "test"):
+        values = [trial[f"{name}_f1"] for trial in summary[name]["trials"]]
+        assert len(values) == 2 and values[0] != values[1]
+        assert summary[name]["mean"] == pytest.approx(sum(values) / 2)
+        assert summary[name]["standard_deviation"] == pytest.approx(
+            abs(values[0] - values[1]) / 2**0.5
+        )
+        for number, value in enumerate(values, start=1):
+            results = folder / "out" / f"trial-{number}" / f"{name}_results.txt"
+            assert toy.results(results)[f"{name}_f1"] == pytest.approx(value)
+    # A second run resumes: it trains and computes nothing, and says the same.
+    toy.run(folder, **changes)
+    assert len(made) == 3
+    again = json.loads((folder / "out" / "trials.json").read_text())
+    assert again == summary
+    # Other layers are computed anew, in a folder of their own or not.
+    with pytest.raises(ValueError, match=r"embeddings.*last"):
+        toy.run(folder, **{**changes, "features": "last"})
+    assert len(made) == 6
+
+
+def test_a_stopped_run_goes_on_to_the_same_weights(folder):
+    changes = {**_SHORT, "do_eval": False, "context": "document"}
+    changes |= {"max_seq_length": 40, "bucket_by_length": True}
+    changes |= {"save_checkpoints_steps": 10}
+    toy.run(folder, **changes, output_dir=folder / "whole")
+    shutil.copytree(folder / "whole", folder / "part")
+    listing = folder / "part" / "checkpoint"
+    listing.write_text('model_checkpoint_path: "model.ckpt-20"\n')
+    for path in (folder / "part").glob("model.ckpt-30*"):
+        path.unlink()
+    (folder / "part" / "test_predictions.txt").unlink()
+    toy.run(folder, **changes, output_dir=folder / "part")
+    whole = (folder / "whole" / "test_results.txt").read_text()
+    assert (folder / "part" / "test_results.txt").read_text() == whole
+
+
+def test_best_checkpoint_is_kept_by_f1(folder):
+    toy.run(folder, **_SHORT, eval_every_epoch=True, use_best_checkpoint=True)
+    best = json.loads((folder / "out" / "best" / "best.json").read_text())
+    assert best["metric"] == "f1"
+    results = toy.results(folder / "out" / "eval_results.txt")
+    assert results["eval_f1"] == pytest.approx(best["value"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"do_train": False, "init_checkpoint": None}, "nothing to evaluate"),
+        ({"features": "last", "init_checkpoint": None}, "is not given"),
+        ({"data_dir": None}, "Pass --train_file or --data_dir"),
+        ({"columns": "word"}, "--columns must name"),
+        ({"columns": "word:0,tag:1"}, "must hold an entity"),
+        ({"max_seq_length": 41}, "sequence length 41"),
+        (
+            {"do_train": False, "do_eval": False, "do_predict": False},
+            "At least one of",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(folder, changes, message):
+    if changes.get("columns") == "word:0,tag:1":
+        for name in ("train.txt", "valid.txt", "test.txt"):
+            text = (folder / name).read_text().replace(" X X ", " O X ")
+            (folder / name).write_text(text.replace("-X-", "O"))
+    with pytest.raises(ValueError, match=message):
+        toy.run(folder, **{**_SHORT, **changes})
+
+
+def test_defaults_are_cased_and_long_and_features_change_them():
+    def options(*more):
+        values = flags.FlagValues()
+        run_ner.define_flags(values)
+        names = ("bert_config_file", "vocab_file", "output_dir")
+        values(["run_ner.py", *(f"--{name}=x" for name in names), *more])
+        return tagging_flags.read_options(run_ner.Options, values)
+
+    plain = options()
+    assert (plain.do_lower_case, plain.max_seq_length) == (False, 512)
+    assert (plain.context, plain.columns) == ("document", "word:0,tag:-1")
+    assert plain.learning_rates == (5e-5,) and plain.num_train_epochs == 3.0
+    based = options("--features=concat_last_four")
+    assert based.learning_rates == (1e-3,) and based.num_train_epochs == 20.0
+    assert based.lstm_units == 768
+    given = options("--features=last", "--learning_rate=0.5")
+    assert given.learning_rates == (0.5,) and given.num_train_epochs == 20.0
