@@ -91,8 +91,8 @@ def _fractions() -> tuple[np.ndarray, np.ndarray]:
         which of them are written: zeros at the end are not, but for one
         behind the point.
     """
-    fractions = np.arange(_SCALE)[:, np.newaxis]
-    powers = 10 ** np.arange(_DECIMALS - 1, -1, -1)
+    fractions = np.arange(_SCALE, dtype=np.int32)[:, np.newaxis]
+    powers = 10 ** np.arange(_DECIMALS - 1, -1, -1, dtype=np.int32)
     characters = np.full((_SCALE, 1 + _DECIMALS), ord("."), np.uint8)
     characters[:, 1:] = fractions // powers % 10 + ord("0")
     is_kept = np.ones(characters.shape, bool)
