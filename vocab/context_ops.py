@@ -6,12 +6,18 @@ rewrite texts so that each character can be replaced by itself afterwards.
 They find the few texts that need it by one regular expression.
 """
 
+import typing
+from collections.abc import Callable
+
 from vocab import normalization
+
+if typing.TYPE_CHECKING:
+    import tensorflow as tf
 
 _CAPITAL_SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c3", "\u03c2"
 
 
-def resolve_context(text):
+def resolve_context(text: "tf.Tensor") -> "tf.Tensor":
     """Applies the rules that look at more than one character.
 
     Args:
@@ -21,21 +27,40 @@ def resolve_context(text):
         `[N]` string, in which each character can be lower-cased by itself.
     """
     telling = _one_of(_CAPITAL_SIGMA + normalization.marks().telling)
-    return _rewritten(text, telling, lambda t: _marks_sorted(final_sigmas(t)))
+    return _rewrite_where(
+        text, telling, lambda t: _marks_sorted(final_sigmas(t))
+    )
 
 
-def _rewritten(text, pattern: str, rewrite):
-    """Rewrites those of `[N]` texts in which a pattern is found."""
+def rewrite_rows(
+    text: "tf.Tensor", chosen: "tf.Tensor", rewrite: Callable
+) -> "tf.Tensor":
+    """Rewrites some texts of a batch; costs nothing where none is chosen.
+
+    Args:
+        text: `[N]` string.
+        chosen: `[N]` bool.
+        rewrite: function of the chosen texts, `[C]` string -> `[C]` string.
+
+    Returns:
+        `[N]` string.
+    """
     import tensorflow as tf
 
-    found = tf.strings.regex_full_match(text, f"(?s).*{pattern}.*")  # [N]
-
     def with_rewritten():
-        rows = tf.where(found)  # [found, 1]
+        rows = tf.where(chosen)  # [C, 1]
         rewritten = rewrite(tf.gather_nd(text, rows))
         return tf.tensor_scatter_nd_update(text, rows, rewritten)
 
-    return tf.cond(tf.reduce_any(found), with_rewritten, lambda: text)
+    return tf.cond(tf.reduce_any(chosen), with_rewritten, lambda: text)
+
+
+def _rewrite_where(text, pattern: str, rewrite):
+    """Rewrites those of `[N]` texts in which a pattern is found."""
+    import tensorflow as tf
+
+    found = tf.strings.regex_full_match(text, f"(?s).*{pattern}.*")
+    return rewrite_rows(text, found, rewrite)
 
 
 def _one_of(chars: str) -> str:
@@ -53,7 +78,7 @@ def _one_of(chars: str) -> str:
     return f"[{spelt}]"
 
 
-def final_sigmas(text):
+def final_sigmas(text: "tf.Tensor") -> "tf.Tensor":
     """Writes the small sigmas that `str.lower` would, final or not.
 
     Final is a sigma after a letter with case and not before one, whatever
@@ -82,7 +107,7 @@ def final_sigmas(text):
             text = tf.strings.regex_replace(text, pattern, replacement)
         return text
 
-    return _rewritten(text, _CAPITAL_SIGMA, rewrite)
+    return _rewrite_where(text, _CAPITAL_SIGMA, rewrite)
 
 
 # -------------------------------------------------- Canonical order of marks
@@ -105,7 +130,7 @@ def _marks_sorted(text):
         chars, _ = _sorted(chars, chars)
         return tf.strings.unicode_encode(chars, "UTF-8")
 
-    return _rewritten(text, _two_marks(), rewrite)
+    return _rewrite_where(text, _two_marks(), rewrite)
 
 
 def _two_marks() -> str:
@@ -113,7 +138,9 @@ def _two_marks() -> str:
     return f"{telling}.*{telling}"
 
 
-def sort_marks_with_origins(text, chars, origins):
+def sort_marks_with_origins(
+    text: "tf.Tensor", chars: "tf.RaggedTensor", origins: "tf.RaggedTensor"
+) -> tuple["tf.Tensor", "tf.RaggedTensor", "tf.RaggedTensor"]:
     """Sorts the marks of all texts if one of them has two.
 
     Args:
@@ -122,23 +149,30 @@ def sort_marks_with_origins(text, chars, origins):
         origins: `[N, (chars)]` ragged, where they stand in the given text.
 
     Returns:
-        `chars` and `origins` of the sorted texts.
+        `text`, `chars` and `origins` of the sorted texts.
     """
     import tensorflow as tf
 
     found = tf.strings.regex_full_match(text, f"(?s).*{_two_marks()}.*")
 
-    def flat(chars, origins):
-        return chars.values, origins.values, chars.row_splits
+    def with_sorted():
+        in_order, moved = _sorted(chars, origins)
+        return (
+            tf.strings.unicode_encode(in_order, "UTF-8"),
+            in_order.values,
+            moved.values,
+            in_order.row_splits,
+        )
 
-    chars, origins, splits = tf.cond(
+    text, codes, places, splits = tf.cond(
         tf.reduce_any(found),
-        lambda: flat(*_sorted(chars, origins)),
-        lambda: flat(chars, origins),
+        with_sorted,
+        lambda: (text, chars.values, origins.values, chars.row_splits),
     )
     return (
-        tf.RaggedTensor.from_row_splits(chars, splits, validate=False),
-        tf.RaggedTensor.from_row_splits(origins, splits, validate=False),
+        text,
+        tf.RaggedTensor.from_row_splits(codes, splits, validate=False),
+        tf.RaggedTensor.from_row_splits(places, splits, validate=False),
     )
 
 

@@ -9,12 +9,16 @@ for the installed version is checked when a tokenizer is made.
 import dataclasses
 import functools
 import re
+import typing
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from absl import logging
 
 from vocab import fast_model, offsets, tokenization
+
+if typing.TYPE_CHECKING:
+    import tensorflow as tf
 
 _BATCH_CHARACTERS = 1 << 20  # Texts go through in batches of about that size.
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -187,7 +191,7 @@ class FastTokenizer:
         )
 
 
-def graph_tokenizer(vocab_file: str, do_lower_case: bool = True):
+def graph_tokenizer(vocab_file: str, do_lower_case: bool = True) -> "tf.Module":
     """Makes a tokenizer of TensorFlow operations alone.
 
     It can be saved with `tf.saved_model.save`, also as a part of another

@@ -5,13 +5,20 @@ Python afterwards. Texts are valid UTF-8 (`decoded` makes them so).
 """
 
 import functools
+import typing
 
 import numpy as np
 
 from vocab import context_ops, fast_model
 
+if typing.TYPE_CHECKING:
+    import tensorflow as tf
 
-def decoded(text):
+# RE2 matches whole characters; a surrogate is none in UTF-8.
+_VALID_UTF8 = r"[\x{0}-\x{d7ff}\x{e000}-\x{10ffff}]*"
+
+
+def decoded(text: "tf.Tensor") -> "tf.Tensor":
     """Skips the invalid bytes of UTF-8 texts, as the definition does.
 
     Args:
@@ -22,10 +29,18 @@ def decoded(text):
     """
     import tensorflow as tf
 
-    return tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore")
+    return context_ops.rewrite_rows(
+        text,
+        ~tf.strings.regex_full_match(text, _VALID_UTF8),
+        lambda invalid: tf.strings.unicode_transcode(
+            invalid, "UTF-8", "UTF-8", errors="ignore"
+        ),
+    )
 
 
-def tokenize(model: fast_model.FastModel, text):
+def tokenize(
+    model: fast_model.FastModel, text: "tf.Tensor"
+) -> "tf.RaggedTensor":
     """Cuts texts into pieces.
 
     Args:
@@ -40,11 +55,13 @@ def tokenize(model: fast_model.FastModel, text):
     if model.do_lower_case:
         text = context_ops.resolve_context(text)
     normalized = _normalizer(model).normalize(text)
-    pieces, _, _ = _cut(model, normalized)
+    (pieces,) = _cut(model, normalized, with_offsets=False)
     return pieces.with_values(tf.gather(model.ids, pieces.values))
 
 
-def tokenize_with_offsets(model: fast_model.FastModel, text):
+def tokenize_with_offsets(
+    model: fast_model.FastModel, text: "tf.Tensor"
+) -> tuple["tf.RaggedTensor", "tf.RaggedTensor", "tf.RaggedTensor"]:
     """Cuts texts into pieces and tells which characters each covers.
 
     `vocab.offsets` defines the offsets.
@@ -64,12 +81,11 @@ def tokenize_with_offsets(model: fast_model.FastModel, text):
     chars = tf.strings.unicode_decode(text, "UTF-8")  # [N, (chars)]
     origins = tf.ragged.range(chars.row_lengths())  # [N, (chars)]
     if model.do_lower_case:
-        chars, origins = context_ops.sort_marks_with_origins(
+        text, chars, origins = context_ops.sort_marks_with_origins(
             text, chars, origins
         )
-        text = tf.strings.unicode_encode(chars, "UTF-8")
     normalized, byte_offsets = _normalizer(model).normalize_with_offsets(text)
-    pieces, starts, ends = _cut(model, normalized)
+    pieces, starts, ends = _cut(model, normalized, with_offsets=True)
     origin_of = functools.partial(
         _origin_of_byte, chars=chars, origins=origins, byte_offsets=byte_offsets
     )
@@ -127,16 +143,17 @@ def _constant(buffer: bytes):
     return tf.constant(np.frombuffer(buffer, np.uint8))
 
 
-def _cut(model: fast_model.FastModel, normalized):
+def _cut(model: fast_model.FastModel, normalized, *, with_offsets: bool):
     """Cuts normalized texts into pieces.
 
     Args:
         model: how.
         normalized: `[N]` string.
+        with_offsets: whether the places are wanted.
 
     Returns:
-        pieces, starts, ends, each `[N, (pieces)]` ragged: int32 numbers of
-        the model's pieces; first byte and end in the normalized text.
+        A list of `[N, (pieces)]` ragged: int32 numbers of the model's
+        pieces; if wanted, first bytes and ends in the normalized text.
     """
     import tensorflow as tf
     import tensorflow_text as tf_text
@@ -144,12 +161,12 @@ def _cut(model: fast_model.FastModel, normalized):
     pieces, starts, ends = tf_text.FastWordpieceTokenizer(
         model_buffer=_constant(model.wordpiece), token_out_type=tf.int32
     ).tokenize_with_offsets(normalized)
-    values = (pieces.values, starts.values, ends.values, pieces.row_splits)
-    begins = tf.where(pieces.values < model.num_initial)[:, 0]  # [words]
-    num_pieces = tf.size(pieces.values, tf.int64)
-    runs = tf.concat([begins, [num_pieces]], 0)[1:] - begins  # [words]
-    *columns, splits = tf.cond(
-        tf.reduce_any(runs >= model.min_pieces_of_long_word),
+    spans = (starts.values, ends.values) if with_offsets else ()
+    values = (pieces.row_splits, pieces.values, *spans)
+    continues = pieces.values >= model.num_initial  # [total pieces]
+    # Only a word of that many pieces can be too long.
+    splits, *columns = tf.cond(
+        _has_run(continues, model.min_pieces_of_long_word - 1),
         lambda: _long_words_unknown(model, *values),
         lambda: values,
     )
@@ -159,20 +176,29 @@ def _cut(model: fast_model.FastModel, normalized):
     ]
 
 
-def _long_words_unknown(
-    model: fast_model.FastModel, pieces, starts, ends, splits
-):
+def _has_run(flags, length: int):
+    """Tells whether `length` flags in a row are set: `[F]` bool -> `[]`."""
+    import tensorflow as tf
+
+    run = 1
+    while run < length:
+        step = min(run, length - run)
+        flags = flags[:-step] & flags[step:]
+        run += step  # A flag now says: `run` are set from here on.
+    return tf.reduce_any(flags)
+
+
+def _long_words_unknown(model: fast_model.FastModel, splits, pieces, *spans):
     """Makes one unknown piece of each word that is too long.
 
     Args:
         model: its pieces.
-        pieces: `[total]` int32.
-        starts: `[total]` first bytes.
-        ends: `[total]` ends.
         splits: `[N + 1]`, where each text's pieces begin.
+        pieces: `[total]` int32.
+        *spans: none, or first bytes and ends, each `[total]`.
 
     Returns:
-        The same four, with fewer pieces.
+        The same columns, with fewer pieces.
     """
     import tensorflow as tf
 
@@ -180,15 +206,13 @@ def _long_words_unknown(
     word = tf.cumsum(tf.cast(is_first, tf.int32)) - 1  # [total]
     lengths = tf.math.segment_sum(tf.gather(model.lengths, pieces), word)
     is_long = tf.gather(lengths > fast_model.MAX_WORD_CHARACTERS, word)
-    pieces = tf.where(is_long, model.unknown, pieces)
-    word_ends = tf.gather(tf.math.segment_max(ends, word), word)
-    ends = tf.where(is_long, word_ends, ends)
+    columns = [tf.where(is_long, model.unknown, pieces)]
+    if spans:
+        starts, ends = spans
+        word_ends = tf.gather(tf.math.segment_max(ends, word), word)
+        columns += [starts, tf.where(is_long, word_ends, ends)]
     kept = is_first | ~is_long  # [total]
     num_kept = tf.cumsum(tf.cast(kept, splits.dtype))
-    num_kept = tf.concat([tf.zeros([1], splits.dtype), num_kept], 0)
-    return (
-        tf.boolean_mask(pieces, kept),
-        tf.boolean_mask(starts, kept),
-        tf.boolean_mask(ends, kept),
-        tf.gather(num_kept, splits),
-    )
+    num_kept = tf.concat([tf.zeros([1], splits.dtype), num_kept], axis=0)
+    kept_columns = [tf.boolean_mask(column, kept) for column in columns]
+    return tf.gather(num_kept, splits), *kept_columns
