@@ -117,20 +117,24 @@ def run(options: Options) -> None:
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     experiment.check_options(options, config, len(tokenizer.vocab))
     strategy = experiment.prepare_devices(options)
+    needed = {
+        "train": options.do_train,
+        "eval": options.do_eval or experiment.evaluates_while_training(options),
+        "predict": options.do_predict,
+    }
+    files = {
+        name: ner_flags.read(options, name) for name in needed if needed[name]
+    }
     this = _Run(
         options=options,
         config=config,
         tokenizer=tokenizer,
-        labels=_find_labels(options),
+        labels=_find_labels(options, files.get("train")),
         strategy=strategy,
         approach=tagging_approaches.choose(options, config, strategy),
     )
     logging.info("Labels: %s", ", ".join(this.labels))
-    train = _read(this, "train") if options.do_train else None
-    held_out = options.do_eval or experiment.evaluates_while_training(options)
-    dev = _read(this, "eval") if held_out else None
-    test = _read(this, "predict") if options.do_predict else None
-
+    sets = {name: _make_set(this, name, file) for name, file in files.items()}
     plan = trials.plan(
         *(options.output_dir, options.learning_rates),
         *(options.num_trials, options.random_seed),
@@ -144,17 +148,19 @@ def run(options: Options) -> None:
             random_seed=trial.random_seed,
             init_checkpoint=this.approach.init_checkpoint,
         )
-        results.append(_run_trial(this, own, (train, dev, test)))
+        results.append(_run_trial(this, own, sets))
     if len(plan) > 1:
         _summarize(options.output_dir, plan, results)
 
 
-def _find_labels(options: Options) -> tuple[str, ...]:
+def _find_labels(
+    options: Options, train: conll.ColumnFile | None
+) -> tuple[str, ...]:
     """Lists the labels of the training file, else those of the model."""
     path = os.path.join(options.output_dir, _LABELS_FILE)
-    if not options.do_train and paths.exists(path):
+    if train is None and paths.exists(path):
         return labels.load(path).names
-    file = ner_flags.read(options, "train")
+    file = train or ner_flags.read(options, "train")
     found = tag_schemes.labels_of(
         tag_schemes.convert_file(file, options.scheme)
     )
@@ -165,10 +171,9 @@ def _find_labels(options: Options) -> tuple[str, ...]:
     return found
 
 
-def _read(this: _Run, name: str) -> _Set:
-    """Reads a file and makes its records, unless they are there."""
+def _make_set(this: _Run, name: str, file: conll.ColumnFile) -> _Set:
+    """Makes the records of a file, unless they are there."""
     options = this.options
-    file = ner_flags.read(options, name)
     ids = {label: number for number, label in enumerate(this.labels)}
     gold = None
     if file.has_tags or name != "predict":
@@ -199,24 +204,18 @@ def _origin(this: _Run, file: conll.ColumnFile) -> Any:
         max_seq_length=options.max_seq_length,
         vocab_size=len(this.tokenizer.vocab),
         num_records=0,
-        flags={
-            "data_sha256": paths.sha256(file.path),
-            "labels": list(this.labels),
-            "columns": options.columns,
-            "scheme": options.scheme,
-            "context": options.context,
-        },
+        flags=ner_flags.origin(options, file.path) | {"labels": this.labels},
         **this.text(),
     )
 
 
 def _run_trial(
-    this: _Run, options: Options, sets: tuple[_Set | None, ...]
+    this: _Run, options: Options, sets: Mapping[str, _Set]
 ) -> dict[str, float]:
     """Trains, evaluates and predicts once; returns the scores."""
     from training import experiment, prediction, runtime, tagging
 
-    train, dev, test = sets
+    dev = sets.get("eval")
     _claim_folder(this, options)
     runtime.set_seed(options.random_seed)
     with this.strategy.scope():
@@ -229,13 +228,13 @@ def _run_trial(
         scores = entities.score(dev.gold, tags)
         return {**scores.metrics(by_type=False), "loss": loss}
 
-    if train is not None:
+    if options.do_train:
         experiment.train(
             this.strategy,
             experiment.Training(
                 objective=objective,
                 name=f"tags, {this.approach.name}: {' '.join(this.labels)}",
-                source=train.source,
+                source=sets["train"].source,
                 metric=_METRIC,
                 evaluate=evaluate,
                 head=tagging.HEAD,
@@ -251,8 +250,8 @@ def _run_trial(
         more = {"eval_loss": loss, "global_step": step}
         results |= _write(options.output_dir, "eval", dev, tags, more)
     if options.do_predict:
+        test, more = sets["predict"], {"global_step": step}
         tags, _ = _tag(this, predictor, test, options.predict_batch_size)
-        more = {"global_step": step}
         results |= _write(options.output_dir, "test", test, tags, more)
     return results
 

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from absl import flags
+from absl import flags, logging
 
 from files import paths
 from tasks import conll, ner, tag_schemes
@@ -104,4 +104,21 @@ def read(options: NerOptions, name: str) -> conll.ColumnFile:
         ValueError: it is not named, or not a column file.
     """
     columns = conll.parse_columns(options.columns)
-    return conll.read(find_file(options, name), columns)
+    file = conll.read(find_file(options, name), columns)
+    if options.context == ner.DOCUMENT and not file.has_documents:
+        logging.warning(
+            "%s has no %s line: every sentence is read by itself.",
+            file.path,
+            conll.DOCUMENT_START,
+        )
+    return file
+
+
+def origin(options: NerOptions, path: str) -> dict[str, str]:
+    """Names what records depend on: a file, and how it is read."""
+    return {
+        "data_sha256": paths.sha256(path),
+        "columns": options.columns,
+        "scheme": options.scheme,
+        "context": options.context,
+    }

@@ -1,3 +1,5 @@
+import logging
+
 import pytest
 from absl import flags
 
@@ -29,3 +31,12 @@ def test_missing_files_are_named(tmp_path):
         ner_flags.find_file(_options(), "eval")
     with pytest.raises(ValueError, match=r"must hold one of eng.testa, valid"):
         ner_flags.find_file(_options(data_dir=tmp_path), "eval")
+
+
+def test_files_without_documents_are_named(tmp_path, caplog):
+    (tmp_path / "train.txt").write_text("a O\n\nb O\n")
+    with caplog.at_level(logging.WARNING):
+        ner_flags.read(_options(data_dir=tmp_path, context="sentence"), "train")
+        assert not caplog.text
+        ner_flags.read(_options(data_dir=tmp_path), "train")
+    assert "train.txt has no -DOCSTART- line" in caplog.text
