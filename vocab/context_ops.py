@@ -6,6 +6,7 @@ rewrite texts so that each character can be replaced by itself afterwards.
 They find the few texts that need it by one regular expression.
 """
 
+import functools
 import typing
 from collections.abc import Callable
 
@@ -63,6 +64,7 @@ def _rewrite_where(text, pattern: str, rewrite):
     return rewrite_rows(text, found, rewrite)
 
 
+@functools.cache
 def _one_of(chars: str) -> str:
     """Writes a set of characters as a regular expression of RE2."""
     codes = sorted(map(ord, chars))

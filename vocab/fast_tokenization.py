@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import re
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from absl import logging
@@ -231,24 +231,26 @@ def graph_tokenizer(vocab_file: str, do_lower_case: bool = True) -> "tf.Module":
         )
         return {"ids": ids, "starts": starts, "ends": ends}
 
-    texts = [tf.TensorSpec([None], tf.string, name="text")]
     module = tf.Module(name="tokenizer")
-    module.tokenize = tf.function(tokenize, input_signature=texts)
-    module.tokenize_with_offsets = tf.function(
-        tokenize_with_offsets, input_signature=texts
-    )
+    module.tokenize = _compiled(tokenize)
+    module.tokenize_with_offsets = _compiled(tokenize_with_offsets)
     return module
 
 
-def _function(model: fast_model.FastModel, *, with_offsets: bool):
-    import tensorflow as tf
-
+def _function(model: fast_model.FastModel, *, with_offsets: bool) -> Callable:
     from vocab import text_ops
 
     run = text_ops.tokenize_with_offsets if with_offsets else text_ops.tokenize
+    return _compiled(lambda text: run(model, text))
+
+
+def _compiled(function: Callable) -> Callable:
+    import tensorflow as tf
+
     return tf.function(
-        functools.partial(run, model),
-        input_signature=[tf.TensorSpec([None], tf.string)],
+        function,
+        input_signature=[tf.TensorSpec([None], tf.string, name="text")],
+        autograph=False,  # No Python here depends on a tensor.
     )
 
 
