@@ -21,7 +21,7 @@ _MAY_IMPORT = {
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
     *("config", "kernels", "layers", "bert", "heads"),
-    "multiple_choice",
+    *("multiple_choice", "feature_layers", "tagging"),
 ]
 _TENSORFLOW_AT_IMPORT = {"training", "serving"}
 _TENSORFLOW = {"tensorflow", "tensorflow_text"}
