@@ -73,8 +73,9 @@ def build(vocab: Mapping[str, int], *, do_lower_case: bool) -> FastModel:
         do_lower_case: lower-cases and strips accents, as the definition does.
 
     Raises:
-        UnsupportedVocabularyError: the vocabulary has no [UNK], or a piece
-            that is too long for TensorFlow Text.
+        UnsupportedVocabularyError: the vocabulary has no [UNK], no piece
+            besides it, a piece that is too long for TensorFlow Text, or
+            all private-use characters.
     """
     if UNKNOWN not in vocab:
         raise UnsupportedVocabularyError(
@@ -168,7 +169,7 @@ def _aliases(vocab: Mapping[str, int]) -> tuple[str, dict[str, str]]:
     )
     try:
         return next(free), {char: next(free) for char in wrongly_apart}
-    except (StopIteration, RuntimeError) as error:
+    except StopIteration as error:
         raise UnsupportedVocabularyError(
             f"The vocabulary must leave {1 + len(wrongly_apart)} private-use "
             "characters unused."
