@@ -103,6 +103,11 @@ class FastTokenizer:
             self._cut = _function(self._model, with_offsets=False)
             self._cut_with_offsets = _function(self._model, with_offsets=True)
 
+    def __reduce__(self):
+        # Compiled functions stay in their process; another makes its own.
+        do_lower_case = self.definition.basic_tokenizer.do_lower_case
+        return type(self), (self.definition.vocab_file, do_lower_case)
+
     @property
     def is_fast(self) -> bool:
         """Tells whether TensorFlow Text does the work."""

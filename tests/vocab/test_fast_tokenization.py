@@ -3,6 +3,7 @@
 import itertools
 import json
 import pathlib
+import pickle
 import random
 import subprocess
 import sys
@@ -397,6 +398,14 @@ def test_another_version_that_cuts_otherwise_is_noticed(golden, monkeypatch):
     )
     with pytest.raises(ValueError, match="Install the version"):
         fast_tokenization.graph_tokenizer(path, do_lower_case)
+
+
+def test_tokenizer_survives_pickling(golden):
+    copy = pickle.loads(pickle.dumps(golden))
+    text = "H\xc5KANSSON's \u03a3\u03a3"
+    np.testing.assert_array_equal(
+        copy.encode([text]).ids, golden.encode([text]).ids
+    )
 
 
 def test_text_of_another_type_is_refused(golden):
