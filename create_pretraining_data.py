@@ -199,7 +199,7 @@ def _write(
             kind="pretraining",
             max_seq_length=options.instances.max_seq_length,
             max_predictions_per_seq=options.instances.max_predictions_per_seq,
-            vocab_size=max(tokenizer.vocab.values()) + 1,
+            vocab_size=tokenizer.vocab_size,
             vocab_sha256=records.vocab_sha256(tokenizer.vocab),
             do_lower_case=options.do_lower_case,
             num_records=count,

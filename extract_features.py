@@ -202,13 +202,7 @@ def _load_model(options, tokenizer):
     )
     layers = features.parse_layers(options.layers)
     features.check_layers(layers, config.num_hidden_layers)
-    highest = max(tokenizer.vocab.values())
-    if highest >= config.vocab_size:
-        raise ValueError(
-            f"{options.vocab_file} must have at most the {config.vocab_size} "
-            f"entries that vocab_size of {options.bert_config_file} says; it "
-            f"has {highest + 1}."
-        )
+    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     starting.check_length(options.max_seq_length, config)
     strategy = runtime.prepare(
         shared_flags.narrow(runtime.DeviceOptions, options),

@@ -109,7 +109,7 @@ def run(options: Options) -> None:
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
     )
-    experiment.check_options(options, config, len(tokenizer.vocab))
+    experiment.check_options(options, config, tokenizer.vocab_size)
     task = sentence_flags.find_task(
         options, options.output_dir, is_training=options.do_train
     )
@@ -167,7 +167,7 @@ def _read(
             ),
             {
                 "max_seq_length": options.max_seq_length,
-                "vocab_size": len(this.tokenizer.vocab),
+                "vocab_size": this.tokenizer.vocab_size,
                 **this.text(),
             },
             file.origin(),

@@ -115,7 +115,7 @@ def run(options: Options) -> None:
     from training import experiment, tagging_approaches, trials
 
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    experiment.check_options(options, config, len(tokenizer.vocab))
+    experiment.check_options(options, config, tokenizer.vocab_size)
     strategy = experiment.prepare_devices(options)
     needed = {
         "train": options.do_train,
@@ -202,7 +202,7 @@ def _origin(this: _Run, file: conll.ColumnFile) -> Any:
     return records.Metadata(
         kind="tagging",
         max_seq_length=options.max_seq_length,
-        vocab_size=len(this.tokenizer.vocab),
+        vocab_size=this.tokenizer.vocab_size,
         num_records=0,
         flags=ner_flags.origin(options, file.path) | {"labels": this.labels},
         **this.text(),
@@ -327,12 +327,7 @@ def _summarize(
         if f"{name}_{_METRIC}" in results[0]
     }
     for summary in summaries.values():
-        logging.info(
-            "%s\nmean %.4f, standard deviation %.4f",
-            trials.table(summary),
-            summary["mean"],
-            summary["standard_deviation"],
-        )
+        logging.info("%s", trials.table(summary))
     writing.write_json(os.path.join(folder, trials.SUMMARY_FILE), summaries)
 
 

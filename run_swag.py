@@ -139,7 +139,7 @@ def run(options: Options) -> None:
     from training import experiment, trials
 
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    experiment.check_options(options, config, len(tokenizer.vocab))
+    experiment.check_options(options, config, tokenizer.vocab_size)
     this = _Run(
         options=options,
         config=config,
@@ -196,7 +196,7 @@ def _read(this: _Run, name: str) -> Any:
         len(this.layout.endings),
         {
             "max_seq_length": options.max_seq_length,
-            "vocab_size": len(this.tokenizer.vocab),
+            "vocab_size": this.tokenizer.vocab_size,
             **this.text(),
         },
         {"data_sha256": paths.sha256(path), "layout": str(this.layout)},

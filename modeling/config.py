@@ -165,6 +165,33 @@ class BertConfig:
             )
         return cls.from_dict(values, origin=path)
 
+    def check_vocabulary(self, vocab_size: int, vocab_file: str) -> None:
+        """Checks that the model has an embedding for every entry.
+
+        Warns if it has more than there are entries.
+
+        Args:
+            vocab_size: the largest id of the vocabulary, plus 1.
+            vocab_file: where it comes from, for the message.
+
+        Raises:
+            ValueError: the model has fewer.
+        """
+        if vocab_size > self.vocab_size:
+            raise ValueError(
+                f"{vocab_file} has {vocab_size} entries, but the model's "
+                f"vocab_size is {self.vocab_size}. Use the vocabulary that "
+                "belongs to this configuration."
+            )
+        if vocab_size < self.vocab_size:
+            _logger.warning(
+                "%s has %d entries; the model's vocab_size is %d. Is it the "
+                "model's own vocabulary?",
+                vocab_file,
+                vocab_size,
+                self.vocab_size,
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """Lists the fields by name."""
         return dataclasses.asdict(self)

@@ -211,7 +211,7 @@ def test_empty_file_gives_no_line(tmp_path):
         ({"dtype": "float16"}, "JSON lines hold"),
         (
             {"vocab_file": _GOLDEN / "inputs/vocab_cased.txt"},
-            "must have at most the 1200 entries",
+            "entries, but the model's vocab_size is 1200",
         ),
         ({"output_file": _INPUT}, "would overwrite"),
     ],

@@ -277,13 +277,7 @@ def _load_model(options, tokenizer):
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
     )
-    highest = max(tokenizer.vocab.values())
-    if highest >= config.vocab_size:
-        raise ValueError(
-            f"{options.vocab_file} must have at most the {config.vocab_size} "
-            f"entries that vocab_size of {options.bert_config_file} says; it "
-            f"has {highest + 1}."
-        )
+    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     model = heads.BertForPreTraining(config)
     # Masked words need neither the pooler nor what stands on it.
     report = checkpoints.load(

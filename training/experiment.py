@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
 from modeling import config as config_lib
 from training import (
@@ -69,18 +68,7 @@ def check_options(
             "True."
         )
     starting.check_length(options.max_seq_length, config)
-    if vocab_size > config.vocab_size:
-        raise ValueError(
-            f"{options.vocab_file} has {vocab_size} entries, but the model's "
-            f"vocab_size is {config.vocab_size} ({options.bert_config_file}). "
-            "Use the vocabulary that belongs to this configuration."
-        )
-    if vocab_size < config.vocab_size:
-        logging.warning(
-            "%s has %d entries; the model's vocab_size is %d. Is it the "
-            "model's own vocabulary?",
-            *(options.vocab_file, vocab_size, config.vocab_size),
-        )
+    config.check_vocabulary(vocab_size, options.vocab_file)
     if options.freeze_layers > config.num_hidden_layers:
         raise ValueError(
             f"--freeze_layers must be at most {config.num_hidden_layers}, the "

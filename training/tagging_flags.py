@@ -10,7 +10,7 @@ from training import fine_tuning_flags
 
 # What `--features` sets, unless the flag itself is given: a BiLSTM that begins
 # at random needs larger steps, and more of them, than a trained encoder. The
-# paper does not say which; these reach 100 on the sentences of the tests.
+# paper does not say which.
 FEATURE_BASED = {"learning_rate": 1e-3, "num_train_epochs": 20.0}
 
 

@@ -129,8 +129,10 @@ def table(summary: Mapping[str, Any]) -> str:
             f"{trial['random_seed']:8} {trial[metric]:12.4f}{note}"
         )
     lines.append(
-        f"{metric}: median {summary['median']:.4f}, best "
-        f"{summary['best']:.4f} ({best}), {summary['num_collapsed']} of "
+        f"{metric}: mean {summary['mean']:.4f} ± "
+        f"{summary['standard_deviation']:.4f}, median "
+        f"{summary['median']:.4f}, best {summary['best']:.4f} ({best}), "
+        f"{summary['num_collapsed']} of "
         f"{summary['num_trials']} collapsed (no better than a constant "
         f"answer, {summary['constant_answer']:.4f})"
     )

@@ -172,6 +172,12 @@ class FullTokenizer:
         self.basic_tokenizer = BasicTokenizer(do_lower_case=do_lower_case)
         self.wordpiece_tokenizer = WordpieceTokenizer(vocab=self.vocab)
 
+    @property
+    def vocab_size(self) -> int:
+        """The least `vocab_size` of a model that these ids fit into."""
+        # Repeated lines make the vocabulary shorter than its ids reach.
+        return max(self.vocab.values(), default=-1) + 1
+
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the word pieces of a text, without [CLS] and [SEP]."""
         return [

@@ -141,3 +141,13 @@ def test_file_may_be_opened_by_the_caller():
         "gs://bucket/c.json", open_to_read
     )
     assert config.to_dict() == _FIELDS
+
+
+def test_a_vocabulary_must_fit_the_model(caplog):
+    sizes = config_lib.BertConfig(vocab_size=11)
+    with pytest.raises(ValueError, match=r"v.txt has 12 entries, but"):
+        sizes.check_vocabulary(12, "v.txt")
+    sizes.check_vocabulary(11, "v.txt")
+    assert not caplog.records
+    sizes.check_vocabulary(10, "v.txt")
+    assert "v.txt has 10 entries" in caplog.text

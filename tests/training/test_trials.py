@@ -53,4 +53,5 @@ def test_table_names_the_best_and_the_collapsed():
     lines = trials.table(summary).splitlines()
     assert lines[1].endswith("0.5000  collapsed")
     assert lines[2].endswith("0.9000  best")
-    assert "median 0.7000, best 0.9000 (trial-2), 1 of 2 collapsed" in lines[3]
+    assert "mean 0.7000 ± 0.2828, median 0.7000" in lines[3]
+    assert "best 0.9000 (trial-2), 1 of 2 collapsed" in lines[3]
