@@ -87,7 +87,6 @@ def test_only_two_telling_characters_change_their_order():
     marks = normalization.marks()
     for char in marks.telling:
         assert any(
-            unicodedata.combining(part)
-            and unicodedata.category(part) != "Mn"
+            unicodedata.combining(part) and unicodedata.category(part) != "Mn"
             for part in unicodedata.normalize("NFD", char)
         )
