@@ -116,6 +116,7 @@ def test_an_unknown_tag_at_prediction_names_file_and_line(learned, folder):
         toy.run(folder, **{**_LEARNING, **changes})
 
 
+@pytest.mark.slow
 def test_schemes_and_columns_of_files_do_not_matter(folder):
     changes = {**_SHORT, "num_train_epochs": 0.1, "do_eval": False}
     toy.run(folder, **changes)

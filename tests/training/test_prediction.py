@@ -36,6 +36,7 @@ run_classifier.run(toy.parse(json.loads(sys.argv[1])))
 """
 
 
+@pytest.mark.slow
 def test_two_devices_answer_as_one(tmp_path):
     one = toy.run(
         tmp_path,
