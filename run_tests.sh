@@ -12,6 +12,8 @@ prepare_environment requirements-dev.txt
 export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2}
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
+# One thread of arithmetic for each of the processes below.
+export TF_NUM_INTRAOP_THREADS=${TF_NUM_INTRAOP_THREADS:-1}
 # A file of tests stays in one process, so that what its tests share is made
 # once; more than four would need more than 8 GB.
 exec .venv/bin/python -m pytest -q -n auto --maxprocesses=4 --dist=loadfile "$@"

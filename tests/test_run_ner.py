@@ -143,6 +143,7 @@ def _rewrite_as_iobes(path):
     path.write_text("".join(f"{line}\n" for line in lines))
 
 
+@pytest.mark.slow
 def test_trials_are_summarised(folder):
     toy.run(folder, **_SHORT, num_trials=2)
     summary = json.loads((folder / "out" / "trials.json").read_text())
