@@ -301,10 +301,17 @@ def test_the_development_set_runs_to_the_end(version, tmp_path):
         vocab_size=30522,
         max_position_embeddings=384,
     )
+    train = toy_squad.read_json(_SHARED / "squad" / "train-subset-4000q.json")
+    if version == "v2.0":
+        for article in train["data"]:
+            for paragraph in article["paragraphs"]:
+                for question in paragraph["qas"]:
+                    question["is_impossible"] = False
+    toy_squad.write_json(tmp_path / "train.json", train)
     out = toy_squad.run(
         tmp_path,
         vocab_file=_SHARED / "vocab" / "uncased.txt",
-        train_file=_SHARED / "squad" / "train-subset-4000q.json",
+        train_file=tmp_path / "train.json",
         predict_file=_SHARED / "squad" / f"dev-{version}.json",
         do_train=True,
         do_predict=True,
