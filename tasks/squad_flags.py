@@ -59,10 +59,7 @@ def define_flags(values: flags.FlagValues) -> None:
     count = functools.partial(
         flags.DEFINE_integer, lower_bound=1, flag_values=values
     )
-    boolean = functools.partial(
-        flags.DEFINE_boolean, default=False, flag_values=values
-    )
-    windows, answers = squad_windows.WindowOptions, squad_search.AnswerOptions
+    windows = squad_windows.WindowOptions
     text(
         "train_file",
         help="SQuAD files to train on: comma-separated names or globs, gone "
@@ -85,6 +82,21 @@ def define_flags(values: flags.FlagValues) -> None:
         windows.max_query_length,
         "Word pieces of a question; what is longer is cut off.",
     )
+    _define_answer_flags(values)
+
+
+def _define_answer_flags(values: flags.FlagValues) -> None:
+    """Defines how answers are searched, scored and combined."""
+    text = functools.partial(
+        flags.DEFINE_string, default=None, flag_values=values
+    )
+    count = functools.partial(
+        flags.DEFINE_integer, lower_bound=1, flag_values=values
+    )
+    boolean = functools.partial(
+        flags.DEFINE_boolean, default=False, flag_values=values
+    )
+    answers = squad_search.AnswerOptions
     count(
         "n_best_size",
         answers.n_best_size,

@@ -150,6 +150,18 @@ def define_fine_tuning_flags(values: flags.FlagValues) -> None:
         upper_bound=1.0,
         flag_values=values,
     )
+    _define_selection_flags(values)
+    flags.DEFINE_boolean(
+        "bucket_by_length",
+        False,
+        "Put texts of like length into a batch and cut the padding that they "
+        "share.",
+        flag_values=values,
+    )
+
+
+def _define_selection_flags(values: flags.FlagValues) -> None:
+    """Defines what is looked at while training, and which weights count."""
     flags.DEFINE_integer(
         "eval_every_steps",
         0,
@@ -176,13 +188,6 @@ def define_fine_tuning_flags(values: flags.FlagValues) -> None:
         "use_best_checkpoint",
         False,
         "Evaluate and predict with best/ instead of the latest checkpoint.",
-        flag_values=values,
-    )
-    flags.DEFINE_boolean(
-        "bucket_by_length",
-        False,
-        "Put texts of like length into a batch and cut the padding that they "
-        "share.",
         flag_values=values,
     )
 
