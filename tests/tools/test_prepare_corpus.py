@@ -42,6 +42,7 @@ def test_own_output_passes_through(tmp_path):
     assert (tmp_path / "out.txt").read_text() == text
 
 
+@pytest.mark.slow
 def test_python_docs_need_no_input(tmp_path):
     options = prepare_corpus.Options(
         input_format="python_docs",

@@ -74,6 +74,7 @@ def test_no_batch_is_longer_than_asked():
     assert hidden.compute([[4] * 9], [[0] * 9], 9).shape == (1, 9, 1, 32)
 
 
+@pytest.mark.slow
 def test_replicas_share_a_batch():
     """Two devices need a process of their own, as they are set at start."""
     script = """
