@@ -97,7 +97,9 @@ def test_case_check_knows_the_checkpoints_the_release_knows(
 
 @pytest.mark.parametrize("init_checkpoint", [None, ""])
 def test_case_check_passes_without_a_checkpoint(init_checkpoint):
-    tokenization.validate_case_matches_checkpoint(True, init_checkpoint)
+    check = tokenization.validate_case_matches_checkpoint
+    assert check(True, init_checkpoint) is None
+    assert check(False, init_checkpoint) is None
 
 
 # ------------------------------------- Every code point, the rules restated
