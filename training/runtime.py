@@ -160,6 +160,20 @@ def dropout_seed(
     return fold(fold(base, tf.cast(step, tf.int32)), tf.cast(replica, tf.int32))
 
 
+def part_seed(replica_seed: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
+    """Derives the dropout seed of one part of a replica's rows.
+
+    Args:
+        replica_seed: `[2]` int32, of `dropout_seed`.
+        part: `[]` integer, the number of the part.
+
+    Returns:
+        `[2]` int32.
+    """
+    fold = tf.random.experimental.stateless_fold_in
+    return fold(replica_seed, tf.cast(part, tf.int32))
+
+
 def describe(strategy: tf.distribute.Strategy) -> str:
     """Describes devices and versions in a line, for the log."""
     workers = tf.config.list_logical_devices()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from training import objectives, optimization, runtime
+from training import accumulation, objectives, optimization, runtime
 
 # Source: NVIDIA's mixed-precision recipe (Micikevicius et al. 2018), as in
 # Keras: double after 2,000 finite steps, halve after one that is not.
@@ -89,13 +89,23 @@ class Trainer:
         self.state = state
         self._compiled = tf.function(self._steps)
 
-    def run(self, iterator, first_step: int, count: int) -> dict:
+    def run(
+        self,
+        iterator,
+        first_step: int,
+        count: int,
+        *,
+        num_accumulation_steps: int = 1,
+    ) -> dict:
         """Runs `count` steps on the next batches.
 
         Args:
             iterator: over a distributed training dataset.
             first_step: the number of the first of them, from 0.
             count: how many.
+            num_accumulation_steps: parts of equal size that each replica's
+                rows are gone through in, one after the other, for one update;
+                its rows must divide among them.
 
         Returns:
             Float32 sums over the steps, as tensors: `losses` and `metrics` by
@@ -110,46 +120,38 @@ class Trainer:
             iterator,
             tf.constant(first_step, tf.int64),
             None if one_step else tf.constant(count, tf.int64),
+            num_accumulation_steps,
         )
 
-    def _steps(self, iterator, first_step, count):
-        result = self._step(next(iterator), first_step)
+    def _steps(self, iterator, first_step, count, num_parts):
+        result = self._step(next(iterator), first_step, num_parts)
         if count is None:
             return result
         for offset in tf.range(1, count):
-            step = self._step(next(iterator), first_step + offset)
+            step = self._step(next(iterator), first_step + offset, num_parts)
             result = _add(result, step)
         return result
 
-    def _step(self, batch, step):
-        replica_results = self.strategy.run(
-            self._replica_step, args=(batch, step)
+    def _step(self, batch, step, num_parts):
+        result = _first_replica(
+            self.strategy,
+            self.strategy.run(
+                self._replica_step, args=(batch, step, num_parts)
+            ),
         )
-        sums = {
-            key: tf.nest.map_structure(
-                lambda value: self.strategy.reduce("SUM", value, axis=None),
-                replica_results[key],
-            )
-            for key in ("losses", "metrics")
-        }
-        # The gradients are summed, so these are the same on every replica.
-        finite, norm = (
-            self.strategy.experimental_local_results(replica_results[key])[0]
-            for key in ("finite", "gradient_norm")
-        )
+        finite = result.pop("finite")
         self.state.loss_scale.update(finite)
-        bad = not_finite(sums["losses"])
+        bad = not_finite(result["losses"])
         if not self.state.loss_scale.active:
             bad = bad | ~finite
         return {
-            **sums,
-            "gradient_norm": norm,
+            **result,
             "learning_rate": self.state.schedule.learning_rate(step),
             "first_bad_step": tf.where(bad, step, -1),
             "skipped_steps": tf.cast(~finite, tf.int64),
         }
 
-    def _replica_step(self, features, step):
+    def _replica_step(self, features, step, num_parts):
         context = tf.distribute.get_replica_context()
         state = self.state
         denominators = _sum_over_replicas(
@@ -158,37 +160,58 @@ class Trainer:
         seed = runtime.dropout_seed(
             state.seed, step, context.replica_id_in_sync_group
         )
-        names = list(state.optimizer.variables)
-        variables = [state.optimizer.variables[name] for name in names]
         scale = tf.convert_to_tensor(state.loss_scale.scale)
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            outcome = state.objective.outcome(features, denominators, seed)
-            total = tf.add_n(list(outcome.losses.values())) * scale
-        gradients = tape.gradient(total, variables)
+
+        def part(index):
+            if num_parts == 1:
+                return self._gradients(features, denominators, seed, scale)
+            return self._gradients(
+                accumulation.part_of(features, index, num_parts),
+                denominators,
+                runtime.part_seed(seed, index),
+                scale,
+            )
+
+        gradients, sums = accumulation.summed_over_parts(part, num_parts)
         gradients = self._sum_gradients(context, gradients, scale)
         gradients, norm = optimization.clip_by_global_norm(gradients, CLIP_NORM)
         finite = tf.math.is_finite(norm)
         self._apply(gradients, step, finite)
+        # The gradients are summed, so norms are the same on every replica.
         return {
-            "losses": outcome.losses,
-            "metrics": outcome.metrics,
+            **_sum_over_replicas(context, sums),
             "gradient_norm": norm,
             "finite": finite,
         }
 
+    def _gradients(self, features, denominators, seed, scale):
+        """Goes forward and back through some rows of a replica.
+
+        Returns:
+            The scaled gradients, dense, None for a variable without one; the
+            losses and the metrics of the rows.
+        """
+        variables = list(self.state.optimizer.variables.values())
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            outcome = self.state.objective.outcome(features, denominators, seed)
+            total = tf.add_n(list(outcome.losses.values())) * scale
+        gradients = [
+            None if gradient is None else tf.convert_to_tensor(gradient)
+            for gradient in tape.gradient(total, variables)
+        ]
+        return gradients, {
+            "losses": outcome.losses,
+            "metrics": outcome.metrics,
+        }
+
     def _sum_gradients(self, context, gradients, scale):
-        """Makes gradients dense and sums them over the replicas."""
-        present = [i for i, g in enumerate(gradients) if g is not None]
-        dense = [tf.convert_to_tensor(gradients[i]) for i in present]
+        """Sums gradients over the replicas and undoes their scale."""
+        present = accumulation.present(gradients)
         if self.state.loss_scale.active:
-            dense = [gradient / scale for gradient in dense]
-        if context.num_replicas_in_sync > 1:
-            dense = context.all_reduce(tf.distribute.ReduceOp.SUM, dense)
-        summed = [None] * len(gradients)
-        for i, gradient in zip(present, dense, strict=True):
-            summed[i] = gradient
-        return summed
+            present = [gradient / scale for gradient in present]
+        summed = _sum_over_replicas(context, present)
+        return accumulation.where_present(gradients, summed)
 
     def _apply(self, gradients, step, finite):
         self.state.optimizer.apply_gradients(
@@ -222,10 +245,8 @@ class Evaluator:
         return self._compiled(batch)
 
     def _step(self, batch):
-        results = self.strategy.run(self._replica_step, args=(batch,))
-        return tf.nest.map_structure(
-            lambda value: self.strategy.reduce("SUM", value, axis=None),
-            results,
+        return _first_replica(
+            self.strategy, self.strategy.run(self._replica_step, args=(batch,))
         )
 
     def _replica_step(self, features):
@@ -234,7 +255,9 @@ class Evaluator:
             context, self._objective.denominators(features)
         )
         outcome = self._objective.outcome(features, denominators, None)
-        return {"losses": outcome.losses, "metrics": outcome.metrics}
+        return _sum_over_replicas(
+            context, {"losses": outcome.losses, "metrics": outcome.metrics}
+        )
 
 
 def not_finite(losses: Mapping[str, tf.Tensor]) -> tf.Tensor:
@@ -244,11 +267,16 @@ def not_finite(losses: Mapping[str, tf.Tensor]) -> tf.Tensor:
 
 
 def _sum_over_replicas(context, values):
-    if context.num_replicas_in_sync == 1:
+    """Sums a structure of tensors over the replicas, all in one exchange."""
+    if context.num_replicas_in_sync == 1 or not tf.nest.flatten(values):
         return values
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+
+def _first_replica(strategy, values):
+    """Takes what is the same on every replica from one of them."""
     return tf.nest.map_structure(
-        lambda value: context.all_reduce(tf.distribute.ReduceOp.SUM, value),
-        values,
+        lambda value: strategy.experimental_local_results(value)[0], values
     )
 
 

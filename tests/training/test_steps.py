@@ -87,12 +87,18 @@ def _numbers(result):
     return tf.nest.map_structure(lambda x: x.numpy().item(), result)
 
 
-def _train(strategy, state, counts):
+def _train(strategy, state, counts, num_accumulation_steps=1):
     """Runs as many steps at a time as `counts` says."""
     trainer, iterator = steps.Trainer(strategy, state), _iterator(strategy)
     results, first = [], 0
     for count in counts:
-        results.append(_numbers(trainer.run(iterator, first, count)))
+        result = trainer.run(
+            iterator,
+            first,
+            count,
+            num_accumulation_steps=num_accumulation_steps,
+        )
+        results.append(_numbers(result))
         first += count
     return results
 
@@ -184,6 +190,13 @@ def test_checkpoint_has_the_names_and_types_of_the_release(golden_run):
                 rtol=0,
                 atol=_TOLERANCE,
             )
+
+
+def test_a_batch_in_parts_gives_the_same_update(tmp_path):
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    state = _state(strategy, tmp_path)
+    results = _train(strategy, state, [1] * _STEPS, 4)
+    _check_against_golden(results, _tensors(state))
 
 
 def test_steps_in_a_device_loop_are_single_steps(golden_run, tmp_path):
