@@ -1,27 +1,59 @@
-"""Checkpoints in the release's format: arrays under the release's names.
+"""Checkpoints by the release's names of variables, whatever their form.
 
-The format is TensorFlow's name-based one ("V2"): `PREFIX.index` beside
-`PREFIX.data-00000-of-00001`. A model's variable is called in it what its path
-says after the model's own name.
+A model's variable is called what its path says after the model's own name.
+Reads the release's format, Keras' `.weights.h5` and Hugging Face's folders;
+writes the release's: TensorFlow's by name ("V2"), `PREFIX.index` beside
+`PREFIX.data-00000-of-00001`.
 """
 
-import collections
 import contextlib
 import dataclasses
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import keras
 import numpy as np
 
-from modeling import mismatches
+from modeling import (
+    checkpoint_formats,
+    config_beside,
+    huggingface,
+    keras_format,
+    mismatches,
+    release_format,
+)
 
-_DATA_SUFFIX = re.compile(r"\.data-\d{5}-of-(\d{5})$")
-_STEP_SUFFIX = re.compile(r"-(\d+)$")
-_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 _GLOBAL_STEP = "global_step"
+_READERS = {
+    checkpoint_formats.RELEASE: release_format.Reader,
+    checkpoint_formats.KERAS: keras_format.Reader,
+    checkpoint_formats.HUGGINGFACE: huggingface.Reader,
+}
+
+
+class Source(Protocol):
+    """A checkpoint that is open to be read.
+
+    Attributes:
+        kind: what its form is called.
+        origin: its path, for messages.
+        variables: shape and type by the release's name.
+        architectures: Hugging Face's names of what it holds, where it says.
+        notes: what a user should know of how it is read.
+    """
+
+    kind: str
+    origin: str
+    variables: Mapping[str, tuple[tuple[int, ...], str]]
+    architectures: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads a variable by the release's name, as it is stored."""
+
+    def close(self) -> None:
+        """Closes the files."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,11 +65,13 @@ class LoadReport:
         missing: not in the checkpoint and named as new: still as initialised.
         unexpected: in the checkpoint only; optimizer slots and the step are
             not counted.
+        notes: how the checkpoint was understood.
     """
 
     loaded: tuple[str, ...]
     missing: tuple[str, ...]
     unexpected: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{len(self.loaded)} variables loaded"]
@@ -47,36 +81,60 @@ class LoadReport:
         ):
             if names:
                 lines.append(f"{len(names)} {what}: {mismatches.listed(names)}")
-        return "; ".join(lines)
+        return "; ".join([*lines, *self.notes])
 
 
 def resolve(path: str) -> str:
-    """Finds the prefix that a checkpoint is read by.
+    """Finds what a checkpoint is read by.
 
     Args:
-        path: a prefix, one of its files (`.index`, `.data-*`), or a folder,
-            of which the latest checkpoint is taken: the one its `checkpoint`
-            file names, otherwise that of the highest step.
+        path: anything `checkpoint_formats.find` takes.
+
+    Returns:
+        The prefix, the file or the folder of the checkpoint.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        ValueError: a folder holds several, none of them the latest.
+        ValueError: a folder holds several, none of them the latest, or the
+            checkpoint is of a kind that cannot be read.
     """
-    import tensorflow as tf
+    return checkpoint_formats.find(path).path
 
-    exists = tf.io.gfile.exists
-    prefix = _DATA_SUFFIX.sub("", path.removesuffix(".index"))
-    # A file without an index may be of the older format, "V1".
-    if exists(f"{prefix}.index") or (
-        exists(prefix) and not tf.io.gfile.isdir(prefix)
-    ):
-        return prefix
-    if tf.io.gfile.isdir(path):
-        return _latest(path)
-    raise FileNotFoundError(
-        f"There is no checkpoint {path!r}: it must be a prefix that has a "
-        f"file {prefix + '.index'!r}, or a folder with a checkpoint in it."
-    )
+
+def files(path: str) -> list[str]:
+    """Lists the files that hold the variables of a checkpoint, in order.
+
+    Args:
+        path: anything `resolve` takes.
+
+    Raises:
+        FileNotFoundError, ValueError: as `resolve`.
+    """
+    place = checkpoint_formats.find(path)
+    if place.format == checkpoint_formats.KERAS:
+        return [place.path]
+    if place.format == checkpoint_formats.HUGGINGFACE:
+        return huggingface.weight_files(place.path)
+    return release_format.files(place.path) or [place.path]
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[Source]:
+    """Opens a checkpoint of any form.
+
+    Args:
+        path: anything `resolve` takes.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint, or part of it is missing.
+        ValueError: a file is broken, or the checkpoint of another kind.
+    """
+    place = checkpoint_formats.find(path)
+    source = _READERS[place.format](place.path)
+    try:
+        yield source
+    finally:
+        source.close()
 
 
 def list_variables(path: str) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -86,15 +144,10 @@ def list_variables(path: str) -> dict[str, tuple[tuple[int, ...], str]]:
         path: anything `resolve` takes.
 
     Raises:
-        FileNotFoundError: there is no checkpoint, or part of it is missing.
-        ValueError: the file is broken, or not a checkpoint by name.
+        FileNotFoundError, ValueError: as `opened`.
     """
-    with _opened(resolve(path)) as reader:
-        types = reader.get_variable_to_dtype_map()
-        shapes = reader.get_variable_to_shape_map()
-    return {
-        name: (tuple(shapes[name]), types[name].name) for name in sorted(shapes)
-    }
+    with opened(path) as source:
+        return dict(source.variables)
 
 
 def read(
@@ -107,20 +160,18 @@ def read(
         names: which; all if None.
 
     Raises:
-        FileNotFoundError: there is no checkpoint, or part of it is missing.
+        FileNotFoundError, ValueError: as `opened`.
         KeyError: a name is not in it.
-        ValueError: the file is broken, or not a checkpoint by name.
     """
-    prefix = resolve(path)
-    with _opened(prefix) as reader:
-        held = reader.get_variable_to_shape_map()
-        names = sorted(held) if names is None else list(names)
-        absent = sorted(set(names) - set(held))
+    with opened(path) as source:
+        names = list(source.variables) if names is None else list(names)
+        absent = sorted(set(names) - set(source.variables))
         if absent:
             raise KeyError(
-                f"Checkpoint {prefix!r} has no {mismatches.listed(absent)}."
+                f"Checkpoint {source.origin!r} has no "
+                f"{mismatches.listed(absent)}."
             )
-        return {name: np.asarray(reader.get_tensor(name)) for name in names}
+        return {name: source.read(name) for name in names}
 
 
 def release_name(model: keras.Model, variable: Any) -> str:
@@ -167,22 +218,24 @@ def load(
     Raises:
         FileNotFoundError: there is no checkpoint, or part of it is missing.
         ValueError: it holds nothing of the model, lacks a variable that is not
-            new, has one in another shape, or is broken.
+            new, has one in another shape, is broken, or the configuration
+            beside it contradicts the model's.
     """
-    prefix = resolve(path)
     variables = variables_by_name(model)
-    with _opened(prefix) as reader:
-        shapes = {
-            name: tuple(shape)
-            for name, shape in reader.get_variable_to_shape_map().items()
-        }
-        mismatches.check_names(prefix, variables, shapes, new)
+    with opened(path) as source:
+        shapes = {name: held[0] for name, held in source.variables.items()}
+        mismatches.check_names(source.origin, variables, shapes, new)
         wanted = {n: tuple(v.shape) for n, v in variables.items()}
-        mismatches.check_shapes(prefix, wanted, shapes)
+        mismatches.check_shapes(source.origin, wanted, shapes)
+        config = getattr(model, "config", None)
+        beside = config_beside.check(config, source.origin) if config else ()
         common = [name for name in variables if name in shapes]
         for name in common:
-            value = np.asarray(reader.get_tensor(name))
-            variables[name].assign(value.astype(variables[name].dtype))
+            value = source.read(name)
+            variables[name].assign(
+                value.astype(variables[name].dtype, copy=False)
+            )
+        notes = (*source.notes, *beside)
     return LoadReport(
         loaded=tuple(sorted(common)),
         missing=tuple(sorted(variables.keys() - shapes.keys())),
@@ -190,9 +243,10 @@ def load(
             sorted(
                 name
                 for name in shapes.keys() - variables.keys()
-                if not _is_training_state(name, shapes)
+                if not is_training_state(name, shapes)
             )
         ),
+        notes=notes,
     )
 
 
@@ -266,78 +320,6 @@ def _remove(path: str) -> None:
         os.remove(path)
 
 
-def _latest(folder: str) -> str:
-    import tensorflow as tf
-
-    named = tf.train.latest_checkpoint(folder)
-    if named:
-        return named
-    found = sorted(
-        os.path.join(folder, name.removesuffix(".index"))
-        for name in tf.io.gfile.listdir(folder)
-        if name.endswith(".index") and not name.startswith(".")
-    )
-    if not found:
-        raise FileNotFoundError(f"The folder {folder!r} holds no checkpoint.")
-    steps = {
-        prefix: int(match[1])
-        for prefix in found
-        if (match := _STEP_SUFFIX.search(prefix))
-    }
-    if len(found) == 1:
-        return found[0]
-    if len(steps) == len(found):
-        return max(steps, key=steps.get)
-    raise ValueError(
-        f"The folder {folder!r} must hold one checkpoint, or only numbered "
-        f"ones; it holds {mismatches.listed(found)}. Name one of them."
-    )
-
-
-@contextlib.contextmanager
-def _opened(prefix: str) -> Iterator[Any]:
-    """Opens a checkpoint; explains what goes wrong while it is read."""
-    import tensorflow as tf
-
-    _check_shards(prefix)
-    try:
-        reader = tf.train.load_checkpoint(prefix)
-        if reader.has_tensor(_OBJECT_GRAPH):
-            raise ValueError(
-                f"Checkpoint {prefix!r} must hold variables by the release's "
-                "names; it is a TensorFlow 2 object checkpoint (it holds "
-                f"{_OBJECT_GRAPH}). Convert it first."
-            )
-        yield reader
-    # A file that ends too early is an IndexError to TensorFlow.
-    except (tf.errors.OpError, RuntimeError, IndexError) as error:
-        raise ValueError(
-            f"{prefix!r} is broken, or no checkpoint (TensorFlow says: "
-            f"{error}). If it was copied, copy it again."
-        ) from error
-
-
-def _check_shards(prefix: str) -> None:
-    """Checks that the data files beside an index are all there."""
-    import tensorflow as tf
-
-    if not tf.io.gfile.exists(f"{prefix}.index"):
-        return
-    folder, name = os.path.split(prefix)
-    shards = collections.defaultdict(int)
-    for file in tf.io.gfile.listdir(folder or "."):
-        match = _DATA_SUFFIX.search(file)
-        if match and file.removesuffix(match[0]) == name:
-            shards[int(match[1])] += 1
-    if not any(have == total for total, have in shards.items()):
-        raise FileNotFoundError(
-            f"Checkpoint {prefix!r} must have all of its files "
-            f"{prefix}.data-NNNNN-of-NNNNN beside its index; it has "
-            + (", ".join(f"{n} of {t}" for t, n in shards.items()) or "none")
-            + ". Copy the others there too."
-        )
-
-
-def _is_training_state(name: str, names: Collection[str]) -> bool:
+def is_training_state(name: str, names: Collection[str]) -> bool:
     """Tells the step and optimizer slots, such as `VARIABLE/adam_m`."""
     return name == _GLOBAL_STEP or name.rpartition("/")[0] in names

@@ -1,8 +1,9 @@
-"""What lies beside a fine-tuned model, so that it can be used alone.
+"""What lies beside a model, so that it can be used alone.
 
 Beside what `checkpointing` writes: `vocab.txt`, a copy of the vocabulary;
 `tokenizer.json`, which says how text was read; `labels.json`, which says what
-the model answers.
+the model answers. The folders of the release and of Hugging Face are understood
+too, as far as they say.
 """
 
 import dataclasses
@@ -13,11 +14,12 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from files import paths, writing
-from training import checkpointing
+from modeling import config_beside, huggingface_config
+from training import checkpointing, vocabulary_checks
 
 VOCABULARY = "vocab.txt"
 LABELS = "labels.json"
-_TOKENIZER = "tokenizer.json"
+TOKENIZER = "tokenizer.json"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,7 @@ def claim_text(
     """
     if checkpointing.latest(output_dir):
         check_text(output_dir, text)
-    writing.write_json(os.path.join(output_dir, _TOKENIZER), dict(text))
+    writing.write_json(os.path.join(output_dir, TOKENIZER), dict(text))
     target = os.path.join(output_dir, VOCABULARY)
     if os.path.abspath(vocab_file) != os.path.abspath(target):
         with writing.whole_file(target, "wb") as file:
@@ -87,10 +89,14 @@ def claim_text(
 def check_text(folder: str, text: Mapping[str, object]) -> None:
     """Compares how text is read with what lies beside a model, if anything.
 
+    Args:
+        folder: of the model: a run's, the release's or Hugging Face's.
+        text: how text is read: `vocab_sha256` and `do_lower_case`.
+
     Raises:
         ValueError: they differ; names in what.
     """
-    held = _read_json(os.path.join(folder, _TOKENIZER)) or {}
+    held = _read_json(os.path.join(folder, TOKENIZER)) or {}
     differing = [
         f"{name} was {held[name]!r} and is {text[name]!r}"
         for name in text
@@ -102,24 +108,152 @@ def check_text(folder: str, text: Mapping[str, object]) -> None:
             f"{'; '.join(differing)}. Pass the vocabulary ({VOCABULARY} there) "
             "and the casing that belong to it."
         )
+    if "do_lower_case" in text:
+        check_casing(folder, bool(text["do_lower_case"]))
 
 
-def answers_differ(folder: str, labels: Mapping[str, object]) -> bool:
+def check_casing(folder: str, do_lower_case: bool) -> None:
+    """Compares casing with what a model's folder says of it, or shows.
+
+    Args:
+        folder: of the model.
+        do_lower_case: whether text is lower-cased now.
+
+    Raises:
+        ValueError: the folder's own files say, or its vocabulary shows, that
+            the model was trained the other way.
+    """
+    found = casing(folder)
+    if found is None or found.do_lower_case == do_lower_case:
+        return
+    raise ValueError(
+        f"do_lower_case must be {found.do_lower_case} for the model in "
+        f"{folder}: {found.reason}. Pass --do_lower_case="
+        f"{found.do_lower_case}."
+        + (
+            ""
+            if found.is_said
+            else f" If it was trained otherwise, put a {TOKENIZER} with "
+            f'{{"do_lower_case": {json.dumps(do_lower_case)}}} there.'
+        )
+    )
+
+
+def check_vocabulary(folder: str, vocab_file: str) -> None:
+    """Compares a vocabulary with that of a model's folder, if it has one.
+
+    Entries that the model's own calls `[unusedN]` may be any word.
+
+    Raises:
+        ValueError: they differ in size or in an entry; names the first.
+    """
+    theirs = os.path.join(folder, VOCABULARY)
+    if tf.io.gfile.exists(theirs):
+        vocabulary_checks.check_same(vocab_file, theirs)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Casing:
+    """Whether a model reads lower-cased text, and how that is known.
+
+    Attributes:
+        do_lower_case: whether it does.
+        reason: where that comes from.
+        is_said: whether a file says so; otherwise the vocabulary shows it.
+    """
+
+    do_lower_case: bool
+    reason: str
+    is_said: bool
+
+
+def casing(folder: str) -> Casing | None:
+    """Finds whether the model in a folder reads lower-cased text.
+
+    By `tokenizer.json` (ours, or that of Hugging Face's library), else
+    `tokenizer_config.json`, else the entries of `vocab.txt`.
+
+    Returns:
+        None where nothing tells.
+    """
+    ours = _read_json(os.path.join(folder, TOKENIZER)) or {}
+    theirs = _read_json(os.path.join(folder, huggingface_config.TOKENIZER))
+    normalizer = ours.get("normalizer") or {}
+    for name, said in (
+        (TOKENIZER, ours.get("do_lower_case")),
+        (huggingface_config.TOKENIZER, (theirs or {}).get("do_lower_case")),
+        (TOKENIZER, normalizer.get("lowercase")),
+    ):
+        if isinstance(said, bool):
+            return Casing(
+                do_lower_case=said, reason=f"{name} there says so", is_said=True
+            )
+    path = os.path.join(folder, VOCABULARY)
+    if not tf.io.gfile.exists(path):
+        return None
+    shown = vocabulary_checks.is_lower_case(path)
+    if shown is None:
+        return None
+    which = "no entry has" if shown else "many entries have"
+    return Casing(
+        do_lower_case=shown,
+        reason=f"{which} capitals or accents in {VOCABULARY} there",
+        is_said=False,
+    )
+
+
+def check_origin(path: str, output_dir: str) -> None:
+    """Compares a run's vocabulary and casing with those of what it starts from.
+
+    Args:
+        path: of the checkpoint that the run starts from.
+        output_dir: of the run; what `claim_text` put there counts.
+
+    Raises:
+        ValueError: they differ.
+    """
+    folder = of_checkpoint(path)
+    vocab_file = os.path.join(output_dir, VOCABULARY)
+    text = _read_json(os.path.join(output_dir, TOKENIZER))
+    if os.path.realpath(folder) == os.path.realpath(output_dir):
+        return
+    if text:
+        check_text(folder, text)
+    if tf.io.gfile.exists(vocab_file):
+        check_vocabulary(folder, vocab_file)
+
+
+def labels(folder: str) -> dict | None:
+    """Reads what the model in a folder answers; None if it does not say."""
+    held = _read_json(os.path.join(folder, LABELS))
+    if held is not None:
+        return held
+    config = _read_json(os.path.join(folder, huggingface_config.CONFIG))
+    return huggingface_config.labels_of(config or {})
+
+
+def answers_differ(folder: str, labels_now: Mapping[str, object]) -> bool:
     """Tells whether the model in a folder answers with other labels.
 
     A folder that does not say, such as one of the release, may hold any.
     """
-    held = _read_json(os.path.join(folder, LABELS))
-    return held is not None and held != dict(labels)
+    held = labels(folder)
+    return held is not None and held != dict(labels_now)
 
 
 def of_checkpoint(path: str) -> str:
     """Returns the folder that a checkpoint, however it is named, lies in."""
-    return path if tf.io.gfile.isdir(path) else os.path.dirname(path)
+    return config_beside.folder_of(path)
 
 
 def _read_json(path: str) -> dict | None:
     if not tf.io.gfile.exists(path):
         return None
     with tf.io.gfile.GFile(path) as file:
-        return json.loads(file.read())
+        try:
+            values = json.loads(file.read())
+        except ValueError as error:
+            raise ValueError(f"{path}: not JSON ({error}).") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: must hold a JSON object.")
+    return values

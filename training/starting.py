@@ -10,9 +10,19 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from modeling import checkpoints
+from modeling import checkpoints, name_tables
 from modeling import config as config_lib
-from training import checkpointing, objectives, optimization, steps
+from training import (
+    checkpointing,
+    model_folder,
+    objectives,
+    optimization,
+    steps,
+)
+
+_POOLER = "bert/pooler/.*"
+# Whose pooler exists and learns nothing: a checkpoint need not have one.
+_POOLER_UNUSED = ("BertForQuestionAnswering", name_tables.TOKEN_CLASSIFICATION)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,11 +98,13 @@ def start(
     if prefix is not None:
         return state, _resume(state, prefix, options)
     if options.init_checkpoint:
+        model_folder.check_origin(options.init_checkpoint, options.output_dir)
         load_weights(
             objective,
             options.init_checkpoint,
             new=options.new_variables,
-            encoder_only=options.encoder_only,
+            encoder_only=options.encoder_only
+            or _answers_differ(options.init_checkpoint, options.output_dir),
         )
     else:
         logging.info("Fresh run: the weights are random, nothing is loaded.")
@@ -126,6 +138,8 @@ def load_for_evaluation(
             f"There is nothing to evaluate: {options.output_dir} holds no "
             "checkpoint and --init_checkpoint is not given."
         )
+    if prefix is None:
+        model_folder.check_origin(options.init_checkpoint, options.output_dir)
     with strategy.scope():
         load_weights(objective, prefix or options.init_checkpoint)
     return checkpointing.load_step(prefix) if prefix else 0
@@ -149,24 +163,77 @@ def load_weights(
         encoder_only: load nothing but the encoder.
     """
     model = objective.model
-    if encoder_only or _has_other_shapes(model, path, new):
-        report = checkpoints.load(model.bert, path)
+    with checkpoints.opened(path) as source:
+        architectures = source.architectures
+        held = source.variables if new else {}
+    pooler = (_POOLER,) if _may_lack_pooler(model, architectures, new) else ()
+    if (
+        encoder_only
+        or _is_of_twin(model, architectures)
+        or _has_other_shapes(model, held, new)
+    ):
+        report = checkpoints.load(model.bert, path, new=pooler)
         logging.info(
-            "Initialised the encoder from %s: %s. The output layer is new: "
-            "that of the checkpoint is another task's.",
+            "Initialised the encoder from %s: %s. The output layer is new "
+            "(%s): that of the checkpoint is another task's.",
             path,
             report,
+            ", ".join(_head(model)),
         )
         return
-    report = checkpoints.load(model, path, new=new)
+    report = checkpoints.load(model, path, new=(*new, *pooler))
     logging.info("Initialised from %s: %s", path, report)
 
 
+def _head(model: keras.Model) -> list[str]:
+    names = checkpoints.variables_by_name(model)
+    return [name for name in names if not name.startswith("bert/")]
+
+
+def _may_lack_pooler(
+    model: keras.Model, architectures: Sequence[str], new: Sequence[str]
+) -> bool:
+    """Tells whether a checkpoint may come without the pooler.
+
+    Where the model has no use for it; or where a head is new in any case, and
+    the checkpoint is of a class of Hugging Face's that makes none.
+    """
+    if type(model).__name__ in _POOLER_UNUSED:
+        return True
+    return bool(
+        new
+        and architectures
+        and set(architectures) <= set(name_tables.WITHOUT_POOLER)
+    )
+
+
+def _is_of_twin(model: keras.Model, architectures: Sequence[str]) -> bool:
+    """Tells whether a checkpoint's output layer is for words, not sentences.
+
+    Or the other way round: the names of the variables are the same.
+    """
+    twins = {
+        name_tables.SEQUENCE_CLASSIFICATION,
+        name_tables.TOKEN_CLASSIFICATION,
+    }
+    ours, theirs = {type(model).__name__} & twins, {*architectures} & twins
+    return bool(ours and theirs and ours != theirs)
+
+
+def _answers_differ(path: str, output_dir: str) -> bool:
+    """Tells whether a checkpoint is known to answer with other labels."""
+    labels = model_folder.labels(output_dir)
+    return labels is not None and model_folder.answers_differ(
+        model_folder.of_checkpoint(path), labels
+    )
+
+
 def _has_other_shapes(
-    model: keras.Model, path: str, patterns: Sequence[str]
+    model: keras.Model,
+    held: Mapping[str, tuple[tuple[int, ...], str]],
+    patterns: Sequence[str],
 ) -> bool:
     """Tells whether a checkpoint holds what may be new in another shape."""
-    held = checkpoints.list_variables(path) if patterns else {}
     return any(
         name in held and held[name][0] != tuple(variable.shape)
         for name, variable in checkpoints.variables_by_name(model).items()

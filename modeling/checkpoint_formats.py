@@ -1,0 +1,167 @@
+"""Which form of checkpoint a path is of, from its files."""
+
+import contextlib
+import dataclasses
+import os
+
+from modeling import huggingface, keras_format, release_format
+
+RELEASE = "release"
+KERAS = "keras"
+HUGGINGFACE = "huggingface"
+FORMATS = (RELEASE, KERAS, HUGGINGFACE)
+
+_CONVERT_TO_SAFETENSORS = (
+    "In an environment with transformers and torch: "
+    "AutoModelForPreTraining.from_pretrained(FOLDER).save_pretrained(OTHER), "
+    "with the class of your model."
+)
+# Weights of other kinds, by the end of the file's name.
+_OTHER_KINDS = {
+    "saved_model.pb": "a TensorFlow SavedModel",
+    "tfhub_module.pb": "a TensorFlow Hub module",
+    "tf_model.h5": "Hugging Face's weights for TensorFlow. "
+    + _CONVERT_TO_SAFETENSORS,
+    "flax_model.msgpack": "Hugging Face's weights for Flax. "
+    + _CONVERT_TO_SAFETENSORS,
+    ".keras": "a whole Keras model. Load it where its class is, and call "
+    "save_weights with a name that ends in .weights.h5",
+    ".h5": "a whole Keras model, or weights of Keras 2. Load it where its "
+    "class is, and call save_weights with a name that ends in .weights.h5",
+    ".weights.json": "a Keras file of weights in parts. Call save_weights "
+    "without max_shard_size",
+    ".onnx": "an ONNX graph",
+    ".tflite": "a TensorFlow Lite model",
+    ".gguf": "a GGUF file",
+}
+_PICKLES = (".bin", ".pt", ".pth", ".bin.index.json")
+_PICKLE = (
+    "PyTorch's pickled weights, which can run any program when they are read; "
+    "they are not read here. " + _CONVERT_TO_SAFETENSORS
+)
+# Of files whose names do not tell.
+_MAGIC = {b"PK\x03\x04": _PICKLE, b"\x80\x02": _PICKLE, b"\x89HDF": ".h5"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Place:
+    """A checkpoint that was found.
+
+    Attributes:
+        format: one of `FORMATS`.
+        path: prefix of its files, its file, or its folder, by format.
+    """
+
+    format: str
+    path: str
+
+
+def find(path: str) -> Place:
+    """Finds the checkpoint that a path means.
+
+    Args:
+        path: of the release's format a prefix, one of its files or a folder,
+            of which the latest checkpoint counts; a `.weights.h5`; a Hugging
+            Face folder or its `.safetensors`; a folder with one of them.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
+        ValueError: it is of another kind, which is named, or the folder holds
+            several.
+    """
+    import tensorflow as tf
+
+    prefix = release_format.prefix_of(path)
+    if prefix is not None:
+        return Place(format=RELEASE, path=prefix)
+    if tf.io.gfile.isdir(path):
+        return _find_in(path)
+    if not tf.io.gfile.exists(path):
+        raise FileNotFoundError(
+            f"There is no checkpoint {path!r}: it must be a prefix that has a "
+            f"file {path + '.index'!r}, a file {keras_format.SUFFIX}, or a "
+            "folder with a checkpoint in it."
+        )
+    if path.endswith(keras_format.SUFFIX):
+        return Place(format=KERAS, path=_local(path))
+    if path.endswith((".safetensors", ".safetensors.index.json")):
+        folder, name = os.path.split(path)
+        if name not in (huggingface.WEIGHTS, huggingface.INDEX):
+            raise ValueError(
+                f"{path!r} must be named {huggingface.WEIGHTS} or "
+                f"{huggingface.INDEX}, as Hugging Face names weights: pass "
+                "the folder."
+            )
+        return Place(format=HUGGINGFACE, path=_local(folder or "."))
+    kind = _other_kind(path) or _kind_by_content(path)
+    if kind:
+        raise ValueError(f"{path!r} is {kind}.")
+    # A file without an index may be of the release's older format, "V1".
+    return Place(format=RELEASE, path=path)
+
+
+def _find_in(folder: str) -> Place:
+    import tensorflow as tf
+
+    names = sorted(tf.io.gfile.listdir(folder))
+    found = []
+    prefix = release_format.latest(folder)
+    if prefix is not None:
+        found.append(Place(format=RELEASE, path=prefix))
+    found += [
+        Place(format=KERAS, path=os.path.join(folder, name))
+        for name in names
+        if name.endswith(keras_format.SUFFIX) and not name.startswith(".")
+    ]
+    if {huggingface.WEIGHTS, huggingface.INDEX} & set(names):
+        found.append(Place(format=HUGGINGFACE, path=folder))
+    if len(found) == 1:
+        if found[0].format != RELEASE:
+            _local(folder)
+        return found[0]
+    if found:
+        raise ValueError(
+            f"The folder {folder!r} must hold one checkpoint; it holds "
+            + ", ".join(f"{p.path!r} ({p.format})" for p in found)
+            + ". Name one of them."
+        )
+    for name in names:
+        kind = _other_kind(name)
+        if kind:
+            raise ValueError(
+                f"The folder {folder!r} holds no checkpoint that can be read; "
+                f"{name} is {kind}."
+            )
+    raise FileNotFoundError(f"The folder {folder!r} holds no checkpoint.")
+
+
+def _other_kind(name: str) -> str | None:
+    if name.endswith(_PICKLES):
+        return _PICKLE
+    return next(
+        (kind for end, kind in _OTHER_KINDS.items() if name.endswith(end)),
+        None,
+    )
+
+
+def _kind_by_content(path: str) -> str | None:
+    import tensorflow as tf
+
+    with (
+        contextlib.suppress(tf.errors.OpError),
+        tf.io.gfile.GFile(path, "rb") as file,
+    ):
+        head = file.read(4)
+        for magic, kind in _MAGIC.items():
+            if head.startswith(magic):
+                return _OTHER_KINDS.get(kind, kind)
+    return None
+
+
+def _local(path: str) -> str:
+    if "://" in path:
+        raise ValueError(
+            f"Weights of Keras and Hugging Face must be local files; got "
+            f"{path!r}. Copy them here."
+        )
+    return path

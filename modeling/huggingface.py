@@ -1,0 +1,299 @@
+"""Hugging Face's folders: their weights under the release's names, and back.
+
+A folder holds `config.json` and `model.safetensors`, which may be in several
+parts. What has no name at Hugging Face (moments of the optimizer, the step,
+other heads) lies beside them in `release_variables.safetensors`, under the
+release's names; what has none in the release is called `huggingface/NAME`.
+"""
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import BinaryIO
+
+import numpy as np
+
+from modeling import huggingface_config, mismatches, name_tables
+from modeling import safetensors_format as safetensors
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+OTHERS = "release_variables.safetensors"
+
+_FOREIGN = "huggingface/"
+_DECODER = "cls.predictions.decoder.weight"
+_WORDS = "bert.embeddings.word_embeddings.weight"
+_CHOICE = "cls/multiple_choice/output_weights"
+_CHOICE_BIAS = "classifier.bias"
+# Alias of a tied variable -> the name that it goes by here.
+_TIED = {
+    _DECODER: _WORDS,
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+# Buffers that PyTorch stored at times: 0, 1, 2, ... and zeros.
+_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+_HALF = ("float16", "bfloat16")
+# Set by our writer where it adds what only Hugging Face's class has.
+_ADDED = "added"
+
+
+class Reader:
+    """Reads a folder under the release's names; see `checkpoints.Source`.
+
+    Args:
+        folder: local, with a `model.safetensors` or its index.
+
+    Raises:
+        FileNotFoundError: a part of the weights is missing.
+        ValueError: the model is not BERT, or a file is broken.
+    """
+
+    kind = "Hugging Face"
+
+    def __init__(self, folder: str):
+        self.origin = folder
+        self.config = huggingface_config.read(folder)
+        self.architectures = tuple(self.config.get("architectures") or ())
+        self._parts: list[safetensors.Reader] = []
+        try:
+            weights = self._open(weight_files(folder))
+            self._check_tied(weights)
+            self._places = self._named(weights)
+            others = os.path.join(folder, OTHERS)
+            if os.path.exists(others):
+                for name, (part, _) in self._open([others]).items():
+                    self._places[name] = (part, name, False)
+        except BaseException:
+            self.close()
+            raise
+        self.variables = {
+            name: _held(part.entries[theirs], is_transposed)
+            for name, (part, theirs, is_transposed) in sorted(
+                self._places.items()
+            )
+        }
+        self.notes = self._notes()
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads a variable by the release's name."""
+        part, theirs, is_transposed = self._places[name]
+        value = part.read(theirs)
+        return value.T if is_transposed else value
+
+    def close(self) -> None:
+        """Closes the files."""
+        for part in self._parts:
+            part.close()
+
+    def _open(self, paths: Iterable[str]) -> dict[str, tuple]:
+        """Opens files; returns the part and the metadata by name."""
+        places = {}
+        for path in paths:
+            part = safetensors.Reader(path)
+            self._parts.append(part)
+            for name in part.entries:
+                if name in places:
+                    raise ValueError(
+                        f"{self.origin!r} must hold each weight once; {name} "
+                        "is in two of its files."
+                    )
+                places[name] = (part, part.metadata)
+        return places
+
+    def _check_tied(self, places: Mapping[str, tuple]) -> None:
+        ours = {canonical_name(name): name for name in places}
+        for alias, name in _TIED.items():
+            if alias not in ours or name not in ours:
+                continue
+            one, other = (
+                places[ours[n]][0].read(ours[n]) for n in (alias, name)
+            )
+            # Bytes, so that NaN equals itself.
+            if one.shape != other.shape or not np.array_equal(
+                *(a.reshape(-1).view(np.uint8) for a in (one, other))
+            ):
+                raise ValueError(
+                    f"{alias} in {self.origin!r} must be the same as {name}: "
+                    "BERT ties them. This is another model."
+                )
+
+    def _named(self, places: Mapping[str, tuple]) -> dict[str, tuple]:
+        """Maps release names to (part, name in it, is transposed)."""
+        canonical = [canonical_name(name) for name in places]
+        table = names_of(name_tables.num_layers(canonical), self.architectures)
+        found: dict[str, tuple] = {}
+        for theirs, (part, metadata) in places.items():
+            name = canonical_name(theirs)
+            if name.endswith(_BUFFERS) or theirs in metadata.get(
+                _ADDED, ""
+            ).split(","):
+                continue
+            if name in _TIED:
+                if _TIED[name] in canonical:
+                    continue
+                name = _TIED[name]
+            variable = table.get(name)
+            release = variable.release if variable else f"{_FOREIGN}{theirs}"
+            if release in found:
+                raise ValueError(
+                    f"{self.origin!r} must hold each weight once; {theirs} "
+                    f"and {found[release][1]} are both {release}."
+                )
+            transposed = bool(variable and variable.is_transposed)
+            found[release] = (part, theirs, transposed)
+        return found
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = list(huggingface_config.remarks(self.config))
+        half = [n for n, (_, dtype) in self.variables.items() if dtype in _HALF]
+        if half:
+            notes.append(
+                f"{len(half)} variables are stored in 16 bits and widened"
+            )
+        return tuple(notes)
+
+
+def weight_files(folder: str) -> list[str]:
+    """Lists the files that hold a folder's weights.
+
+    Raises:
+        FileNotFoundError: one that the index names is missing.
+        ValueError: the index is broken.
+    """
+    whole = os.path.join(folder, WEIGHTS)
+    if os.path.exists(whole):
+        return [whole]
+    path = os.path.join(folder, INDEX)
+    try:
+        with open(path, encoding="utf-8") as file:
+            names = sorted(set(json.load(file)["weight_map"].values()))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"{path} must be JSON with a weight_map of names of files: "
+            f"{error!r}."
+        ) from error
+    absent = [n for n in names if not os.path.exists(os.path.join(folder, n))]
+    if absent:
+        raise FileNotFoundError(
+            f"{folder!r} must hold all files that its {INDEX} names; it lacks "
+            f"{mismatches.listed(absent)}. Copy them there too."
+        )
+    return [os.path.join(folder, name) for name in names]
+
+
+def canonical_name(name: str) -> str:
+    """Gives a weight of an old or bare model today's name in a full one."""
+    if name.startswith(("embeddings.", "encoder.", "pooler.")):
+        name = f"bert.{name}"
+    module, _, local = name.rpartition(".")
+    if module.endswith("LayerNorm"):
+        local = {"gamma": "weight", "beta": "bias"}.get(local, local)
+    return f"{module}.{local}" if module else local
+
+
+def names_of(
+    num_layers: int, architectures: Collection[str]
+) -> dict[str, name_tables.Variable]:
+    """Lists variables by their names at Hugging Face.
+
+    Args:
+        num_layers: of the encoder.
+        architectures: of the folder: `classifier` is a vector that scores
+            choices, or the output layer of sentences or words.
+    """
+    classifiers = {
+        name_tables.SEQUENCE_CLASSIFICATION,
+        name_tables.TOKEN_CLASSIFICATION,
+        name_tables.MULTIPLE_CHOICE,
+    }
+    choice = {name_tables.MULTIPLE_CHOICE}
+    unused = classifiers - choice if choice & {*architectures} else choice
+    variables = list(name_tables.encoder(num_layers))
+    for name in name_tables.ARCHITECTURES:
+        if name not in unused:
+            variables += name_tables.head(name)
+    return {variable.huggingface: variable for variable in variables}
+
+
+class Writer:
+    """Lays out what `model.safetensors` and the file beside it will hold.
+
+    Args:
+        variables: shape and type by the release's name.
+        num_layers: of the configuration; deeper layers go into the other file.
+        architectures: of `name_tables.architectures`, for the same variables.
+
+    Attributes:
+        weights: of the release's names, those with one at Hugging Face.
+        others: those without.
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, tuple[tuple[int, ...], str]],
+        num_layers: int,
+        architectures: Collection[str],
+    ):
+        self._variables = variables
+        table = names_of(num_layers, architectures) if architectures else {}
+        self._theirs = {
+            variable.release: (name, variable.is_transposed)
+            for name, variable in table.items()
+            if variable.release in variables
+        }
+        for name in variables:
+            if name.startswith(_FOREIGN):
+                theirs = name.removeprefix(_FOREIGN)
+                self._theirs[name] = (theirs, False)
+        self.weights = sorted(self._theirs)
+        self.others = sorted(set(variables) - set(self._theirs))
+
+    def write_weights(
+        self, file: BinaryIO, read: Callable[[str], np.ndarray]
+    ) -> None:
+        """Writes `model.safetensors`.
+
+        Args:
+            file: takes the bytes.
+            read: returns a variable by the release's name.
+        """
+        ours = {theirs: name for name, (theirs, _) in self._theirs.items()}
+        specs = {
+            theirs: _held_spec(self._variables[name], self._theirs[name][1])
+            for theirs, name in ours.items()
+        }
+        # PyTorch's own readers ask for the first; the second is ours.
+        metadata = {"format": "pt"}
+        if _CHOICE in self._theirs and _CHOICE_BIAS not in specs:
+            # Hugging Face's class has a bias, which moves all choices alike.
+            specs[_CHOICE_BIAS] = ((1,), "float32")
+            metadata[_ADDED] = _CHOICE_BIAS
+
+        def value(theirs: str) -> np.ndarray:
+            if theirs not in ours:
+                return np.zeros([1], np.float32)
+            name = ours[theirs]
+            is_transposed = self._theirs[name][1]
+            return read(name).T if is_transposed else read(name)
+
+        safetensors.write(file, specs, value, metadata)
+
+    def write_others(
+        self, file: BinaryIO, read: Callable[[str], np.ndarray]
+    ) -> None:
+        """Writes `release_variables.safetensors`; as `write_weights`."""
+        specs = {name: self._variables[name] for name in self.others}
+        safetensors.write(file, specs, read, {})
+
+
+def _held(
+    entry: safetensors.Entry, is_transposed: bool
+) -> tuple[tuple[int, ...], str]:
+    return _held_spec((entry.shape, entry.dtype), is_transposed)
+
+
+def _held_spec(
+    spec: tuple[tuple[int, ...], str], is_transposed: bool
+) -> tuple[tuple[int, ...], str]:
+    shape, dtype = spec
+    return (shape[::-1] if is_transposed else shape), dtype

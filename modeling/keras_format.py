@@ -1,0 +1,207 @@
+"""Keras' `.weights.h5`, under the release's names.
+
+A file is what `save_weights` of one of our models writes, so that its
+`load_weights` reads it: by plain Keras, of that class and, where it has nothing
+of its own at the top, of `BertModel` too. What such a model has not (moments of
+the optimizer, the step, other heads) is in a group of its own.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from modeling import mismatches, name_tables
+
+SUFFIX = ".weights.h5"
+
+# Keras' name of a group of variables, and ours for all that it has no place
+# for: one dataset each, whose attribute is the release's name.
+_OTHERS = "release_variables"
+_NAME = "name"
+_FOREIGN = "keras/"
+_ENCODER = "bert"
+# What a `BertModel` on its own has at the top.
+_ENCODER_PARTS = ("embeddings", "encoder", "layers")
+# A head of each class by a path that no other class has, most telling first.
+_TELLING = {
+    "BertForPreTraining": "cls/children/masked_language_model",
+    "BertForMultipleChoice": "cls/children/choice_score",
+    "BertForQuestionAnswering": "cls/children/output_layer",
+    name_tables.SEQUENCE_CLASSIFICATION: "vars/0",
+    "BertModel": "bert",
+}
+_MODELS = (*_TELLING, name_tables.TOKEN_CLASSIFICATION)
+
+
+class Reader:
+    """Reads a file under the release's names; see `checkpoints.Source`.
+
+    Args:
+        path: of a local file.
+
+    Raises:
+        ValueError: the file is broken, or of another model than ours.
+    """
+
+    kind = "Keras"
+
+    def __init__(self, path: str):
+        import h5py
+
+        self.origin = path
+        try:
+            self._file = h5py.File(path, "r")
+        except OSError as error:
+            raise ValueError(
+                f"{path!r} is cut short, or no HDF5 file ({error}). If it was "
+                "copied, copy it again."
+            ) from error
+        try:
+            architecture = _architecture(self._file, path)
+            self._paths = _named(self._file, architecture)
+            self.variables = {
+                name: (tuple(held.shape), held.dtype.name)
+                for name, held in sorted(self._paths.items())
+            }
+        except BaseException:
+            self._file.close()
+            raise
+        # Sentences and words are labelled by variables of one name.
+        self.architectures = (
+            () if architecture in _CLASSIFIERS else (architecture,)
+        )
+        self.config: Mapping[str, Any] = {}
+        self.notes: tuple[str, ...] = ()
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads a variable by the release's name."""
+        try:
+            return np.asarray(self._paths[name][()])
+        except OSError as error:
+            raise ValueError(
+                f"{self.origin!r} is broken at {name} ({error}). If it was "
+                "copied, copy it again."
+            ) from error
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+_CLASSIFIERS = (
+    name_tables.SEQUENCE_CLASSIFICATION,
+    name_tables.TOKEN_CLASSIFICATION,
+)
+
+
+def write(
+    file: BinaryIO,
+    variables: Mapping[str, tuple[tuple[int, ...], str]],
+    read: Callable[[str], np.ndarray],
+    *,
+    num_layers: int,
+    architectures: Collection[str],
+) -> None:
+    """Writes a `.weights.h5`; one array at a time is in memory.
+
+    Args:
+        file: opened to be read and written.
+        variables: shape and type by the release's name.
+        read: returns the array of a name.
+        num_layers: of the configuration; deeper layers become other variables.
+        architectures: of `name_tables.architectures`; the first that is a
+            class of ours is what Keras can load.
+    """
+    import h5py
+
+    architecture = next((a for a in architectures if a in _MODELS), None)
+    paths = keras_paths(architecture, num_layers) if architecture else {}
+    with h5py.File(file, "w") as h5:
+        others = 0
+        for name in sorted(variables):
+            if name in paths:
+                h5[paths[name]] = read(name)
+            elif name.startswith(_FOREIGN):
+                h5[name.removeprefix(_FOREIGN)] = read(name)
+            else:
+                h5[f"{_OTHERS}/{others}"] = read(name)
+                h5[f"{_OTHERS}/{others}"].attrs[_NAME] = name
+                others += 1
+        if _ENCODER in h5 and "vars" not in h5:
+            for part in _ENCODER_PARTS:
+                if part in h5[_ENCODER]:
+                    h5[part] = h5[f"{_ENCODER}/{part}"]
+
+
+def keras_paths(architecture: str, num_layers: int) -> dict[str, str]:
+    """Says where Keras keeps the variables of a model, by release name.
+
+    Args:
+        architecture: one of `name_tables.ARCHITECTURES`. An encoder alone is
+            given as part of a model, which is where `write` puts it.
+        num_layers: of its encoder.
+    """
+    variables = [
+        *name_tables.encoder(num_layers),
+        *name_tables.head(architecture),
+    ]
+    return {variable.release: variable.keras for variable in variables}
+
+
+def _architecture(file: Any, path: str) -> str:
+    for name, telling in _TELLING.items():
+        if telling in file and _ENCODER in file:
+            return name
+    if "embeddings/vars" in file or _OTHERS in file:
+        return "BertModel"
+    raise ValueError(
+        f"{path!r} must be the weights of a model of this project; it holds "
+        f"the groups {mismatches.listed(sorted(file)) or '(none)'}, which are "
+        "another model's. Convert them with the program that wrote them."
+    )
+
+
+def _named(file: Any, architecture: str) -> dict[str, Any]:
+    """Finds the datasets by release name."""
+    held = dict(_datasets(file))
+    is_bare = _ENCODER not in file
+    table = {
+        path.removeprefix(f"{_ENCODER}/") if is_bare else path: name
+        for name, path in keras_paths(architecture, _num_layers(held)).items()
+    }
+    return {
+        table.get(path)
+        or dataset.attrs.get(_NAME)
+        or f"{_FOREIGN}{path}": dataset
+        for path, dataset in held.items()
+    }
+
+
+def _datasets(file: Any) -> Iterator[tuple[str, Any]]:
+    """Yields datasets by path, once those that stand there twice."""
+    import h5py
+
+    aliases = _ENCODER_PARTS if _ENCODER in file else ()
+
+    def below(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+        for name, member in group.items():
+            if isinstance(member, h5py.Dataset):
+                yield path + name, member
+            else:
+                yield from below(member, f"{path}{name}/")
+
+    for name, member in file.items():
+        if isinstance(member, h5py.Dataset):
+            yield name, member
+        elif name not in aliases:
+            yield from below(member, f"{name}/")
+
+
+def _num_layers(paths: Collection[str]) -> int:
+    stacks = {
+        path.partition("/stack/")[2].partition("/")[0]
+        for path in paths
+        if "/stack/" in path
+    }
+    return len(stacks)

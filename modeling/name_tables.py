@@ -1,0 +1,255 @@
+"""What a variable of BERT is called by the release, Hugging Face and Keras.
+
+One row is a module: its three names and what it holds. `{i}` is the number of
+an encoder layer and `{stack}` Keras' name of it. Kernels are `[in, out]` in the
+release and `[out, in]` in PyTorch; output layers are `[K, D]` in both.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from typing import Any
+
+# The name in the release and at Hugging Face, the number that Keras gives it,
+# and whether PyTorch holds it transposed.
+_DENSE = (("kernel", "weight", 0, True), ("bias", "bias", 1, False))
+_NORM = (("beta", "bias", 0, False), ("gamma", "weight", 1, False))
+_OUTPUT = (
+    ("output_weights", "weight", 0, False),
+    ("output_bias", "bias", 1, False),
+)
+_EMBEDDINGS = tuple(
+    (f"{kind}_embeddings", f"{kind}_embeddings.weight", number, False)
+    for number, kind in enumerate(("word", "token_type", "position"))
+)
+
+_BEFORE_LAYERS = (
+    ("bert/embeddings", "bert.embeddings", "bert/embeddings", _EMBEDDINGS),
+    (
+        "bert/embeddings/LayerNorm",
+        "bert.embeddings.LayerNorm",
+        "bert/embeddings/norm",
+        _NORM,
+    ),
+)
+# Below bert/encoder/layer_{i}, bert.encoder.layer.{i}, bert/encoder/stack/...
+_IN_LAYER = (
+    *(
+        (
+            f"attention/self/{name}",
+            f"attention.self.{name}",
+            f"attention/self_attention/{name}",
+            _DENSE,
+        )
+        for name in ("query", "key", "value")
+    ),
+    (
+        "attention/output/dense",
+        "attention.output.dense",
+        "attention/block_output/dense",
+        _DENSE,
+    ),
+    (
+        "attention/output/LayerNorm",
+        "attention.output.LayerNorm",
+        "attention/block_output/norm",
+        _NORM,
+    ),
+    (
+        "intermediate/dense",
+        "intermediate.dense",
+        "intermediate/dense",
+        _DENSE,
+    ),
+    ("output/dense", "output.dense", "block_output/dense", _DENSE),
+    ("output/LayerNorm", "output.LayerNorm", "block_output/norm", _NORM),
+)
+_POOLER = (
+    "bert/pooler/dense",
+    "bert.pooler.dense",
+    "bert/layers/transform/dense",
+    _DENSE,
+)
+_PREDICTIONS = (
+    (
+        "cls/predictions",
+        "cls.predictions",
+        "cls/children/masked_language_model",
+        (("output_bias", "bias", 0, False),),
+    ),
+    (
+        "cls/predictions/transform/dense",
+        "cls.predictions.transform.dense",
+        "cls/children/masked_language_model/transform/dense",
+        _DENSE,
+    ),
+    (
+        "cls/predictions/transform/LayerNorm",
+        "cls.predictions.transform.LayerNorm",
+        "cls/children/masked_language_model/transform/norm",
+        _NORM,
+    ),
+)
+_CLASSIFIER = (("", "classifier", "", _OUTPUT),)
+# By the name of our class, which is that of Hugging Face's. The first whose
+# variables a checkpoint holds says what it is.
+_HEADS = {
+    "BertForPreTraining": (
+        *_PREDICTIONS,
+        (
+            "cls/seq_relationship",
+            "cls.seq_relationship",
+            "cls/children/output_layer",
+            _OUTPUT,
+        ),
+    ),
+    "BertForQuestionAnswering": (
+        ("cls/squad", "qa_outputs", "cls/children/output_layer", _OUTPUT),
+    ),
+    "BertForMultipleChoice": (
+        (
+            "cls/multiple_choice",
+            "classifier",
+            "cls/children/choice_score",
+            _OUTPUT[:1],
+        ),
+    ),
+    "BertForSequenceClassification": _CLASSIFIER,
+    "BertForTokenClassification": _CLASSIFIER,
+    # Not a class of ours: Hugging Face's with one head of the two.
+    "BertForMaskedLM": _PREDICTIONS,
+    "BertModel": (),
+}
+ARCHITECTURES = tuple(_HEADS)
+SEQUENCE_CLASSIFICATION = "BertForSequenceClassification"
+TOKEN_CLASSIFICATION = "BertForTokenClassification"
+MULTIPLE_CHOICE = "BertForMultipleChoice"
+# Hugging Face's classes that make no pooler.
+WITHOUT_POOLER = (
+    "BertForMaskedLM",
+    "BertForQuestionAnswering",
+    TOKEN_CLASSIFICATION,
+)
+WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
+
+_LAYER_NUMBER = re.compile(r"(?:^|[/.])layer[_.](\d+)[/.]")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Variable:
+    """The three names of a variable.
+
+    Attributes:
+        release: in the release's checkpoints.
+        huggingface: in Hugging Face's.
+        keras: path in a `.weights.h5` of a model that has an encoder.
+        is_transposed: whether the axes at Hugging Face are in the other order.
+    """
+
+    release: str
+    huggingface: str
+    keras: str
+    is_transposed: bool
+
+
+def num_layers(names: Iterable[str]) -> int:
+    """Counts encoder layers up to the highest number in names of either."""
+    found = (_LAYER_NUMBER.search(name) for name in names)
+    return 1 + max((int(match[1]) for match in found if match), default=-1)
+
+
+def encoder(layers: int) -> tuple[Variable, ...]:
+    """Lists the variables of an encoder of so many layers, with its pooler."""
+    inside = []
+    for i in range(layers):
+        stack = "transformer_layer" + (f"_{i}" if i else "")
+        inside += [
+            (
+                f"bert/encoder/layer_{i}/{release}",
+                f"bert.encoder.layer.{i}.{huggingface}",
+                f"bert/encoder/stack/{stack}/{keras}",
+                kind,
+            )
+            for release, huggingface, keras, kind in _IN_LAYER
+        ]
+    return _variables((*_BEFORE_LAYERS, *inside, _POOLER))
+
+
+def encoder_shapes(config: Any) -> dict[str, tuple[int, ...]]:
+    """Says what shapes an encoder of a configuration has, by release name.
+
+    Args:
+        config: a `config.BertConfig`.
+    """
+    size, inside = config.hidden_size, config.intermediate_size
+    lengths = {
+        "word": config.vocab_size,
+        "token_type": config.type_vocab_size,
+        "position": config.max_position_embeddings,
+    }
+    shapes = {}
+    for variable in encoder(config.num_hidden_layers):
+        module, _, name = variable.release.rpartition("/")
+        is_middle = module.endswith("intermediate/dense")
+        if name == "kernel" and is_middle:
+            shape: tuple[int, ...] = (size, inside)
+        elif name == "kernel" and re.search(r"\d/output/dense$", module):
+            shape = (inside, size)
+        elif name == "kernel":
+            shape = (size, size)
+        elif name.endswith("_embeddings"):
+            shape = (lengths[name.removesuffix("_embeddings")], size)
+        else:
+            shape = (inside if is_middle else size,)
+        shapes[variable.release] = shape
+    return shapes
+
+
+def head(architecture: str) -> tuple[Variable, ...]:
+    """Lists what one of `ARCHITECTURES` has besides its encoder."""
+    return _variables(_HEADS[architecture])
+
+
+def architectures(names: Iterable[str], hint: str | None = None) -> list[str]:
+    """Says which models' variables are all among names of the release.
+
+    Args:
+        names: in a checkpoint.
+        hint: the architecture that its output layer is of, where that is
+            known: sentences and words are labelled by variables of one name.
+
+    Returns:
+        Of `ARCHITECTURES`, those held, the first what the checkpoint is used
+        as; `BertModel` alone if there is no head, nothing without an encoder.
+    """
+    held = set(names)
+    if WORD_EMBEDDINGS not in held:
+        return []
+    found = [
+        name
+        for name in _HEADS
+        if {variable.release for variable in head(name)} <= held
+    ]
+    twins = [SEQUENCE_CLASSIFICATION, TOKEN_CLASSIFICATION]
+    if hint == TOKEN_CLASSIFICATION:
+        twins.reverse()
+    dropped = {twins[1]}
+    if "BertForPreTraining" in found:
+        dropped.add("BertForMaskedLM")
+    if len(found) > 1:
+        dropped.add("BertModel")
+    found = [name for name in found if name not in dropped]
+    return found or ["BertModel"]
+
+
+def _variables(modules) -> tuple[Variable, ...]:
+    return tuple(
+        Variable(
+            release="/".join(filter(None, (release, name))),
+            huggingface=f"{huggingface}.{theirs}",
+            keras="/".join(filter(None, (keras, "vars", str(number)))),
+            is_transposed=is_transposed,
+        )
+        for release, huggingface, keras, kind in modules
+        for name, theirs, number, is_transposed in kind
+    )

@@ -1,0 +1,173 @@
+"""TensorFlow's checkpoints by name, which the release wrote and read.
+
+`PREFIX.index` beside `PREFIX.data-NNNNN-of-NNNNN` ("V2"), or the one file of
+the older "V1".
+"""
+
+import collections
+import os
+import re
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from modeling import mismatches
+
+_DATA_SUFFIX = re.compile(r"\.data-\d{5}-of-(\d{5})$")
+_STEP_SUFFIX = re.compile(r"-(\d+)$")
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+# Attributes in object checkpoints that the model garden's encoders have.
+_GARDEN = re.compile(
+    r"(^|/)(layer_with_weights-\d+|_?transformer_layers/\d+|_embedding_layer"
+    r"|_position_embedding_layer|_attention_layer)(/|$)"
+)
+
+
+class Reader:
+    """Reads a checkpoint by name; see `checkpoints.Source`.
+
+    Args:
+        prefix: of its files, as `find` returns it.
+
+    Raises:
+        FileNotFoundError: a data file is missing.
+        ValueError: a file is broken, or variables are not held by name.
+    """
+
+    kind = "release"
+
+    def __init__(self, prefix: str):
+        self.origin = prefix
+        self.architectures: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        _check_shards(prefix)
+        self._reader = self._try(_open, prefix)
+        types = self._reader.get_variable_to_dtype_map()
+        shapes = self._reader.get_variable_to_shape_map()
+        if _OBJECT_GRAPH in shapes:
+            raise ValueError(_object_checkpoint(prefix, shapes))
+        self.variables = {
+            name: (tuple(shapes[name]), types[name].name)
+            for name in sorted(shapes)
+        }
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads a variable by name."""
+        return np.asarray(self._try(self._reader.get_tensor, name))
+
+    def close(self) -> None:
+        """Does nothing: files are closed with the object."""
+
+    def _try(self, call: Any, argument: str) -> Any:
+        """Calls TensorFlow; explains what goes wrong."""
+        import tensorflow as tf
+
+        try:
+            return call(argument)
+        # A file that ends too early is an IndexError to TensorFlow.
+        except (tf.errors.OpError, RuntimeError, IndexError) as error:
+            raise ValueError(
+                f"{self.origin!r} is broken, or no checkpoint (TensorFlow "
+                f"says: {error}). If it was copied, copy it again."
+            ) from error
+
+
+def prefix_of(path: str) -> str | None:
+    """Returns the prefix that a path of a "V2" checkpoint means, or None.
+
+    Args:
+        path: a prefix, or one of its files (`.index`, `.data-*`).
+    """
+    import tensorflow as tf
+
+    prefix = _DATA_SUFFIX.sub("", path.removesuffix(".index"))
+    return prefix if tf.io.gfile.exists(f"{prefix}.index") else None
+
+
+def latest(folder: str) -> str | None:
+    """Finds the checkpoint of a folder that its `checkpoint` file names.
+
+    Otherwise the only one, or that of the highest step.
+
+    Returns:
+        The prefix; None if the folder holds no checkpoint of this format.
+
+    Raises:
+        ValueError: it holds several, none of them the latest.
+    """
+    import tensorflow as tf
+
+    named = tf.train.latest_checkpoint(folder)
+    if named:
+        return named
+    found = sorted(
+        os.path.join(folder, name.removesuffix(".index"))
+        for name in tf.io.gfile.listdir(folder)
+        if name.endswith(".index") and not name.startswith(".")
+    )
+    if len(found) < 2:
+        return found[0] if found else None
+    steps = {
+        prefix: int(match[1])
+        for prefix in found
+        if (match := _STEP_SUFFIX.search(prefix))
+    }
+    if len(steps) == len(found):
+        return max(steps, key=steps.get)
+    raise ValueError(
+        f"The folder {folder!r} must hold one checkpoint, or only numbered "
+        f"ones; it holds {mismatches.listed(found)}. Name one of them."
+    )
+
+
+def files(prefix: str) -> list[str]:
+    """Lists the files of a checkpoint, in order."""
+    import tensorflow as tf
+
+    folder, name = os.path.split(prefix)
+    return [
+        os.path.join(folder, file)
+        for file in sorted(tf.io.gfile.listdir(folder or "."))
+        if file == f"{name}.index" or _DATA_SUFFIX.sub("", file) == name
+    ]
+
+
+def _open(prefix: str) -> Any:
+    import tensorflow as tf
+
+    return tf.train.load_checkpoint(prefix)
+
+
+def _check_shards(prefix: str) -> None:
+    """Checks that the data files beside an index are all there."""
+    import tensorflow as tf
+
+    if not tf.io.gfile.exists(f"{prefix}.index"):
+        return
+    shards = collections.Counter(
+        int(match[1])
+        for file in files(prefix)
+        if (match := _DATA_SUFFIX.search(file))
+    )
+    if not any(have == total for total, have in shards.items()):
+        raise FileNotFoundError(
+            f"Checkpoint {prefix!r} must have all of its files "
+            f"{prefix}.data-NNNNN-of-NNNNN beside its index; it has "
+            + (", ".join(f"{n} of {t}" for t, n in shards.items()) or "none")
+            + ". Copy the others there too."
+        )
+
+
+def _object_checkpoint(prefix: str, names: Collection[str]) -> str:
+    whose = (
+        "one of the TensorFlow Model Garden, by its names"
+        if any(_GARDEN.search(name) for name in names)
+        else "one of tf.train.Checkpoint"
+    )
+    return (
+        f"Checkpoint {prefix!r} must hold variables by the release's names; "
+        f"it is a TensorFlow 2 object checkpoint (it holds {_OBJECT_GRAPH}), "
+        f"{whose}. Convert it with the program that wrote it: to the "
+        "release's names, or to a Hugging Face folder."
+    )
