@@ -27,7 +27,7 @@ def resolve_context(text: "tf.Tensor") -> "tf.Tensor":
     Returns:
         `[N]` string, in which each character can be lower-cased by itself.
     """
-    telling = _one_of(_CAPITAL_SIGMA + normalization.marks().telling)
+    telling = one_of(_CAPITAL_SIGMA + normalization.marks().telling)
     return _rewrite_where(
         text, telling, lambda t: _marks_sorted(final_sigmas(t))
     )
@@ -65,7 +65,7 @@ def _rewrite_where(text, pattern: str, rewrite):
 
 
 @functools.cache
-def _one_of(chars: str) -> str:
+def one_of(chars: str) -> str:
     """Writes a set of characters as a regular expression of RE2."""
     codes = sorted(map(ord, chars))
     ranges = []
@@ -96,7 +96,7 @@ def final_sigmas(text: "tf.Tensor") -> "tf.Tensor":
     import tensorflow as tf
 
     classes = normalization.sigma_classes()
-    cased, ignored = _one_of(classes.cased), _one_of(classes.ignored)
+    cased, ignored = one_of(classes.cased), one_of(classes.ignored)
     before = f"{_CAPITAL_SIGMA}({ignored}*{cased})"
     after = f"({cased}{ignored}*){_CAPITAL_SIGMA}"
 
@@ -136,7 +136,7 @@ def _marks_sorted(text):
 
 
 def _two_marks() -> str:
-    telling = _one_of(normalization.marks().telling)
+    telling = one_of(normalization.marks().telling)
     return f"{telling}.*{telling}"
 
 

@@ -1,0 +1,237 @@
+"""A part of a paragraph that answers a question."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from modeling import heads
+from serving import (
+    answer_ranking,
+    answer_search,
+    answer_texts,
+    answer_windows,
+    inputs,
+    network,
+    reading,
+    signatures,
+)
+from tasks import squad_search, squad_windows
+
+TASK = "answer"
+NBEST = "nbest"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How questions are answered.
+
+    Attributes:
+        windows: how paragraphs are cut.
+        answers: how answers are searched.
+        null_score_diff_threshold: in version 2 "no answer" wins above it.
+    """
+
+    windows: squad_windows.WindowOptions
+    answers: squad_search.AnswerOptions
+    null_score_diff_threshold: float = 0.0
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold; None in version 1."""
+        if not self.answers.version_2_with_negative:
+            return None
+        return self.null_score_diff_threshold
+
+
+def servable(
+    model: heads.BertForQuestionAnswering,
+    reader: reading.TextReader,
+    options: Reading,
+) -> signatures.Servable:
+    """Makes the signatures of a model that answers questions.
+
+    `serving_default` takes `question` and `context`, each `[B]` string, and
+    gives for each question
+
+    - `answer` `[B]` string, as `run_squad.py` writes it: its words parted by
+      one space; "" for "no answer";
+    - `start`, `end` `[B]` int32: the answer is `context[start:end]` but for
+      white space between its words. They count code points of the context,
+      not bytes, without those that are not UTF-8; -1 where the answer is not
+      in the context;
+    - `score` `[B]` float32, the sum of its two logits, and `probability`
+      `[B]` float32, its share among the n best;
+    - `null_odds` `[B]` float32, in version 2.
+
+    `nbest` takes the same and gives `answers`, `starts`, `ends`,
+    `probabilities`, `start_logits`, `end_logits`, each `[B, n]`, the best
+    first, and `num_answers` `[B]`; "", -1 and 0 stand after the last. `ids`
+    gives `start_logits` and `end_logits` `[B, T]`.
+
+    Args:
+        model: in float32.
+        reader: of the model's vocabulary.
+        options: how questions are answered.
+    """
+    finder = _Answerer(model, reader, options)
+
+    def of_ids(*ids):
+        return finder.net(
+            inputs.of_client(*ids, model.config.max_position_embeddings)
+        )
+
+    names = ("question", "context")
+    return signatures.Servable(
+        task=TASK,
+        signatures={
+            signatures.DEFAULT: signatures.of_texts(finder.answer, *names),
+            NBEST: signatures.of_texts(finder.nbest, *names),
+            signatures.IDS: signatures.of_ids(of_ids),
+        },
+        variables=finder.net.variables,
+        details={
+            **dataclasses.asdict(options.windows),
+            **dataclasses.asdict(options.answers),
+            "null_score_diff_threshold": options.threshold,
+        },
+    )
+
+
+class _Answerer:
+    """Answers B questions at once; reads all their windows together."""
+
+    def __init__(self, model, reader: reading.TextReader, options: Reading):
+        self.net = network.Network(model, dict)
+        self._reader = reader
+        self._options = options
+        self._vocab_size = model.config.vocab_size
+        # Version 2 may add "no answer" to the list.
+        self._most = options.answers.n_best_size + (
+            options.threshold is not None
+        )
+        self._ranked = tf.function(
+            self._rank,
+            input_signature=[tf.TensorSpec([None], tf.string)] * 2,
+            autograph=False,  # No Python here depends on a tensor.
+        )
+
+    def answer(self, question, context):
+        """Gives the outputs of `serving_default`."""
+        ranked = self._ranked(question, context)
+        chosen = ranked["chosen"]  # [B]
+        best = {
+            name: tf.gather(ranked[source], chosen, batch_dims=1)
+            for name, source in (
+                ("answer", "answers"),
+                ("start", "starts"),
+                ("end", "ends"),
+                ("score", "scores"),
+                ("probability", "probabilities"),
+            )
+        }
+        if self._options.threshold is not None:
+            best["null_odds"] = ranked["null_odds"]
+        return best
+
+    def nbest(self, question, context):
+        """Gives the outputs of `nbest`."""
+        ranked = dict(self._ranked(question, context))
+        for name in ("chosen", "scores", "null_odds"):
+            del ranked[name]
+        return ranked
+
+    def _rank(self, question, context):
+        options, reader = self._options, self._reader
+        query = reader.tokenize(question)[:, : options.windows.max_query_length]
+        text = reader.decoded(context)
+        pieces = reader.tokenize_with_offsets(text)
+        words = answer_texts.find_words(text)
+        windows = answer_windows.cut(
+            query.row_lengths(), pieces["ids"].row_lengths(), options.windows
+        )
+        rows = answer_windows.rows(
+            query,
+            pieces["ids"],
+            windows,
+            reader.special,
+            options.windows.max_seq_length,
+        )
+        outputs = self.net(rows)
+        logits = tf.stack(
+            [outputs["start_logits"], outputs["end_logits"]], axis=1
+        )  # [R, 2, T]
+        # Scores are added as float64, as released.
+        logits = tf.cast(logits, tf.float64)
+        finder = answer_texts.TextFinder(
+            reader, reader.tokens(self._vocab_size)
+        )
+
+        def of_question(number):
+            paragraph = answer_texts.Paragraph(
+                text=text[number],
+                word_characters=words.word_characters[number],
+                word_of=words.word_of[number],
+                **{name: pieces[name][number] for name in _PIECES},
+            )
+            here = slice(
+                windows.row_splits[number], windows.row_splits[number + 1]
+            )
+            spans = answer_search.ranked_spans(
+                logits[here],
+                (windows.starts[here], windows.lengths[here]),
+                query.row_lengths()[number] + 2,  # [CLS] and [SEP].
+                options.answers,
+            )
+            answers, null_odds = answer_ranking.rank(
+                spans,
+                answer_search.null_logits(logits[here]),
+                options.answers,
+                lambda *pieces: finder.find(paragraph, *pieces),
+            )
+            return self._listed(answers, null_odds)
+
+        return tf.map_fn(
+            of_question,
+            tf.range(tf.size(question)),
+            fn_output_signature=self._listed_types(),
+        )
+
+    def _listed(self, answers: answer_ranking.Answers, null_odds):
+        """Fills the answers to one question up to the most there can be."""
+        missing = self._most - tf.size(answers.texts)
+
+        def filled(values, filler):
+            values = tf.concat([values, tf.fill([missing], filler)], axis=0)
+            return tf.ensure_shape(values, [self._most])
+
+        def number(values):
+            return filled(tf.cast(values, tf.float32), 0.0)
+
+        return {
+            "answers": filled(answers.texts, ""),
+            "starts": filled(answers.places[:, 0], -1),
+            "ends": filled(answers.places[:, 1], -1),
+            "scores": number(answers.scores),
+            "probabilities": number(answers.probabilities()),
+            "start_logits": number(answers.logits[:, 0]),
+            "end_logits": number(answers.logits[:, 1]),
+            "num_answers": tf.size(answers.texts),
+            "chosen": answer_ranking.decide(
+                answers, null_odds, self._options.threshold
+            ),
+            "null_odds": tf.cast(null_odds, tf.float32),
+        }
+
+    def _listed_types(self):
+        kinds = {"answers": tf.string, "starts": tf.int32, "ends": tf.int32}
+        numbers = ("scores", "probabilities", "start_logits", "end_logits")
+        kinds |= dict.fromkeys(numbers, tf.float32)
+        return {
+            **{k: tf.TensorSpec([self._most], kind) for k, kind in kinds.items()},
+            "num_answers": tf.TensorSpec([], tf.int32),
+            "chosen": tf.TensorSpec([], tf.int64),
+            "null_odds": tf.TensorSpec([], tf.float32),
+        }
+
+
+_PIECES = ("ids", "starts", "ends")

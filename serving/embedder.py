@@ -1,0 +1,134 @@
+"""The hidden layers of an encoder for each text or pair of texts."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from modeling import bert
+from serving import fitting, inputs, network, reading, signatures
+from tasks import features, sentence_pairs
+
+TASK = "embed"
+VECTORS = "vectors"
+
+
+def servable(
+    model: bert.BertModel,
+    reader: reading.TextReader,
+    packing: sentence_pairs.Packing,
+    layers: Sequence[int],
+    *,
+    has_pooler: bool = True,
+) -> signatures.Servable:
+    """Makes the signatures of an encoder.
+
+    They are `serving_default` (`text_a` `[B]` string), `pairs` (also
+    `text_b`), `ids` and `vectors`, which is `serving_default` without what
+    has T places. Outputs, for the `L` layers that are asked for:
+
+    - `tokens` `[B, T]` string, "" after the last; `input_mask` `[B, T]` int32;
+    - `sequence_output` `[B, T, D]` float32, the last layer;
+    - `layers` `[B, T, L, D]` float32, as `extract_features.py` writes them;
+    - `mean` `[B, L, D]` float32, of all tokens, [CLS] and [SEP] among them;
+    - `pooled_output` `[B, D]` float32, if the model has it.
+
+    What stands at padding is 0.
+
+    Args:
+        model: in float32.
+        reader: of the model's vocabulary.
+        packing: how texts are fitted into a row; not `windows`.
+        layers: numbers, 0 for the lowest and -1 for the highest.
+        has_pooler: whether the pooler was trained.
+
+    Raises:
+        ValueError: the model lacks a layer, or texts are cut into windows.
+    """
+    features.check_layers(layers, model.config.num_hidden_layers)
+    if packing.long_text == sentence_pairs.WINDOWS:
+        raise ValueError(
+            "A text must have one row to be embedded; long_text windows makes "
+            "several. Choose head or head_tail."
+        )
+
+    def chosen(outputs):
+        kept = {
+            "layers": tf.stack(
+                [outputs["all_encoder_layers"][layer] for layer in layers],
+                axis=2,
+            ),  # [R, T, L, D]
+            "sequence_output": outputs["sequence_output"],
+        }
+        if has_pooler:
+            kept["pooled_output"] = outputs["pooled_output"]
+        return kept
+
+    net = network.Network(model, chosen)
+
+    def single(text_a):
+        tokens = reader.tokenize(text_a)
+        return laid_out(tokens, inputs.no_tokens(tokens))
+
+    def pairs(text_a, text_b):
+        return laid_out(reader.tokenize(text_a), reader.tokenize(text_b))
+
+    def laid_out(tokens_a, tokens_b):
+        fitted = fitting.fit(tokens_a, tokens_b, packing)
+        return inputs.joined(fitted.tokens_a, fitted.tokens_b, reader.special)
+
+    def embed(rows):
+        names = reader.tokens(model.config.vocab_size)
+        tokens = tf.where(
+            rows.input_mask > 0, tf.gather(names, rows.input_ids), ""
+        )
+        return {"tokens": tokens, **_vectors(net(rows), rows.input_mask)}
+
+    def of_ids(*ids):
+        rows = inputs.of_client(*ids, model.config.max_position_embeddings)
+        return _vectors(net(rows), rows.input_mask)
+
+    def vectors(text_a):
+        rows = single(text_a)
+        found = _vectors(net(rows), rows.input_mask)
+        return {k: found[k] for k in ("mean", "pooled_output") if k in found}
+
+    text = signatures.of_texts
+    return signatures.Servable(
+        task=TASK,
+        signatures={
+            signatures.DEFAULT: text(lambda a: embed(single(a)), "text_a"),
+            signatures.PAIRS: text(
+                lambda a, b: embed(pairs(a, b)), "text_a", "text_b"
+            ),
+            VECTORS: text(vectors, "text_a"),
+            signatures.IDS: signatures.of_ids(of_ids),
+        },
+        variables=net.variables,
+        details={
+            "max_seq_length": packing.max_seq_length,
+            "long_text": packing.long_text,
+            "layers": list(layers),
+            "hidden_size": model.config.hidden_size,
+        },
+    )
+
+
+def _vectors(outputs, input_mask):
+    """Clears padding and averages tokens.
+
+    Args:
+        outputs: of the network, for `[B, T]` tokens.
+        input_mask: `[B, T]` int32.
+    """
+    is_token = tf.cast(input_mask > 0, tf.float32)[..., tf.newaxis]  # [B, T, 1]
+    layers = outputs["layers"] * is_token[..., tf.newaxis]  # [B, T, L, D]
+    counts = tf.reduce_sum(is_token, axis=1)[..., tf.newaxis]  # [B, 1, 1]
+    found = {
+        "input_mask": input_mask,
+        "layers": layers,
+        "sequence_output": outputs["sequence_output"] * is_token,
+        "mean": tf.math.divide_no_nan(tf.reduce_sum(layers, axis=1), counts),
+    }
+    if "pooled_output" in outputs:
+        found["pooled_output"] = outputs["pooled_output"]
+    return found

@@ -1,0 +1,214 @@
+"""What the folder of a training run says of its model."""
+
+import ast
+import dataclasses
+import json
+import os
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from files import paths
+from modeling import checkpoints
+from tasks import labels
+
+ANSWER, CLASSIFY, EMBED = "answer", "classify", "embed"
+FILL_MASK, SCORE, TAG = "fill_mask", "score", "tag"
+TASKS = (CLASSIFY, SCORE, ANSWER, TAG, EMBED, FILL_MASK)
+
+_ENCODER = "bert/embeddings/word_embeddings"
+_POOLER = "bert/pooler/dense/kernel"
+_OUTPUT_LAYER = "output_weights"
+_TRIALS = "trials.json"
+_RECORDS = ("train.tf_record", "eval.tf_record", "predict.tf_record")
+_PACKING = ("long_text", "window_stride")
+_WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Weights:
+    """A checkpoint and what can be told from its variables.
+
+    Attributes:
+        checkpoint: its prefix.
+        variables: the names of its variables.
+    """
+
+    checkpoint: str
+    variables: Collection[str]
+
+    @property
+    def has_pooler(self) -> bool:
+        """Tells whether the pooler is in it."""
+        return _POOLER in self.variables
+
+
+def weights(path: str) -> Weights:
+    """Looks into a checkpoint.
+
+    Args:
+        path: a prefix, one of its files, or a folder.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
+        ValueError: it is broken, or does not hold an encoder.
+    """
+    prefix = checkpoints.resolve(path)
+    names = checkpoints.list_variables(prefix).keys()
+    if _ENCODER not in names:
+        raise ValueError(
+            f"Checkpoint {prefix!r} must hold the encoder ({_ENCODER}); it "
+            "does not. A tagger on --features is not exported: it has only "
+            "the layers above a frozen encoder."
+        )
+    return Weights(checkpoint=prefix, variables=names)
+
+
+def task_of(found: Weights, run: Mapping[str, Any]) -> str:
+    """Tells what a model was made for.
+
+    Args:
+        found: its checkpoint.
+        run: what `read` found in its folder.
+
+    Raises:
+        ValueError: it chooses among endings, or its labels are not known.
+    """
+    names = found.variables
+    if "cls/squad/output_weights" in names:
+        return ANSWER
+    if "cls/multiple_choice/output_weights" in names:
+        raise ValueError(
+            f"{found.checkpoint} chooses one of several endings (SWAG), which "
+            "has no signature of texts. Its encoder can be exported with "
+            "--task=embed."
+        )
+    if _OUTPUT_LAYER in names:
+        return _task_of_labels(found, run)
+    return FILL_MASK if "cls/predictions/output_bias" in names else EMBED
+
+
+def _task_of_labels(found: Weights, run: Mapping[str, Any]) -> str:
+    if "labels" not in run:
+        raise ValueError(
+            f"{found.checkpoint} has an output layer, but no labels.json lies "
+            "beside it to say what it answers. Pass the --output_dir of the "
+            "run as --model_dir."
+        )
+    if run.get("kind") == "tagging":
+        return TAG
+    is_score = run["labels"].problem_type == labels.REGRESSION
+    return SCORE if is_score else CLASSIFY
+
+
+def check_task(task: str, found: Weights, run: Mapping[str, Any]) -> None:
+    """Checks that a model can do what is asked.
+
+    Raises:
+        ValueError: it was made for another task; names it.
+    """
+    if task == EMBED:
+        return  # Every model has an encoder.
+    if task == FILL_MASK and "cls/predictions/output_bias" in found.variables:
+        return
+    own = task_of(found, run)
+    # The records, which tell taggers from classifiers, may be gone.
+    is_unsure = "kind" not in run and {own, task} <= {CLASSIFY, TAG}
+    if own != task and not is_unsure:
+        raise ValueError(
+            f"--task={task} asks for another model than {found.checkpoint}, "
+            f"which was made for {own}. Pass --task={own}, or the folder of "
+            "another run."
+        )
+
+
+def read(folder: str) -> dict[str, Any]:
+    """Reads what lies beside a model, as far as it is there.
+
+    Returns:
+        Some of: `config_file`, `vocab_file`, `do_lower_case`, `vocab_sha256`,
+        `labels` (a `labels.LabelSet`), `kind` (of the records: "tagging",
+        say), `max_seq_length`, and how the records were made: `long_text`,
+        `window_stride`, `doc_stride`, `max_query_length`,
+        `version_2_with_negative`.
+
+    Raises:
+        ValueError: the folder is not there, or a file is not what it should
+            be.
+    """
+    if not tf.io.gfile.isdir(folder):
+        raise ValueError(
+            f"--model_dir must be the --output_dir of a training run; {folder} "
+            "is no folder."
+        )
+    found = _files(folder)
+    found |= _json(os.path.join(folder, "tokenizer.json"))
+    label_file = os.path.join(folder, "labels.json")
+    if paths.exists(label_file):
+        found["labels"] = labels.load(label_file)
+    places = [folder]
+    parent = os.path.dirname(os.path.abspath(folder))
+    if paths.exists(os.path.join(parent, _TRIALS)):
+        places.append(parent)  # Trials share the records of their run.
+    for path in (os.path.join(p, name) for p in places for name in _RECORDS):
+        if made := _json(f"{path}.meta.json"):
+            return found | _of_records(made)
+    return found
+
+
+def no_checkpoint(folder: str) -> str:
+    """Says what is wrong with a folder without a checkpoint."""
+    trials = os.path.join(folder, _TRIALS)
+    if paths.exists(trials):
+        return (
+            f"{folder} holds several trials. Pass the folder of one as "
+            f"--model_dir, such as the best one that {trials} names."
+        )
+    return (
+        f"{folder} holds no trained model: no checkpoint is in it. Pass the "
+        "--output_dir of a run that was trained, or --init_checkpoint."
+    )
+
+
+def _files(folder: str) -> dict[str, str]:
+    names = {"config_file": "bert_config.json", "vocab_file": "vocab.txt"}
+    at = {key: os.path.join(folder, name) for key, name in names.items()}
+    return {key: path for key, path in at.items() if paths.exists(path)}
+
+
+def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
+    """Picks from a sidecar how texts became records."""
+    made_from = made.get("flags") or {}
+    found = {key: made[key] for key in ("kind", "max_seq_length")}
+    found |= {key: made_from[key] for key in _WINDOWS if key in made_from}
+    return found | _packing(made_from.get("packing", ""))
+
+
+def _packing(text: str) -> dict[str, Any]:
+    """Reads how texts were fitted: the `repr` of `sentence_pairs.Packing`."""
+    try:
+        call = ast.parse(text, mode="eval").body
+        return {
+            keyword.arg: ast.literal_eval(keyword.value)
+            for keyword in getattr(call, "keywords", ())
+            if keyword.arg in _PACKING
+        }
+    except (SyntaxError, ValueError):
+        return {}
+
+
+def _json(path: str) -> dict[str, Any]:
+    """Reads a JSON object; an empty one where there is no file."""
+    if not paths.exists(path):
+        return {}
+    try:
+        with paths.open_to_read(path) as file:
+            value = json.loads(file.read())
+    except ValueError as error:
+        raise ValueError(f"{path}: must be JSON ({error}).") from error
+    if not isinstance(value, dict):
+        raise ValueError(
+            f"{path}: must be an object; got {type(value).__name__}."
+        )
+    return value

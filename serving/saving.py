@@ -1,0 +1,125 @@
+"""Writes a servable model as a SavedModel, in TensorFlow Serving's layout."""
+
+import os
+import platform
+import shutil
+import unicodedata
+from typing import Any
+
+import keras
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from files import paths, writing
+from serving import signatures
+
+DESCRIPTION = "model.json"
+
+
+def write(
+    servable: signatures.Servable,
+    folder: str,
+    vocab_file: str,
+    described: dict[str, Any],
+) -> None:
+    """Writes a model, whole or not at all.
+
+    The folder is written aside and renamed: TensorFlow Serving, which watches
+    for versions, never sees half of one. Remote stores know no such renaming;
+    there the files are written in place.
+
+    Args:
+        servable: the model.
+        folder: the version's, such as `NAME/1`; made, and not there yet.
+        vocab_file: kept in the model's `assets/`.
+        described: what `model.json` says besides the task, its details, and
+            the versions that wrote it.
+
+    Raises:
+        ValueError: the folder exists.
+    """
+    check_absent(folder)
+    is_remote = paths.is_remote(folder)
+    aside = folder if is_remote else writing.aside(folder)
+    try:
+        _save(servable, aside, vocab_file)
+        writing.write_json(
+            os.path.join(aside, DESCRIPTION),
+            {
+                "task": servable.task,
+                **servable.details,
+                **described,
+                "signatures": _described(servable),
+                "versions": _versions(),
+            },
+        )
+        if not is_remote:
+            os.rename(aside, folder)
+            writing.sync_folder(os.path.dirname(folder))
+    except BaseException:
+        if not is_remote:
+            shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def check_absent(folder: str) -> None:
+    """Refuses to write a version that is there.
+
+    Raises:
+        ValueError: the folder exists.
+    """
+    if tf.io.gfile.exists(folder):
+        raise ValueError(
+            f"{folder} exists, and a version that is served must not change. "
+            "Pass another --version or --export_dir."
+        )
+
+
+def _save(servable, folder: str, vocab_file: str) -> None:
+    root = tf.Module(name=servable.task)
+    root.weights = servable.variables
+    root.vocabulary = tf.saved_model.Asset(vocab_file)
+    tf.saved_model.save(
+        root,
+        folder,
+        signatures={
+            name: function.get_concrete_function()
+            for name, function in servable.signatures.items()
+        },
+        # Nothing is trained through it.
+        options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
+    )
+
+
+def _described(servable) -> dict[str, dict[str, Any]]:
+    """Lists the inputs and outputs of each signature."""
+    described = {}
+    for name, function in servable.signatures.items():
+        concrete = function.get_concrete_function()
+        inputs = concrete.structured_input_signature
+        described[name] = {
+            "inputs": {
+                spec.name: _kind(spec) for spec in tf.nest.flatten(inputs)
+            },
+            "outputs": {
+                key: _kind(spec)
+                for key, spec in concrete.structured_outputs.items()
+            },
+        }
+    return described
+
+
+def _kind(spec) -> dict[str, Any]:
+    """Describes a tensor: its type, and its shape with None for any size."""
+    return {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "tensorflow": tf.__version__,
+        "tensorflow_text": tf_text.__version__,
+        "keras": keras.__version__,
+        # Of the tables that the tokenizer in the model keeps.
+        "unicode": unicodedata.unidata_version,
+    }

@@ -1,0 +1,85 @@
+"""The functions of an exported model, by what they take."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+DEFAULT = "serving_default"
+PAIRS = "pairs"
+IDS = "ids"
+
+_Compute = Callable[..., Mapping[str, tf.Tensor]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Servable:
+    """A model with its signatures, ready to be written.
+
+    Attributes:
+        task: what it answers.
+        signatures: functions by name.
+        variables: the weights that they use.
+        details: what a client should know besides, values as JSON has them.
+    """
+
+    task: str
+    signatures: Mapping[str, Any]
+    variables: list[tf.Variable]
+    details: Mapping[str, Any]
+
+
+def of_texts(compute: _Compute, *names: str) -> Any:
+    """Makes a signature of a function of texts.
+
+    Args:
+        compute: takes a `[B]` string for each name.
+        names: of its inputs, in its order.
+    """
+
+    def run(*texts):
+        for name, text in zip(names[1:], texts[1:], strict=True):
+            tf.debugging.assert_equal(
+                tf.shape(text),
+                tf.shape(texts[0]),
+                f"{name} must have as many texts as {names[0]}",
+            )
+        return compute(*texts)
+
+    return _signature(
+        run, [tf.TensorSpec([None], tf.string, name=name) for name in names]
+    )
+
+
+def of_words(compute: _Compute) -> Any:
+    """Makes a signature of a function of `words` `[B, W]` string."""
+    return _signature(
+        compute, [tf.TensorSpec([None, None], tf.string, name="words")]
+    )
+
+
+def of_ids(compute: _Compute) -> Any:
+    """Makes a signature of a function of ids, `[B, T]` int32.
+
+    Args:
+        compute: takes `input_ids`, `input_mask` and `segment_ids`.
+    """
+    names = ("input_ids", "input_mask", "segment_ids")
+    return _signature(
+        compute,
+        [tf.TensorSpec([None, None], tf.int32, name=name) for name in names],
+    )
+
+
+def _signature(compute, specs):
+    def run(*values):
+        # A loaded signature takes any shape; here it is checked.
+        checked = [
+            tf.ensure_shape(value, spec.shape)
+            for value, spec in zip(values, specs, strict=True)
+        ]
+        return dict(compute(*checked))
+
+    # No Python in it depends on a tensor.
+    return tf.function(run, input_signature=specs, autograph=False)
