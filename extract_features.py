@@ -23,7 +23,7 @@ from absl import app, flags, logging
 from files import lines, paths, writing
 from tasks import feature_files, features, sentence_pairs
 from training import flags as shared_flags
-from vocab import tokenization
+from vocab import model_tokenizer
 
 _FORMATS = ("jsonl", "npz", "tfrecord")
 _LOG_EVERY_SECONDS = 10.0
@@ -143,10 +143,9 @@ def run(options: Options) -> None:
         ValueError: the options, the files and the model do not fit together.
     """
     check_options(options)
-    tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, options.do_lower_case
+    tokenizer = model_tokenizer.open_tokenizer(
+        options, "[CLS]", "[SEP]", "[UNK]"
     )
-    tokenizer.require_tokens("[CLS]", "[SEP]", "[UNK]")
     hidden_layers, hidden_size = _load_model(options, tokenizer)
     prepared = _prepare(options, tokenizer)
     num_layers = len(features.parse_layers(options.layers))
@@ -186,9 +185,6 @@ def check_options(options: Options) -> None:
         raise ValueError(
             f"--output_file would overwrite --input_file, {options.input_file}."
         )
-    tokenization.validate_case_matches_checkpoint(
-        options.do_lower_case, options.init_checkpoint
-    )
 
 
 def _load_model(options, tokenizer):
