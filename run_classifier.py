@@ -19,16 +19,15 @@ same command again: it goes on where it stopped.
 
 import dataclasses
 import functools
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from absl import app, flags, logging
 
-from files import paths, writing
 from tasks import (
     baselines,
     classification,
+    labels,
     predictions,
     result_files,
     sentence_flags,
@@ -37,7 +36,7 @@ from tasks import (
 )
 from training import fine_tuning_flags
 from training import flags as shared_flags
-from vocab import tokenization
+from vocab import model_tokenizer, tokenization
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,42 +52,6 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     sentence_flags.define_flags(values)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Run:
-    """What the trials of a run share.
-
-    Attributes:
-        options: the flags; `output_dir` holds the folders of several trials.
-        config: the sizes of the model.
-        tokenizer: of the vocabulary.
-        task: its files and labels.
-        strategy: where variables live.
-    """
-
-    options: Options
-    config: Any
-    tokenizer: tokenization.FullTokenizer
-    task: classification.Task
-    strategy: Any
-
-    def text(self) -> dict[str, Any]:
-        """Says how text is read, for the files beside models and records."""
-        from training import records
-
-        return {
-            "vocab_sha256": records.vocab_sha256(self.tokenizer.vocab),
-            "do_lower_case": self.options.do_lower_case,
-        }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Set:
-    """A file of the task, and its `labelled_records.LabelledRecords`."""
-
-    file: text_files.TextFile
-    data: Any
-
-
 def run(options: Options) -> None:
     """Trains, evaluates and predicts as the options say.
 
@@ -96,238 +59,115 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints do not fit together.
     """
-    from modeling import config as config_lib
-    from training import experiment, trials
+    tokenizer = model_tokenizer.open_tokenizer(
+        options, "[UNK]", "[CLS]", "[SEP]"
+    )
+    from training import labelled_runs, preparation
 
-    tokenization.validate_case_matches_checkpoint(
-        options.do_lower_case, options.init_checkpoint
-    )
-    tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, do_lower_case=options.do_lower_case
-    )
-    tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
-    config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, paths.open_to_read
-    )
-    experiment.check_options(options, config, tokenizer.vocab_size)
+    setup = preparation.prepare(options, tokenizer)
     task = sentence_flags.find_task(
         options, options.output_dir, is_training=options.do_train
     )
-    this = _Run(
-        options=options,
-        config=config,
-        tokenizer=tokenizer,
-        task=task,
-        strategy=experiment.prepare_devices(options),
-    )
-    train = _read(this, "train", [task.train]) if options.do_train else []
-    held_out = options.do_eval or experiment.evaluates_while_training(options)
-    dev = _read(this, "eval", task.dev) if held_out else []
-    test = _read(this, "predict", task.test) if options.do_predict else []
+    read = functools.partial(_read, setup, task, tokenizer)
+    train = read("train", [task.train]) if options.do_train else []
+    dev = read("eval", task.dev) if setup.needs_held_out else []
+    test = read("predict", task.test) if options.do_predict else []
 
-    plan = trials.plan(
-        options.output_dir,
-        options.learning_rates,
-        options.num_trials,
-        options.random_seed,
+    problem = _problem(setup, task)
+    data = labelled_runs.Data(
+        train=train[0].records if train else None,
+        held_out={each.file.suffix: each.records for each in dev},
     )
-    results = []
-    for trial in plan:
-        own = dataclasses.replace(
-            options,
-            output_dir=trial.folder,
-            learning_rate=trial.learning_rate,
-            random_seed=trial.random_seed,
-        )
-        objective, predictor, result = _fine_tune(this, own, train, dev)
-        results.append(result)
-    best = plan[0]
-    if len(plan) > 1:
-        best = _choose(this, plan, results, dev[0])
-        own = dataclasses.replace(options, output_dir=best.folder)
-        experiment.load(this.strategy, objective, own)
+    best = labelled_runs.run(setup, problem, data)
     if options.do_predict:
-        _predict(this, predictor, test, best.folder)
+        _predict(task, problem, best, test)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Set:
+    """A file of the task, and its `labelled_records.LabelledRecords`."""
+
+    file: text_files.TextFile
+    records: Any
 
 
 def _read(
-    this: _Run, name: str, parts: Sequence[classification.Part]
+    setup: Any,
+    task: classification.Task,
+    tokenizer: tokenization.FullTokenizer,
+    name: str,
+    parts: Sequence[classification.Part],
 ) -> list[_Set]:
     """Makes the records of files, NAME.tf_record, unless they are there."""
     from training import labelled_records
 
-    options, label_set, sets = this.options, this.task.label_set, []
+    options, label_set = setup.options, task.label_set
+    features = labelled_records.text_features(
+        options.max_seq_length, label_set.problem_type, label_set.num_outputs
+    )
     packing = sentence_flags.packing(options, options.max_seq_length)
-    for file in text_files.find(this.task, parts, options.data_dir, packing):
-        data = labelled_records.make_or_reuse(
-            os.path.join(options.output_dir, f"{name}{file.suffix}.tf_record"),
-            labelled_records.Labelling(
-                problem_type=label_set.problem_type,
-                num_outputs=label_set.num_outputs,
-            ),
-            {
-                "max_seq_length": options.max_seq_length,
-                "vocab_size": this.tokenizer.vocab_size,
-                **this.text(),
-            },
-            file.origin(),
-            functools.partial(
-                file.records, this.tokenizer, with_labels=name != "predict"
+    return [
+        _Set(
+            file=file,
+            records=labelled_records.make_or_reuse(
+                setup.record_path(name + file.suffix),
+                features,
+                setup.metadata("classification", file.origin()),
+                functools.partial(
+                    file.records, tokenizer, with_labels=name != "predict"
+                ),
+                has_several_labels=label_set.problem_type == labels.MULTI_LABEL,
             ),
         )
-        # Training orders its batches itself.
-        if options.bucket_by_length and name != "train":
-            data = data.by_length()
-        sets.append(_Set(file=file, data=data))
-    return sets
+        for file in text_files.find(task, parts, options.data_dir, packing)
+    ]
 
 
-def _fine_tune(
-    this: _Run, options: Options, train: Sequence[_Set], dev: Sequence[_Set]
-) -> tuple[Any, Any, Mapping[str, float]]:
-    """Trains and evaluates a trial: its objective, predictor and results."""
+def _problem(setup: Any, task: classification.Task) -> Any:
+    """Says what is learnt: a `labelled_runs.Problem`."""
     from modeling import heads
-    from training import (
-        experiment,
-        fine_tuning,
-        prediction,
-        reporting,
-        runtime,
-    )
+    from training import fine_tuning, labelled_runs
 
-    label_set = this.task.label_set
-    other_head = _claim_folder(this, options)
-    runtime.set_seed(options.random_seed)
-    with this.strategy.scope():
+    label_set, metric = task.label_set, task.metrics[0]
+
+    def make_objective() -> fine_tuning.Classification:
         model = heads.BertForSequenceClassification(
-            this.config, num_labels=label_set.num_outputs
+            setup.config, num_labels=label_set.num_outputs
         )
-    logging.info("%s parameters", f"{model.count_params():,}")
-    objective = fine_tuning.Classification(model, label_set.problem_type)
-    predictor = prediction.Predictor(this.strategy, objective)
+        return fine_tuning.Classification(model, label_set.problem_type)
 
-    def evaluate() -> dict[str, float]:
-        results = _evaluate(this, predictor, dev[0].data)
-        del results["loss"]
-        return {k.removeprefix("eval_"): v for k, v in results.items()}
-
-    if options.do_train:
-        experiment.train(
-            this.strategy,
-            experiment.Training(
-                objective=objective,
-                name=f"{this.task.name}, {label_set.problem_type}",
-                source=train[0].data.source,
-                metric=this.task.metrics[0],
-                evaluate=evaluate,
-                head=fine_tuning.CLASSIFICATION_HEAD,
-                encoder_only=other_head,
-            ),
-            options,
-        )
-    results = {}
-    if options.do_eval or options.do_predict:
-        step = experiment.load(this.strategy, objective, options)
-    if options.do_eval:
-        for each in dev:
-            scores = _evaluate(this, predictor, each.data)
-            results |= {f"{k}{each.file.suffix}": v for k, v in scores.items()}
-        reporting.write_results(
-            os.path.join(options.output_dir, "eval_results.txt"),
-            {**results, "global_step": step},
-        )
-    return objective, predictor, results
-
-
-def _claim_folder(this: _Run, options: Options) -> bool:
-    """Puts beside the model what it takes to use it alone.
-
-    Returns:
-        Whether --init_checkpoint answers with other labels than this task.
-    """
-    from training import model_folder
-
-    described = model_folder.Description(
-        config=this.config.to_dict(),
-        vocab_file=options.vocab_file,
-        text=this.text(),
-        labels=this.task.label_set.to_dict(),
-    )
-    for place in {options.output_dir, this.options.output_dir}:
-        model_folder.claim(place, described)
-    if not options.init_checkpoint:
-        return False
-    origin = model_folder.of_checkpoint(options.init_checkpoint)
-    model_folder.check_text(origin, described.text)
-    return model_folder.answers_differ(origin, described.labels)
-
-
-def _outputs(predictor: Any, data: Any, batch_size: int) -> tuple[Any, Any]:
-    """Returns the outputs `[E, K]` for a file, and losses `[R]` of records."""
-    scores = predictor.predict(
-        data.source, batch_size=batch_size, order=data.order
-    )
-    outputs = predictions.pool_windows(scores["outputs"], data.rows_per_example)
-    return outputs, scores["losses"]
-
-
-def _evaluate(this: _Run, predictor: Any, data: Any) -> dict[str, float]:
-    """Scores a file with labels, as eval_results.txt holds it."""
-    from training import prediction
-
-    size, task = this.options.eval_batch_size, this.task
-    outputs, losses = _outputs(predictor, data, size)
-    metrics = predictions.evaluate(
-        task.label_set, task.metrics, data.label_ids, outputs
-    )
-    return {
-        # As released: one averages batches, the other examples.
-        "loss": prediction.mean_of_batch_means(losses, size),
-        "eval_loss": prediction.mean_of_batch_means(losses, len(losses)),
-        **{f"eval_{name}": value for name, value in metrics.items()},
-    }
-
-
-def _choose(
-    this: _Run, plan: Sequence[Any], results: Sequence[Any], dev: _Set
-) -> Any:
-    """Writes what several trials came to; returns the best of them."""
-    from training import trials
-
-    metric = this.task.metrics[0]
-    summary = trials.summarize(
-        plan,
-        results,
-        f"eval_{metric}",
-        baselines.constant_answer(
-            this.task.label_set, metric, dev.data.label_ids
+    return labelled_runs.Problem(
+        name=f"{task.name}, {label_set.problem_type}",
+        make_objective=make_objective,
+        head=fine_tuning.CLASSIFICATION_HEAD,
+        labels=label_set.to_dict(),
+        metric=metric,
+        pool=predictions.pool_windows,
+        score=functools.partial(predictions.evaluate, label_set, task.metrics),
+        constant_answer=functools.partial(
+            baselines.constant_answer, label_set, metric
         ),
     )
-    writing.write_json(
-        os.path.join(this.options.output_dir, trials.SUMMARY_FILE), summary
-    )
-    logging.info("%s", trials.table(summary))
-    return next(t for t in plan if t.name == summary["best_trial"])
 
 
 def _predict(
-    this: _Run, predictor: Any, test: Sequence[_Set], folder: str
+    task: classification.Task, problem: Any, learner: Any, test: Sequence[_Set]
 ) -> None:
-    """Writes the answers for the test files into a folder."""
-    collected = {}
+    """Writes the answers for the test files."""
+    from training import labelled_runs
+
+    options, collected = learner.options, {}
     for each in test:
-        outputs, _ = _outputs(
-            predictor, each.data, this.options.predict_batch_size
+        outputs, _ = labelled_runs.answer(
+            learner, problem, each.records, options.predict_batch_size
         )
         files = result_files.result_files(
-            this.task, each.file.part, each.file.suffix, outputs
+            task, each.file.part, each.file.suffix, outputs
         )
-        for name, lines in files.items():
-            with writing.whole_file(os.path.join(folder, name)) as file:
-                file.writelines(lines)
+        learner.write_files(files)
         collected |= result_files.submitted(each.file.part, files)
-    if this.options.write_submission:
-        submission.add_to_zip(this.options.write_submission, collected)
+    if options.write_submission:
+        submission.add_to_zip(options.write_submission, collected)
 
 
 def main(_: list[str]) -> None:

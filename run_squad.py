@@ -35,9 +35,10 @@ from tasks import (
 )
 from training import fine_tuning_flags
 from training import flags as shared_flags
-from vocab import tokenization
+from vocab import model_tokenizer, tokenization
 
 _METRIC = "f1"  # Of either version; the best checkpoint is chosen by it.
+_SPECIAL_TOKENS = ("[CLS]", "[SEP]")
 _LOGITS = "logits" + squad_ensemble.LOGITS_ENDING
 
 
@@ -67,7 +68,7 @@ def run(options: Options) -> None:
         if options.do_train:
             this.train()
         if options.do_predict:
-            results["global_step"] = this.load()
+            results["global_step"] = this.learner.load()
             questions, answers = this.questions, this.answers()
     elif options.do_predict:
         questions, answers = _combine(options)
@@ -91,35 +92,25 @@ class _Run:
     """A run of the model: its vocabulary, its network and the questions."""
 
     def __init__(self, options: Options):
-        from modeling import config as config_lib
-        from modeling import heads
-        from training import experiment, fine_tuning, prediction, runtime
+        from training import experiment, preparation
 
         self.options = options
-        self.config = config_lib.BertConfig.from_json_file(
-            options.bert_config_file, paths.open_to_read
+        self.tokenizer = model_tokenizer.open_tokenizer(
+            options, *_SPECIAL_TOKENS
         )
-        self.tokenizer = _open_tokenizer(options)
-        self.vocab_size = max(self.tokenizer.vocab.values()) + 1
-        experiment.check_options(options, self.config, self.vocab_size)
+        self.setup = preparation.prepare(options, self.tokenizer)
         self.questions = self.windows = None
-        evaluates = experiment.evaluates_while_training(options)
-        if options.do_predict or evaluates:
+        if options.do_predict or self.setup.needs_held_out:
             self.questions = _cut(
                 squad_results.read_questions(
-                    options, with_gold=options.do_eval or evaluates
+                    options, with_gold=self.setup.needs_held_out
                 ),
                 options,
                 self.tokenizer,
             )
-        self.strategy = experiment.prepare_devices(options)
-        self._claim()
-        runtime.set_seed(options.random_seed)
-        with self.strategy.scope():
-            model = heads.BertForQuestionAnswering(self.config)
-        logging.info("%s parameters", f"{model.count_params():,}")
-        self.objective = fine_tuning.SpanExtraction(model)
-        self.predictor = prediction.Predictor(self.strategy, self.objective)
+        self.learner = experiment.make_learner(
+            self.setup, options, self._make_objective
+        )
 
     def train(self) -> None:
         """Trains on the files in their order."""
@@ -143,28 +134,22 @@ class _Run:
                 len(examples), _windows(examples, options, self.tokenizer)
             ),
         )
-        training = experiment.Training(
-            objective=self.objective,
-            name="squad",
-            source=windows.source,
-            # As released: a question counts once, however many its windows.
-            num_examples=len(examples),
-            parts=epochs.parts(
-                [len(of_file) for of_file in of_files],
-                windows.rows_per_example,
-                options.num_train_epochs,
-            ),
-            metric=_METRIC,
-            evaluate=self._evaluate,
-            head=fine_tuning.SPAN_HEAD,
+        self.learner.train(
+            experiment.Training(
+                name="squad",
+                source=windows.source,
+                # As released: a question counts once, however many its windows.
+                num_examples=len(examples),
+                parts=epochs.parts(
+                    [len(of_file) for of_file in of_files],
+                    windows.rows_per_example,
+                    options.num_train_epochs,
+                ),
+                metric=_METRIC,
+                evaluate=self._evaluate,
+                head=fine_tuning.SPAN_HEAD,
+            )
         )
-        experiment.train(self.strategy, training, options)
-
-    def load(self) -> int:
-        """Loads the weights that answer; returns their step."""
-        from training import experiment
-
-        return experiment.load(self.strategy, self.objective, self.options)
 
     def answers(self) -> list[squad_answers.RankedAnswers]:
         """Answers the questions with the weights as they are."""
@@ -173,6 +158,13 @@ class _Run:
             path = os.path.join(self.options.output_dir, _LOGITS)
             squad_ensemble.write_logits(path, logits)
         return _rank(self.questions, logits, self.options, self.tokenizer)
+
+    def _make_objective(self) -> Any:
+        from modeling import heads
+        from training import fine_tuning
+
+        model = heads.BertForQuestionAnswering(self.setup.config)
+        return fine_tuning.SpanExtraction(model)
 
     def _evaluate(self) -> Mapping[str, float]:
         questions, options = self.questions, self.options
@@ -184,7 +176,7 @@ class _Run:
 
     def _logits(self) -> list[squad_search.WindowLogits]:
         """Runs the network on every window."""
-        from training import experiment, phases
+        from training import phases
 
         examples, features = self.questions.examples, self.questions.features
         if not features:
@@ -198,31 +190,12 @@ class _Run:
                 ),
             )
         with phases.phase("Predicting"):
-            scores = experiment.predict(
-                self.predictor, self.windows.source, self.options
+            scores = self.learner.predict(
+                self.windows.source, self.options.predict_batch_size
             )
         return squad_search.window_logits(
             **scores, max_seq_length=self.options.max_seq_length
         )
-
-    def _claim(self) -> None:
-        from training import checkpointing, model_folder
-
-        options, text = self.options, self._text()
-        if options.init_checkpoint:
-            origin = model_folder.of_checkpoint(options.init_checkpoint)
-            model_folder.check_text(origin, text)
-        checkpointing.claim(options.output_dir, self.config.to_dict())
-        model_folder.claim_text(options.output_dir, options.vocab_file, text)
-
-    def _text(self) -> dict[str, Any]:
-        """Says how text is read, for the files beside models and records."""
-        from training import records
-
-        return {
-            "vocab_sha256": records.vocab_sha256(self.tokenizer.vocab),
-            "do_lower_case": self.options.do_lower_case,
-        }
 
     def _records(
         self,
@@ -231,36 +204,27 @@ class _Run:
         records_of_examples: Callable[[], Iterable[Sequence[Mapping]]],
     ) -> Any:
         """Writes `NAME.tf_record`, or finds it."""
-        from training import phases, window_records
+        from training import phases, records, task_records
 
-        options = self.options
+        options, is_training = self.options, name == "train"
         with phases.phase(f"Writing {name}.tf_record"):
-            return window_records.make_or_reuse(
-                os.path.join(options.output_dir, f"{name}.tf_record"),
-                {
-                    "max_seq_length": options.max_seq_length,
-                    "vocab_size": self.vocab_size,
-                    **self._text(),
-                },
-                {
-                    "data_sha256": [paths.sha256(path) for path in files],
-                    "version_2_with_negative": options.version_2_with_negative,
-                    **dataclasses.asdict(options.windows),
-                },
+            return task_records.make_or_reuse(
+                self.setup.record_path(name),
+                records.squad_features(
+                    options.max_seq_length, is_training=is_training
+                ),
+                self.setup.metadata(
+                    "squad training" if is_training else "squad prediction",
+                    {
+                        "data_sha256": [paths.sha256(path) for path in files],
+                        "version_2_with_negative": (
+                            options.version_2_with_negative
+                        ),
+                        **dataclasses.asdict(options.windows),
+                    },
+                ),
                 records_of_examples,
-                is_training=name == "train",
             )
-
-
-def _open_tokenizer(options: Options) -> tokenization.FullTokenizer:
-    tokenization.validate_case_matches_checkpoint(
-        options.do_lower_case, options.init_checkpoint
-    )
-    tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, do_lower_case=options.do_lower_case
-    )
-    tokenizer.require_tokens("[CLS]", "[SEP]")
-    return tokenizer
 
 
 def _windows(
@@ -320,7 +284,7 @@ def _combine(
         return questions, squad_ensemble.answer_by_nbest(
             systems, qas_ids, options.answers
         )
-    tokenizer = _open_tokenizer(options)
+    tokenizer = model_tokenizer.open_tokenizer(options, *_SPECIAL_TOKENS)
     questions = _cut(questions, options, tokenizer)
     logits = squad_ensemble.average_logits(
         [squad_ensemble.read_logits(path) for path in systems]

@@ -15,16 +15,17 @@ goes on where it stopped.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import app, flags, logging
 
-from files import paths, writing
+from files import paths
 from tasks import baselines, predictions, sentence_pairs, swag
 from training import fine_tuning_flags
-from vocab import tokenization
+from vocab import model_tokenizer, tokenization
 
 _METRIC = "accuracy"
 # Source: Devlin et al. 2019, section 4.4; the release has no such script.
@@ -85,34 +86,6 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         flag_values=values)  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Run:
-    """What the trials of a run share.
-
-    Attributes:
-        options: the flags; `output_dir` holds the folders of several trials.
-        config: the sizes of the model.
-        tokenizer: of the vocabulary.
-        layout: the columns of the files.
-        strategy: where variables live.
-    """
-
-    options: Options
-    config: Any
-    tokenizer: tokenization.FullTokenizer
-    layout: swag.Layout
-    strategy: Any
-
-    def text(self) -> dict[str, Any]:
-        """Says how text is read, for the file beside the model."""
-        from training import records
-
-        return {
-            "vocab_sha256": records.vocab_sha256(self.tokenizer.vocab),
-            "do_lower_case": self.options.do_lower_case,
-        }
-
-
 def run(options: Options) -> None:
     """Trains, evaluates and predicts as the options say.
 
@@ -127,206 +100,89 @@ def run(options: Options) -> None:
         label=options.label_column,
         label_names=tuple(options.label_names),
     )
-    tokenization.validate_case_matches_checkpoint(
-        options.do_lower_case, options.init_checkpoint
+    tokenizer = model_tokenizer.open_tokenizer(
+        options, "[UNK]", "[CLS]", "[SEP]"
     )
-    tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, do_lower_case=options.do_lower_case
-    )
-    tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
+    from training import labelled_runs, preparation
 
-    from modeling import config as config_lib
-    from training import experiment, trials
+    setup = preparation.prepare(options, tokenizer)
+    read = functools.partial(_read, setup, layout, tokenizer)
+    train = read("train") if options.do_train else None
+    held_out = {"": read("eval")} if setup.needs_held_out else {}
+    test = read("predict") if options.do_predict else None
 
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    experiment.check_options(options, config, tokenizer.vocab_size)
-    this = _Run(
-        options=options,
-        config=config,
-        tokenizer=tokenizer,
-        layout=layout,
-        strategy=experiment.prepare_devices(options),
-    )
-    held_out = options.do_eval or experiment.evaluates_while_training(options)
-    train = _read(this, "train") if options.do_train else None
-    dev = _read(this, "eval") if held_out else None
-    test = _read(this, "predict") if options.do_predict else None
-
-    plan = trials.plan(
-        options.output_dir,
-        options.learning_rates,
-        options.num_trials,
-        options.random_seed,
-    )
-    results = []
-    for trial in plan:
-        own = dataclasses.replace(
-            options,
-            output_dir=trial.folder,
-            learning_rate=trial.learning_rate,
-            random_seed=trial.random_seed,
-        )
-        objective, predictor, result = _fine_tune(this, own, train, dev)
-        results.append(result)
-    best = plan[0]
-    if len(plan) > 1:
-        best = _choose(this, plan, results, dev)
-        own = dataclasses.replace(options, output_dir=best.folder)
-        experiment.load(this.strategy, objective, own)
+    problem = _problem(setup, layout)
+    data = labelled_runs.Data(train=train, held_out=held_out)
+    best = labelled_runs.run(setup, problem, data)
     if options.do_predict:
-        _predict(this, predictor, test, best.folder)
+        outputs, _ = labelled_runs.answer(
+            best, problem, test, options.predict_batch_size
+        )
+        best.write_files(
+            {
+                "test_results.tsv": predictions.result_lines(outputs),
+                "predictions.csv": swag.prediction_lines(
+                    layout.label_set(), outputs
+                ),
+            }
+        )
 
 
-def _read(this: _Run, name: str) -> Any:
+def _read(
+    setup: Any,
+    layout: swag.Layout,
+    tokenizer: tokenization.FullTokenizer,
+    name: str,
+) -> Any:
     """Makes the records of a file, NAME.tf_record, unless they are there."""
-    from training import multiple_choice
+    from training import labelled_records
 
-    options = this.options
+    options = setup.options
     path = os.path.join(options.data_dir, getattr(options, f"{name}_file"))
     packing = sentence_pairs.Packing(max_seq_length=options.max_seq_length)
 
-    def examples() -> Iterator[Mapping[str, Any]]:
-        read = swag.read_examples(
-            path, this.layout, with_labels=name != "predict"
-        )
-        return swag.to_records(read, packing, this.tokenizer)
+    def examples() -> Iterator[list[Mapping[str, Any]]]:
+        read = swag.read_examples(path, layout, with_labels=name != "predict")
+        for record in swag.to_records(read, packing, tokenizer):
+            yield [record]
 
-    data = multiple_choice.make_or_reuse(
-        os.path.join(options.output_dir, f"{name}.tf_record"),
-        len(this.layout.endings),
-        {
-            "max_seq_length": options.max_seq_length,
-            "vocab_size": this.tokenizer.vocab_size,
-            **this.text(),
-        },
-        {"data_sha256": paths.sha256(path), "layout": str(this.layout)},
+    return labelled_records.make_or_reuse(
+        setup.record_path(name),
+        labelled_records.choice_features(
+            options.max_seq_length, len(layout.endings)
+        ),
+        setup.metadata(
+            "multiple choice",
+            {"data_sha256": paths.sha256(path), "layout": str(layout)},
+        ),
         examples,
     )
-    # Training orders its batches itself.
-    is_ordered = options.bucket_by_length and name != "train"
-    return data.by_length() if is_ordered else data
 
 
-def _fine_tune(
-    this: _Run, options: Options, train: Any, dev: Any
-) -> tuple[Any, Any, Mapping[str, float]]:
-    """Trains and evaluates a trial: its objective, predictor and results."""
-    from modeling import multiple_choice as model_lib
-    from training import (
-        experiment,
-        multiple_choice,
-        prediction,
-        reporting,
-        runtime,
-    )
+def _problem(setup: Any, layout: swag.Layout) -> Any:
+    """Says what is learnt: a `labelled_runs.Problem`."""
+    from modeling import multiple_choice
+    from training import fine_tuning, labelled_runs
 
-    _claim_folder(this, options)
-    runtime.set_seed(options.random_seed)
-    with this.strategy.scope():
-        model = model_lib.BertForMultipleChoice(this.config)
-    logging.info("%s parameters", f"{model.count_params():,}")
-    objective = multiple_choice.MultipleChoice(model)
-    predictor = prediction.Predictor(this.strategy, objective)
+    label_set = layout.label_set()
 
-    def evaluate() -> dict[str, float]:
-        results = _evaluate(this, predictor, dev)
-        del results["loss"]
-        return {k.removeprefix("eval_"): v for k, v in results.items()}
+    def make_objective() -> fine_tuning.Classification:
+        model = multiple_choice.BertForMultipleChoice(setup.config)
+        return fine_tuning.Classification(model, label_set.problem_type)
 
-    if options.do_train:
-        experiment.train(
-            this.strategy,
-            experiment.Training(
-                objective=objective,
-                name="multiple choice",
-                source=train.source,
-                metric=_METRIC,
-                evaluate=evaluate,
-                head=multiple_choice.HEAD,
-            ),
-            options,
-        )
-    results = {}
-    if options.do_eval or options.do_predict:
-        step = experiment.load(this.strategy, objective, options)
-    if options.do_eval:
-        results = _evaluate(this, predictor, dev)
-        reporting.write_results(
-            os.path.join(options.output_dir, "eval_results.txt"),
-            {**results, "global_step": step},
-        )
-    return objective, predictor, results
-
-
-def _claim_folder(this: _Run, options: Options) -> None:
-    """Puts beside the model what it takes to use it alone."""
-    from training import model_folder
-
-    described = model_folder.Description(
-        config=this.config.to_dict(),
-        vocab_file=options.vocab_file,
-        text=this.text(),
+    return labelled_runs.Problem(
+        name="multiple choice",
+        make_objective=make_objective,
+        head=fine_tuning.CHOICE_HEAD,
         # Not the names of the choices: the model scores any number of them.
         labels={"problem_type": "multiple_choice", "labels": []},
-    )
-    for place in {options.output_dir, this.options.output_dir}:
-        model_folder.claim(place, described)
-    if options.init_checkpoint:
-        origin = model_folder.of_checkpoint(options.init_checkpoint)
-        model_folder.check_text(origin, described.text)
-
-
-def _evaluate(this: _Run, predictor: Any, data: Any) -> dict[str, float]:
-    """Scores a file with labels, as eval_results.txt holds it."""
-    from training import prediction
-
-    size = this.options.eval_batch_size
-    scores = predictor.predict(data.source, batch_size=size, order=data.order)
-    losses = scores["losses"]
-    metrics = predictions.evaluate(
-        this.layout.label_set(), [_METRIC], data.label_ids, scores["outputs"]
-    )
-    return {
-        # As in the release: one averages batches, the other examples.
-        "loss": prediction.mean_of_batch_means(losses, size),
-        "eval_loss": prediction.mean_of_batch_means(losses, len(losses)),
-        **{f"eval_{name}": value for name, value in metrics.items()},
-    }
-
-
-def _choose(
-    this: _Run, plan: Sequence[Any], results: Sequence[Any], dev: Any
-) -> Any:
-    """Writes what several trials came to; returns the best of them."""
-    from training import trials
-
-    baseline = baselines.constant_answer(
-        this.layout.label_set(), _METRIC, dev.label_ids
-    )
-    summary = trials.summarize(plan, results, f"eval_{_METRIC}", baseline)
-    writing.write_json(
-        os.path.join(this.options.output_dir, trials.SUMMARY_FILE), summary
-    )
-    logging.info("%s", trials.table(summary))
-    return next(t for t in plan if t.name == summary["best_trial"])
-
-
-def _predict(this: _Run, predictor: Any, test: Any, folder: str) -> None:
-    """Writes the answers for the test file into a folder."""
-    outputs = predictor.predict(
-        test.source,
-        batch_size=this.options.predict_batch_size,
-        order=test.order,
-    )["outputs"]
-    for name, lines in (
-        ("test_results.tsv", predictions.result_lines(outputs)),
-        (
-            "predictions.csv",
-            swag.prediction_lines(this.layout.label_set(), outputs),
+        metric=_METRIC,
+        pool=predictions.pool_windows,
+        score=functools.partial(predictions.evaluate, label_set, [_METRIC]),
+        constant_answer=functools.partial(
+            baselines.constant_answer, label_set, _METRIC
         ),
-    ):
-        with writing.whole_file(os.path.join(folder, name)) as file:
-            file.writelines(lines)
+    )
 
 
 def main(_: list[str]) -> None:

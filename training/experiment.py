@@ -1,21 +1,27 @@
-"""One fine-tuning run, from its options to its weights."""
+"""One fine-tuning run, from its options to its weights and their answers."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
-from modeling import config as config_lib
+from files import writing
 from training import (
+    checkpointing,
     epochs,
     fine_tuning_flags,
     input_pipeline,
     loop,
+    model_folder,
     objectives,
     optimization,
     prediction,
+    preparation,
     record_order,
+    reporting,
     runtime,
     selection,
     starting,
@@ -29,172 +35,211 @@ class Training:
     """What a run learns from.
 
     Attributes:
-        objective: the model and its losses.
         name: what is learnt; a folder in which something else was is refused.
         source: the records.
         metric: the held-out metric that decides; higher is better.
         evaluate: returns held-out metrics.
         head: patterns of the variables of the output layer.
-        encoder_only: take the encoder of `init_checkpoint` alone.
         num_examples: of an epoch; the number of records if None.
         parts: of the records, to be gone through one after the other; none to
             shuffle all of them together.
     """
 
-    objective: objectives.Objective
     name: str
     source: input_pipeline.Source
     metric: str
     evaluate: Callable[[], Mapping[str, float]]
     head: tuple[str, ...]
-    encoder_only: bool = False
     num_examples: int | None = None
     parts: Sequence[record_order.Part] = ()
 
 
-def check_options(
-    options: fine_tuning_flags.TaskOptions,
-    config: config_lib.BertConfig,
-    vocab_size: int,
-) -> None:
-    """Checks that a run's options fit together and to its model.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Learner:
+    """A model and its folder: it is trained, loaded and asked.
 
-    Raises:
-        ValueError: they do not.
+    Attributes:
+        options: of this model; its `output_dir`, `learning_rate` and
+            `random_seed` count.
+        strategy: where the variables live.
+        objective: the model and its losses.
+        predictor: what scores records.
     """
-    if not (options.do_train or options.do_eval or options.do_predict):
-        raise ValueError(
-            "At least one of `do_train`, `do_eval` or `do_predict' must be "
-            "True."
-        )
-    starting.check_length(options.max_seq_length, config)
-    config.check_vocabulary(vocab_size, options.vocab_file)
-    if options.freeze_layers > config.num_hidden_layers:
-        raise ValueError(
-            f"--freeze_layers must be at most {config.num_hidden_layers}, the "
-            f"layers of the model; got {options.freeze_layers}."
-        )
-    if options.bucket_by_length and options.use_tpu:
-        raise ValueError(
-            "--bucket_by_length makes batches of different lengths; a TPU "
-            "needs one length. Pass one of --bucket_by_length and --use_tpu."
-        )
-    _check_evaluations(options)
 
+    options: fine_tuning_flags.TaskOptions
+    strategy: tf.distribute.Strategy
+    objective: objectives.Objective
+    predictor: prediction.Predictor
 
-def _check_evaluations(options) -> None:
-    if options.eval_every_epoch and options.eval_every_steps:
-        raise ValueError(
-            "Pass one of --eval_every_epoch and --eval_every_steps; got both."
+    def train(self, training: Training) -> None:
+        """Trains the model, from wherever its folder stands.
+
+        Raises:
+            ValueError: the data make no step; the folder is another run's.
+        """
+        options = self.options
+        length = epochs.length(
+            training.num_examples or len(training.source.files),
+            options.train_batch_size,
+            options.num_train_epochs,
+            options.warmup_proportion,
         )
-    if options.early_stopping_patience and not evaluates_while_training(
-        options
-    ):
-        raise ValueError(
-            "--early_stopping_patience counts evaluations: it needs "
-            "--eval_every_epoch or --eval_every_steps."
-        )
-    if not isinstance(options, fine_tuning_flags.FineTuningOptions):
-        return
-    several = options.num_trials > 1 or len(options.learning_rates) > 1
-    if several and not options.do_eval:
-        raise ValueError(
-            "Of several runs (--num_trials, --learning_rates) the one that "
-            "does best on held-out data is wanted: pass --do_eval too."
+        identity = _identity(training, options, self.strategy)
+        with self.strategy.scope():
+            state, first_step = starting.start(
+                self.objective, self._start_options(training, length, identity)
+            )
+        loop.train(
+            steps.Trainer(self.strategy, state),
+            training_batches(training.source, options, training.parts),
+            _loop_options(training, options, length),
+            first_step=first_step,
+            identity=identity,
+            evaluate=training.evaluate
+            if preparation.evaluates_while_training(options)
+            else None,
         )
 
+    def _start_options(self, training, length, identity):
+        options = self.options
+        return starting.StartOptions(
+            output_dir=options.output_dir,
+            init_checkpoint=options.init_checkpoint,
+            new_variables=training.head,
+            frozen_variables=frozen_variables(options.freeze_layers),
+            schedule=optimization.Schedule(
+                init_lr=options.learning_rate,
+                num_train_steps=length.num_train_steps,
+                num_warmup_steps=length.num_warmup_steps,
+                kind=options.lr_schedule,
+            ),
+            adam=optimization.AdamOptions(
+                bias_correction=options.adam_bias_correction
+            ),
+            scale_loss=options.precision == "mixed_float16",
+            seed=options.random_seed,
+            identity=identity,
+        )
 
-def evaluates_while_training(
+    def load(self) -> int:
+        """Loads what is to be evaluated, or to predict.
+
+        The checkpoint of the folder, the best or the latest, else
+        `init_checkpoint`.
+
+        Returns:
+            The step of the checkpoint; 0 for `init_checkpoint`, as released.
+
+        Raises:
+            ValueError: there is no checkpoint, or it lacks the output layer.
+        """
+        prefix = selection.chosen(
+            self.options.output_dir, best=self.options.use_best_checkpoint
+        )
+        return starting.load_for_evaluation(
+            self.strategy, self.objective, prefix, self.options
+        )
+
+    def predict(
+        self, source: input_pipeline.Source, batch_size: int
+    ) -> dict[str, np.ndarray]:
+        """Scores all records of a source, as `prediction.Predictor.predict`.
+
+        With `bucket_by_length` records of like length share a batch, which is
+        then as long as its longest; results are in file order all the same.
+
+        Args:
+            source: the records, N of them.
+            batch_size: of a batch over all replicas.
+        """
+        order = None
+        if self.options.bucket_by_length:
+            source, order = longest_first(source)
+        return self.predictor.predict(
+            source, batch_size=batch_size, order=order
+        )
+
+    def write_files(self, files: Mapping[str, Iterable[str]]) -> None:
+        """Writes the lines of files, by name, to the folder."""
+        for name, lines in files.items():
+            path = os.path.join(self.options.output_dir, name)
+            with writing.whole_file(path) as file:
+                file.writelines(lines)
+
+    def write_results(
+        self, results: Mapping[str, float], name: str = "eval_results.txt"
+    ) -> None:
+        """Writes results to a file of the folder, and logs them."""
+        path = os.path.join(self.options.output_dir, name)
+        reporting.write_results(path, results)
+
+
+def make_learner(
+    setup: preparation.Setup,
     options: fine_tuning_flags.TaskOptions,
-) -> bool:
-    """Tells whether held-out data are looked at before the end."""
-    return bool(
-        options.do_train
-        and (options.eval_every_epoch or options.eval_every_steps)
-    )
+    make_objective: Callable[[], objectives.Objective],
+    labels: Mapping[str, object] | None = None,
+) -> Learner:
+    """Makes a model with new weights, and takes its folder.
 
-
-def prepare_devices(
-    options: fine_tuning_flags.TaskOptions,
-) -> tf.distribute.Strategy:
-    """Chooses devices and precision; returns the distribution strategy.
-
-    Raises:
-        ValueError: a batch does not divide among the devices.
-    """
-    return runtime.prepare(
-        shared_flags.narrow(runtime.DeviceOptions, options),
-        precision=options.precision,
-        batch_sizes={
-            field.name: getattr(options, field.name)
-            for field in dataclasses.fields(options)
-            if field.name.endswith("_batch_size")
-        },
-    )
-
-
-def train(
-    strategy: tf.distribute.Strategy,
-    training: Training,
-    options: fine_tuning_flags.TaskOptions,
-) -> None:
-    """Trains a model, from wherever its folder stands.
+    What it takes to use the model alone is put beside it, and in the folder of
+    the whole run.
 
     Args:
-        strategy: where the variables live.
-        training: what is learnt.
-        options: of the run; its `output_dir` and `learning_rate` count.
+        setup: what the run stands on.
+        options: those of `setup`, but for what this trial has of its own.
+        make_objective: makes the model; in the strategy's scope.
+        labels: what the outputs mean, as labels.json holds it; None where
+            there is nothing to say.
 
     Raises:
-        ValueError: the data make no step; the folder is another run's.
+        ValueError: a folder holds another model, or `init_checkpoint` reads
+            text in another way.
     """
-    length = epochs.length(
-        training.num_examples or len(training.source.files),
-        options.train_batch_size,
-        options.num_train_epochs,
-        options.warmup_proportion,
+    _claim(setup, options.output_dir, labels)
+    runtime.set_seed(options.random_seed)
+    with setup.strategy.scope():
+        objective = make_objective()
+    logging.info("%s parameters", f"{objective.model.count_params():,}")
+    return Learner(
+        options=options,
+        strategy=setup.strategy,
+        objective=objective,
+        predictor=prediction.Predictor(setup.strategy, objective),
     )
-    identity = _identity(training, options, strategy)
-    with strategy.scope():
-        state, first_step = starting.start(
-            training.objective,
-            starting.StartOptions(
-                output_dir=options.output_dir,
-                init_checkpoint=options.init_checkpoint,
-                new_variables=training.head,
-                encoder_only=training.encoder_only,
-                frozen_variables=frozen_variables(options.freeze_layers),
-                schedule=optimization.Schedule(
-                    init_lr=options.learning_rate,
-                    num_train_steps=length.num_train_steps,
-                    num_warmup_steps=length.num_warmup_steps,
-                    kind=options.lr_schedule,
-                ),
-                adam=optimization.AdamOptions(
-                    bias_correction=options.adam_bias_correction
-                ),
-                scale_loss=options.precision == "mixed_float16",
-                seed=options.random_seed,
-                identity=identity,
+
+
+def _claim(
+    setup: preparation.Setup,
+    folder: str,
+    labels: Mapping[str, object] | None,
+) -> None:
+    """Marks the folder of a model, and that of the whole run."""
+    config, whole = setup.config.to_dict(), setup.options
+    if whole.init_checkpoint:
+        origin = model_folder.of_checkpoint(whole.init_checkpoint)
+        model_folder.check_text(origin, setup.text)
+    for place in dict.fromkeys((folder, whole.output_dir)):
+        if labels is None:
+            checkpointing.claim(place, config)
+            model_folder.claim_text(place, whole.vocab_file, setup.text)
+            continue
+        model_folder.claim(
+            place,
+            model_folder.Description(
+                config=config,
+                vocab_file=whole.vocab_file,
+                text=setup.text,
+                labels=labels,
             ),
         )
-    loop.train(
-        steps.Trainer(strategy, state),
-        training_batches(training.source, options, training.parts),
-        _loop_options(training, options, length),
-        first_step=first_step,
-        identity=identity,
-        evaluate=training.evaluate
-        if evaluates_while_training(options)
-        else None,
-    )
 
 
 def _loop_options(training, options, length) -> loop.LoopOptions:
     every = options.eval_every_steps
     if options.eval_every_epoch:
         every = length.steps_per_epoch
-    evaluates = evaluates_while_training(options)
+    evaluates = preparation.evaluates_while_training(options)
     return shared_flags.narrow(
         loop.LoopOptions,
         options,
@@ -256,47 +301,14 @@ def training_batches(
     )
 
 
-def predict(
-    predictor: prediction.Predictor,
+def longest_first(
     source: input_pipeline.Source,
-    options: fine_tuning_flags.TaskOptions,
-) -> dict[str, np.ndarray]:
-    """Scores all records of a source, as `prediction.Predictor.predict`.
-
-    With `bucket_by_length` records of like length share a batch, which is then
-    as long as its longest; results are in file order all the same.
-
-    Args:
-        predictor: what scores.
-        source: the records, N of them.
-        options: of the run.
-    """
-    order = None
-    if options.bucket_by_length:
-        order = np.argsort(-source.lengths(), kind="stable")
-        source = dataclasses.replace(source, trim=True)
-    return predictor.predict(
-        source, batch_size=options.predict_batch_size, order=order
-    )
-
-
-def load(
-    strategy: tf.distribute.Strategy,
-    objective: objectives.Objective,
-    options: fine_tuning_flags.TaskOptions,
-) -> int:
-    """Loads what is to be evaluated, or to predict.
-
-    The checkpoint of the folder, the best or the latest, else
-    `init_checkpoint`.
+) -> tuple[input_pipeline.Source, np.ndarray]:
+    """Has batches share little padding, and cuts what they share.
 
     Returns:
-        The step of the checkpoint; 0 for `init_checkpoint`, as released.
-
-    Raises:
-        ValueError: there is no checkpoint, or it lacks the output layer.
+        The source, whose batches are cut, and `[N]`, the order to read its
+        records in.
     """
-    prefix = selection.chosen(
-        options.output_dir, best=options.use_best_checkpoint
-    )
-    return starting.load_for_evaluation(strategy, objective, prefix, options)
+    order = np.argsort(-source.lengths(), kind="stable")
+    return dataclasses.replace(source, trim=True), order

@@ -1,10 +1,11 @@
-"""What the tasks minimise: a label or a score per text, or an answer span."""
+"""What the tasks minimise: a label, a score or a choice, or an answer span."""
 
 from collections.abc import Mapping
 
+import keras
 import tensorflow as tf
 
-from modeling import heads, losses
+from modeling import losses
 from training import objectives
 
 SINGLE_LABEL = "single_label"
@@ -13,37 +14,57 @@ REGRESSION = "regression"
 PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 # The output layers, which a pre-trained checkpoint lacks.
 CLASSIFICATION_HEAD = ("output_weights", "output_bias")
+CHOICE_HEAD = ("cls/multiple_choice/output_weights",)
 SPAN_HEAD = ("cls/squad/output_weights", "cls/squad/output_bias")
 
 
-class Classification:
-    """One label, several labels or a score for each text or pair.
-
-    Source: Devlin et al. 2019, §4.1. Features beside the model's inputs:
-    `label_ids`, `[B, 1]` int32 for a label, `[B, K]` float32 (each 0 or 1) for
-    several, `[B, 1]` float32 for a score.
+class _PerExample:
+    """What objectives share that count each example of a batch once.
 
     Args:
         model: the encoder with its output layer.
-        problem_type: "single_label", "multi_label" or "regression".
     """
 
-    def __init__(
-        self, model: heads.BertForSequenceClassification, problem_type: str
-    ):
-        if problem_type not in PROBLEM_TYPES:
-            raise ValueError(
-                f"problem_type must be one of {', '.join(PROBLEM_TYPES)}; "
-                f"got {problem_type!r}."
-            )
+    def __init__(self, model: keras.Model):
         self.model = model
-        self._problem_type = problem_type
 
     def denominators(
         self, features: objectives.Features
     ) -> dict[str, tf.Tensor]:
         weights = objectives.example_weights(features)
         return {"loss": tf.reduce_sum(weights)}
+
+    def _outputs(self, features, dropout_seed):
+        return self.model(
+            input_ids=features["input_ids"],
+            input_mask=features["input_mask"],
+            segment_ids=features["segment_ids"],
+            dropout_seed=dropout_seed,
+        )
+
+
+class Classification(_PerExample):
+    """One label, several labels or a score for each example.
+
+    Source: Devlin et al. 2019, §4.1. An example is a text or a pair; or, with a
+    `modeling.multiple_choice.BertForMultipleChoice`, a set of choices, whose
+    label is the place of the right one (§4.4: a softmax over their scores).
+    Features beside the model's inputs: `label_ids`, `[B, 1]` int32 for a label,
+    `[B, K]` float32 (each 0 or 1) for several, `[B, 1]` float32 for a score.
+
+    Args:
+        model: gives `logits` `[B, K]`.
+        problem_type: "single_label", "multi_label" or "regression".
+    """
+
+    def __init__(self, model: keras.Model, problem_type: str):
+        if problem_type not in PROBLEM_TYPES:
+            raise ValueError(
+                f"problem_type must be one of {', '.join(PROBLEM_TYPES)}; "
+                f"got {problem_type!r}."
+            )
+        super().__init__(model)
+        self._problem_type = problem_type
 
     def outcome(
         self,
@@ -85,12 +106,7 @@ class Classification:
         }
 
     def _rows(self, features, dropout_seed):
-        logits = self.model(
-            input_ids=features["input_ids"],
-            input_mask=features["input_mask"],
-            segment_ids=features["segment_ids"],
-            dropout_seed=dropout_seed,
-        )["logits"]
+        logits = self._outputs(features, dropout_seed)["logits"]
         labels = features["label_ids"]
         if self._problem_type == SINGLE_LABEL:
             row_losses = losses.cross_entropy(logits, labels[:, 0])
@@ -106,7 +122,7 @@ class Classification:
         return {"logits": logits, "losses": row_losses}
 
 
-class SpanExtraction:
+class SpanExtraction(_PerExample):
     """Where the answer to a question starts and ends.
 
     Source: Devlin et al. 2019, §4.2 and §4.3. Features beside the model's
@@ -114,17 +130,8 @@ class SpanExtraction:
     `unique_ids`, `[B, 1]` int32.
 
     Args:
-        model: the encoder with its output layer.
+        model: gives `start_logits` and `end_logits`, `[B, T]`.
     """
-
-    def __init__(self, model: heads.BertForQuestionAnswering):
-        self.model = model
-
-    def denominators(
-        self, features: objectives.Features
-    ) -> dict[str, tf.Tensor]:
-        weights = objectives.example_weights(features)
-        return {"loss": tf.reduce_sum(weights)}
 
     def outcome(
         self,
@@ -155,11 +162,3 @@ class SpanExtraction:
         """
         outputs = self._outputs(features, None)
         return {"unique_ids": features["unique_ids"][:, 0], **outputs}
-
-    def _outputs(self, features, dropout_seed):
-        return self.model(
-            input_ids=features["input_ids"],
-            input_mask=features["input_mask"],
-            segment_ids=features["segment_ids"],
-            dropout_seed=dropout_seed,
-        )

@@ -1,12 +1,11 @@
-"""Records of texts with labels, made once, and how they answer together."""
+"""Records of examples that have a label each: texts, or sets of choices."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
 
 import numpy as np
 
-from training import fine_tuning, input_pipeline, record_cache, records
+from training import fine_tuning, record_cache, records, task_records
 
 # How records hold labels.
 _LABEL_DTYPES = {
@@ -17,88 +16,79 @@ _LABEL_DTYPES = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Labelling:
-    """What the labels are.
+class LabelledRecords(task_records.TaskRecords):
+    """The records of one file, and the labels of its examples.
 
     Attributes:
+        label_ids: `[E]` or, for several labels, `[E, K]`.
+    """
+
+    label_ids: np.ndarray
+
+
+def text_features(
+    max_seq_length: int, problem_type: str, num_outputs: int
+) -> tuple[records.Feature, ...]:
+    """Describes the records of texts, or pairs, with labels.
+
+    Args:
+        max_seq_length: tokens of a record, T.
         problem_type: one of `fine_tuning.PROBLEM_TYPES`.
         num_outputs: K, the width of the output layer.
     """
+    several = problem_type == fine_tuning.MULTI_LABEL
+    return records.classification_features(
+        max_seq_length,
+        num_labels=num_outputs if several else 1,
+        label_dtype=_LABEL_DTYPES[problem_type],
+    )
 
-    problem_type: str
-    num_outputs: int
 
+def choice_features(
+    max_seq_length: int, num_choices: int
+) -> tuple[records.Feature, ...]:
+    """Describes the records of choices: one sequence for each of them.
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelledRecords:
-    """The records of one file of texts.
-
-    Attributes:
-        source: the records, `R` of them.
-        rows_per_example: `[E]` int64, more than 1 for text in windows.
-        label_ids: `[E]` or, for several labels, `[E, K]`.
-        order: `[R]`, in which prediction reads the records, longest first;
-            file order if None.
+    Args:
+        max_seq_length: tokens of a sequence, T.
+        num_choices: C.
     """
-
-    source: input_pipeline.RecordSource
-    rows_per_example: np.ndarray
-    label_ids: np.ndarray
-    order: np.ndarray | None = None
-
-    def by_length(self) -> Self:
-        """Has prediction put records of like length in a batch, and cut it."""
-        return dataclasses.replace(
-            self,
-            source=dataclasses.replace(self.source, trim=True),
-            order=np.argsort(-self.source.lengths(), kind="stable"),
-        )
+    sequences = (num_choices, max_seq_length)
+    return (
+        records.Feature(name="input_ids", shape=sequences),
+        records.Feature(name="input_mask", shape=sequences),
+        records.Feature(name="segment_ids", shape=sequences),
+        records.Feature(name="label_ids", shape=(1,)),
+    )
 
 
 def make_or_reuse(
     path: str,
-    labelling: Labelling,
-    text: Mapping[str, Any],
-    made_from: Mapping[str, Any],
-    examples: Callable[[], Iterable[Sequence[Mapping[str, Any]]]],
+    features: Sequence[records.Feature],
+    made_from: records.Metadata,
+    examples: task_records.Examples,
+    *,
+    has_several_labels: bool = False,
 ) -> LabelledRecords:
-    """Writes the records of a file of texts, unless they are there already.
+    """Writes the records of a file, unless they are there already.
 
     Args:
         path: of the record file.
-        labelling: what the labels are.
-        text: how text is read: `max_seq_length`, `vocab_size`,
-            `vocab_sha256`, `do_lower_case`.
-        made_from: what else the records depend on, values as JSON has them.
+        features: what a record holds, `label_ids` among it.
+        made_from: what the records depend on; its `num_records` is filled in.
         examples: yields the records of each example, one or more.
+        has_several_labels: whether an example may have any number of labels.
 
     Raises:
         ValueError: there is no example, or one cannot be read.
     """
-    several = labelling.problem_type == fine_tuning.MULTI_LABEL
-    features = records.classification_features(
-        text["max_seq_length"],
-        num_labels=labelling.num_outputs if several else 1,
-        label_dtype=_LABEL_DTYPES[labelling.problem_type],
-    )
-    cached = record_cache.make_or_reuse(
-        path,
-        features,
-        records.Metadata(
-            kind="classification", num_records=0, flags=made_from, **text
-        ),
-        examples,
-    )
+    made = task_records.make_or_reuse(path, features, made_from, examples)
     (label,) = (f for f in features if f.name == "label_ids")
-    label_ids = record_cache.values(cached.files, label)  # [R, 1] or [R, K]
-    counts = cached.rows_per_example
-    label_ids = label_ids[np.cumsum(counts) - counts]  # [E, 1] or [E, K]
+    of_rows = record_cache.values(made.source.files, label)  # [R, 1] or [R, K]
+    counts = made.rows_per_example
+    label_ids = of_rows[np.cumsum(counts) - counts]  # [E, 1] or [E, K]
     return LabelledRecords(
-        source=input_pipeline.RecordSource(
-            files=cached.files,
-            features=features,
-            vocab_size=text["vocab_size"],
-        ),
+        source=made.source,
         rows_per_example=counts,
-        label_ids=label_ids if several else label_ids[:, 0],
+        label_ids=label_ids if has_several_labels else label_ids[:, 0],
     )

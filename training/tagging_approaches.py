@@ -14,10 +14,10 @@ from modeling import feature_layers
 from modeling import tagging as taggers
 from training import (
     input_pipeline,
-    record_cache,
     records,
     tagging,
     tagging_flags,
+    task_records,
     word_features,
 )
 
@@ -100,21 +100,16 @@ class FineTuned:
         self, path: str, made_from: records.Metadata, sentences: Sentences
     ) -> input_pipeline.Source:
         length = self._options.max_seq_length
-        features = tagging.tagging_features(length)
-        cached = record_cache.make_or_reuse(
+        made = task_records.make_or_reuse(
             f"{path}.tf_record",
-            features,
+            tagging.tagging_features(length),
             made_from,
             lambda: (
                 [window.record(length) for window in windows]
                 for windows in sentences()
             ),
         )
-        return input_pipeline.RecordSource(
-            files=cached.files,
-            features=features,
-            vocab_size=self._config.vocab_size,
-        )
+        return made.source
 
 
 class FeatureBased:

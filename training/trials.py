@@ -8,9 +8,13 @@ import dataclasses
 import os
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+from training import fine_tuning_flags
 
 SUMMARY_FILE = "trials.json"
+
+_Options = TypeVar("_Options", bound=fine_tuning_flags.FineTuningOptions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,6 +60,28 @@ def plan(
         for name, folder, (rate, seed) in zip(
             names, folders, settings, strict=True
         )
+    ]
+
+
+def plan_run(options: _Options) -> list[tuple[Trial, _Options]]:
+    """Lists the runs that options ask for, each with options of its own."""
+    runs = plan(
+        options.output_dir,
+        options.learning_rates,
+        options.num_trials,
+        options.random_seed,
+    )
+    return [
+        (
+            run,
+            dataclasses.replace(
+                options,
+                output_dir=run.folder,
+                learning_rate=run.learning_rate,
+                random_seed=run.random_seed,
+            ),
+        )
+        for run in runs
     ]
 
 

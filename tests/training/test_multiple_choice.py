@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training import multiple_choice
+from training import fine_tuning, labelled_records, records
 
 _LOGITS = np.array([[1.0, 2.0, 0.5], [0.0, 0.0, 0.0], [3.0, -1.0, 1.0]], "f4")
 _TEXT = {
@@ -18,7 +18,20 @@ _TEXT = {
 
 
 def _objective():
-    return multiple_choice.MultipleChoice(lambda **_: {"logits": _LOGITS})
+    return fine_tuning.Classification(
+        lambda **_: {"logits": _LOGITS}, fine_tuning.SINGLE_LABEL
+    )
+
+
+def _make(path, examples, **origin):
+    return labelled_records.make_or_reuse(
+        str(path),
+        labelled_records.choice_features(4, 3),
+        records.Metadata(
+            kind="multiple choice", num_records=0, flags=origin, **_TEXT
+        ),
+        lambda: ([example] for example in examples()),
+    )
 
 
 def _features(**more):
@@ -81,9 +94,7 @@ def test_records_are_made_once(tmp_path):
             }
 
     def read(**origin):
-        return multiple_choice.make_or_reuse(
-            str(tmp_path / "train.tf_record"), 3, _TEXT, origin, examples
-        )
+        return _make(tmp_path / "train.tf_record", examples, **origin)
 
     first = read(data_sha256="a")
     assert first.label_ids.tolist() == [2, 0]
@@ -103,8 +114,6 @@ def test_ids_beyond_the_vocabulary_are_refused(tmp_path):
         "segment_ids": np.zeros((3, 4), int),
         "label_ids": [0],
     }
-    data = multiple_choice.make_or_reuse(
-        str(tmp_path / "x"), 3, _TEXT, {}, lambda: [example]
-    )
+    data = _make(tmp_path / "x", lambda: [example])
     with pytest.raises(tf.errors.InvalidArgumentError, match="vocab_size, 9"):
         data.source.parse(tf.constant(data.source.files.read([0])))

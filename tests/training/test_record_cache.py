@@ -9,12 +9,14 @@ import tensorflow as tf
 
 from training import (
     checkpointing,
+    experiment,
     labelled_records,
     model_folder,
     record_cache,
     records,
 )
 
+_FEATURES = labelled_records.text_features(4, "single_label", 3)
 _TEXT = {
     "max_seq_length": 4,
     "vocab_size": 30,
@@ -38,9 +40,13 @@ def _row(first, label=0, length=3):
 def _make(path, examples, text=None, **made_from):
     return labelled_records.make_or_reuse(
         str(path),
-        labelled_records.Labelling(problem_type="single_label", num_outputs=3),
-        text or _TEXT,
-        made_from,
+        _FEATURES,
+        records.Metadata(
+            kind="classification",
+            num_records=0,
+            flags=made_from,
+            **(text or _TEXT),
+        ),
         examples,
     )
 
@@ -93,11 +99,12 @@ def test_records_without_a_sidecar_are_made_again(tmp_path):
     assert len(made.source.files) == 2
 
 
-def test_by_length_reads_the_longest_first(tmp_path):
+def test_longest_records_come_first(tmp_path):
     rows = [[_row(5, length=2)], [_row(6, length=4)], [_row(7, length=3)]]
-    made = _make(tmp_path / "r", lambda: rows).by_length()
-    assert made.order.tolist() == [1, 2, 0]
-    assert made.source.trim
+    made = _make(tmp_path / "r", lambda: rows)
+    source, order = experiment.longest_first(made.source)
+    assert order.tolist() == [1, 2, 0]
+    assert source.trim
 
 
 def test_values_come_in_file_order(tmp_path):

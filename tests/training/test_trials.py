@@ -1,3 +1,4 @@
+import dataclasses
 import os
 
 import pytest
@@ -23,6 +24,27 @@ def test_each_rate_gets_each_seed_and_a_folder():
 def test_a_single_run_takes_the_whole_folder():
     (run,) = _plan(rates=(1e-3,), num_trials=1)
     assert (run.folder, run.name) == ("out", "")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options:
+    output_dir: str = "out"
+    learning_rates: tuple[float, ...] = (5e-5, 2e-5)
+    learning_rate: float = 1.0
+    num_trials: int = 1
+    random_seed: int = 7
+    other: str = "kept"
+
+
+def test_each_run_has_options_of_its_own():
+    runs = trials.plan_run(_Options())
+    assert [run.name for run, _ in runs] == ["trial-1", "trial-2"]
+    assert [options for _, options in runs] == [
+        _Options(output_dir=os.path.join("out", f"trial-{n}"), learning_rate=r)
+        for n, r in ((1, 5e-5), (2, 2e-5))
+    ]
+    ((_, alone),) = trials.plan_run(_Options(learning_rates=(3e-5,)))
+    assert alone == _Options(learning_rates=(3e-5,), learning_rate=3e-5)
 
 
 def test_summary_of_runs_worked_by_hand():

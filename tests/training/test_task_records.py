@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from training import record_files, records, window_records
+from training import record_files, records, task_records
 
 _TEXT = {
     "max_seq_length": 5,
@@ -30,8 +30,13 @@ def _windows():
 
 
 def _make(path, examples=_windows, text=_TEXT, made_from=_MADE_FROM):
-    return window_records.make_or_reuse(
-        str(path), text, made_from, examples, is_training=True
+    return task_records.make_or_reuse(
+        str(path),
+        records.squad_features(text["max_seq_length"], is_training=True),
+        records.Metadata(
+            kind="squad training", num_records=0, flags=made_from, **text
+        ),
+        examples,
     )
 
 
