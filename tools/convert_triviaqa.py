@@ -15,6 +15,7 @@ from absl import app, flags, logging
 
 from files import writing
 from tasks import triviaqa
+from tools import command_line
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,15 +70,7 @@ def run(options: Options) -> None:
 
 def main(argv: list[str]) -> None:
     """Runs the tool with the flags of the command line."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {' '.join(argv[1:])}")
-    fields = [field.name for field in dataclasses.fields(Options)]
-    options = Options(**{name: flags.FLAGS[name].value for name in fields})
-    logging.set_verbosity(logging.INFO)
-    try:
-        run(options)
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"convert_triviaqa: {error}") from error
+    command_line.run_tool("convert_triviaqa", argv, Options, run)
 
 
 if __name__ == "__main__":

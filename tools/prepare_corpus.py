@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from absl import app, flags, logging
 
 from files import paths
+from tools import command_line
 
 _LOG_EVERY_SECONDS = 5.0
 _FORMATS = ["text", "wikiextractor", "jsonl", "book", "python_docs"]
@@ -221,15 +222,7 @@ def _log_totals(total, held_out: int, rules, seconds: float) -> None:
 
 def main(argv: list[str]) -> None:
     """Runs the tool with the flags of the command line."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {' '.join(argv[1:])}")
-    fields = [field.name for field in dataclasses.fields(Options)]
-    options = Options(**{name: flags.FLAGS[name].value for name in fields})
-    logging.set_verbosity(logging.INFO)
-    try:
-        run(options)
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"prepare_corpus: {error}") from error
+    command_line.run_tool("prepare_corpus", argv, Options, run)
 
 
 if __name__ == "__main__":
