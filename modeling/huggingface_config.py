@@ -35,6 +35,7 @@ _FIELDS = (
     *("max_position_embeddings", "type_vocab_size", "initializer_range"),
     *("hidden_dropout_prob", "attention_probs_dropout_prob"),
 )
+_PLACEHOLDER = "LABEL_{}"  # Theirs, where nobody named any.
 _CLASSIFIER_DROPOUT_PROB = 0.1  # Source: run_classifier.py of the release.
 # Ours -> theirs.
 _PROBLEM_TYPES = {
@@ -155,7 +156,8 @@ def from_release(
     Args:
         config: fields of a `bert_config.json`.
         architectures: Hugging Face's classes, that to be made first.
-        labels: `problem_type` and `labels` of the output layer, if known.
+        labels: `problem_type` and `labels` of the output layer, as far as
+            they are known.
         pad_token_id: id of [PAD].
     """
     act = config["hidden_act"] or "linear"
@@ -196,6 +198,18 @@ def merged(
     return values
 
 
+def label_names(num_labels: int, names: Sequence[str]) -> list[str]:
+    """Names the outputs of a classifier, as Hugging Face does without names.
+
+    Args:
+        num_labels: of its output layer.
+        names: of the labels; others if they are not as many.
+    """
+    if len(names) == num_labels:
+        return list(names)
+    return [_PLACEHOLDER.format(i) for i in range(num_labels)]
+
+
 def labels_of(values: Mapping[str, Any]) -> dict[str, Any] | None:
     """Reads what the output layer of a `config.json` answers.
 
@@ -207,8 +221,7 @@ def labels_of(values: Mapping[str, Any]) -> dict[str, Any] | None:
     if not names:
         return None
     ordered = [names[key] for key in sorted(names, key=int)]
-    if ordered == [f"LABEL_{i}" for i in range(len(ordered))]:
-        # Their library fills these in where nobody named any.
+    if ordered == label_names(len(ordered), ()):
         return None
     theirs = {name: ours for ours, name in _PROBLEM_TYPES.items()}
     problem = theirs.get(values.get("problem_type"), "single_label")

@@ -208,13 +208,25 @@ def _huggingface_sidecars(
             )
         )
     values = huggingface_config.from_release(
-        config, model.architectures, known.labels, pad_token_id
+        config, model.architectures, _labels(model), pad_token_id
     )
     values = huggingface_config.merged(known.huggingface, values)
     made[huggingface_config.CONFIG] = _json(values)
     # For the scripts of this project, which read it.
     made[_CONFIG] = model.config.to_json_string().encode()
     return {os.path.join(folder, name): data for name, data in made.items()}
+
+
+def _labels(model: conversion.Model) -> dict[str, Any]:
+    """Says what an output layer answers; its rows have names in any case."""
+    from modeling import huggingface_config
+
+    known = dict(model.beside.labels or {})
+    if "output_bias" not in model.variables or not model.architectures:
+        return known
+    (num_labels,), _ = model.variables["output_bias"]
+    names = huggingface_config.label_names(num_labels, known.get("labels", ()))
+    return {**known, "labels": names}
 
 
 def _json(value: Any) -> bytes:
