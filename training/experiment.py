@@ -1,4 +1,9 @@
-"""One fine-tuning run, from its options to its weights and their answers."""
+"""One fine-tuning run, from its options to its weights and their answers.
+
+A script prepares (`preparation.prepare`), makes the records of its files
+(`task_records`), makes a `Learner`, and has it train, load and predict. Where
+each example gets one row of outputs, `labelled_runs` does all but the first.
+"""
 
 import dataclasses
 import os
