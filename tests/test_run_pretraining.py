@@ -15,7 +15,7 @@ import tensorflow as tf
 import run_pretraining
 from modeling import checkpoints
 from tests import toy_pretraining as toy
-from training import checkpointing, loop, reporting
+from training import bookkeeping, checkpointing, reporting
 
 _ROOT = pathlib.Path(__file__).parents[1]
 # More steps than every interval.
@@ -233,7 +233,7 @@ def test_every_objective_and_precision_learns(tmp_path, objective, precision):
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
-    with pytest.raises(loop.NonFiniteLossError) as caught:
+    with pytest.raises(bookkeeping.NonFiniteLossError) as caught:
         toy.run(
             tmp_path,
             learning_rate=1e30,

@@ -59,12 +59,62 @@ def latest(output_dir: str) -> str | None:
     return prefix_of(output_dir, steps[-1]) if steps else None
 
 
+def latest_readable(output_dir: str) -> str | None:
+    """Finds the latest checkpoint of which every byte can be read.
+
+    Where the latest is broken, a warning says why and which of those before it
+    is taken.
+
+    Returns:
+        Its prefix; None if the folder holds no checkpoint at all.
+
+    Raises:
+        ValueError: it holds some, and none can be read.
+    """
+    newest = latest(output_dir)
+    if newest is None:
+        return None
+    before = [s for s in _saved_steps(output_dir) if s < step_of(newest)]
+    candidates = [newest, *(prefix_of(output_dir, s) for s in before[::-1])]
+    faults = []
+    for prefix in candidates:
+        fault = _fault(prefix)
+        if fault is None:
+            if faults:
+                logging.warning(
+                    "%s Going on from %s, the one before.",
+                    " ".join(faults),
+                    prefix,
+                )
+            return prefix
+        faults.append(f"{prefix} cannot be read: {fault}")
+    raise ValueError(
+        f"No checkpoint in {output_dir} can be read. {' '.join(faults)} Remove "
+        "them to start afresh, or choose another --output_dir."
+    )
+
+
+def _fault(prefix: str) -> str | None:
+    """Reads a whole checkpoint; says what is wrong with it, if anything."""
+    try:
+        with checkpoints.opened(prefix) as source:
+            # One at a time, so that no more than that is held. TensorFlow
+            # compares the checksum of each with its bytes.
+            for name in source.variables:
+                source.read(name)
+        load_state(prefix)
+    except (ValueError, OSError) as error:
+        return str(error)
+    return None
+
+
 def save(
     output_dir: str,
     step: int,
     variables: Mapping[str, tf.Variable],
     state: Mapping[str, object],
     keep: int,
+    keep_every: int = 0,
 ) -> str:
     """Writes the checkpoint of a step and removes the oldest.
 
@@ -77,6 +127,8 @@ def save(
         variables: weights and slots, by release name.
         state: what `load_state` returns later.
         keep: how many checkpoints stay; 0 for all.
+        keep_every: those of a multiple of this step stay beside them; 0 for
+            none.
 
     Returns:
         The checkpoint's prefix.
@@ -88,7 +140,13 @@ def save(
     checkpoints.save(prefix, tensors)
     # Later ones belong to a run that was set back: not ours to count or remove.
     steps = [saved for saved in _saved_steps(output_dir) if saved <= step]
-    kept = steps[-keep:] if keep else steps
+    kept = [
+        saved
+        for saved in steps
+        if not keep
+        or saved in steps[-keep:]
+        or (keep_every and saved % keep_every == 0)
+    ]
     _write_listing(output_dir, step, kept)
     for old in set(steps) - set(kept):
         _remove(prefix_of(output_dir, old))

@@ -21,7 +21,7 @@ STABLE = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaskOptions:
+class TaskOptions(shared_flags.TrainerOptions):
     """What the flags of every task hold; see `define_task_flags` and --help."""
 
     bert_config_file: str

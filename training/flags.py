@@ -12,6 +12,22 @@ from absl import flags
 
 _T = TypeVar("_T")
 
+DISTRIBUTION_STRATEGIES = (
+    *("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu"),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainerOptions:
+    """What every trainer has beyond the release; see the flags and --help."""
+
+    optimizer: str = "adamw"
+    num_accumulation_steps: int = 1
+    recompute: bool = False
+    keep_checkpoint_every_n_steps: int = 0
+    distribution_strategy: str = "auto"
+    num_cpu_devices: int = 0
+
 
 def define_model_flags(values: flags.FlagValues) -> None:
     """Defines which model a run starts from and where it writes."""
@@ -56,6 +72,14 @@ def define_training_flags(values: flags.FlagValues) -> None:
         flag_values=values,
     )
     flags.DEFINE_enum(
+        "optimizer",
+        "adamw",
+        ["adamw", "lamb"],
+        "adamw: the release's Adam with weight decay; lamb: the same with a "
+        "rate for each layer, for very large batches.",
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
         "lr_schedule",
         "release",
         ["release", "continuous"],
@@ -84,6 +108,14 @@ def define_training_flags(values: flags.FlagValues) -> None:
         flag_values=values,
     )
     flags.DEFINE_integer(
+        "keep_checkpoint_every_n_steps",
+        0,
+        "A checkpoint is made every so many steps, too, and stays for good; 0 "
+        "for none.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
         "log_every_steps",
         100,
         "Steps between progress reports.",
@@ -94,6 +126,48 @@ def define_training_flags(values: flags.FlagValues) -> None:
         "random_seed",
         12345,
         "Seed of initial weights, order of examples and dropout.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    _define_memory_flags(values)
+    _define_distribution_flags(values)
+
+
+def _define_memory_flags(values: flags.FlagValues) -> None:
+    """Defines what a run pays in time for less memory; its result stays."""
+    flags.DEFINE_integer(
+        "num_accumulation_steps",
+        1,
+        "Parts in which a device goes through its share of a batch before the "
+        "one update; memory is needed for one part at a time.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "recompute",
+        False,
+        "Keep the inputs of the Transformer layers alone and compute the rest "
+        "again on the way back: less memory, a third more arithmetic.",
+        flag_values=values,
+    )
+
+
+def _define_distribution_flags(values: flags.FlagValues) -> None:
+    """Defines how a run spreads over devices and machines."""
+    flags.DEFINE_enum(
+        "distribution_strategy",
+        "auto",
+        DISTRIBUTION_STRATEGIES,
+        "auto: a TPU if --use_tpu, the workers of TF_CONFIG if it names "
+        "several, else all the GPUs of this machine, else its CPU. The others "
+        "ask for one way.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "num_cpu_devices",
+        0,
+        "Compute on the CPU and treat it as so many devices, to try out what "
+        "a run does on several; 0 for off.",
         lower_bound=0,
         flag_values=values,
     )

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import tensorflow as tf
 
-from training import record_files, record_order, records
+from training import batch_phases, record_files, record_order, records
 
 # Batches being read at the same time, and batches waiting to be used.
 _READERS = 4
@@ -83,12 +83,16 @@ class RecordSource:
 
 
 class TrainingBatches:
-    """The batches of a training run.
+    """The batches of a training run that has one phase.
 
     Args:
         source: the records.
         batch_size: of the global batch, over all replicas.
         order: which records each step takes.
+        num_accumulation_steps: parts in which a replica's rows are gone
+            through.
+        each_worker_its_own: the source and the order are of this worker
+            alone, and say which records its share of a batch is made of.
     """
 
     def __init__(
@@ -97,10 +101,21 @@ class TrainingBatches:
         *,
         batch_size: int,
         order: record_order.Order,
+        num_accumulation_steps: int = 1,
+        each_worker_its_own: bool = False,
     ):
         self._source = source
         self._batch_size = batch_size
         self._order = order
+        self._num_accumulation_steps = num_accumulation_steps
+        self._each_worker_its_own = each_worker_its_own
+
+    def phase(self, step: int) -> batch_phases.Phase:
+        """Says how the batches at and after a step are shaped."""
+        return batch_phases.Phase(
+            batch_size=self._batch_size,
+            num_accumulation_steps=self._num_accumulation_steps,
+        )
 
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
@@ -114,10 +129,16 @@ class TrainingBatches:
 
         def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
             rows = _RowsOfReplicas(context, self._batch_size)
+            # How many rows the order deals out in a step, from which of them.
+            size, offset = self._batch_size, 0
+            if self._each_worker_its_own:
+                size = rows.per_replica * rows.local_replicas
+                offset = context.input_pipeline_id * size
 
             def read(element: np.ndarray) -> np.ndarray:
                 step, first_row = rows.of(int(element))
-                batch = self._order.batch(step, self._batch_size)
+                batch = self._order.batch(step, size)
+                first_row -= offset
                 indices = batch[first_row : first_row + rows.per_replica]
                 return _byte_strings(self._source.files.read(indices))
 
@@ -201,16 +222,25 @@ def evaluation_dataset(
     return dataset
 
 
-def check_batch_size(name: str, batch_size: int, num_replicas: int) -> None:
+def check_batch_size(
+    name: str,
+    batch_size: int,
+    num_replicas: int,
+    num_accumulation_steps: int = 1,
+) -> None:
     """Checks that a batch divides among replicas, before anything is made.
 
     Raises:
-        ValueError: it does not.
+        ValueError: it does not, or a replica's share not into its parts.
     """
-    if batch_size % num_replicas:
+    if batch_size % (num_replicas * num_accumulation_steps):
+        what, number = "the number of replicas", f"{num_replicas}"
+        if num_accumulation_steps > 1:
+            what += " times --num_accumulation_steps"
+            number += f" times {num_accumulation_steps}"
         raise ValueError(
-            f"{name} counts the whole batch and must be a multiple of the "
-            f"number of replicas; got {batch_size} and {num_replicas}."
+            f"{name} counts the whole batch and must be a multiple of {what}; "
+            f"got {batch_size} and {number}."
         )
 
 

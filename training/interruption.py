@@ -26,16 +26,6 @@ class Interruption:
     def __exit__(self, *_):
         self._restore()
 
-    def end(self, step: int) -> None:
-        """Ends the program as the signal would have done."""
-        logging.warning(
-            "Stopped by %s after step %d, which is saved. Run the same "
-            "command again to go on from there.",
-            signal.Signals(self.requested).name,
-            step,
-        )
-        sys.exit(128 + self.requested)
-
     def _request(self, number, frame):
         logging.warning(
             "%s: saving after this step. Once more to stop at once.",
@@ -47,3 +37,19 @@ class Interruption:
     def _restore(self):
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+def end(number: int, step: int) -> None:
+    """Ends the program as a signal would have done.
+
+    Args:
+        number: of the signal.
+        step: the last one made, which is saved.
+    """
+    logging.warning(
+        "Stopped by %s after step %d, which is saved. Run the same command "
+        "again to go on from there.",
+        signal.Signals(number).name,
+        step,
+    )
+    sys.exit(128 + number)

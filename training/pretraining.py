@@ -8,6 +8,7 @@ from absl import logging
 from files import paths
 from modeling import config as config_lib
 from training import (
+    bookkeeping,
     checkpointing,
     input_pipeline,
     loop,
@@ -28,7 +29,7 @@ _BATCH_SIZES = ("train_batch_size", "eval_batch_size")
 _IDENTITY = (
     *("objective", "random_seed", "train_batch_size", "learning_rate"),
     *("lr_schedule", "adam_bias_correction", "num_train_steps"),
-    *("num_warmup_steps", "precision"),
+    *("num_warmup_steps", "precision", "optimizer", "num_accumulation_steps"),
 )
 
 
@@ -136,9 +137,10 @@ def train(
             order=record_order.RecordOrder(
                 len(source.files), options.random_seed
             ),
+            num_accumulation_steps=options.num_accumulation_steps,
         ),
         shared_flags.narrow(
-            loop.LoopOptions,
+            bookkeeping.LoopOptions,
             options,
             iterations_per_loop=runtime.steps_per_call(
                 use_tpu=options.use_tpu,
@@ -163,7 +165,8 @@ def _start_options(options, identity) -> starting.StartOptions:
             kind=options.lr_schedule,
         ),
         adam=optimization.AdamOptions(
-            bias_correction=options.adam_bias_correction
+            bias_correction=options.adam_bias_correction,
+            layer_adaptation=options.optimizer == "lamb",
         ),
         scale_loss=options.precision == "mixed_float16",
         seed=options.random_seed,
@@ -187,6 +190,6 @@ def load(
     return starting.load_for_evaluation(
         strategy,
         objective,
-        checkpointing.latest(options.output_dir),
+        checkpointing.latest_readable(options.output_dir),
         options,
     )

@@ -8,7 +8,7 @@ from training import flags as shared_flags
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingOptions:
+class PretrainingOptions(shared_flags.TrainerOptions):
     """What the flags below hold; see them and --help."""
 
     bert_config_file: str

@@ -9,15 +9,22 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from training import input_pipeline
+from training import input_pipeline, workers
 
+TRAIN_BATCH_SIZE = "train_batch_size"
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DeviceOptions:
-    """Which devices a run uses. Names and defaults are the release's flags."""
+    """Which devices a run uses; see the flags of these names.
 
+    Of the TPU, names and defaults are the release's.
+    """
+
+    distribution_strategy: str = "auto"
+    num_cpu_devices: int = 0
+    num_accumulation_steps: int = 1
     use_tpu: bool = False
     tpu_name: str | None = None
     tpu_zone: str | None = None
@@ -44,7 +51,10 @@ def prepare(
     strategy = make_strategy(options)
     for name, size in batch_sizes.items():
         input_pipeline.check_batch_size(
-            name, size, strategy.num_replicas_in_sync
+            name,
+            size,
+            strategy.num_replicas_in_sync,
+            options.num_accumulation_steps if name == TRAIN_BATCH_SIZE else 1,
         )
     set_precision(precision)
     logging.info("%s", describe(strategy))
@@ -59,20 +69,70 @@ def steps_per_call(*, use_tpu: bool, iterations_per_loop: int) -> int:
 def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     """Chooses the distribution strategy of a run.
 
-    A TPU where `use_tpu` asks for one, else all the GPUs of this machine, else
-    its CPU. Call it before any other TensorFlow operation.
+    Call it before any other TensorFlow operation.
 
     Raises:
-        ValueError: a TPU is asked for and none is named or found.
+        ValueError: what is asked for does not fit together or is not there.
     """
-    if options.use_tpu:
+    kind = strategy_kind(options, workers.cluster())
+    if kind == "tpu":
         return _tpu_strategy(options)
+    if options.num_cpu_devices:
+        return _cpu_strategy(kind, options.num_cpu_devices)
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
-    if len(gpus) > 1:
-        return tf.distribute.MirroredStrategy()
+    if kind == "multi_worker_mirrored":
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if kind == "mirrored" or (kind == "auto" and len(gpus) > 1):
+        devices = [f"GPU:{i}" for i in range(len(gpus))]
+        return tf.distribute.MirroredStrategy(devices or ["CPU:0"])
     return tf.distribute.OneDeviceStrategy("/GPU:0" if gpus else "/CPU:0")
+
+
+def strategy_kind(options: DeviceOptions, members: workers.Cluster) -> str:
+    """Says which way of distribution the options and `TF_CONFIG` ask for.
+
+    Returns:
+        One of the values of `--distribution_strategy`; "auto" where that is
+        left to the devices of this machine.
+
+    Raises:
+        ValueError: they contradict each other.
+    """
+    kind = options.distribution_strategy
+    if options.use_tpu and kind not in ("auto", "tpu"):
+        raise ValueError(
+            f"Pass one of --use_tpu and --distribution_strategy={kind}."
+        )
+    if options.use_tpu:
+        kind = "tpu"
+    if members.has_several and kind == "auto":
+        kind = "multi_worker_mirrored"
+    if members.has_several and kind in ("one_device", "mirrored"):
+        raise ValueError(
+            f"--distribution_strategy={kind} is for one process, but TF_CONFIG "
+            f"names {len(members.names)}. Unset TF_CONFIG, or pass "
+            "--distribution_strategy=multi_worker_mirrored."
+        )
+    if options.num_cpu_devices and kind not in ("auto", "mirrored"):
+        raise ValueError(
+            "--num_cpu_devices splits the CPU of one process among replicas; "
+            f"it does not go with --distribution_strategy={kind}."
+        )
+    return kind
+
+
+def _cpu_strategy(kind: str, num_devices: int) -> tf.distribute.Strategy:
+    if num_devices == 1 and kind == "auto":
+        return tf.distribute.OneDeviceStrategy("/CPU:0")
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * num_devices
+    )
+    return tf.distribute.MirroredStrategy(
+        [f"CPU:{i}" for i in range(num_devices)]
+    )
 
 
 def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
@@ -85,7 +145,7 @@ def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, OSError, tf.errors.OpError) as error:
         raise ValueError(
-            f"--use_tpu: no TPU answers at {address or 'this machine'!r} "
+            f"No TPU answers at {address or 'this machine'!r} "
             f"({error}). On a TPU VM pass --tpu_name=local; elsewhere the "
             "TPU's name, with --tpu_zone and --gcp_project."
         ) from error

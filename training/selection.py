@@ -27,14 +27,13 @@ def chosen(output_dir: str, *, best: bool) -> str | None:
     Raises:
         ValueError: the best one is asked for and none was kept.
     """
-    latest = checkpointing.latest(output_dir)
     kept = checkpointing.latest(os.path.join(output_dir, _FOLDER))
     if best and kept is None:
         raise ValueError(
             f"{output_dir} has no best checkpoint: one is kept where training "
             "evaluates (--eval_every_epoch, --eval_every_steps)."
         )
-    prefix = kept if best else latest
+    prefix = kept if best else checkpointing.latest_readable(output_dir)
     if kept is not None:
         logging.info(
             "Using the %s checkpoint, %s%s.",

@@ -18,11 +18,15 @@ from training import (
     objectives,
     optimization,
     steps,
+    workers,
 )
 
 _POOLER = "bert/pooler/.*"
 # Whose pooler exists and learns nothing: a checkpoint need not have one.
 _POOLER_UNUSED = ("BertForQuestionAnswering", name_tables.TOKEN_CLASSIFICATION)
+
+# What says how a batch is shared out, not which examples are in it.
+_SHARING = {"num_replicas", "num_accumulation_steps"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,7 +87,8 @@ def start(
     Returns:
         The state of the run and the first step to make.
     """
-    checkpointing.remove_partial_files(options.output_dir)
+    if workers.cluster().is_chief:
+        checkpointing.remove_partial_files(options.output_dir)
     trained = _trained(
         checkpointing.weights(objective.model), options.frozen_variables
     )
@@ -94,7 +99,7 @@ def start(
         loss_scale=steps.LossScale(active=options.scale_loss),
         seed=options.seed,
     )
-    prefix = checkpointing.latest(options.output_dir)
+    prefix = checkpointing.latest_readable(options.output_dir)
     if prefix is not None:
         return state, _resume(state, prefix, options)
     if options.init_checkpoint:
@@ -289,17 +294,26 @@ def _resume(state: steps.TrainState, prefix: str, options: StartOptions) -> int:
 def _compare(
     prefix: str, saved: Mapping[str, object], now: Mapping[str, object]
 ) -> None:
-    differing = [name for name in now if saved.get(name) != now[name]]
+    # A run of an earlier version did not save all that is compared today.
+    differing = [n for n in now if n in saved and saved[n] != now[n]]
     described = ", ".join(
-        f"{name} was {saved.get(name)!r} and is {now[name]!r}"
-        for name in differing
+        f"{name} was {saved[name]!r} and is {now[name]!r}" for name in differing
     )
     if "objective" in differing:
         raise ValueError(
             f"{prefix} belongs to another run: {described}. Choose another "
             "--output_dir, or pass it as --init_checkpoint."
         )
-    if differing:
+    if differing and set(differing) <= _SHARING:
+        logging.warning(
+            "Going on from %s, a batch shared out in another way: %s. Each "
+            "step takes the same examples at the same rate as before; dropout "
+            "drops others, and sums are rounded otherwise, so that the result "
+            "will be as good as that of an unbroken run, not equal to it.",
+            prefix,
+            described,
+        )
+    elif differing:
         logging.warning(
             "Going on from %s with other settings: %s. The result will not be "
             "that of an unbroken run.",
