@@ -1,0 +1,348 @@
+"""Hugging Face's folders: names old and new, parts, ties, other models."""
+
+import io
+import json
+import pathlib
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from modeling import bert, checkpoints, huggingface, huggingface_config
+from modeling import config as config_lib
+from modeling import safetensors_format as safetensors
+
+_CONFIG = config_lib.BertConfig(
+    vocab_size=11,
+    hidden_size=6,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=7,
+    max_position_embeddings=5,
+    type_vocab_size=2,
+)
+
+
+def _write(path, arrays, metadata=None):
+    specs = {n: (a.shape, a.dtype.name) for n, a in arrays.items()}
+    with open(path, "wb") as file:
+        safetensors.write(file, specs, arrays.__getitem__, metadata or {})
+
+
+def _folder(folder, arrays, **config):
+    """Writes a folder; returns its path."""
+    values = {
+        **_CONFIG.to_dict(),
+        "model_type": "bert",
+        "hidden_act": "gelu_new",
+        **config,
+    }
+    (folder / "config.json").write_text(json.dumps(values))
+    _write(folder / "model.safetensors", arrays)
+    return str(folder)
+
+
+def _encoder(prefix="bert.", weight="weight", bias="bias", dtype=np.float32):
+    """Makes an encoder under Hugging Face's names, by hand."""
+    rng = np.random.default_rng(1)
+    d, f = 6, 7
+    norm = {weight: (d,), bias: (d,)}
+    shapes = {
+        "embeddings.word_embeddings": {"weight": (11, d)},
+        "embeddings.token_type_embeddings": {"weight": (2, d)},
+        "embeddings.position_embeddings": {"weight": (5, d)},
+        "embeddings.LayerNorm": norm,
+        "pooler.dense": {"weight": (d, d), "bias": (d,)},
+    }
+    for i in range(2):
+        layer = f"encoder.layer.{i}."
+        for name, size in (
+            *((f"attention.self.{n}", (d, d)) for n in ("query", "key")),
+            ("attention.self.value", (d, d)),
+            ("attention.output.dense", (d, d)),
+            ("intermediate.dense", (f, d)),
+            ("output.dense", (d, f)),
+        ):
+            shapes[layer + name] = {"weight": size, "bias": size[:1]}
+        for name in ("attention.output", "output"):
+            shapes[f"{layer}{name}.LayerNorm"] = norm
+    return {
+        f"{prefix}{module}.{name}": rng.normal(size=shape).astype(dtype)
+        for module, held in shapes.items()
+        for name, shape in held.items()
+    }
+
+
+def test_weights_come_in_the_release_s_order_of_axes(tmp_path):
+    weights = _encoder()
+    held = checkpoints.read(_folder(tmp_path, weights))
+    assert held.keys() == {
+        *checkpoints.variables_by_name(bert.BertModel(_CONFIG))
+    }
+    theirs = weights["bert.encoder.layer.1.intermediate.dense.weight"]  # [F, D]
+    np.testing.assert_array_equal(
+        held["bert/encoder/layer_1/intermediate/dense/kernel"], theirs.T
+    )
+    np.testing.assert_array_equal(
+        held["bert/embeddings/LayerNorm/gamma"],
+        weights["bert.embeddings.LayerNorm.weight"],
+    )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"prefix": ""},
+        {"weight": "gamma", "bias": "beta"},
+        {"prefix": "", "weight": "gamma", "bias": "beta"},
+    ],
+)
+def test_old_and_bare_names_mean_the_same(tmp_path, names):
+    want = {}
+    for folder, changes in ((tmp_path / "a", {}), (tmp_path / "b", names)):
+        folder.mkdir()
+        held = checkpoints.read(_folder(folder, _encoder(**changes)))
+        assert want.keys() in (set(), held.keys())
+        for name, value in want.items():
+            np.testing.assert_array_equal(held[name], value)
+        want = held
+
+
+def test_weights_in_parts_are_one_model(tmp_path):
+    weights = _encoder()
+    folder = _folder(tmp_path, weights)
+    want = checkpoints.read(folder)
+    (tmp_path / "model.safetensors").unlink()
+    names = sorted(weights)
+    parts = {"m-1.safetensors": names[:9], "m-2.safetensors": names[9:]}
+    for file, some in parts.items():
+        _write(tmp_path / file, {n: weights[n] for n in some})
+    index = {n: file for file, some in parts.items() for n in some}
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text(json.dumps({"weight_map": index}))
+    for given in (folder, str(path)):
+        got = checkpoints.read(given)
+        assert got.keys() == want.keys()
+        for name, value in want.items():
+            np.testing.assert_array_equal(got[name], value)
+    (tmp_path / "m-2.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="it lacks m-2"):
+        checkpoints.read(folder)
+    path.write_text("{}")
+    with pytest.raises(ValueError, match="JSON with a weight_map"):
+        checkpoints.read(folder)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_sixteen_bits_are_widened_and_said(tmp_path, dtype):
+    weights = _encoder(dtype=dtype)
+    model = bert.BertModel(_CONFIG)
+    report = checkpoints.load(model, _folder(tmp_path, weights))
+    assert "39 variables are stored in 16 bits and widened" in str(report)
+    np.testing.assert_array_equal(
+        model.pooler.dense.kernel,
+        weights["bert.pooler.dense.weight"].T.astype(np.float32),
+    )
+
+
+def test_buffers_and_ties_are_no_variables(tmp_path):
+    weights = _encoder()
+    words = weights["bert.embeddings.word_embeddings.weight"]
+    bias = np.arange(11, dtype=np.float32)
+    more = {
+        "bert.embeddings.position_ids": np.arange(5)[None],
+        "cls.predictions.decoder.weight": words,
+        "cls.predictions.decoder.bias": bias,
+        "cls.predictions.bias": bias,
+    }
+    held = checkpoints.read(_folder(tmp_path, weights | more))
+    assert [name for name in held if not name.startswith("bert/")] == [
+        "cls/predictions/output_bias"
+    ]
+    # The alias alone is the variable.
+    del more["cls.predictions.bias"]
+    held = checkpoints.read(_folder(tmp_path, weights | more))
+    np.testing.assert_array_equal(held["cls/predictions/output_bias"], bias)
+    more["cls.predictions.decoder.weight"] = words + 1
+    with pytest.raises(ValueError, match="BERT ties them"):
+        checkpoints.read(_folder(tmp_path, weights | more))
+
+
+def test_a_weight_of_two_names_is_refused(tmp_path):
+    weights = _encoder()
+    twice = {"pooler.dense.bias": weights["bert.pooler.dense.bias"]}
+    with pytest.raises(ValueError, match="each weight once"):
+        checkpoints.read(_folder(tmp_path, weights | twice))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "names"),
+    [
+        ("BertForSequenceClassification", ["output_bias", "output_weights"]),
+        (
+            "BertForMultipleChoice",
+            [
+                "cls/multiple_choice/output_weights",
+                "huggingface/classifier.bias",
+            ],
+        ),
+    ],
+)
+def test_a_classifier_is_what_the_architecture_says(
+    tmp_path, architecture, names
+):
+    weights = _encoder() | {
+        "classifier.weight": np.ones([1, 6], np.float32),
+        "classifier.bias": np.ones([1], np.float32),
+    }
+    folder = _folder(tmp_path, weights, architectures=[architecture])
+    held = checkpoints.read(folder)
+    assert [n for n in sorted(held) if not n.startswith("bert/")] == names
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]},
+            r"model_type must be 'bert'.*'roberta' \(RobertaForMaskedLM\)",
+        ),
+        ({"layer_norm_eps": 1e-5}, "layer_norm_eps must be 1e-12.* got 1e-05"),
+        ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
+        ({"is_decoder": True}, "is_decoder must be False"),
+        ({"hidden_act": "silu"}, "hidden_act must be one of .* got 'silu'"),
+    ],
+)
+def test_another_network_is_named(tmp_path, config, message):
+    with pytest.raises(ValueError, match=message):
+        checkpoints.read(_folder(tmp_path, _encoder(), **config))
+
+
+def test_an_old_config_names_another_network_by_its_class():
+    huggingface_config.check({"architectures": ["BertModel"]}, "c")
+    with pytest.raises(ValueError, match="DistilBertModel"):
+        huggingface_config.check({"architectures": ["DistilBertModel"]}, "c")
+
+
+def test_the_exact_gelu_is_remarked_on(tmp_path):
+    folder = _folder(tmp_path, _encoder(), hidden_act="gelu")
+    report = checkpoints.load(bert.BertModel(_CONFIG), folder)
+    assert "the tanh form of the release is computed" in str(report)
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99])
+def test_weights_cut_short_are_refused(tmp_path, share):
+    folder = _folder(tmp_path, _encoder())
+    path = tmp_path / "model.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(ValueError, match=r"model.safetensors' is cut short"):
+        checkpoints.read(folder)
+
+
+def test_names_without_a_place_go_beside_and_come_back(tmp_path):
+    rng = np.random.default_rng(1)
+    held = checkpoints.read(_folder(tmp_path, _encoder()))
+    held |= {
+        "global_step": np.array(3, np.int64),
+        "cls/multiple_choice/output_weights": np.ones([1, 6], np.float32),
+        "bert/encoder/layer_2/output/dense/bias": np.ones(6, np.float32),
+        "huggingface/crf.transitions": rng.normal(size=[2, 2]),
+    }
+    layout = huggingface.Writer(
+        {n: (a.shape, a.dtype.name) for n, a in held.items()},
+        2,
+        ["BertForMultipleChoice"],
+    )
+    assert layout.others == [
+        "bert/encoder/layer_2/output/dense/bias",
+        "global_step",
+    ]
+    for name, write in (
+        ("model.safetensors", layout.write_weights),
+        ("release_variables.safetensors", layout.write_others),
+    ):
+        file = io.BytesIO()
+        write(file, held.__getitem__)
+        (tmp_path / name).write_bytes(file.getvalue())
+    weights = safetensors.Reader(str(tmp_path / "model.safetensors"))
+    assert "crf.transitions" in weights.entries
+    # Of their class alone; added, so it does not come back.
+    np.testing.assert_array_equal(weights.read("classifier.bias"), [0])
+    weights.close()
+    config = tmp_path / "config.json"
+    values = json.loads(config.read_text())
+    values["architectures"] = ["BertForMultipleChoice"]
+    config.write_text(json.dumps(values))
+    got = checkpoints.read(str(tmp_path))
+    assert got.keys() == held.keys()
+    for name, want in held.items():
+        assert got[name].tobytes() == want.tobytes(), name
+
+
+def test_config_by_hand():
+    values = huggingface_config.from_release(
+        _CONFIG.to_dict(),
+        ["BertForSequenceClassification"],
+        {"problem_type": "multi_label", "labels": ["no", "yes"]},
+        0,
+    )
+    assert values == {
+        "architectures": ["BertForSequenceClassification"],
+        "model_type": "bert",
+        "vocab_size": 11,
+        "hidden_size": 6,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 7,
+        "max_position_embeddings": 5,
+        "type_vocab_size": 2,
+        "initializer_range": 0.02,
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "hidden_act": "gelu_new",
+        "layer_norm_eps": 1e-12,
+        "position_embedding_type": "absolute",
+        "classifier_dropout": 0.1,
+        "pad_token_id": 0,
+        "id2label": {"0": "no", "1": "yes"},
+        "label2id": {"no": 0, "yes": 1},
+        "problem_type": "multi_label_classification",
+    }
+    assert huggingface_config.to_release(values, "c") == _CONFIG.to_dict()
+    assert huggingface_config.labels_of(values) == {
+        "problem_type": "multi_label",
+        "labels": ["no", "yes"],
+    }
+    with pytest.raises(ValueError, match="c must hold hidden_size, num"):
+        huggingface_config.to_release({"vocab_size": 3}, "c")
+
+
+def test_labels_that_nobody_named_say_nothing():
+    names = huggingface_config.label_names(3, ["a", "b"])
+    assert names == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert huggingface_config.label_names(2, ["a", "b"]) == ["a", "b"]
+    labels = {str(i): name for i, name in enumerate(names)}
+    assert huggingface_config.labels_of({"id2label": labels}) is None
+    assert huggingface_config.labels_of({}) is None
+
+
+def test_fields_of_an_earlier_config_stay():
+    ours = huggingface_config.from_release(
+        _CONFIG.to_dict(), ["BertModel"], None, 0
+    )
+    theirs = {"hidden_act": "gelu", "custom": 3, "vocab_size": 10}
+    values = huggingface_config.merged(theirs, ours)
+    assert values == {**ours, "custom": 3, "hidden_act": "gelu"}
+    assert huggingface_config.merged({}, ours) == ours
+
+
+def test_a_config_that_is_no_object_is_refused(tmp_path):
+    path = pathlib.Path(_folder(tmp_path, _encoder())) / "config.json"
+    for text, message in (
+        ("[1]", "must hold a JSON object"),
+        ("{", "not JSON"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            checkpoints.read(str(tmp_path))

@@ -1,0 +1,141 @@
+"""Tables of names: complete, one to one, and those that Keras writes."""
+
+import pathlib
+
+import h5py
+import numpy as np
+import pytest
+
+from modeling import (
+    bert,
+    checkpoints,
+    heads,
+    keras_format,
+    multiple_choice,
+    name_tables,
+    tagging,
+)
+from modeling import config as config_lib
+
+_CONFIG = config_lib.BertConfig.from_json_file(
+    str(pathlib.Path(__file__).parents[1] / "golden/inputs/bert_config.json")
+)
+_MODELS = {
+    "BertModel": bert.BertModel,
+    "BertForPreTraining": heads.BertForPreTraining,
+    "BertForQuestionAnswering": heads.BertForQuestionAnswering,
+    "BertForMultipleChoice": multiple_choice.BertForMultipleChoice,
+    "BertForSequenceClassification": lambda config: (
+        heads.BertForSequenceClassification(config, num_labels=3)
+    ),
+    "BertForTokenClassification": lambda config: (
+        tagging.BertForTokenClassification(config, num_labels=3)
+    ),
+}
+
+
+@pytest.fixture(params=_MODELS, scope="module")
+def named_model(request):
+    return request.param, _MODELS[request.param](_CONFIG)
+
+
+def test_every_variable_of_a_model_is_in_the_tables(named_model):
+    name, model = named_model
+    table = [*name_tables.encoder(2), *name_tables.head(name)]
+    ours = set(checkpoints.variables_by_name(model))
+    assert {variable.release for variable in table} == ours
+    for column in ("huggingface", "keras"):
+        values = [getattr(variable, column) for variable in table]
+        assert len(set(values)) == len(values)
+
+
+def test_keras_writes_variables_where_the_tables_say(named_model, tmp_path):
+    name, model = named_model
+    for number, variable in enumerate(model.weights):
+        variable.assign(np.full(variable.shape, number, np.float32))
+    path = str(tmp_path / "x.weights.h5")
+    model.save_weights(path)
+    paths = keras_format.keras_paths(name, 2)
+    is_bare = name == "BertModel"
+    with h5py.File(path) as file:
+        for release, variable in checkpoints.variables_by_name(model).items():
+            place = paths[release].removeprefix("bert/" if is_bare else "")
+            np.testing.assert_array_equal(file[place], variable, release)
+
+
+def test_kernels_alone_are_transposed():
+    for variable in name_tables.encoder(3):
+        is_kernel = variable.release.endswith("/kernel")
+        assert variable.is_transposed == is_kernel
+
+
+def test_shapes_of_an_encoder_are_those_of_the_model():
+    model = bert.BertModel(_CONFIG)
+    assert name_tables.encoder_shapes(_CONFIG) == {
+        name: tuple(variable.shape)
+        for name, variable in checkpoints.variables_by_name(model).items()
+    }
+
+
+def test_some_names_by_hand():
+    table = {v.release: v for v in name_tables.encoder(12)}
+    kernel = table["bert/encoder/layer_11/attention/output/dense/kernel"]
+    assert kernel.huggingface == (
+        "bert.encoder.layer.11.attention.output.dense.weight"
+    )
+    assert kernel.keras == (
+        "bert/encoder/stack/transformer_layer_11/attention/block_output/dense"
+        "/vars/0"
+    )
+    gamma = table["bert/encoder/layer_0/output/LayerNorm/gamma"]
+    assert gamma.huggingface == "bert.encoder.layer.0.output.LayerNorm.weight"
+    assert gamma.keras == (
+        "bert/encoder/stack/transformer_layer/block_output/norm/vars/1"
+    )
+
+
+def test_layers_are_counted_in_names_of_either():
+    assert name_tables.num_layers(["bert/encoder/layer_9/x", "a/b"]) == 10
+    assert name_tables.num_layers(["encoder.layer.3.x"]) == 4
+    assert name_tables.num_layers(["player_3/x", "layer_norm"]) == 0
+
+
+def _names(*architectures):
+    return [
+        variable.release
+        for variable in [
+            *name_tables.encoder(1),
+            *(v for a in architectures for v in name_tables.head(a)),
+        ]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("held", "hint", "want"),
+    [
+        ([], None, ["BertModel"]),
+        (["BertForMaskedLM"], None, ["BertForMaskedLM"]),
+        (["BertForPreTraining"], None, ["BertForPreTraining"]),
+        (
+            ["BertForQuestionAnswering", "BertForPreTraining"],
+            None,
+            ["BertForPreTraining", "BertForQuestionAnswering"],
+        ),
+        (
+            ["BertForTokenClassification"],
+            None,
+            ["BertForSequenceClassification"],
+        ),
+        (
+            ["BertForTokenClassification"],
+            "BertForTokenClassification",
+            ["BertForTokenClassification"],
+        ),
+    ],
+)
+def test_architectures_follow_from_the_heads(held, hint, want):
+    assert name_tables.architectures(_names(*held), hint) == want
+
+
+def test_without_an_encoder_there_is_no_architecture():
+    assert name_tables.architectures(["output_weights", "output_bias"]) == []

@@ -1,0 +1,300 @@
+"""Conversions: nothing lost on any way round, and what is refused."""
+
+import json
+import logging
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+from absl import flags
+
+from modeling import checkpoints, heads, tagging
+from modeling import config as config_lib
+from tools import conversion, convert_checkpoint
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
+_VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
+_CHECKPOINTS = {
+    "model": _GOLDEN / "model/tiny.ckpt",
+    "slots": _GOLDEN / "optimizer/train12.ckpt",
+    "classifier": _GOLDEN / "classifier/mrpc.ckpt-24",
+}
+_OUTPUTS = {
+    "release": "out/bert_model.ckpt",
+    "keras": "out/x.weights.h5",
+    "huggingface": "out",
+}
+
+
+def _convert(source, target, output_format, **options):
+    convert_checkpoint.convert(
+        conversion.Options(
+            input=str(source),
+            output=str(target),
+            output_format=output_format,
+            **options,
+        )
+    )
+    return str(target)
+
+
+def _from_golden(name, folder, output_format, **options):
+    options = {
+        "bert_config_file": _CONFIG_FILE,
+        "vocab_file": _VOCABULARY,
+        **options,
+    }
+    target = folder / _OUTPUTS[output_format]
+    return _convert(_CHECKPOINTS[name], target, output_format, **options)
+
+
+def _assert_same(path, want):
+    got = checkpoints.read(str(path))
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        assert got[name].dtype == value.dtype, name
+        assert got[name].shape == value.shape, name
+        assert got[name].tobytes() == value.tobytes(), name
+
+
+@pytest.mark.parametrize("name", _CHECKPOINTS)
+@pytest.mark.parametrize("by_way_of", ["keras", "huggingface"])
+def test_nothing_is_lost_there_and_back(tmp_path, name, by_way_of):
+    want = checkpoints.read(str(_CHECKPOINTS[name]))
+    there = _from_golden(name, tmp_path, by_way_of)
+    _assert_same(there, want)
+    back = _convert(there, tmp_path / "back/model.ckpt", "release")
+    _assert_same(back, want)
+
+
+def test_nothing_is_lost_between_keras_and_hugging_face(tmp_path):
+    want = checkpoints.read(str(_CHECKPOINTS["slots"]))
+    first = _from_golden("slots", tmp_path, "keras")
+    second = _convert(first, tmp_path / "second", "huggingface")
+    third = _convert(second, tmp_path / "third/y.weights.h5", "keras")
+    _assert_same(third, want)
+
+
+def test_taggers_of_both_kinds_survive(tmp_path):
+    config = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
+    for number, model in enumerate(
+        (
+            tagging.BertForTokenClassification(config, num_labels=4),
+            tagging.LstmTagger(
+                num_layers=3,
+                hidden_size=32,
+                is_sum=True,
+                num_labels=4,
+                num_units=5,
+            ),
+        )
+    ):
+        folder = tmp_path / str(number)
+        prefix = str(folder / "model.ckpt-3")
+        checkpoints.save(prefix, checkpoints.variables_by_name(model))
+        want = checkpoints.read(prefix)
+        for form, there in _OUTPUTS.items():
+            target = _convert(
+                prefix,
+                folder / form / there,
+                form,
+                bert_config_file=_CONFIG_FILE,
+            )
+            _assert_same(target, want)
+
+
+@pytest.mark.parametrize("output_format", _OUTPUTS)
+def test_the_optimizer_can_be_left_out(tmp_path, output_format):
+    target = _from_golden(
+        "slots", tmp_path, output_format, strip_optimizer=True
+    )
+    held = checkpoints.read(target)
+    assert len(held) == 46
+    assert not [n for n in held if n.endswith(("adam_m", "adam_v"))]
+    assert "global_step" not in held
+    assert not (tmp_path / "out/release_variables.safetensors").exists()
+
+
+def test_what_belongs_to_the_model_goes_along(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        folder = pathlib.Path(_from_golden("slots", tmp_path, "huggingface"))
+    assert "is a checkpoint of the release form" in caplog.text
+    assert "39 of the encoder, 93 of the optimizer, 7 of heads" in caplog.text
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+    assert tokenizer["do_lower_case"] is True
+    assert tokenizer["model_max_length"] == 160
+    assert tokenizer["tokenizer_class"] == "BertTokenizer"
+    config = json.loads((folder / "config.json").read_text())
+    assert config["hidden_act"] == "gelu_new"
+    assert config["pad_token_id"] == 2
+    config["made_by"] = "somebody"
+    (folder / "config.json").write_text(json.dumps(config))
+    back = _convert(folder, f"{tmp_path}/back/", "release")
+    assert back.endswith("/")
+    back = tmp_path / "back"
+    vocabulary = pathlib.Path(_VOCABULARY).read_bytes()
+    assert (back / "vocab.txt").read_bytes() == vocabulary
+    assert json.loads((back / "tokenizer.json").read_text())["do_lower_case"]
+    assert config_lib.BertConfig.from_json_file(
+        str(back / "bert_config.json")
+    ) == config_lib.BertConfig.from_json_file(_CONFIG_FILE)
+    _convert(back, tmp_path / "again", "huggingface")
+    again = json.loads((tmp_path / "again/config.json").read_text())
+    assert again == config
+
+
+def test_labels_become_those_of_hugging_face(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for file in _CHECKPOINTS["classifier"].parent.glob("mrpc.ckpt-24.*"):
+        shutil.copyfile(file, folder / file.name)
+    labels = {"problem_type": "single_label", "labels": ["no", "yes"]}
+    (folder / "labels.json").write_text(json.dumps(labels))
+    _convert(
+        folder, tmp_path / "hf", "huggingface", bert_config_file=_CONFIG_FILE
+    )
+    config = json.loads((tmp_path / "hf/config.json").read_text())
+    assert config["id2label"] == {"0": "no", "1": "yes"}
+    assert config["architectures"] == ["BertForSequenceClassification"]
+    assert config["problem_type"] == "single_label_classification"
+    _convert(tmp_path / "hf", tmp_path / "back/x.ckpt", "release")
+    assert json.loads((tmp_path / "back/labels.json").read_text()) == labels
+
+
+def test_a_run_that_tagged_words_says_so(tmp_path):
+    config = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
+    model = tagging.BertForTokenClassification(config, num_labels=3)
+    prefix = str(tmp_path / "run/model.ckpt-3")
+    checkpoints.save(prefix, checkpoints.variables_by_name(model))
+    pathlib.Path(f"{prefix}.state.json").write_text(
+        json.dumps({"identity": {"objective": "tags, fine-tuned: O B-X I-X"}})
+    )
+    for source, target in ((prefix, "hf"), (tmp_path / "hf", "hf2")):
+        _convert(
+            source,
+            tmp_path / target,
+            "huggingface",
+            bert_config_file=_CONFIG_FILE,
+        )
+        values = json.loads((tmp_path / target / "config.json").read_text())
+        assert values["architectures"] == ["BertForTokenClassification"]
+
+
+def test_half_precision_is_widened(tmp_path):
+    model = heads.BertForPreTraining(
+        config_lib.BertConfig.from_json_file(_CONFIG_FILE)
+    )
+    arrays = {
+        name: np.asarray(variable).astype(np.float16)
+        for name, variable in checkpoints.variables_by_name(model).items()
+    }
+    checkpoints.save(str(tmp_path / "half.ckpt"), arrays)
+    target = _convert(
+        tmp_path / "half.ckpt", tmp_path / "x.weights.h5", "keras"
+    )
+    _assert_same(target, {n: a.astype(np.float32) for n, a in arrays.items()})
+
+
+def test_nothing_is_replaced_unasked(tmp_path):
+    target = _from_golden("slots", tmp_path, "huggingface")
+    with pytest.raises(FileExistsError, match="is there already"):
+        _from_golden("model", tmp_path, "huggingface")
+    _from_golden("classifier", tmp_path, "huggingface", overwrite=True)
+    # Of the moments that the first wrote nothing is left but the step.
+    want = checkpoints.read(str(_CHECKPOINTS["classifier"]))
+    _assert_same(target, want)
+
+
+def test_sidecars_of_another_model_are_not_replaced_unasked(tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "bert_config.json").write_text("{}")
+    with pytest.raises(FileExistsError, match="with other content"):
+        _from_golden("model", tmp_path, "keras")
+    assert [p.name for p in target.iterdir()] == ["bert_config.json"]
+
+
+def test_the_input_is_never_the_output(tmp_path):
+    target = _from_golden("model", tmp_path, "keras")
+    with pytest.raises(ValueError, match="would overwrite --input"):
+        _convert(target, target, "keras", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("output_format", "target", "message"),
+    [
+        ("keras", "x.h5", r"must end in \.weights\.h5"),
+        ("huggingface", "x.safetensors", "must be a folder"),
+    ],
+)
+def test_an_output_is_named_for_its_form(
+    tmp_path, output_format, target, message
+):
+    with pytest.raises(ValueError, match=message):
+        _convert(_CHECKPOINTS["model"], tmp_path / target, output_format)
+
+
+def test_hugging_face_needs_a_configuration(tmp_path):
+    with pytest.raises(ValueError, match="pass --bert_config_file"):
+        _convert(_CHECKPOINTS["model"], tmp_path / "out", "huggingface")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": 64}, "hidden_size is 64 in the model and 32 in the"),
+        ({"vocab_size": 1300}, "vocab_size is 1300 in the model and 1200"),
+        ({"num_hidden_layers": 5}, "num_hidden_layers is 5 in the model and 4"),
+    ],
+)
+def test_a_config_that_contradicts_the_weights_is_refused(
+    tmp_path, changes, message
+):
+    values = json.loads(pathlib.Path(_CONFIG_FILE).read_text()) | changes
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=message):
+        _from_golden("model", tmp_path, "release", bert_config_file=str(config))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_vocabulary_larger_than_the_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has 1250 entries, but the model's"):
+        _from_golden(
+            "model",
+            tmp_path,
+            "huggingface",
+            vocab_file=str(_GOLDEN / "inputs/vocab_cased.txt"),
+        )
+
+
+def test_another_vocabulary_or_casing_than_beside_is_refused(tmp_path):
+    folder = _from_golden("model", tmp_path, "huggingface")
+    lines = pathlib.Path(_VOCABULARY).read_text(encoding="utf-8").split("\n")
+    lines[20] = "other"
+    other = tmp_path / "vocab.txt"
+    other.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ValueError, match="first in line 21: 'other', there"):
+        _convert(
+            folder, tmp_path / "b/x.ckpt", "release", vocab_file=str(other)
+        )
+    with pytest.raises(ValueError, match="do_lower_case must be True"):
+        _convert(folder, tmp_path / "b/x.ckpt", "release", do_lower_case=False)
+
+
+def test_flags_become_options():
+    values = flags.FlagValues()
+    convert_checkpoint.define_flags(values)
+    values(
+        ["", "--input=a", "--output=b", "--output_format=keras", "--overwrite"]
+    )
+    assert convert_checkpoint.read_options(values) == conversion.Options(
+        input="a", output="b", output_format="keras", overwrite=True
+    )
+
+
+def test_a_checkpoint_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no checkpoint"):
+        _convert(tmp_path / "none", tmp_path / "x.ckpt", "release")
