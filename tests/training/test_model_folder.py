@@ -1,0 +1,103 @@
+"""What lies beside models of every origin, and what contradicts it."""
+
+import json
+import pathlib
+import shutil
+
+import pytest
+
+from training import model_folder
+
+_INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
+
+
+def _put(folder, name, values):
+    (folder / name).write_text(json.dumps(values))
+
+
+def _vocabulary(folder, name="vocab.txt"):
+    shutil.copyfile(_INPUTS / name, folder / "vocab.txt")
+
+
+def test_casing_is_read_from_the_first_file_that_says(tmp_path):
+    folder = str(tmp_path)
+    assert model_folder.casing(folder) is None
+    _vocabulary(tmp_path)
+    found = model_folder.casing(folder)
+    assert (found.do_lower_case, found.is_said) == (True, False)
+    _put(tmp_path, "tokenizer.json", {"normalizer": {"lowercase": False}})
+    assert model_folder.casing(folder).do_lower_case is False
+    _put(tmp_path, "tokenizer_config.json", {"do_lower_case": True})
+    found = model_folder.casing(folder)
+    assert (found.do_lower_case, found.is_said) == (True, True)
+    _put(tmp_path, "tokenizer.json", {"do_lower_case": False})
+    assert model_folder.casing(folder).do_lower_case is False
+
+
+def test_casing_that_a_file_contradicts_is_refused(tmp_path):
+    _put(tmp_path, "tokenizer_config.json", {"do_lower_case": False})
+    model_folder.check_casing(str(tmp_path), False)
+    with pytest.raises(
+        ValueError, match=r"tokenizer_config.json there says so. Pass --do_low"
+    ):
+        model_folder.check_text(str(tmp_path), {"do_lower_case": True})
+
+
+def test_casing_that_the_vocabulary_contradicts_is_refused(tmp_path):
+    _vocabulary(tmp_path, "vocab_cased.txt")
+    with pytest.raises(
+        ValueError,
+        match=r"must be False .*many entries have capitals.*\"do_lower_case\": "
+        "true",
+    ):
+        model_folder.check_casing(str(tmp_path), True)
+    # As the message says.
+    _put(tmp_path, "tokenizer.json", {"do_lower_case": True})
+    model_folder.check_casing(str(tmp_path), True)
+
+
+def test_another_vocabulary_is_named_by_its_first_difference(tmp_path):
+    cased = str(_INPUTS / "vocab_cased.txt")
+    model_folder.check_vocabulary(str(tmp_path), cased)
+    _vocabulary(tmp_path)
+    model_folder.check_vocabulary(str(tmp_path), str(_INPUTS / "vocab.txt"))
+    with pytest.raises(ValueError, match=r"1250 entries.*1200 entries.*line"):
+        model_folder.check_vocabulary(str(tmp_path), cased)
+
+
+def test_a_run_is_compared_with_what_it_starts_from(tmp_path):
+    origin, run = tmp_path / "origin", tmp_path / "run"
+    origin.mkdir()
+    run.mkdir()
+    path = str(origin / "bert_model.ckpt")
+    _vocabulary(origin)
+    model_folder.check_origin(path, str(run))
+    _vocabulary(run)
+    _put(run, "tokenizer.json", {"do_lower_case": True, "vocab_sha256": "a"})
+    model_folder.check_origin(path, str(run))
+    _put(run, "tokenizer.json", {"do_lower_case": False, "vocab_sha256": "a"})
+    with pytest.raises(ValueError, match="do_lower_case must be True"):
+        model_folder.check_origin(path, str(run))
+    _vocabulary(run, "vocab_cased.txt")
+    _put(origin, "tokenizer.json", {"do_lower_case": False})
+    with pytest.raises(ValueError, match="must be that of the model"):
+        model_folder.check_origin(path, str(run))
+
+
+def test_labels_are_ours_or_hugging_face_s(tmp_path):
+    folder = str(tmp_path)
+    ours = {"problem_type": "single_label", "labels": ["no", "yes"]}
+    assert model_folder.labels(folder) is None
+    assert not model_folder.answers_differ(folder, ours)
+    _put(tmp_path, "config.json", {"id2label": {"1": "yes", "0": "no"}})
+    assert model_folder.labels(folder) == ours
+    assert not model_folder.answers_differ(folder, ours)
+    _put(tmp_path, "labels.json", {**ours, "labels": ["yes", "no"]})
+    assert model_folder.answers_differ(folder, ours)
+
+
+def test_a_file_that_is_no_json_object_is_named(tmp_path):
+    for text, message in (("{", "not JSON"), ("[]", "must hold a JSON object")):
+        (tmp_path / "labels.json").write_text(text)
+        with pytest.raises(ValueError, match=rf"labels\.json: {message}"):
+            model_folder.labels(str(tmp_path))

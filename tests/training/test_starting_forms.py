@@ -1,0 +1,197 @@
+"""Starting from checkpoints of every form and of other tasks."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints, heads, tagging
+from modeling import config as config_lib
+from tools import conversion, convert_checkpoint
+from training import objectives, optimization, starting
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
+_CONFIG = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
+_CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
+_HEAD = ("output_weights", "output_bias")
+
+
+class _Objective:
+    """Has a model, which is all that loading asks for."""
+
+    def __init__(self, model):
+        self.model = model
+
+
+def _convert(source, target, output_format, **options):
+    convert_checkpoint.convert(
+        conversion.Options(
+            input=str(source),
+            output=str(target),
+            output_format=output_format,
+            bert_config_file=_CONFIG_FILE,
+            **options,
+        )
+    )
+    return str(target)
+
+
+def _saved(folder, model):
+    prefix = str(folder / "model.ckpt-3")
+    checkpoints.save(prefix, checkpoints.variables_by_name(model))
+    return prefix
+
+
+def _classifier(num_labels=2):
+    return heads.BertForSequenceClassification(_CONFIG, num_labels=num_labels)
+
+
+def _encoder_is_that_of(model, path):
+    pooler = checkpoints.read(path, ["bert/pooler/dense/kernel"])
+    return np.array_equal(
+        model.bert.pooler.dense.kernel, pooler["bert/pooler/dense/kernel"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [("keras", "x.weights.h5"), ("huggingface", "hf")]
+)
+def test_training_starts_from_any_form(tmp_path, form, name, caplog):
+    path = _convert(_CHECKPOINT, tmp_path / name, form)
+    model = heads.BertForPreTraining(_CONFIG)
+    _, step = starting.start(
+        objectives.Pretraining(model, "mlm_nsp"),
+        starting.StartOptions(
+            output_dir=str(tmp_path / "run"),
+            init_checkpoint=path,
+            schedule=optimization.Schedule(init_lr=1.0, num_train_steps=9),
+            seed=1,
+            identity={"objective": "mlm_nsp"},
+        ),
+    )
+    assert step == 0
+    want = checkpoints.read(_CHECKPOINT)
+    for key, variable in checkpoints.variables_by_name(model).items():
+        np.testing.assert_array_equal(variable, want[key], key)
+    assert f"Initialised from {path}" in caplog.text
+
+
+def test_another_task_s_head_is_new_and_named(tmp_path, caplog):
+    model = _classifier()
+    before = np.asarray(model.output_weights).copy()
+    starting.load_weights(_Objective(model), _CHECKPOINT, new=_HEAD)
+    assert _encoder_is_that_of(model, _CHECKPOINT)
+    np.testing.assert_array_equal(model.output_weights, before)
+    assert "2 new, as initialised: output_bias, output_weights" in caplog.text
+
+
+@pytest.mark.parametrize("num_labels", [2, 3])
+def test_a_tagger_s_head_is_no_classifier_s(tmp_path, num_labels, caplog):
+    tagger = tagging.BertForTokenClassification(_CONFIG, num_labels=num_labels)
+    prefix = _saved(tmp_path / "run", tagger)
+    path = _convert(
+        prefix,
+        tmp_path / "hf",
+        "huggingface",
+        architecture="BertForTokenClassification",
+    )
+    model = _classifier()
+    before = np.asarray(model.output_weights).copy()
+    starting.load_weights(_Objective(model), path, new=_HEAD)
+    assert _encoder_is_that_of(model, prefix)
+    np.testing.assert_array_equal(model.output_weights, before)
+    assert (
+        "The output layer is new (output_weights, output_bias)" in caplog.text
+    )
+
+
+def test_labels_beside_decide_whether_a_head_is_kept(tmp_path):
+    tagger = tagging.BertForTokenClassification(_CONFIG, num_labels=2)
+    prefix = _saved(tmp_path / "before", tagger)
+    run = tmp_path / "run"
+    run.mkdir()
+    labels = {"problem_type": "single_label", "labels": ["O", "B-X"]}
+    (tmp_path / "before/labels.json").write_text(json.dumps(labels))
+    for names, is_kept in ((["O", "B-X"], True), (["O", "B-Y"], False)):
+        now = {**labels, "labels": names}
+        (run / "labels.json").write_text(json.dumps(now))
+        model = tagging.BertForTokenClassification(_CONFIG, num_labels=2)
+        starting.start(
+            _Objective(model),
+            starting.StartOptions(
+                output_dir=str(run),
+                init_checkpoint=prefix,
+                new_variables=_HEAD,
+                schedule=optimization.Schedule(init_lr=1.0, num_train_steps=9),
+                seed=1,
+                identity={"objective": "tags"},
+            ),
+        )
+        assert _encoder_is_that_of(model, prefix)
+        is_same = np.array_equal(model.output_weights, tagger.output_weights)
+        assert is_same == is_kept
+
+
+def _without_pooler(folder, architecture):
+    held = checkpoints.read(_CHECKPOINT)
+    prefix = str(folder / "x.ckpt")
+    checkpoints.save(
+        prefix, {n: v for n, v in held.items() if "pooler" not in n}
+    )
+    path = _convert(prefix, folder / "hf", "huggingface")
+    config = folder / "hf/config.json"
+    values = json.loads(config.read_text())
+    values["architectures"] = [architecture]
+    config.write_text(json.dumps(values))
+    return path
+
+
+def test_a_model_that_makes_no_pooler_can_be_started_from(tmp_path, caplog):
+    path = _without_pooler(tmp_path, "BertForMaskedLM")
+    starting.load_weights(_Objective(_classifier()), path, new=_HEAD)
+    assert "bert/pooler/dense/kernel" in caplog.text
+    # Nothing new was asked for: an evaluation needs all of the model.
+    with pytest.raises(ValueError, match=r"lacks .*bert/pooler"):
+        starting.load_weights(_Objective(_classifier()), path)
+
+
+def test_a_pooler_that_is_lost_elsewhere_is_an_error(tmp_path):
+    path = _without_pooler(tmp_path, "BertForPreTraining")
+    with pytest.raises(ValueError, match=r"lacks 2: bert/pooler"):
+        starting.load_weights(_Objective(_classifier()), path, new=_HEAD)
+
+
+def test_answers_need_no_pooler(tmp_path):
+    path = _without_pooler(tmp_path, "BertForQuestionAnswering")
+    model = heads.BertForQuestionAnswering(_CONFIG)
+    starting.load_weights(_Objective(model), path)
+    weights = checkpoints.read(_CHECKPOINT, ["cls/squad/output_weights"])
+    np.testing.assert_array_equal(
+        model.span.output_weights, weights["cls/squad/output_weights"]
+    )
+
+
+def test_another_casing_is_refused_before_loading(tmp_path):
+    path = _convert(
+        _CHECKPOINT,
+        tmp_path / "hf",
+        "huggingface",
+        vocab_file=str(_GOLDEN / "inputs/vocab.txt"),
+    )
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "tokenizer.json").write_text('{"do_lower_case": false}')
+    with pytest.raises(ValueError, match="do_lower_case must be True"):
+        starting.start(
+            _Objective(_classifier()),
+            starting.StartOptions(
+                output_dir=str(run),
+                init_checkpoint=path,
+                new_variables=_HEAD,
+                schedule=optimization.Schedule(init_lr=1.0, num_train_steps=9),
+                seed=1,
+                identity={},
+            ),
+        )
