@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from modeling import config as config_lib
-from modeling import kernels, layers
+from modeling import kernels, layers, recomputation
 
 
 class Embeddings(layers.BertLayer):
@@ -83,10 +83,14 @@ class Encoder(layers.BertLayer):
 
     Returns:
         The output of every layer, each `[B, T, D]`.
+
+    Attributes:
+        recompute: keep only these outputs for the way back.
     """
 
     def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
         super().__init__(name="encoder", dtype=dtype)
+        self.recompute = False
         self.stack = [
             layers.TransformerLayer(config, index, dtype=dtype)
             for index in range(config.num_hidden_layers)
@@ -98,8 +102,13 @@ class Encoder(layers.BertLayer):
 
     def call(self, hidden, adder, dropout_seed=None):
         outputs = []
+        others = {"adder": adder, "dropout_seed": dropout_seed}
         for layer in self.stack:
-            hidden = layer(hidden, adder, dropout_seed=dropout_seed)
+            hidden = (
+                recomputation.recomputed(layer, hidden, **others)
+                if self.recompute
+                else layer(hidden, **others)
+            )
             outputs.append(hidden)
         return outputs
 

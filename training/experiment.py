@@ -15,6 +15,7 @@ from absl import logging
 
 from files import writing
 from training import (
+    bookkeeping,
     checkpointing,
     epochs,
     fine_tuning_flags,
@@ -119,9 +120,11 @@ class Learner:
                 kind=options.lr_schedule,
             ),
             adam=optimization.AdamOptions(
-                bias_correction=options.adam_bias_correction
+                bias_correction=options.adam_bias_correction,
+                layer_adaptation=options.optimizer == "lamb",
             ),
             scale_loss=options.precision == "mixed_float16",
+            recompute=options.recompute,
             seed=options.random_seed,
             identity=identity,
         )
@@ -240,19 +243,19 @@ def _claim(
         )
 
 
-def _loop_options(training, options, length) -> loop.LoopOptions:
+def _loop_options(training, options, length) -> bookkeeping.LoopOptions:
     every = options.eval_every_steps
     if options.eval_every_epoch:
         every = length.steps_per_epoch
     evaluates = preparation.evaluates_while_training(options)
     return shared_flags.narrow(
-        loop.LoopOptions,
+        bookkeeping.LoopOptions,
         options,
         num_train_steps=length.num_train_steps,
         eval_every_steps=every,
         best_metric=training.metric if evaluates else None,
         iterations_per_loop=runtime.steps_per_call(
-            use_tpu=options.use_tpu,
+            use_tpu=runtime.wants_tpu(options),
             iterations_per_loop=options.iterations_per_loop,
         ),
     )
@@ -264,7 +267,7 @@ def _identity(training, options, strategy) -> dict[str, object]:
         *("train_batch_size", "learning_rate", "lr_schedule", "precision"),
         *("adam_bias_correction", "num_train_epochs", "warmup_proportion"),
         *("freeze_layers", "bucket_by_length", "random_seed"),
-        "max_seq_length",
+        *("max_seq_length", "optimizer", "num_accumulation_steps"),
     )
     return {
         "objective": training.name,
@@ -302,7 +305,10 @@ def training_batches(
         )
         source = dataclasses.replace(source, trim=True)
     return input_pipeline.TrainingBatches(
-        source, batch_size=options.train_batch_size, order=order
+        source,
+        batch_size=options.train_batch_size,
+        order=order,
+        num_accumulation_steps=options.num_accumulation_steps,
     )
 
 

@@ -143,7 +143,7 @@ def train(
             bookkeeping.LoopOptions,
             options,
             iterations_per_loop=runtime.steps_per_call(
-                use_tpu=options.use_tpu,
+                use_tpu=runtime.wants_tpu(options),
                 iterations_per_loop=options.iterations_per_loop,
             ),
         ),
@@ -169,6 +169,7 @@ def _start_options(options, identity) -> starting.StartOptions:
             layer_adaptation=options.optimizer == "lamb",
         ),
         scale_loss=options.precision == "mixed_float16",
+        recompute=options.recompute,
         seed=options.random_seed,
         identity=identity,
     )

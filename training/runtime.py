@@ -61,6 +61,11 @@ def prepare(
     return strategy
 
 
+def wants_tpu(options: DeviceOptions) -> bool:
+    """Tells whether options, of these names at least, ask for a TPU."""
+    return options.use_tpu or options.distribution_strategy == "tpu"
+
+
 def steps_per_call(*, use_tpu: bool, iterations_per_loop: int) -> int:
     """Says how many steps are made without a look at signals and the clock."""
     return iterations_per_loop if use_tpu else 1

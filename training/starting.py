@@ -44,6 +44,8 @@ class StartOptions:
         schedule: the learning rate.
         adam: the optimizer's hyper-parameters.
         scale_loss: whether float16 gradients need scaling.
+        recompute: compute the inside of the encoder's layers a second time
+            rather than keep it.
         seed: of the run.
         identity: what a run must share with the one it resumes to be its exact
             continuation, by flag; a difference in `objective` is refused.
@@ -59,6 +61,7 @@ class StartOptions:
         default_factory=optimization.AdamOptions
     )
     scale_loss: bool = False
+    recompute: bool = False
     seed: int
     identity: Mapping[str, object]
 
@@ -87,6 +90,8 @@ def start(
     Returns:
         The state of the run and the first step to make.
     """
+    if options.recompute:
+        objective.model.bert.encoder.recompute = True
     if workers.cluster().is_chief:
         checkpointing.remove_partial_files(options.output_dir)
     trained = _trained(
