@@ -9,24 +9,30 @@ The text is UTF-8, one sentence a line, a blank line between documents:
 The same text, flags and seed give the records of the released program, in the
 same order. max_seq_length and max_predictions_per_seq must be those of
 run_pretraining.py; masked_lm_prob * max_seq_length is a good number of
-predictions. All instances are held in memory: cut a large corpus into several
-inputs and call the program for each, with a random_seed of its own.
+predictions. With --shard_documents, text of any size goes through little
+memory, on all cores; run the same command again to go on after a stop.
 """
 
 import dataclasses
 import functools
-import random
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from absl import app, flags, logging
 
+from corpus import (
+    beam,
+    formats,
+    preparation,
+    pretraining_log,
+    pretraining_shards,
+    progress,
+    workers,
+)
 from files import paths
 from tasks import masking, pretraining, pretraining_warnings
 from vocab import tokenization
 
-_NUM_INSTANCES_LOGGED = 20  # Source: the release.
 _INSTANCE_DEFAULTS = pretraining.InstanceOptions()
 
 
@@ -40,14 +46,62 @@ class Options:
     do_lower_case: bool = True
     random_seed: int = 12345
     instances: pretraining.InstanceOptions = _INSTANCE_DEFAULTS
+    input_format: str = "text"
+    language: str = "en"
+    encoding: str = "utf-8"
+    text_field: str = "text"
+    min_paragraph_words: int | None = None
+    shard_documents: int = 0
+    shard_by_file: bool = False
 
     def __post_init__(self):
         if not self.output_file:
             raise ValueError("output_file must name one or more files.")
+        if self.shard_documents and self.shard_by_file:
+            raise ValueError(
+                "shard_documents and shard_by_file are two ways to cut the "
+                "text; pass one of them."
+            )
+        if self.input_format == "text" and self.min_paragraph_words:
+            raise ValueError(
+                "min_paragraph_words is for text that is split here; "
+                "input_format=text holds sentences."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Machinery:
+    """On what the work is done; the records do not depend on it.
+
+    Attributes:
+        num_workers: processes; 0 for one per core.
+        runner: of Apache Beam; None for this machine without Beam.
+        beam_arguments: options of the runner.
+    """
+
+    num_workers: int = 0
+    runner: str | None = None
+    beam_arguments: tuple[str, ...] = ()
+
+
+_THIS_MACHINE = Machinery()
 
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of the release, and `--masking`."""
+    """Defines the flags of the release, and those for more and other text."""
+    _define_release_flags(values)
+    _define_text_flags(values)
+    _define_shard_flags(values)
+    flags.DEFINE_string(
+        "masking",
+        ",".join(map(str, _INSTANCE_DEFAULTS.masking)),
+        "Percent of the predicted tokens that become [MASK], stay the same, "
+        "become a random token (not in the release).",
+        flag_values=values,
+    )
+
+
+def _define_release_flags(values: flags.FlagValues) -> None:
     default = _INSTANCE_DEFAULTS
     text = functools.partial(
         flags.DEFINE_string, default=None, required=True, flag_values=values
@@ -83,11 +137,59 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         default.short_seq_prob,
         "Share of documents cut into pairs of a random shorter length.",
     )
+
+
+def _define_text_flags(values: flags.FlagValues) -> None:
+    string = functools.partial(flags.DEFINE_string, flag_values=values)
+    flags.DEFINE_enum(
+        "input_format",
+        Options.input_format,
+        ["text", "wikiextractor", "jsonl", "book"],
+        "text: a sentence a line, an empty line between documents, as "
+        "released. Split into sentences here, and read from .xz, .gz, .bz2 "
+        "and .tar too: wikiextractor: <doc ...> to </doc>; jsonl: an object a "
+        "line; book: each file one book.",
+        flag_values=values,
+    )
+    string("language", Options.language, "ISO 639 code: how sentences end.")
+    string("encoding", Options.encoding, "Of the files; text is always UTF-8.")
+    string("text_field", Options.text_field, "jsonl: the field with the text.")
+    flags.DEFINE_integer(
+        "min_paragraph_words",
+        Options.min_paragraph_words,
+        "Drop shorter paragraphs. 8 by default for wikiextractor, else 0; not "
+        "for text.",
+        lower_bound=0,
+        flag_values=values,
+    )
+
+
+def _define_shard_flags(values: flags.FlagValues) -> None:
+    integer = functools.partial(
+        flags.DEFINE_integer, lower_bound=0, flag_values=values
+    )
+    integer(
+        "shard_documents",
+        Options.shard_documents,
+        "Make the records of so many documents at a time, each with a file "
+        "OUT-00000, OUT-00001 ... and the next random_seed; 0 for all at once.",
+    )
+    flags.DEFINE_bool(
+        "shard_by_file",
+        Options.shard_by_file,
+        "The same, with a shard for each input file.",
+        flag_values=values,
+    )
+    integer(
+        "num_workers",
+        Machinery.num_workers,
+        "Processes that make shards; 0 for one per core.",
+    )
     flags.DEFINE_string(
-        "masking",
-        ",".join(map(str, default.masking)),
-        "Percent of the predicted tokens that become [MASK], stay the same, "
-        "become a random token (not in the release).",
+        "runner",
+        Machinery.runner,
+        "Make the shards with this runner of Apache Beam, such as "
+        "DirectRunner; its options follow after --.",
         flag_values=values,
     )
 
@@ -98,27 +200,43 @@ def options_from(values: flags.FlagValues) -> Options:
     Raises:
         ValueError: a flag has an impossible value.
     """
+    same = {field.name for field in dataclasses.fields(Options)}
+    same -= {"output_file", "instances"}
+    made = {field.name for field in dataclasses.fields(_INSTANCE_DEFAULTS)}
+    made -= {"masking"}
     return Options(
-        input_file=values.input_file,
         output_file=tuple(
             filter(None, map(str.strip, values.output_file.split(",")))
         ),
-        vocab_file=values.vocab_file,
-        do_lower_case=values.do_lower_case,
-        random_seed=values.random_seed,
         instances=pretraining.InstanceOptions(
-            max_seq_length=values.max_seq_length,
-            max_predictions_per_seq=values.max_predictions_per_seq,
-            dupe_factor=values.dupe_factor,
-            short_seq_prob=values.short_seq_prob,
-            masked_lm_prob=values.masked_lm_prob,
-            do_whole_word_mask=values.do_whole_word_mask,
             masking=masking.parse_masking(values.masking),
+            **{name: values[name].value for name in made},
         ),
+        **{name: values[name].value for name in same},
     )
 
 
-def run(options: Options) -> None:
+def machinery_from(
+    values: flags.FlagValues, beam_arguments: Sequence[str]
+) -> Machinery:
+    """Reads the flags that say on what the work is done.
+
+    Raises:
+        ValueError: there are arguments for Beam, but no runner.
+    """
+    if beam_arguments and not values.runner:
+        raise ValueError(
+            "Only flags are expected, and options of Apache Beam after -- "
+            f"where there is a --runner; got {list(beam_arguments)}."
+        )
+    return Machinery(
+        num_workers=values.num_workers,
+        runner=values.runner,
+        beam_arguments=tuple(beam_arguments),
+    )
+
+
+def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
     """Reads the text, makes the instances, writes the records.
 
     Raises:
@@ -132,111 +250,98 @@ def run(options: Options) -> None:
         options.vocab_file, do_lower_case=options.do_lower_case
     )
     tokenizer.require_tokens("[CLS]", "[SEP]", "[MASK]")
-    vocab_words = list(tokenizer.vocab)
-    _warn(
-        pretraining_warnings.casing_warnings(
-            vocab_words, do_lower_case=options.do_lower_case
-        )
-    )
-    documents = _read(options, tokenizer)
-    _warn(pretraining_warnings.corpus_warnings(documents, options.instances))
-    instances = pretraining.create_training_instances(
-        documents,
-        vocab_words,
-        options.instances,
-        random.Random(options.random_seed),
-    )
-    logging.info(
-        "Made %d instances, %.1f %% of them with a random next.",
-        len(instances),
-        100 * pretraining_warnings.random_next_share(instances),
-    )
-    _warn(pretraining_warnings.balance_warnings(instances))
-    _write(options, tokenizer, instances)
-    logging.info("Took %.1f seconds.", time.monotonic() - started)
-
-
-def _read(
-    options: Options, tokenizer: tokenization.FullTokenizer
-) -> list[pretraining.Document]:
-    input_paths = paths.expand(options.input_file)
-    overwritten = sorted(set(input_paths) & set(options.output_file))
+    for warning in (
+        *pretraining_warnings.casing_warnings(
+            tokenizer.vocab, do_lower_case=options.do_lower_case
+        ),
+        *pretraining_warnings.prediction_warnings(options.instances),
+    ):
+        logging.warning("%s", warning)
+    text = text_of(options)
+    store = _record_files(options, tokenizer, text)
+    overwritten = sorted(filter(store.claims, text.paths))
     if overwritten:
         raise ValueError(
             f"output_file must not name an input file; got {overwritten}."
         )
-    for path in input_paths:
-        logging.info("Reading %s", path)
-    documents = pretraining.read_documents(input_paths, tokenizer.tokenize)
-    logging.info(
-        "Read %d files: %d documents, %d sentences.",
-        len(input_paths),
-        len(documents),
-        sum(map(len, documents)),
+    recipe = pretraining_shards.Recipe(
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        random_seed=options.random_seed,
+        options=options.instances,
+        rules=text.rules,
+        store=store,
     )
-    return documents
+    total = pretraining_log.follow(_reports(text, recipe, machinery), text)
+    for path in store.strays(total.num_shards):
+        logging.warning("%s is from a run of more shards: delete it.", path)
+    logging.info("Took %.1f seconds.", time.monotonic() - started)
 
 
-def _write(
-    options: Options,
-    tokenizer: tokenization.FullTokenizer,
-    instances: Sequence[pretraining.TrainingInstance],
-) -> None:
-    from training import records
-
-    counts = records.write_records(
-        options.output_file,
-        _logged_features(instances, tokenizer, options.instances),
-        records.pretraining_features(
-            options.instances.max_seq_length,
-            options.instances.max_predictions_per_seq,
+def text_of(options: Options) -> pretraining_shards.Text:
+    """Finds the files, or raises ValueError; says how they are read and cut."""
+    rules = None
+    if options.input_format != "text":
+        rules = preparation.rules_of(
+            options.input_format, options.language, options.min_paragraph_words
+        )
+    return pretraining_shards.Text(
+        paths=tuple(paths.expand(options.input_file)),
+        rules=rules,
+        reading=formats.ReadOptions(
+            encoding=options.encoding, text_field=options.text_field
         ),
+        shard_documents=options.shard_documents,
+        shard_by_file=options.shard_by_file,
     )
+
+
+def _record_files(options, tokenizer, text):
+    from training import pretraining_records, records
+
     made_with = dataclasses.asdict(options)
     made_with.update(made_with.pop("instances"))
-    for path, count in zip(options.output_file, counts, strict=True):
-        metadata = records.Metadata(
+    return pretraining_records.PretrainingRecords(
+        record_paths=options.output_file,
+        made_with=records.Metadata(
             kind="pretraining",
             max_seq_length=options.instances.max_seq_length,
             max_predictions_per_seq=options.instances.max_predictions_per_seq,
             vocab_size=tokenizer.vocab_size,
             vocab_sha256=records.vocab_sha256(tokenizer.vocab),
             do_lower_case=options.do_lower_case,
-            num_records=count,
+            num_records=0,
             flags=made_with,
+        ),
+        is_sharded=text.is_sharded,
+    )
+
+
+def _reports(text, recipe, machinery) -> Iterator[pretraining_shards.Report]:
+    shards = pretraining_shards.read_shards(text)
+    if machinery.runner:
+        yield beam.make_shards(
+            text, recipe, machinery.runner, machinery.beam_arguments
         )
-        records.write_metadata(path, metadata)
-        logging.info("Wrote %d records to %s", count, path)
-
-
-def _logged_features(
-    instances: Sequence[pretraining.TrainingInstance],
-    tokenizer: tokenization.FullTokenizer,
-    options: pretraining.InstanceOptions,
-) -> Iterator[dict[str, Any]]:
-    """Yields the features of each instance, and logs the first ones."""
-    for number, instance in enumerate(instances):
-        features = pretraining.instance_features(
-            instance, tokenizer.convert_tokens_to_ids, options
+    elif text.is_sharded:
+        yield from workers.map_in_order(
+            functools.partial(pretraining_shards.make_shard, recipe),
+            shards,
+            machinery.num_workers,
         )
-        if number < _NUM_INSTANCES_LOGGED:
-            logging.info("*** Example ***")
-            logging.info("tokens: %s", " ".join(instance.tokens))
-            for name, values in features.items():
-                logging.info("%s: %s", name, " ".join(map(str, values)))
-        yield features
-
-
-def _warn(sentences: Sequence[str]) -> None:
-    for sentence in sentences:
-        logging.warning("%s", sentence)
+    else:
+        bar = progress.Progress("Making instances")
+        for shard in shards:
+            yield pretraining_shards.make_shard(recipe, shard, bar.update)
 
 
 def main(argv: Sequence[str]) -> None:
     """Runs the program with its flags."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Only flags are expected; got {argv[1:]}.")
-    run(options_from(flags.FLAGS))
+    try:
+        machinery = machinery_from(flags.FLAGS, argv[1:])
+    except ValueError as error:
+        raise app.UsageError(str(error)) from error
+    run(options_from(flags.FLAGS), machinery)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,13 @@
 """Documents -> sentences, cleaned and counted, on all cores."""
 
-import collections
 import dataclasses
 import functools
-import multiprocessing
-import os
 from collections.abc import Iterable, Iterator
-from concurrent import futures
 
-from corpus import formats, sentences
+from corpus import formats, sentences, workers
 
 _BATCH_CHARACTERS = 1 << 20
-_BATCHES_AHEAD = 2  # For each worker: enough to never wait, little memory.
+_BATCHES_AHEAD = 16  # Enough for workers to hardly wait, and little memory.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,6 +49,37 @@ class Counts:
             setattr(self, field.name, total)
 
 
+def rules_of(
+    input_format: str, language: str, min_paragraph_words: int | None
+) -> Rules:
+    """Makes the rules of a format.
+
+    Args:
+        input_format: a key of `formats.FORMATS`.
+        language: an ISO 639 code.
+        min_paragraph_words: None for the number that suits the format.
+    """
+    if min_paragraph_words is None:
+        min_paragraph_words = formats.FORMATS[input_format].min_paragraph_words
+    return Rules(
+        input_format=input_format,
+        language=language,
+        min_paragraph_words=min_paragraph_words,
+    )
+
+
+def describe_dropped(counts: Counts, rules: Rules) -> str:
+    """Says what was left out, by rule."""
+    return (
+        f"Dropped {counts.empty_paragraphs} paragraphs without text, "
+        f"{counts.short_paragraphs} of fewer than "
+        f"{rules.min_paragraph_words} words, {counts.letterless_sentences} "
+        f"sentences without a letter, {counts.short_documents} documents of "
+        f"fewer than {rules.min_document_sentences} sentences or "
+        f"{rules.min_document_characters} characters."
+    )
+
+
 def prepare(
     documents: Iterable[formats.Document], rules: Rules, num_workers: int = 0
 ) -> Iterator[tuple[list[str], Counts]]:
@@ -70,26 +97,12 @@ def prepare(
         The documents kept of one batch, each its sentences one a line with a
         final line end, and the counts of that batch.
     """
-    work = functools.partial(prepare_batch, rules)
-    batches = _batched(documents)
-    num_workers = num_workers or os.cpu_count() or 1
-    if num_workers == 1:
-        yield from map(work, batches)
-        return
-    # "spawn": a fork would copy the locks of whatever threads are running.
-    context = multiprocessing.get_context("spawn")
-    with futures.ProcessPoolExecutor(num_workers, mp_context=context) as pool:
-        pending: collections.deque[futures.Future] = collections.deque()
-        try:
-            for batch in batches:
-                pending.append(pool.submit(work, batch))
-                if len(pending) > num_workers * _BATCHES_AHEAD:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+    yield from workers.map_in_order(
+        functools.partial(prepare_batch, rules),
+        _batched(documents),
+        num_workers,
+        _BATCHES_AHEAD,
+    )
 
 
 def _batched(

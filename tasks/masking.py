@@ -7,7 +7,9 @@ create_pretraining_data.py of the release.
 import dataclasses
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable
+
+from tasks import draws
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,12 @@ class MaskingOptions:
         """
         return max(1, round(num_tokens * self.masked_lm_prob))
 
+    def num_predictions(self, num_tokens: int) -> int:
+        """Counts the predictions that an instance of so many tokens gets."""
+        return min(
+            self.max_predictions_per_seq, self.num_to_predict(num_tokens)
+        )
+
 
 def parse_masking(text: str) -> tuple[float, float, float]:
     """Reads the rates of masking, such as "80,10,10".
@@ -79,94 +87,104 @@ def _wrong_masking(masking: str) -> ValueError:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class MaskedTokens:
-    """Tokens after masking.
-
-    Attributes:
-        tokens: as many as came in, some of them replaced.
-        positions: the places to predict, ascending.
-        labels: the tokens that stood there.
-    """
-
-    tokens: list[str]
-    positions: list[int]
-    labels: list[str]
+# What stands in place of a token that is to be predicted, where it is not the
+# number of a token of the vocabulary.
+MASK = -1
+SAME = -2
 
 
-def create_masked_lm_predictions(
-    tokens: Sequence[str],
-    vocab_words: Sequence[str],
+def choose_words(
+    words: list[list[int]],
+    num_tokens: int,
     options: MaskingOptions,
     rng: random.Random,
-) -> MaskedTokens:
-    """Chooses the tokens to predict and hides most of them.
+) -> list[int]:
+    """Draws the words to predict.
 
     As released, a word of more pieces than may still be predicted is passed
     over for a shorter one.
 
     Args:
-        tokens: a whole instance; [CLS] and [SEP] are never predicted.
-        vocab_words: the tokens that may replace another one.
+        words: the places of the pieces of each; shuffled.
+        num_tokens: the tokens of the instance, with [CLS] and [SEP].
         options: how tokens are masked.
-        rng: draws everything.
+        rng: draws the order of the words.
+
+    Returns:
+        The places to predict, in the order they were drawn.
     """
-    words = _maskable_words(tokens, options.do_whole_word_mask)
-    rng.shuffle(words)
-    num_to_predict = min(
-        options.max_predictions_per_seq, options.num_to_predict(len(tokens))
-    )
-    masked = list(tokens)
-    positions = []
+    draws.shuffle(words, rng)
+    num_to_predict = options.num_predictions(num_tokens)
+    places = []
     for word in words:
-        if len(positions) == num_to_predict:
+        if len(places) == num_to_predict:
             break
-        if len(positions) + len(word) > num_to_predict:
-            continue
-        # As released: each piece of a word is drawn by itself
-        # (google-research/bert#910).
-        for position in word:
-            masked[position] = _hidden(
-                tokens[position], vocab_words, options.masking, rng
-            )
-        positions += word
-    positions.sort()
-    return MaskedTokens(
-        tokens=masked,
-        positions=positions,
-        labels=[tokens[position] for position in positions],
-    )
+        if len(places) + len(word) <= num_to_predict:
+            places += word
+    return places
 
 
-def _maskable_words(
-    tokens: Sequence[str], do_whole_word_mask: bool
-) -> list[list[int]]:
-    """Lists the positions of each word, or each by itself."""
+def choose_tokens(
+    places: list[int],
+    num_tokens: int,
+    options: MaskingOptions,
+    rng: random.Random,
+) -> list[int]:
+    """Draws the tokens to predict, each by itself; see `choose_words`."""
+    num_to_predict = options.num_predictions(num_tokens)
+    return draws.first_of_shuffled(places, num_to_predict, rng)
+
+
+def whole_words(places: Iterable[int], continues: bytes) -> list[list[int]]:
+    """Joins the pieces of each word.
+
+    As released: if B was cut within a word, its first piece joins the last
+    word of A, over the [SEP] between them.
+
+    Args:
+        places: of the pieces, those of A, then those of B.
+        continues: for each piece whether it continues a word.
+    """
     words = []
-    for position, token in enumerate(tokens):
-        if token in ("[CLS]", "[SEP]"):
-            continue
-        # As released: if B was cut within a word, its first piece joins the
-        # last word of A, over the [SEP] between them.
-        if do_whole_word_mask and words and token.startswith("##"):
-            words[-1].append(position)
+    for place, is_continuation in zip(places, continues, strict=True):
+        if is_continuation and words:
+            words[-1].append(place)
         else:
-            words.append([position])
+            words.append([place])
     return words
 
 
-def _hidden(
-    token: str,
-    vocab_words: Sequence[str],
+def draw_replacements(
+    num_places: int,
+    num_words: int,
     rates: tuple[float, float, float],
     rng: random.Random,
-) -> str:
-    """Draws what stands in place of a token that is to be predicted."""
+) -> list[int]:
+    """Draws what stands in place of each token that is to be predicted.
+
+    As released: each piece of a word is drawn by itself
+    (google-research/bert#910).
+
+    Args:
+        num_places: how many are drawn.
+        num_words: the tokens that may replace another one.
+        rates: `MaskingOptions.masking`.
+        rng: draws.
+
+    Returns:
+        `num_places` times `MASK`, `SAME` or the number of a token.
+    """
     mask, same, replace = rates
     # At 80,10,10 the draws are the release's: 0.8, then 0.5 of what is left,
     # then the token. With nothing left, the first draw always hits.
-    if rng.random() < mask / (mask + same + replace):
-        return "[MASK]"
-    if rng.random() < same / (same + replace):
-        return token
-    return vocab_words[rng.randint(0, len(vocab_words) - 1)]
+    mask_prob = mask / (mask + same + replace)
+    same_prob = same / (same + replace) if same + replace else 0.0
+    draw = rng.random
+    return [
+        MASK
+        if draw() < mask_prob
+        else SAME
+        if draw() < same_prob
+        else rng.randint(0, num_words - 1)
+        for _ in range(num_places)
+    ]

@@ -3,7 +3,7 @@
 Each function returns sentences to be shown, or none: nothing here stops a run.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tasks import pretraining
 
@@ -15,50 +15,48 @@ _MAX_RANDOM_NEXT_SHARE = 0.6
 _CASED_VOCAB_SHARE = 0.01
 
 
-def corpus_warnings(
-    documents: Sequence[pretraining.Document],
-    options: pretraining.InstanceOptions,
-) -> list[str]:
-    """Checks the corpus and the number of predictions before any is made."""
-    found = []
-    if len(documents) == 1:
-        found.append(
-            "The corpus is one document, so random next sentences come from "
-            "it too and the next sentence task means little. Put a blank line "
-            "between documents."
-        )
+def prediction_warnings(options: pretraining.InstanceOptions) -> list[str]:
+    """Checks that the number of predictions allows the share that is asked."""
     wanted = options.num_to_predict(options.max_seq_length)
-    if wanted > options.max_predictions_per_seq:
-        found.append(
-            f"max_predictions_per_seq={options.max_predictions_per_seq} is too "
-            f"small for masked_lm_prob={options.masked_lm_prob}: a full "
-            f"sequence of {options.max_seq_length} tokens asks for {wanted} "
-            "predictions and gets fewer."
-        )
-    return found
-
-
-def random_next_share(
-    instances: Sequence[pretraining.TrainingInstance],
-) -> float:
-    """Returns the share of pairs, 0 to 1, whose second part is random."""
-    return sum(instance.is_random_next for instance in instances) / max(
-        1, len(instances)
-    )
-
-
-def balance_warnings(
-    instances: Sequence[pretraining.TrainingInstance],
-) -> list[str]:
-    """Checks that about half of the pairs have a random next."""
-    share = random_next_share(instances)
-    if share <= _MAX_RANDOM_NEXT_SHARE:
+    if wanted <= options.max_predictions_per_seq:
         return []
     return [
-        f"{share:.0%} of the pairs have a random next sentence; it should be "
-        "about half. Documents of one sentence always get one: put a blank "
-        "line between documents only, not after each sentence, and write long "
-        "paragraphs one sentence a line."
+        f"max_predictions_per_seq={options.max_predictions_per_seq} is too "
+        f"small for masked_lm_prob={options.masked_lm_prob}: a full "
+        f"sequence of {options.max_seq_length} tokens asks for {wanted} "
+        "predictions and gets fewer."
+    ]
+
+
+def corpus_warnings(num_documents: int) -> list[str]:
+    """Checks that there are other documents to draw sentences from."""
+    if num_documents != 1:
+        return []
+    return [
+        "The corpus is one document, so random next sentences come from "
+        "it too and the next sentence task means little. Put a blank line "
+        "between documents."
+    ]
+
+
+def random_next_share(num_random_next: int, num_instances: int) -> float:
+    """Returns the share of pairs, 0 to 1, whose second part is random."""
+    return num_random_next / max(1, num_instances)
+
+
+def balance_warnings(random_next_share: float) -> list[str]:
+    """Checks that about half of the pairs have a random next.
+
+    Args:
+        random_next_share: 0 to 1.
+    """
+    if random_next_share <= _MAX_RANDOM_NEXT_SHARE:
+        return []
+    return [
+        f"{random_next_share:.0%} of the pairs have a random next sentence; it "
+        "should be about half. Documents of one sentence always get one: put a "
+        "blank line between documents only, not after each sentence, and write "
+        "long paragraphs one sentence a line."
     ]
 
 

@@ -5,22 +5,24 @@ and types of the release, so either program reads what the other wrote. A
 sidecar beside each record file says how it was made.
 """
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import types
-from collections.abc import Iterable, Mapping, Sequence
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from files import paths, writing
-from training import record_files
+from training import record_bytes, record_files, record_writing
+
+if typing.TYPE_CHECKING:
+    import tensorflow as tf
 
 _KINDS = {"int64": "iu", "float32": "fiu"}
-_VALUES_OF = {"int64": "int64_list", "float32": "float_list"}
+_EXAMPLES_PER_BATCH = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -126,20 +128,24 @@ def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
         ValueError: the example has other features than described, or one has
             another shape or type.
     """
-    if len(example) != len(features):
+    arrays = _checked(example, features)
+    (record,) = record_bytes.serialize_batch(
+        {name: array[np.newaxis] for name, array in arrays.items()}
+    )
+    return record
+
+
+def _checked(
+    example: Mapping[str, Any], features: Sequence[Feature]
+) -> dict[str, np.ndarray]:
+    """Returns the arrays of an example, in the types that are stored."""
+    names = sorted(feature.name for feature in features)
+    if sorted(example) != names:
         raise ValueError(
-            "An example must have the features "
-            f"{sorted(feature.name for feature in features)}; "
-            f"got {sorted(example)}."
+            f"An example must have the features {names}; got {sorted(example)}."
         )
-    message = tf.train.Example()
-    stored = message.features.feature
+    arrays = {}
     for feature in features:
-        if feature.name not in example:
-            raise ValueError(
-                f"An example must have the feature {feature.name!r}; "
-                f"got {sorted(example)}."
-            )
         value = np.asarray(example[feature.name])
         if (
             value.shape != feature.shape
@@ -150,9 +156,8 @@ def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
                 f"{list(feature.shape)}; got {value.dtype} of shape "
                 f"{list(value.shape)}."
             )
-        values = getattr(stored[feature.name], _VALUES_OF[feature.dtype]).value
-        values.extend(value.ravel().tolist())
-    return message.SerializeToString(deterministic=True)
+        arrays[feature.name] = value.astype(feature.dtype)
+    return arrays
 
 
 def write_records(
@@ -163,8 +168,8 @@ def write_records(
     """Writes examples to TFRecord files, filling the files in turn.
 
     Example `i` goes to file `i % len(record_paths)`, as in the release. The
-    files take their names when all of them are whole; examples are consumed one
-    at a time.
+    files take their names when all of them are whole; a few hundred examples
+    are held at a time.
 
     Returns:
         The number of records in each file.
@@ -173,31 +178,34 @@ def write_records(
         ValueError: no file or the same file twice is named, or an example does
             not fit `features` (names its number, counted from 0).
     """
-    if not record_paths or len(set(record_paths)) != len(record_paths):
-        raise ValueError(
-            "Records need one or more different output files; "
-            f"got {list(record_paths)}."
-        )
-    counts = [0] * len(record_paths)
-    with contextlib.ExitStack() as stack:
-        files = [
-            stack.enter_context(writing.whole_file(path, "wb"))
-            for path in record_paths
-        ]
-        for number, example in enumerate(examples):
-            try:
-                record = serialize(example, features)
-            except ValueError as error:
-                raise ValueError(f"Example {number}: {error}") from error
-            turn = number % len(files)
-            files[turn].write(record_files.frame(record))
-            counts[turn] += 1
-    return counts
+    return record_writing.write_batches(
+        record_paths, _batches(examples, features)
+    )
+
+
+def _batches(
+    examples: Iterable[Mapping[str, Any]], features: Sequence[Feature]
+) -> Iterator[dict[str, np.ndarray]]:
+    rows = []
+    for number, example in enumerate(examples):
+        try:
+            rows.append(_checked(example, features))
+        except ValueError as error:
+            raise ValueError(f"Example {number}: {error}") from error
+        if len(rows) == _EXAMPLES_PER_BATCH:
+            yield _stacked(rows)
+            rows = []
+    if rows:
+        yield _stacked(rows)
+
+
+def _stacked(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 def parse(
-    serialized: tf.Tensor, features: Sequence[Feature]
-) -> dict[str, tf.Tensor]:
+    serialized: "tf.Tensor", features: Sequence[Feature]
+) -> dict[str, "tf.Tensor"]:
     """Turns a batch of records into tensors.
 
     Args:
@@ -212,6 +220,8 @@ def parse(
         tf.errors.InvalidArgumentError: a record lacks a feature, or holds it
             with another number of values.
     """
+    import tensorflow as tf  # Late: those who only write do without it.
+
     parsed = tf.io.parse_example(
         serialized,
         {
@@ -238,6 +248,7 @@ class Metadata:
         vocab_sha256: `vocab_sha256` of it.
         do_lower_case: whether text was lower-cased.
         num_records: the records of this file.
+        text_sha256: hash of the text they were made from; None if not known.
         flags: the flags that made the file, values as JSON has them.
     """
 
@@ -248,6 +259,7 @@ class Metadata:
     vocab_sha256: str
     do_lower_case: bool
     num_records: int
+    text_sha256: str | None = None
     flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -284,11 +296,10 @@ def read_metadata(record_path: str) -> Metadata | None:
             the wrong type or of an unknown name.
     """
     path = metadata_path(record_path)
-    try:
-        with paths.open_to_read(path) as file:
-            text = file.read()
-    except (FileNotFoundError, tf.errors.NotFoundError):
+    if not paths.exists(path):
         return None
+    with paths.open_to_read(path) as file:
+        text = file.read()
     try:
         values = json.loads(text)
     except ValueError as error:

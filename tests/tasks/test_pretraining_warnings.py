@@ -7,42 +7,25 @@ import pytest
 from tasks import pretraining, pretraining_warnings
 
 _INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
-_TWO_DOCUMENTS = [[["a"], ["b"]], [["c"]]]
-
-
-def _instances(num_random, num_next):
-    return [
-        pretraining.TrainingInstance(
-            tokens=[],
-            segment_ids=[],
-            is_random_next=number < num_random,
-            masked_lm_positions=[],
-            masked_lm_labels=[],
-        )
-        for number in range(num_random + num_next)
-    ]
 
 
 def test_a_sound_corpus_gives_no_warning():
     options = pretraining.InstanceOptions()
-    assert pretraining_warnings.corpus_warnings(_TWO_DOCUMENTS, options) == []
-    assert pretraining_warnings.balance_warnings(_instances(6, 4)) == []
-    assert pretraining_warnings.balance_warnings([]) == []
+    assert pretraining_warnings.prediction_warnings(options) == []
+    assert pretraining_warnings.corpus_warnings(2) == []
+    assert pretraining_warnings.balance_warnings(0.6) == []
 
 
 def test_one_document_is_a_warning():
-    (text,) = pretraining_warnings.corpus_warnings(
-        _TWO_DOCUMENTS[:1], pretraining.InstanceOptions()
-    )
+    (text,) = pretraining_warnings.corpus_warnings(1)
     assert "one document" in text
 
 
 # 128 * 0.15 rounds to 19.
 @pytest.mark.parametrize(("limit", "num_warnings"), [(19, 0), (18, 1)])
 def test_too_few_predictions_are_a_warning(limit, num_warnings):
-    found = pretraining_warnings.corpus_warnings(
-        _TWO_DOCUMENTS,
-        pretraining.InstanceOptions(max_predictions_per_seq=limit),
+    found = pretraining_warnings.prediction_warnings(
+        pretraining.InstanceOptions(max_predictions_per_seq=limit)
     )
     assert len(found) == num_warnings
     for text in found:
@@ -51,13 +34,13 @@ def test_too_few_predictions_are_a_warning(limit, num_warnings):
 
 
 def test_too_many_random_pairs_are_a_warning():
-    (text,) = pretraining_warnings.balance_warnings(_instances(61, 39))
+    (text,) = pretraining_warnings.balance_warnings(0.61)
     assert text.startswith("61% of the pairs")
 
 
 def test_share_of_random_pairs():
-    assert pretraining_warnings.random_next_share(_instances(1, 3)) == 0.25
-    assert pretraining_warnings.random_next_share([]) == 0.0
+    assert pretraining_warnings.random_next_share(1, 4) == 0.25
+    assert pretraining_warnings.random_next_share(0, 0) == 0.0
 
 
 @pytest.mark.parametrize(

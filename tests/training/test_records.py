@@ -127,7 +127,7 @@ def test_a_length_other_than_written_does_not_parse():
     [
         (_without("ids"), r"must have the features \['choices', 'ids'"),
         (_example() | {"more": 1}, r"got \['choices', .*'more'"),
-        (_without("ids") | {"id": [1, 2, 3]}, "must have the feature 'ids'"),
+        (_without("ids") | {"id": [1, 2, 3]}, "must .* 'ids'.*got .*'id'"),
         (_example() | {"ids": [1, 2]}, r"'ids' must be int64 .*\[3\]; .*\[2\]"),
         (_example() | {"ids": [1.0, 2, 3]}, "'ids' must be int64.*float64"),
         (_example() | {"label": [1]}, r"'label' must .*\[\]; .*\[1\]"),

@@ -1,0 +1,292 @@
+"""A corpus in shards, each of them a run of the release by itself.
+
+One shard is the whole text, as released. With more, memory holds a shard for
+each process, whatever the size of the text, and shard k is what the release
+makes of its documents with the seed `random_seed + k`: it depends on nothing
+else, so that any number of processes or machines make the same records.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from corpus import formats, preparation
+from tasks import pretraining, pretraining_text
+from vocab import word_memory
+
+_READING = formats.ReadOptions()
+# A document: its paragraphs or sentences.
+Document = list[str]
+_NUM_EXAMPLES = 20  # Source: the release logs as many.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Text:
+    """Where the text comes from and how it is cut.
+
+    Attributes:
+        paths: the files, in order.
+        rules: how documents become sentences; None for text that is one
+            sentence a line, read as the release does.
+        reading: encoding and JSON field, for the other formats.
+        shard_documents: documents of a shard; 0 for all.
+        shard_by_file: each file is a shard.
+    """
+
+    paths: tuple[str, ...]
+    rules: preparation.Rules | None = None
+    reading: formats.ReadOptions = _READING
+    shard_documents: int = 0
+    shard_by_file: bool = False
+
+    @property
+    def is_sharded(self) -> bool:
+        """Tells whether there may be more shards than one."""
+        return self.shard_by_file or bool(self.shard_documents)
+
+    def only(self, path: str) -> "Text":
+        """Returns the part of the text that is in one of its files."""
+        return dataclasses.replace(self, paths=(path,))
+
+
+class RecordStore(Protocol):
+    """Where the records of shards go."""
+
+    def holds(self, shard: int, text_sha256: str) -> bool:
+        """Tells whether this shard has been made from this text already."""
+
+    def write(
+        self,
+        shard: int,
+        batches: Iterable[Mapping[str, np.ndarray]],
+        text_sha256: str,
+    ) -> dict[str, int]:
+        """Writes the records; returns their number for each file."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What is made of a text; plain values, for other processes too.
+
+    Attributes:
+        vocab_file: one token a line.
+        do_lower_case: as the vocabulary was made.
+        random_seed: of shard 0.
+        options: how instances are made.
+        rules: see `Text`.
+        store: takes the records.
+    """
+
+    vocab_file: str
+    do_lower_case: bool
+    random_seed: int
+    options: pretraining.InstanceOptions
+    rules: preparation.Rules | None
+    store: RecordStore
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Example:
+    """One record, to be shown: its tokens and its arrays."""
+
+    tokens: list[str]
+    features: Mapping[str, list]
+
+
+@dataclasses.dataclass(kw_only=True)
+class Report:
+    """What became of a shard, or of several.
+
+    Attributes:
+        num_shards, num_reused: those asked for; those made before, of which
+            nothing else is known.
+        num_bytes: of the text.
+        num_documents, num_sentences: of the text; num_instances,
+            num_random_next: of the records.
+        dropped: what the rules left out.
+        records: the number of records in each file.
+        examples: the first ones, of shard 0.
+    """
+
+    num_shards: int = 0
+    num_reused: int = 0
+    num_bytes: int = 0
+    num_documents: int = 0
+    num_sentences: int = 0
+    num_instances: int = 0
+    num_random_next: int = 0
+    dropped: preparation.Counts = dataclasses.field(
+        default_factory=preparation.Counts
+    )
+    records: dict[str, int] = dataclasses.field(default_factory=dict)
+    examples: tuple[Example, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """Returns the numbers by name, those of what was dropped apart."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if isinstance(value, int)
+        }
+
+    def add(self, other: "Report") -> None:
+        """Adds what became of other shards; examples stay as they are."""
+        for name, value in other.counts().items():
+            setattr(self, name, getattr(self, name) + value)
+        self.dropped.add(other.dropped)
+        self.records.update(other.records)
+
+
+def read_shards(text: Text) -> Iterator[tuple[int, Iterable[Document]]]:
+    """Yields number and documents of each shard.
+
+    A shard is a list, one shard in all a stream that is read once.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: a file is not what its format says; names it.
+    """
+    if text.shard_by_file:
+        for number, path in enumerate(text.paths):
+            yield number, list(_read([path], text))
+    elif text.shard_documents:
+        documents = _read(text.paths, text)
+        for number in itertools.count():
+            shard = list(itertools.islice(documents, text.shard_documents))
+            if not shard:
+                return
+            yield number, shard
+    else:
+        yield 0, _read(text.paths, text)
+
+
+def _read(paths: Sequence[str], text: Text) -> Iterator[Document]:
+    if text.rules is None:
+        return pretraining_text.read_documents(paths)
+    return formats.read_documents(
+        text.rules.input_format, list(paths), text.reading
+    )
+
+
+def make_shard(
+    recipe: Recipe,
+    shard: tuple[int, Iterable[Document]],
+    on_progress: Callable[[float], None] = lambda share: None,
+) -> Report:
+    """Makes the records of a shard, unless they are there already.
+
+    Args:
+        recipe: what is made.
+        shard: its number and its documents: a list, or a stream, which is
+            always made anew.
+        on_progress: is told now and then which share is done, 0 to 1.
+
+    Returns:
+        Without a document if the text has no sentence; nothing is written
+        then.
+    """
+    number, documents = shard
+    if isinstance(documents, list):
+        text = _Hash()
+        text.read(documents)
+        if recipe.store.holds(number, text.sha256()):
+            return Report(num_shards=1, num_reused=1, num_bytes=text.num_bytes)
+    tokenizer = _tokenizer(recipe.vocab_file, recipe.do_lower_case)
+    text, dropped = _Hash(), preparation.Counts()
+    corpus = pretraining_text.encode_documents(
+        _sentences(text.through(documents), recipe.rules, dropped),
+        tokenizer.encode,
+    )
+    report = Report(
+        num_shards=1,
+        num_bytes=text.num_bytes,
+        num_documents=corpus.num_documents,
+        num_sentences=corpus.num_sentences,
+        dropped=dropped,
+    )
+    if not corpus.num_documents:
+        return report
+    instances = pretraining.create_instances(
+        corpus,
+        pretraining_text.vocabulary(tokenizer.definition.vocab),
+        recipe.options,
+        random.Random(recipe.random_seed + number),
+        on_progress,
+    )
+    report.num_instances = len(instances)
+    report.num_random_next = instances.num_random_next()
+    report.records = recipe.store.write(
+        number, instances.batches(), text.sha256()
+    )
+    if number == 0:
+        report.examples = _examples(instances, tokenizer.definition)
+    return report
+
+
+@functools.lru_cache(maxsize=1)
+def _tokenizer(vocab_file: str, do_lower_case: bool) -> word_memory.WordMemory:
+    # One for all shards of a process: its memory of words goes on.
+    return word_memory.WordMemory(vocab_file, do_lower_case)
+
+
+def _sentences(
+    documents: Iterable[Document],
+    rules: preparation.Rules | None,
+    dropped: preparation.Counts,
+) -> Iterator[Document]:
+    if rules is None:
+        yield from documents
+        return
+    for document in documents:
+        texts, counts = preparation.prepare_batch(rules, [document])
+        dropped.add(counts)
+        for text in texts:
+            yield text.removesuffix("\n").split("\n")
+
+
+class _Hash:
+    """The SHA-256 of documents that pass through, and their size in bytes."""
+
+    def __init__(self):
+        self._digest = hashlib.sha256()
+        self.num_bytes = 0
+
+    def through(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """Yields the documents."""
+        for document in documents:
+            text = "\n".join(document).encode("utf-8", "surrogatepass")
+            self._digest.update(b"%d\n" % len(text))
+            self._digest.update(text)
+            self.num_bytes += len(text)
+            yield document
+
+    def read(self, documents: Iterable[Document]) -> None:
+        """Takes documents in."""
+        for _ in self.through(documents):
+            pass
+
+    def sha256(self) -> str:
+        """Returns the hash of the documents so far."""
+        return self._digest.hexdigest()
+
+
+def _examples(instances, definition) -> tuple[Example, ...]:
+    arrays = instances.features(0, _NUM_EXAMPLES)
+    lengths = arrays["input_mask"].sum(axis=1)
+    return tuple(
+        Example(
+            tokens=definition.convert_ids_to_tokens(
+                arrays["input_ids"][row, :length].tolist()
+            ),
+            features={
+                name: array[row].tolist() for name, array in arrays.items()
+            },
+        )
+        for row, length in enumerate(lengths.tolist())
+    )

@@ -1,0 +1,162 @@
+"""The corpus of pre-training as arrays of ids: four bytes a token."""
+
+import array
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
+
+import numpy as np
+
+from files import lines
+
+_BATCH_CHARACTERS = 1 << 20
+_CONTINUATION = "##"
+
+
+class EncodedTexts(Protocol):
+    """The ids of `N` texts end to end.
+
+    Attributes:
+        ids: `[total]` int32.
+        row_lengths: `[N]` integers, how many of them each text has.
+    """
+
+    ids: np.ndarray
+    row_lengths: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Vocabulary:
+    """What masking needs to know of a vocabulary of `V` different tokens.
+
+    Attributes:
+        ids: `[V]` int32, the ids of the tokens in their order. As released,
+            each may replace another token: [PAD], [CLS] and [unused1] too.
+        continues: `[max id + 1]` bool, for each id whether the token continues
+            a word.
+        cls_id, sep_id, mask_id: of the special tokens.
+    """
+
+    ids: np.ndarray
+    continues: np.ndarray
+    cls_id: int
+    sep_id: int
+    mask_id: int
+
+
+def vocabulary(vocab: Mapping[str, int]) -> Vocabulary:
+    """Describes a vocabulary, token -> id, that has the special tokens."""
+    continues = np.zeros(max(vocab.values()) + 1, bool)
+    for token, index in vocab.items():
+        continues[index] = token.startswith(_CONTINUATION)
+    return Vocabulary(
+        ids=np.array(list(vocab.values()), np.int32),
+        continues=continues,
+        cls_id=vocab["[CLS]"],
+        sep_id=vocab["[SEP]"],
+        mask_id=vocab["[MASK]"],
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """`D` documents of `S` sentences of `N` tokens, all end to end.
+
+    Attributes:
+        ids: `[N]` int32.
+        sentence_starts: `[S + 1]` int64, where each sentence begins in `ids`;
+            at last N. Sentences are not empty.
+        document_starts: `[D + 1]` int64, the first sentence of each document;
+            at last S. Nor are documents.
+    """
+
+    ids: np.ndarray
+    sentence_starts: array.array
+    document_starts: array.array
+
+    @property
+    def num_sentences(self) -> int:
+        """S."""
+        return len(self.sentence_starts) - 1
+
+    @property
+    def num_documents(self) -> int:
+        """D."""
+        return len(self.document_starts) - 1
+
+
+def read_documents(input_paths: Iterable[str]) -> Iterator[list[str]]:
+    """Yields the documents of text files: one sentence a line.
+
+    As released: documents are apart by blank lines, and a file ends no
+    document (only a blank line does).
+
+    Args:
+        input_paths: UTF-8 files, read in this order as one text.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: a line is not UTF-8; names the file and the line.
+    """
+    document = []
+    for path in input_paths:
+        for line in lines.read_lines(path):
+            text = line.strip()
+            if text:
+                document.append(text)
+            elif document:
+                yield document
+                document = []
+    if document:
+        yield document
+
+
+def encode_documents(
+    documents: Iterable[list[str]],
+    encode: Callable[[list[str]], EncodedTexts],
+) -> Corpus:
+    """Tokenizes documents into one corpus.
+
+    As released, a sentence without tokens, such as one of control characters,
+    is left out, and so is a document without sentences.
+
+    Args:
+        documents: lists of sentences; read once, a few at a time.
+        encode: turns texts into ids.
+    """
+    ids = array.array("i")
+    sentence_starts = array.array("q", [0])
+    document_starts = array.array("q", [0])
+    for batch in _batches(documents):
+        encoded = encode([sentence for part in batch for sentence in part])
+        lengths = np.asarray(encoded.row_lengths, np.int64)
+        ends = len(ids) + np.cumsum(lengths)
+        has_tokens = lengths > 0
+        num_kept = len(sentence_starts) - 1 + np.cumsum(has_tokens)
+        ids.frombytes(np.asarray(encoded.ids, np.int32).tobytes())
+        sentence_starts.frombytes(ends[has_tokens].astype(np.int64).tobytes())
+        last = np.cumsum([len(part) for part in batch]) - 1
+        document_ends = np.unique(num_kept[last])
+        is_new = document_ends > document_starts[-1]
+        document_starts.frombytes(
+            document_ends[is_new].astype(np.int64).tobytes()
+        )
+    return Corpus(
+        ids=np.frombuffer(ids, np.int32) if ids else np.zeros(0, np.int32),
+        sentence_starts=sentence_starts,
+        document_starts=document_starts,
+    )
+
+
+def _batches(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+    batch, size = [], 0
+    for document in documents:
+        if not document:
+            continue
+        batch.append(document)
+        size += sum(map(len, document))
+        if size >= _BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

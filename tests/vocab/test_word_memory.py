@@ -1,0 +1,90 @@
+"""A memory of words gives the ids of the definition."""
+
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vocab import characters, word_memory
+
+_INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
+
+
+def _tokenizer(do_lower_case):
+    name = "vocab.txt" if do_lower_case else "vocab_cased.txt"
+    return word_memory.WordMemory(str(_INPUTS / name), do_lower_case)
+
+
+_TOKENIZERS = {lower: _tokenizer(lower) for lower in (True, False)}
+
+
+def _assert_same(tokenizer, texts):
+    encoded = tokenizer.encode(texts)
+    definition = tokenizer.definition
+    expected = [
+        definition.convert_tokens_to_ids(definition.tokenize(text))
+        for text in texts
+    ]
+    assert encoded.row_lengths.tolist() == list(map(len, expected))
+    assert [row.tolist() for row in encoded.rows()] == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_every_character_in_and_between_words(do_lower_case):
+    chars = [chr(code) for code in range(sys.maxunicode + 1)]
+    # Many characters to a text, so that they are few.
+    texts = [
+        "".join(f"a{char}b {char}C" for char in chars[start : start + 2000])
+        for start in range(0, len(chars), 2000)
+    ]
+    _assert_same(_TOKENIZERS[do_lower_case], texts)
+
+
+def test_white_space_is_that_of_the_definition():
+    for char in map(chr, range(sys.maxunicode + 1)):
+        if char.isspace():
+            assert characters.is_removed(char) == bool(
+                word_memory._VANISHING.match(char)
+            )
+            assert not (char.isprintable() and characters.is_removed(char))
+        else:
+            assert not characters.is_whitespace(char)
+
+
+_ALPHABET = "ab AB1.$ \t\r\n\x0b\x1c\x85\xa0\xad\u0301\u0345\u03a3\u2028\u4e2d"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.text(_ALPHABET, max_size=30) | st.text(max_size=20)),
+    st.booleans(),
+)
+def test_any_text(texts, do_lower_case):
+    _assert_same(_TOKENIZERS[do_lower_case], texts)
+
+
+def test_long_words_and_a_full_memory(monkeypatch):
+    monkeypatch.setattr(word_memory, "_MAX_WORDS", 3)
+    tokenizer = _tokenizer(True)
+    words = [*"abcdefg", "a" * 100, "a" * 101, "b" * 200, "c" * 201, *"abc"]
+    for _ in range(2):
+        _assert_same(tokenizer, [" ".join(words), *words])
+
+
+def test_no_text_no_ids():
+    encoded = _tokenizer(True).encode([])
+    assert encoded.ids.shape == encoded.row_lengths.shape == (0,)
+    assert encoded.ids.dtype == np.int32
+
+
+def test_a_word_without_an_unknown_token_is_an_error(tmp_path):
+    path = tmp_path / "vocab"
+    path.write_text("a\n", encoding="utf-8")
+    tokenizer = word_memory.WordMemory(str(path))
+    assert tokenizer.encode(["A a"]).ids.tolist() == [0, 0]
+    with pytest.raises(KeyError, match="UNK"):
+        tokenizer.encode(["b"])

@@ -1,0 +1,161 @@
+"""The record files of pre-training data, and which of them are done."""
+
+import contextlib
+import dataclasses
+import glob
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from files import paths, writing
+from training import record_writing, records
+
+_NUMBER = "-%05d"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingRecords:
+    """Where the records of shards go.
+
+    A shard is done when all its files and their sidecars are there, which are
+    written last. Whatever ends a run, nothing under a final name is partial.
+
+    Attributes:
+        record_paths: the files, filled in turn.
+        made_with: what their sidecars say; flags as JSON has them, with the
+            `random_seed` of shard 0.
+        is_sharded: the number of the shard is part of each name.
+    """
+
+    record_paths: tuple[str, ...]
+    made_with: records.Metadata
+    is_sharded: bool = False
+
+    def paths_of(self, shard: int) -> list[str]:
+        """Names the files of a shard: `a.b` -> `a-00003.b` if sharded."""
+        if not self.is_sharded:
+            return list(self.record_paths)
+        return [
+            f"{stem}{_NUMBER % shard}{ending}"
+            for stem, ending in map(os.path.splitext, self.record_paths)
+        ]
+
+    def claims(self, path: str) -> bool:
+        """Tells whether a path is, or may become, one of these files."""
+        if not self.is_sharded:
+            return path in self.record_paths
+        return any(
+            re.fullmatch(f"{re.escape(stem)}-[0-9]{{5,}}{re.escape(end)}", path)
+            for stem, end in map(os.path.splitext, self.record_paths)
+        )
+
+    def strays(self, num_shards: int) -> list[str]:
+        """Lists files that a run of more shards left, on local disks."""
+        own = {path for k in range(num_shards) for path in self.paths_of(k)}
+        found = []
+        for stem, end in map(os.path.splitext, self.record_paths):
+            if self.is_sharded and not paths.is_remote(stem):
+                found += glob.glob(f"{glob.escape(stem)}-*{glob.escape(end)}")
+        return sorted(filter(self.claims, set(found) - own))
+
+    def holds(self, shard: int, text_sha256: str) -> bool:
+        """Tells whether this shard has been made from this text already."""
+        wanted = self._metadata(shard, text_sha256, 0)
+        return all(
+            paths.exists(path) and _same(records.read_metadata(path), wanted)
+            for path in self.paths_of(shard)
+        )
+
+    def write(
+        self,
+        shard: int,
+        batches: Iterable[Mapping[str, np.ndarray]],
+        text_sha256: str,
+    ) -> dict[str, int]:
+        """Writes the records of a shard.
+
+        Args:
+            shard: its number.
+            batches: for each feature `[B, ...]`.
+            text_sha256: hash of the text they are from.
+
+        Returns:
+            The number of records in each file.
+        """
+        names = self.paths_of(shard)
+        for path in names:
+            forget(path)
+        counts = record_writing.write_batches(names, batches)
+        for path, count in zip(names, counts, strict=True):
+            records.write_metadata(
+                path, self._metadata(shard, text_sha256, count)
+            )
+        return dict(zip(names, counts, strict=True))
+
+    def _metadata(
+        self, shard: int, text_sha256: str, num_records: int
+    ) -> records.Metadata:
+        flags = dict(self.made_with.flags)
+        if self.is_sharded:
+            # With these the release makes this shard from its text.
+            flags["shard"] = shard
+            flags["random_seed"] += shard
+        return dataclasses.replace(
+            self.made_with,
+            flags=flags,
+            text_sha256=text_sha256,
+            num_records=num_records,
+        )
+
+
+def _same(held: records.Metadata | None, wanted: records.Metadata) -> bool:
+    if held is None:
+        return False
+    wanted = dataclasses.replace(wanted, num_records=held.num_records)
+    return dataclasses.asdict(held) == json.loads(
+        json.dumps(dataclasses.asdict(wanted))
+    )
+
+
+def forget(path: str) -> None:
+    """Removes the sidecar of a file that is to be made anew, and remains.
+
+    A sidecar must never describe other records than those beside it. Remains
+    are what a run that was killed had begun to write.
+    """
+    if paths.is_remote(path):
+        if paths.exists(records.metadata_path(path)):
+            import tensorflow as tf
+
+            tf.io.gfile.remove(records.metadata_path(path))
+        return
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(records.metadata_path(path))
+    for final in (path, records.metadata_path(path)):
+        for remain in _remains(final):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(remain)
+
+
+def _remains(path: str) -> Sequence[str]:
+    """Lists what processes that have ended left of a file."""
+    before, after = writing.aside(path).rsplit(str(os.getpid()), 1)
+    found = []
+    for name in glob.glob(f"{glob.escape(before)}*{glob.escape(after)}"):
+        process = name.removeprefix(before).removesuffix(after)
+        if process.isdecimal() and not _is_running(int(process)):
+            found.append(name)
+    return found
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
