@@ -227,7 +227,10 @@ class _Answerer:
         numbers = ("scores", "probabilities", "start_logits", "end_logits")
         kinds |= dict.fromkeys(numbers, tf.float32)
         return {
-            **{k: tf.TensorSpec([self._most], kind) for k, kind in kinds.items()},
+            **{
+                k: tf.TensorSpec([self._most], kind)
+                for k, kind in kinds.items()
+            },
             "num_answers": tf.TensorSpec([], tf.int32),
             "chosen": tf.TensorSpec([], tf.int64),
             "null_odds": tf.TensorSpec([], tf.float32),

@@ -104,14 +104,12 @@ def _windows(tokens_a, tokens_b, budget, stride: int | None) -> Fitted:
     longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
     fixed = tf.minimum(shorter, tf.maximum(budget // 2, budget - longer))
     size = budget - fixed
-    step = tf.minimum(size // 2 if stride is None else stride, size)
-    step = tf.maximum(step, 1)
+    wanted = size // 2 if stride is None else tf.constant(stride, tf.int64)
+    step = tf.maximum(tf.minimum(wanted, size), 1)
     counts = -(-tf.maximum(longer - size + step, 1) // step)
     text = tf.repeat(_numbers(tokens_a), counts)  # [R]
     starts = tf.ragged.range(counts).values * tf.gather(step, text)
-    slid = tf.minimum(
-        tf.gather(size, text), tf.gather(longer, text) - starts
-    )
+    slid = tf.minimum(tf.gather(size, text), tf.gather(longer, text) - starts)
     is_a = tf.gather(slides_a, text)
     fixed, zero = tf.gather(fixed, text), tf.zeros_like(starts)
     return Fitted(

@@ -21,6 +21,7 @@ _ENCODER = "bert/embeddings/word_embeddings"
 _POOLER = "bert/pooler/dense/kernel"
 _OUTPUT_LAYER = "output_weights"
 _TRIALS = "trials.json"
+_TAGS = "tags"  # Begins the name of what run_ner.py trains.
 _RECORDS = ("train.tf_record", "eval.tf_record", "predict.tf_record")
 _PACKING = ("long_text", "window_stride")
 _WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
@@ -96,7 +97,7 @@ def _task_of_labels(found: Weights, run: Mapping[str, Any]) -> str:
             "beside it to say what it answers. Pass the --output_dir of the "
             "run as --model_dir."
         )
-    if run.get("kind") == "tagging":
+    if run.get("is_tagger"):
         return TAG
     is_score = run["labels"].problem_type == labels.REGRESSION
     return SCORE if is_score else CLASSIFY
@@ -113,8 +114,8 @@ def check_task(task: str, found: Weights, run: Mapping[str, Any]) -> None:
     if task == FILL_MASK and "cls/predictions/output_bias" in found.variables:
         return
     own = task_of(found, run)
-    # The records, which tell taggers from classifiers, may be gone.
-    is_unsure = "kind" not in run and {own, task} <= {CLASSIFY, TAG}
+    # A folder may not tell a tagger from a classifier: both have labels.
+    is_unsure = "is_tagger" not in run and {own, task} <= {CLASSIFY, TAG}
     if own != task and not is_unsure:
         raise ValueError(
             f"--task={task} asks for another model than {found.checkpoint}, "
@@ -127,9 +128,9 @@ def read(folder: str) -> dict[str, Any]:
     """Reads what lies beside a model, as far as it is there.
 
     Returns:
-        Some of: `config_file`, `vocab_file`, `do_lower_case`, `vocab_sha256`,
-        `labels` (a `labels.LabelSet`), `kind` (of the records: "tagging",
-        say), `max_seq_length`, and how the records were made: `long_text`,
+        Some of: `bert_config_file`, `vocab_file`, `do_lower_case`,
+        `vocab_sha256`, `labels` (a `labels.LabelSet`), `is_tagger`,
+        `max_seq_length`, and how records were made: `long_text`,
         `window_stride`, `doc_stride`, `max_query_length`,
         `version_2_with_negative`.
 
@@ -147,6 +148,7 @@ def read(folder: str) -> dict[str, Any]:
     label_file = os.path.join(folder, "labels.json")
     if paths.exists(label_file):
         found["labels"] = labels.load(label_file)
+    found |= _of_state(folder)
     places = [folder]
     parent = os.path.dirname(os.path.abspath(folder))
     if paths.exists(os.path.join(parent, _TRIALS)):
@@ -172,15 +174,34 @@ def no_checkpoint(folder: str) -> str:
 
 
 def _files(folder: str) -> dict[str, str]:
-    names = {"config_file": "bert_config.json", "vocab_file": "vocab.txt"}
+    names = {
+        "bert_config_file": "bert_config.json",
+        "vocab_file": "vocab.txt",
+    }
     at = {key: os.path.join(folder, name) for key, name in names.items()}
     return {key: path for key, path in at.items() if paths.exists(path)}
+
+
+def _of_state(folder: str) -> dict[str, Any]:
+    """Picks from the state beside the latest checkpoint what was trained."""
+    try:
+        prefix = checkpoints.resolve(folder)
+    except FileNotFoundError:
+        return {}
+    identity = _json(f"{prefix}.state.json").get("identity") or {}
+    found = {k: identity[k] for k in ("max_seq_length",) if k in identity}
+    if "objective" in identity:
+        found["is_tagger"] = identity["objective"].startswith(_TAGS)
+    return found
 
 
 def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
     """Picks from a sidecar how texts became records."""
     made_from = made.get("flags") or {}
-    found = {key: made[key] for key in ("kind", "max_seq_length")}
+    found = {
+        "max_seq_length": made["max_seq_length"],
+        "is_tagger": made["kind"] == "tagging",
+    }
     found |= {key: made_from[key] for key in _WINDOWS if key in made_from}
     return found | _packing(made_from.get("packing", ""))
 

@@ -1,0 +1,262 @@
+"""Answers from raw text, against the script's and the release's."""
+
+import gzip
+import json
+import pathlib
+import random
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import config as config_lib
+from serving import answerer, reading
+from tasks import (
+    squad,
+    squad_answers,
+    squad_features,
+    squad_files,
+    squad_search,
+    squad_windows,
+)
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_CONFIG = config_lib.BertConfig.from_json_file(
+    str(_GOLDEN / "inputs/bert_config.json")
+)
+
+
+def _released_cases():
+    with gzip.open(_GOLDEN / "squad/write_predictions.json.gz") as file:
+        return [case for case in json.load(file) if not case["error"]]
+
+
+class GivenLogits:
+    """Stands in for a model: its logits are known, or drawn by length.
+
+    Args:
+        logits: `[R, 2, T]` for the rows that it is called with; None to draw
+            them from the ids, few values so that many are equal.
+    """
+
+    config = types.SimpleNamespace(
+        vocab_size=_CONFIG.vocab_size, max_position_embeddings=512
+    )
+    variables = ()
+
+    def __init__(self, logits=None):
+        self._logits = logits
+
+    def __call__(self, input_ids, input_mask, segment_ids):
+        logits = self._logits
+        if logits is None:
+            logits = drawn_logits(input_ids)
+        logits = tf.constant(logits) if self._logits is not None else logits
+        return {"start_logits": logits[:, 0], "end_logits": logits[:, 1]}
+
+
+def drawn_logits(input_ids):
+    """Makes logits `[R, 2, T]` of ids `[R, T]`, whole numbers in [0, 7)."""
+    ids = tf.cast(input_ids, tf.int32)
+    place = tf.range(tf.shape(ids)[1])
+    sides = [(ids * 31 + place * 17) % 7, (ids * 13 + place * 5) % 7]
+    return tf.cast(tf.stack(sides, axis=1), tf.float32)
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return reading.TextReader(str(_GOLDEN / "inputs/vocab.txt"))
+
+
+def _questions(name):
+    path = _GOLDEN / "inputs" / "squad" / f"{name}.json"
+    return squad_files.read_dataset(str(path)).questions
+
+
+def _ask(servable, questions, signature="serving_default"):
+    texts = ([q.text for q in questions], [q.context for q in questions])
+    outputs = servable.signatures[signature](
+        *(tf.constant(text, tf.string, [len(questions)]) for text in texts)
+    )
+    return {name: value.numpy() for name, value in outputs.items()}
+
+
+# One case is enough to see that the parts fit together.
+_FAST = "case10_answers_null"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case,
+            id=case["name"],
+            marks=() if case["name"] == _FAST else pytest.mark.slow,
+        )
+        for case in _released_cases()
+    ],
+)
+def test_answers_are_those_of_the_release(case, reader):
+    length, stride, query = (
+        int("".join(filter(str.isdigit, part)))
+        for part in case["features"].split("/")[1].split("_")
+    )
+    with np.load(_GOLDEN / "squad/write_predictions_logits.npz") as file:
+        logits = file[f"{case['name']}/logits"]
+    options = answerer.Reading(
+        windows=squad_windows.WindowOptions(
+            max_seq_length=length, doc_stride=stride, max_query_length=query
+        ),
+        answers=squad_search.AnswerOptions(
+            n_best_size=case["n_best_size"],
+            max_answer_length=case["max_answer_length"],
+            version_2_with_negative=case["version_2_with_negative"],
+        ),
+        null_score_diff_threshold=case["null_score_diff_threshold"],
+    )
+    servable = answerer.servable(
+        GivenLogits(logits.astype(np.float32)), reader, options
+    )
+    questions = _questions(case["data"])
+    released = json.loads(case["predictions"])
+    got = _ask(servable, questions)
+    answers = [text.decode() for text in got["answer"]]
+    assert answers == [released[q.qas_id] for q in questions]
+    nbest = _ask(servable, questions, "nbest")
+    released = json.loads(case["nbest_predictions"])
+    for row, question in enumerate(questions):
+        expected = released[question.qas_id]
+        count = nbest["num_answers"][row]
+        texts = [text.decode() for text in nbest["answers"][row, :count]]
+        assert texts == [entry["text"] for entry in expected]
+        np.testing.assert_allclose(
+            nbest["probabilities"][row, :count],
+            [entry["probability"] for entry in expected],
+            atol=1e-6,  # float32 of the same float64.
+        )
+    if case["version_2_with_negative"]:
+        odds = json.loads(case["null_odds"])
+        np.testing.assert_allclose(
+            got["null_odds"],
+            [odds[q.qas_id] for q in questions],
+            rtol=1e-6,
+            atol=1e-5,
+        )
+
+
+# What the rules tell apart: spaces of SQuAD and others, marks, ideographs,
+# characters that vanish or change their number, words that repeat.
+_TELLING = (
+    *("a", "b", "A", "the", "The", "Paris", "no", "-", "(", "'s", "."),
+    *(" ", " ", " ", " ", "  ", "\t", "\n", "\u202f", "\xa0", "\u2028"),
+    *("caf\xe9", "e\u0301", "\u0130I", "\u03a3", "\u4e2d", "\uac00", "\xad"),
+    *("\u200b", "\ufffd", "\U0001f642", "x" * 210, "[MASK]", "##s"),
+)
+
+
+def _by_the_script(reader, options, texts):
+    """Answers (question, context) pairs with the modules of the script."""
+    examples = [
+        squad.SquadExample(
+            qas_id=str(number),
+            question_text=question,
+            doc_tokens=squad.split_words(context),
+        )
+        for number, (question, context) in enumerate(texts)
+    ]
+    features = list(
+        squad_features.convert_examples_to_features(
+            examples, reader.definition, options.windows, num_workers=1
+        )
+    )
+    results = [
+        squad_search.WindowLogits(
+            unique_id=f.unique_id, start_logits=start, end_logits=end
+        )
+        for f in features
+        for ((start, end),) in [drawn_logits(f.input_ids[np.newaxis]).numpy()]
+    ]
+    return squad_answers.rank_answers(
+        examples,
+        features,
+        results,
+        options.answers,
+        reader.definition.basic_tokenizer,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version_2", [False, True])
+@pytest.mark.parametrize("do_lower_case", [False, True])
+def test_answers_in_any_text_are_those_of_the_script(do_lower_case, version_2):
+    reader = reading.TextReader(
+        str(_GOLDEN / "inputs/vocab.txt"), do_lower_case
+    )
+    options = answerer.Reading(
+        windows=squad_windows.WindowOptions(
+            max_seq_length=24, doc_stride=5, max_query_length=6
+        ),
+        answers=squad_search.AnswerOptions(
+            n_best_size=7,
+            max_answer_length=9,
+            version_2_with_negative=version_2,
+        ),
+        null_score_diff_threshold=-0.5,
+    )
+    rng = random.Random(6)
+
+    def text(longest):
+        return "".join(rng.choices(_TELLING, k=rng.randint(0, longest)))
+
+    texts = [(text(9), text(40)) for _ in range(400)]
+    asked = [
+        types.SimpleNamespace(text=question, context=context)
+        for question, context in texts
+    ]
+    servable = answerer.servable(GivenLogits(), reader, options)
+    best, nbest = _ask(servable, asked), _ask(servable, asked, "nbest")
+    ranked = _by_the_script(reader, options, texts)
+    for row, expected in enumerate(ranked):
+        context = texts[row][1]
+        assert best["answer"][row].decode() == expected.prediction(-0.5), row
+        count = nbest["num_answers"][row]
+        got = [answer.decode() for answer in nbest["answers"][row, :count]]
+        assert got == [entry.text for entry in expected.nbest], row
+        np.testing.assert_allclose(
+            nbest["start_logits"][row, :count]
+            + nbest["end_logits"][row, :count],
+            [entry.start_logit + entry.end_logit for entry in expected.nbest],
+        )
+        for answer, start, end in zip(
+            got, nbest["starts"][row], nbest["ends"][row], strict=False
+        ):
+            found = " ".join(squad.split_words(context[start:end]))
+            assert answer == (found if start >= 0 else answer)
+            assert (start < 0) == (answer in ("", "empty") and start == end)
+        if version_2:
+            assert best["null_odds"][row] == pytest.approx(expected.null_odds)
+
+
+@pytest.mark.slow
+def test_odd_requests(reader):
+    options = answerer.Reading(
+        windows=squad_windows.WindowOptions(
+            max_seq_length=24, doc_stride=5, max_query_length=6
+        ),
+        answers=squad_search.AnswerOptions(n_best_size=3),
+    )
+    servable = answerer.servable(GivenLogits(), reader, options)
+    assert _ask(servable, [])["answer"].shape == (0,)
+    odd = types.SimpleNamespace(
+        text=b"wh\xffo?", context=b"the \xf0\x9f ca\xfft"
+    )
+    even = types.SimpleNamespace(text="who?", context="the  cat")
+    empty = types.SimpleNamespace(text="", context="")
+    got = _ask(servable, [odd, even, empty])
+    for values in got.values():
+        assert values[0] == values[1]
+    # As released: the answer of version 1 where none is left.
+    assert got["answer"][2] == b"empty"
+    assert (got["start"][2], got["end"][2]) == (-1, -1)
+    assert got["probability"][2] == 1

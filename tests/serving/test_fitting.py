@@ -1,0 +1,97 @@
+"""Rows of texts against `tasks.sentence_pairs`, one text at a time."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from serving import fitting, inputs
+from tasks import sentence_pairs
+
+_SPECIAL = inputs.SpecialIds(begin=901, end=902)
+
+
+def _tokens(lengths, first):
+    return tf.RaggedTensor.from_row_lengths(
+        [first + i for length in lengths for i in range(length)]
+        or tf.zeros([0], tf.int32),
+        tf.constant(lengths, tf.int64, [len(lengths)]),
+    )
+
+
+def _defined(len_a, len_b, packing):
+    """Returns the rows of a pair: ids and segments, without padding."""
+    pairs = sentence_pairs.fit(
+        list(range(100, 100 + len_a)), list(range(300, 300 + len_b)), packing
+    )
+    names = {"[CLS]": 901, "[SEP]": 902}
+    rows = [sentence_pairs.join(*pair) for pair in pairs]
+    return [([names.get(t, t) for t in tokens], s) for tokens, s in rows]
+
+
+@pytest.mark.parametrize("max_seq_length", [4, 9, 12])
+@pytest.mark.parametrize(
+    ("long_text", "stride"),
+    [
+        ("head", None),
+        ("head_tail", None),
+        ("windows", None),
+        ("windows", 1),
+        ("windows", 50),
+    ],
+)
+def test_rows_are_those_of_one_text_after_the_other(
+    max_seq_length, long_text, stride
+):
+    packing = sentence_pairs.Packing(
+        max_seq_length=max_seq_length, long_text=long_text, window_stride=stride
+    )
+    sizes = list(itertools.product([0, 1, 3, 5, 8, 20], repeat=2))
+    fitted = fitting.fit(
+        _tokens([a for a, _ in sizes], 100),
+        _tokens([b for _, b in sizes], 300),
+        packing,
+    )
+    got = inputs.joined(fitted.tokens_a, fitted.tokens_b, _SPECIAL)
+    texts, row = fitted.text.numpy().tolist(), 0
+    for number, (len_a, len_b) in enumerate(sizes):
+        for ids, segments in _defined(len_a, len_b, packing):
+            padding = [0] * (got.input_ids.shape[1] - len(ids))
+            assert texts[row] == number
+            assert got.input_ids[row].numpy().tolist() == ids + padding
+            assert got.segment_ids[row].numpy().tolist() == segments + padding
+            mask = [1] * len(ids) + padding
+            assert got.input_mask[row].numpy().tolist() == mask
+            row += 1
+    assert row == len(texts)
+
+
+def test_windows_of_a_text_are_averaged():
+    fitted = fitting.Fitted(
+        tokens_a=None, tokens_b=None, text=tf.constant([0, 0, 1], tf.int64)
+    )
+    rows = tf.constant([[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
+    got = fitting.mean_of_texts(rows, fitted)
+    np.testing.assert_array_equal(got, [[0.5, 0.5], [0.25, 0.75]])
+
+
+def test_batch_without_texts_has_a_place_for_the_first_token():
+    packing = sentence_pairs.Packing(max_seq_length=9)
+    fitted = fitting.fit(_tokens([], 1), _tokens([], 1), packing)
+    got = inputs.joined(fitted.tokens_a, fitted.tokens_b, _SPECIAL)
+    assert got.input_ids.shape == [0, 1]
+
+
+def test_rows_of_a_client_are_checked():
+    ids = tf.ones([2, 5], tf.int32)
+    assert inputs.of_client(ids, ids, ids, 5).input_ids is ids
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 4 tok"):
+        inputs.of_client(ids, ids, ids, 4)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="segment_ids must have the shape"
+    ):
+        inputs.of_client(ids, ids, ids[:, :4], 5)
+    none = ids[:, :0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="have tokens"):
+        inputs.of_client(none, none, none, 5)

@@ -1,0 +1,90 @@
+"""Folders of exported models, with a model that takes no time."""
+
+import json
+import os
+
+import pytest
+import tensorflow as tf
+
+from serving import saving, signatures
+
+
+@pytest.fixture
+def vocab_file(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("[PAD]\n")
+    return str(path)
+
+
+def _servable():
+    weight = tf.Variable([2.0])
+
+    def repeat(text_a, text_b):
+        count = tf.cast(tf.strings.length(text_a + text_b), tf.float32)
+        return {"score": count * weight}
+
+    return signatures.Servable(
+        task="score",
+        signatures={
+            "serving_default": signatures.of_texts(repeat, "text_a", "text_b")
+        },
+        variables=[weight],
+        details={"max_seq_length": 7},
+    )
+
+
+def _written(tmp_path, vocab_file):
+    folder = tmp_path / "name" / "3"
+    saving.write(_servable(), str(folder), vocab_file, {"vocab_size": 1})
+    return folder
+
+
+def test_model_is_described_beside_it(tmp_path, vocab_file):
+    folder = _written(tmp_path, vocab_file)
+    described = json.loads((folder / "model.json").read_text())
+    assert described["task"] == "score"
+    assert described["max_seq_length"] == 7
+    assert described["vocab_size"] == 1
+    assert described["versions"]["tensorflow"] == tf.__version__
+    text = {"dtype": "string", "shape": [None]}
+    assert described["signatures"]["serving_default"] == {
+        "inputs": {"text_a": text, "text_b": text},
+        "outputs": {"score": {"dtype": "float32", "shape": [None]}},
+    }
+    assert (folder / "assets/words.txt").read_text() == "[PAD]\n"
+    assert os.listdir(tmp_path / "name") == ["3"]
+
+
+def test_wrong_inputs_are_named(tmp_path, vocab_file):
+    loaded = tf.saved_model.load(str(_written(tmp_path, vocab_file)))
+    ask = loaded.signatures["serving_default"]
+    two, one = tf.constant(["a", "bc"]), tf.constant(["d"])
+    got = ask(text_a=two, text_b=two)["score"].numpy()
+    assert got.tolist() == [4.0, 8.0]
+    with pytest.raises(TypeError, match="text_b"):
+        ask(text_a=two)
+    with pytest.raises(TypeError, match="text_a"):
+        ask(text=two, text_b=two)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError,
+        match="text_b must have as many texts as text_a",
+    ):
+        ask(text_a=two, text_b=one)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not compatible"):
+        ask(text_a=tf.constant("a"), text_b=tf.constant("a"))
+
+
+def test_version_that_exists_is_not_written_again(tmp_path, vocab_file):
+    folder = _written(tmp_path, vocab_file)
+    before = (folder / "model.json").read_bytes()
+    with pytest.raises(ValueError, match=r"3 exists.* another --version"):
+        saving.write(_servable(), str(folder), vocab_file, {})
+    assert (folder / "model.json").read_bytes() == before
+
+
+def test_failure_leaves_nothing(tmp_path, vocab_file):
+    with pytest.raises(TypeError):
+        saving.write(
+            _servable(), str(tmp_path / "name/1"), vocab_file, {"a": object()}
+        )
+    assert os.listdir(tmp_path / "name") == []

@@ -1,0 +1,83 @@
+"""Asks exported models in a process that has TensorFlow (Text) alone."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_ASK = """
+import json, pathlib, sys
+import tensorflow as tf
+import tensorflow_text
+
+folder, signature, root = sys.argv[1:]
+function = tf.saved_model.load(folder).signatures[signature]
+_, wanted = function.structured_input_signature
+
+def tensor(name, value):
+    if wanted[name].dtype == tf.string:
+        value = encoded(value)
+    shape = None if value else [0] * wanted[name].shape.rank
+    return tf.constant(value, wanted[name].dtype, shape)
+
+def encoded(value):
+    if isinstance(value, list):
+        return [encoded(x) for x in value]
+    return bytes.fromhex(value)
+
+def plain(value):
+    if isinstance(value, list):
+        return [plain(x) for x in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+answers = []
+for inputs in json.load(sys.stdin):
+    outputs = function(**{k: tensor(k, v) for k, v in inputs.items()})
+    answers.append({k: plain(v.numpy().tolist()) for k, v in outputs.items()})
+ours = sorted(
+    name
+    for name, module in sys.modules.items()
+    for file in [getattr(module, "__file__", None) or ""]
+    if file.startswith(root) and "site-packages" not in file
+)
+print(json.dumps([answers, ours]))
+"""
+
+
+def ask(folder, *requests, signature="serving_default"):
+    """Asks a model.
+
+    Args:
+        folder: of a version.
+        *requests: inputs by name: lists of `str` or `bytes`, or of numbers.
+        signature: which.
+
+    Returns:
+        For each request its outputs by name, as lists.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    process = subprocess.run(
+        [sys.executable, "-c", _ASK, str(folder), signature, f"{_ROOT}/"],
+        input=json.dumps(
+            [{k: _in_hex(v) for k, v in r.items()} for r in requests]
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env=environment,
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
+    answers, ours = json.loads(process.stdout.splitlines()[-1])
+    assert ours == []
+    return answers
+
+
+def _in_hex(value):
+    if isinstance(value, list):
+        return [_in_hex(x) for x in value]
+    if isinstance(value, str):
+        value = value.encode("utf-8")
+    return value.hex() if isinstance(value, bytes) else value

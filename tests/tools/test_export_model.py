@@ -1,0 +1,159 @@
+"""Exported models against the scripts that they come from."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from tests import serving_client, toy_sentences, toy_squad, toy_tagging
+from tools import export_model
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+# float32 in graphs that are put together in different ways.
+_TOLERANCE = 1e-5
+
+
+def _export(model_dir, name="served", **options):
+    return export_model.run(
+        export_model.Options(
+            model_dir=str(model_dir),
+            export_dir=str(model_dir / name),
+            **options,
+        )
+    )
+
+
+def _texts(folder):
+    lines = (folder / "data/test.tsv").read_text().splitlines()
+    return lines[1:]
+
+
+def _json_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _read(path):
+    return json.loads(pathlib.Path(path).read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"long_text": "head_tail", "max_seq_length": 6},
+        {"long_text": "windows", "max_seq_length": 6, "window_stride": 1},
+    ],
+    ids=["head", "head_tail", "windows"],
+)
+def test_classifier_answers_as_the_script(tmp_path, changes):
+    out = toy_sentences.run(
+        tmp_path, do_train=True, do_predict=True, num_train_epochs=1, **changes
+    )
+    version = _export(out)
+    (got,) = serving_client.ask(version, {"text_a": _texts(tmp_path)})
+    expected = _json_lines(out / "predictions.jsonl")
+    assert got["label"] == [row["label"] for row in expected]
+    np.testing.assert_allclose(
+        got["probabilities"],
+        [list(row["probabilities"].values()) for row in expected],
+        atol=_TOLERANCE,
+    )
+    described = _read(f"{version}/model.json")
+    assert described["task"] == "classify"
+    assert described["labels"] == ["no", "yes"]
+    assert described["max_seq_length"] == changes.get("max_seq_length", 24)
+    assert described["do_lower_case"] is True
+
+
+@pytest.mark.slow
+def test_answers_are_those_of_the_script(tmp_path):
+    out = toy_squad.run(tmp_path, do_train=True, do_predict=True)
+    _compare_answers(tmp_path, out)
+
+
+def _compare_answers(folder, out):
+    version = _export(out)
+    paragraphs = toy_squad.read_json(folder / "dev.json")["data"][0]
+    questions = [
+        (q["id"], q["question"], p["context"])
+        for p in paragraphs["paragraphs"]
+        for q in p["qas"]
+    ]
+    ids, texts, contexts = map(list, zip(*questions, strict=True))
+    asked = {"question": texts, "context": contexts}
+    (got,) = serving_client.ask(version, asked)
+    expected = toy_squad.read_json(out / "predictions.json")
+    assert got["answer"] == [expected[i] for i in ids]
+    for row, text in enumerate(got["answer"]):
+        start, end = got["start"][row], got["end"][row]
+        assert contexts[row][max(start, 0) : max(end, 0)] == text
+    (listed,) = serving_client.ask(version, asked, signature="nbest")
+    expected = toy_squad.read_json(out / "nbest_predictions.json")
+    for row, name in enumerate(ids):
+        count = listed["num_answers"][row]
+        np.testing.assert_allclose(
+            listed["probabilities"][row][:count],
+            [entry["probability"] for entry in expected[name]],
+            atol=_TOLERANCE,
+        )
+        # Of scores within the tolerance, either may come first.
+        share = dict(
+            zip(
+                listed["answers"][row],
+                listed["probabilities"][row],
+                strict=True,
+            )
+        )
+        least = expected[name][-1]["probability"] + _TOLERANCE
+        for entry in expected[name]:
+            if entry["probability"] > least:
+                assert share[entry["text"]] == pytest.approx(
+                    entry["probability"], abs=_TOLERANCE
+                )
+    return got
+
+
+@pytest.mark.slow
+def test_null_odds_are_those_of_the_script(tmp_path):
+    out = toy_squad.run(
+        tmp_path, do_train=True, do_predict=True, version_2_with_negative=True
+    )
+    got = _compare_answers(tmp_path, out)
+    odds = toy_squad.read_json(out / "null_odds.json")
+    np.testing.assert_allclose(
+        got["null_odds"], list(odds.values()), atol=_TOLERANCE
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["sentence", "document"])
+def test_tags_are_those_of_the_script(tmp_path, context):
+    toy_tagging.write_all(tmp_path, num_sentences=60)
+    toy_tagging.run(
+        tmp_path,
+        do_train=True,
+        do_predict=True,
+        num_train_epochs=2,
+        context=context,
+        max_seq_length=12,
+    )
+    version = _export(tmp_path / "out")
+    blocks = (tmp_path / "out/test_predictions.txt").read_text().split("\n\n")
+    rows = [
+        [line.split(" ") for line in block.splitlines()]
+        for block in blocks
+        if block.strip()
+    ]
+    expected = [[row[-1] for row in sentence] for sentence in rows]
+    texts = [" ".join(row[0] for row in sentence) for sentence in rows]
+    if context == "sentence":
+        (got,) = serving_client.ask(version, {"text": texts})
+        tags = got["tags"]
+    else:
+        # Three sentences make a document.
+        parts = [{"text": texts[i : i + 3]} for i in range(0, len(texts), 3)]
+        got = serving_client.ask(version, *parts, signature="document")
+        tags = [row for part in got for row in part["tags"]]
+    assert [list(filter(None, row)) for row in tags] == expected

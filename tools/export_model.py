@@ -1,0 +1,314 @@
+"""Writes a trained model that answers on raw text: a SavedModel to serve.
+
+For example:
+
+  python -m tools.export_model --model_dir=mrpc --export_dir=served/mrpc
+
+`--model_dir` is the --output_dir of run_classifier.py, run_squad.py, run_ner.py
+or run_pretraining.py, which says how the model reads text and what it answers;
+flags override it. docs/serving.md lists what the models take and give. A
+checkpoint without such a folder:
+
+  python -m tools.export_model --task=embed --export_dir=served/bert \\
+    --bert_config_file=bert_config.json --vocab_file=vocab.txt \\
+    --init_checkpoint=bert_model.ckpt
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from absl import app, flags, logging
+
+from files import paths
+from tasks import features, sentence_pairs, squad_search, squad_windows
+from tools import command_line
+from vocab import tokenization
+
+AUTO = "auto"
+_TASKS = ("classify", "score", "answer", "tag", "embed", "fill_mask")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the flags say; None where the folder of the run says it."""
+
+    model_dir: str | None = None
+    task: str = AUTO
+    export_dir: str
+    version: int = 1
+    use_best_checkpoint: bool = False
+    init_checkpoint: str | None = None
+    bert_config_file: str | None = None
+    vocab_file: str | None = None
+    do_lower_case: bool | None = None
+    max_seq_length: int | None = None
+    long_text: str | None = None
+    window_stride: int | None = None
+    doc_stride: int | None = None
+    max_query_length: int | None = None
+    n_best_size: int = squad_search.AnswerOptions.n_best_size
+    max_answer_length: int = squad_search.AnswerOptions.max_answer_length
+    version_2_with_negative: bool | None = None
+    null_score_diff_threshold: float = 0.0
+    layers: str = "-1"
+    top_k: int = 5
+
+
+# The defaults of the scripts, for where neither flags nor the run say.
+_LENGTHS = {
+    **dict.fromkeys(("classify", "score", "embed"), 128),
+    "answer": squad_windows.WindowOptions.max_seq_length,
+    "tag": 512,
+}
+
+
+def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags of this tool."""
+    _define_model_flags(values)
+    _define_text_flags(values)
+    _define_answer_flags(values)
+    flags.DEFINE_string(
+        "layers", Options.layers,
+        "embed: numbers of layers between commas; -1 for the highest.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "top_k", Options.top_k, "fill_mask: candidates for each [MASK].",
+        lower_bound=1, flag_values=values)  # fmt: skip
+
+
+def _define_model_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "model_dir", Options.model_dir,
+        "Folder of a run: its --output_dir, or that of one of its trials.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_enum(
+        "task", Options.task, (AUTO, *_TASKS),
+        "What the model is for; auto: what it was trained for.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "export_dir", None,
+        "Where the model goes: EXPORT_DIR/VERSION. Its last part is the "
+        "model's name to a server.",
+        required=True, flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "version", Options.version, "Servers take the highest.",
+        lower_bound=0, flag_values=values)  # fmt: skip
+    flags.DEFINE_boolean(
+        "use_best_checkpoint", Options.use_best_checkpoint,
+        "Take that in best/ instead of the latest.",
+        flag_values=values)  # fmt: skip
+    for name, text in (
+        ("init_checkpoint", "Weights other than those of --model_dir."),
+        ("bert_config_file", "JSON file with the sizes of the model."),
+        ("vocab_file", "The vocabulary that the model was trained with."),
+    ):
+        flags.DEFINE_string(name, None, text, flag_values=values)
+    flags.DEFINE_boolean(
+        "do_lower_case", Options.do_lower_case,
+        "Lower-case the text; True where the run does not say.",
+        flag_values=values)  # fmt: skip
+
+
+def _define_text_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "max_seq_length", Options.max_seq_length,
+        "Word pieces of a row at most.",
+        lower_bound=3, flag_values=values)  # fmt: skip
+    flags.DEFINE_enum(
+        "long_text", Options.long_text, sentence_pairs.LONG_TEXT,
+        "classify, score, embed: what is read of text that is too long.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "window_stride", Options.window_stride,
+        "--long_text=windows: tokens from window to window.",
+        lower_bound=1, flag_values=values)  # fmt: skip
+
+
+def _define_answer_flags(values: flags.FlagValues) -> None:
+    for name, text in (
+        ("doc_stride", "from the start of one window's part to the next's."),
+        ("max_query_length", "of a question; what is longer is cut off."),
+        ("max_answer_length", "of the longest answer."),
+    ):
+        flags.DEFINE_integer(
+            name, getattr(Options, name), f"answer: word pieces {text}",
+            lower_bound=1, flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "n_best_size", Options.n_best_size,
+        "answer: starts and ends tried in each window, and answers listed.",
+        lower_bound=1, flag_values=values)  # fmt: skip
+    flags.DEFINE_boolean(
+        "version_2_with_negative", Options.version_2_with_negative,
+        "answer: some questions have no answer.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_float(
+        "null_score_diff_threshold", Options.null_score_diff_threshold,
+        "answer: the answer is none above this difference of logits.",
+        flag_values=values)  # fmt: skip
+
+
+def run(options: Options) -> str:
+    """Writes the model; returns the folder of its version.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: the folder holds no model, or one for another task; files
+            are missing or do not fit together; the version exists.
+    """
+    from serving import loading, runs, saving
+    from training import records
+
+    target = os.path.join(options.export_dir, str(options.version))
+    saving.check_absent(target)
+    found = runs.read(options.model_dir) if options.model_dir else {}
+    weights = _find_weights(options)
+    task = options.task
+    if task == AUTO:
+        task = runs.task_of(weights, found)
+        logging.info("%s was made for %s.", weights.checkpoint, task)
+    runs.check_task(task, weights, found)
+    values = _merged(options, found)
+    settings = _settings(options, values, weights, task)
+    described = {
+        "do_lower_case": values["do_lower_case"],
+        "vocab_size": settings.config.vocab_size,
+        "vocab_sha256": records.vocab_sha256(settings.reader.definition.vocab),
+        "checkpoint": os.path.basename(weights.checkpoint),
+    }
+    if options.model_dir:
+        _check_text(options.model_dir, described)
+    servable = loading.load(task, settings)
+    saving.write(servable, target, values["vocab_file"], described)
+    logging.info("Wrote %s", target)
+    return target
+
+
+def _find_weights(options: Options) -> Any:
+    """Finds the checkpoint: a `runs.Weights`."""
+    from serving import runs
+
+    if options.init_checkpoint:
+        return runs.weights(options.init_checkpoint)
+    if not options.model_dir:
+        raise ValueError(
+            "Pass the folder of a run, --model_dir, or a checkpoint, "
+            "--init_checkpoint; got neither."
+        )
+    folder = options.model_dir
+    if options.use_best_checkpoint:
+        folder = os.path.join(folder, "best")
+    try:
+        return runs.weights(folder)
+    except FileNotFoundError as error:
+        raise ValueError(runs.no_checkpoint(folder)) from error
+
+
+def _merged(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Takes what the flags say, else the run, else the default."""
+    values = {"do_lower_case": True, "version_2_with_negative": False, **found}
+    values |= {
+        name: value
+        for name, value in dataclasses.asdict(options).items()
+        if value is not None
+    }
+    values.setdefault("long_text", sentence_pairs.HEAD)
+    for name in ("bert_config_file", "vocab_file"):
+        if name not in values:
+            raise ValueError(
+                f"--{name} must be given"
+                + (
+                    f": {options.model_dir} does not hold it."
+                    if options.model_dir
+                    else ", or a folder that holds it as --model_dir."
+                )
+            )
+    return values
+
+
+def _settings(
+    options: Options, values: Mapping[str, Any], weights: Any, task: str
+) -> Any:
+    """Collects what the model is loaded with: a `loading.Settings`."""
+    from modeling import config as config_lib
+    from serving import loading, reading
+
+    tokenization.validate_case_matches_checkpoint(
+        values["do_lower_case"], weights.checkpoint
+    )
+    config = config_lib.BertConfig.from_json_file(
+        values["bert_config_file"], paths.open_to_read
+    )
+    reader = reading.TextReader(values["vocab_file"], values["do_lower_case"])
+    config.check_vocabulary(reader.definition.vocab_size, values["vocab_file"])
+    length = _length(options, values, task, config)
+    packing = sentence_pairs.Packing(
+        max_seq_length=length,
+        long_text=values["long_text"],
+        window_stride=values.get("window_stride"),
+    )
+    return loading.Settings(
+        weights=weights,
+        config=config,
+        reader=reader,
+        packing=packing,
+        label_set=values.get("labels"),
+        answering=_answering(values, length) if task == "answer" else None,
+        layers=tuple(features.parse_layers(options.layers)),
+        top_k=options.top_k,
+    )
+
+
+def _length(
+    options: Options, values: Mapping[str, Any], task: str, config: Any
+) -> int:
+    """Chooses the most tokens of a row."""
+    from training import starting
+
+    longest = config.max_position_embeddings
+    # A pre-trained model fills masks wherever it has positions.
+    default = min(_LENGTHS.get(task, longest), longest)
+    length = values.get("max_seq_length", default)
+    if task == "fill_mask" and options.max_seq_length is None:
+        length = longest
+    starting.check_length(length, config)
+    return length
+
+
+def _answering(values: Mapping[str, Any], length: int) -> Any:
+    """Says how questions are answered: an `answerer.Reading`."""
+    from serving import answerer
+
+    windows = ("doc_stride", "max_query_length")
+    answers = ("n_best_size", "max_answer_length", "version_2_with_negative")
+    return answerer.Reading(
+        windows=squad_windows.WindowOptions(
+            max_seq_length=length,
+            **{name: values[name] for name in windows if name in values},
+        ),
+        answers=squad_search.AnswerOptions(
+            **{name: values[name] for name in answers}
+        ),
+        null_score_diff_threshold=values["null_score_diff_threshold"],
+    )
+
+
+def _check_text(model_dir: str, described: Mapping[str, Any]) -> None:
+    """Compares vocabulary and casing with those of the run."""
+    from training import model_folder
+
+    model_folder.check_text(
+        model_dir,
+        {name: described[name] for name in ("vocab_sha256", "do_lower_case")},
+    )
+
+
+def main(argv: list[str]) -> None:
+    """Runs the tool with the flags of the command line."""
+    command_line.run_tool("export_model", argv, Options, run)
+
+
+if __name__ == "__main__":
+    define_flags()
+    app.run(main)
