@@ -1,0 +1,81 @@
+"""MRPC: GLUE's files, from the corpus as Microsoft gives it out.
+
+GLUE may not give the corpus out itself. It has training pairs of which GLUE
+holds some back for development, by a list of their two numbers.
+"""
+
+import os
+from collections.abc import Iterable
+
+from files import lines, writing
+
+TRAIN_SOURCE = "msr_paraphrase_train.txt"
+TEST_SOURCE = "msr_paraphrase_test.txt"
+DEV_IDS = "mrpc_dev_ids.tsv"
+SOURCES = (TRAIN_SOURCE, TEST_SOURCE, DEV_IDS)
+OUTPUTS = ("train.tsv", "dev.tsv", "test.tsv")
+
+_COLUMNS = 5
+_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+_TEST_HEADER = "index\t#1 ID\t#2 ID\t#1 String\t#2 String"
+
+
+def prepare(folder: str) -> dict[str, int]:
+    """Writes `OUTPUTS` from `SOURCES` of the same folder.
+
+    Rows keep their order. Differs: GLUE's own dev.tsv begins with a byte-order
+    mark, which nothing reads. As in GLUE, the test file has numbers in place
+    of its labels.
+
+    Returns:
+        The number of rows of each file.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: a row has other columns than it must, or pairs to hold back
+            are not among the training pairs.
+    """
+    ids_path = os.path.join(folder, DEV_IDS)
+    ids = {
+        tuple(line.split("\t")) for line in lines.read_lines(ids_path) if line
+    }
+    rows = _rows(os.path.join(folder, TRAIN_SOURCE))
+    dev = [row for row in rows if tuple(row[1:3]) in ids]
+    train = [row for row in rows if tuple(row[1:3]) not in ids]
+    if len(dev) != len(ids):
+        raise ValueError(
+            f"{ids_path}: all of its {len(ids)} pairs must be in "
+            f"{TRAIN_SOURCE}; {len(dev)} are. One of the two files is another "
+            "than GLUE's."
+        )
+    test = [
+        [str(number), *row[1:]]
+        for number, row in enumerate(_rows(os.path.join(folder, TEST_SOURCE)))
+    ]
+    headers = (_HEADER, _HEADER, _TEST_HEADER)
+    parts = (train, dev, test)
+    for name, header, part in zip(OUTPUTS, headers, parts, strict=True):
+        _write(os.path.join(folder, name), header, part)
+    return {name: len(part) for name, part in zip(OUTPUTS, parts, strict=True)}
+
+
+def _rows(path: str) -> list[list[str]]:
+    """Reads the cells of every line but the first."""
+    rows = []
+    for number, line in enumerate(lines.read_lines(path), start=1):
+        cells = line.split("\t")
+        if number == 1 or not line:
+            continue
+        if len(cells) != _COLUMNS:
+            raise ValueError(
+                f"{path}, line {number}: must have {_COLUMNS} columns; got "
+                f"{len(cells)}: {line[:60]!r}."
+            )
+        rows.append(cells)
+    return rows
+
+
+def _write(path: str, header: str, rows: Iterable[list[str]]) -> None:
+    with writing.whole_file(path) as file:
+        file.write(f"{header}\n")
+        file.writelines("\t".join(row) + "\n" for row in rows)

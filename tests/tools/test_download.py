@@ -1,0 +1,332 @@
+import hashlib
+import io
+import json
+import os
+import zipfile
+
+import pytest
+from absl import flags
+
+from modeling import checkpoints, heads
+from modeling import config as config_lib
+from tasks import classification, glue
+from tests import web_server
+from tools import download, download_checks, download_table, installation
+
+_TINY = "uncased_L-2_H-128_A-2"
+_TINY_URL = f"/bert_models/2020_02_20/{_TINY}.zip"
+_ALL_URL = "/bert_models/2020_02_20/all_bert_models.zip"
+# A vocabulary of the right size for a model of 37 pieces: the sizes that a
+# folder's name says are those of the real model, all others are small.
+_CONFIG = config_lib.BertConfig(
+    vocab_size=37,
+    hidden_size=128,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=20,
+    max_position_embeddings=9,
+    type_vocab_size=2,
+)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """The files of a released checkpoint, as bytes by name."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    model = heads.BertForPreTraining(_CONFIG)
+    checkpoints.save(
+        str(folder / "bert_model.ckpt"), checkpoints.variables_by_name(model)
+    )
+    (folder / "bert_config.json").write_text(_CONFIG.to_json_string())
+    words = "".join(f"word{number}\n" for number in range(37))
+    (folder / "vocab.txt").write_text(words)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def site(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with web_server.running() as running:
+        yield running
+
+
+def _zip(files):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def _run(site, folder, *names, **more):
+    options = download.Options(
+        output_dir=str(folder), mirror=site.address, **more
+    )
+    download.run(names, options)
+
+
+def _glue_zip(name, rows):
+    return _zip({f"{name}/{part}.tsv": rows for part in ("train", "dev")})
+
+
+@pytest.mark.parametrize("around", ["", f"{_TINY}/"])
+def test_checkpoint_is_unpacked_into_the_releases_folder(
+    site, tmp_path, checkpoint, around
+):
+    site.files[_TINY_URL] = content = _zip(
+        {around + name: data for name, data in checkpoint.items()}
+    )
+    _run(site, tmp_path, "bert_tiny")
+    assert os.listdir(tmp_path) == [_TINY]
+    folder = tmp_path / _TINY
+    assert {path.name for path in folder.iterdir()} == {
+        *checkpoint,
+        "download.json",
+    }
+    assert (folder / "vocab.txt").read_bytes() == checkpoint["vocab.txt"]
+    origin = json.loads((folder / "download.json").read_text())
+    assert origin == {
+        "url": site.address + _TINY_URL,
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+
+
+def test_what_is_there_is_not_fetched_again(site, tmp_path, checkpoint):
+    site.files[_TINY_URL] = _zip(checkpoint)
+    _run(site, tmp_path, "bert_tiny")
+    told = json.loads((tmp_path / _TINY / "download.json").read_text())
+    site.requests.clear()
+    _run(site, tmp_path, _TINY)
+    _run(site, tmp_path, "bert_tiny", sha256=told["sha256"])
+    assert site.requests == []
+    with pytest.raises(ValueError, match="Move it away to fetch it again"):
+        _run(site, tmp_path, "bert_tiny", sha256="0" * 64)
+
+
+def test_half_a_folder_is_left_alone(site, tmp_path):
+    (tmp_path / _TINY).mkdir()
+    (tmp_path / _TINY / "vocab.txt").write_text("mine\n")
+    with pytest.raises(ValueError, match=r"without bert_config\.json"):
+        _run(site, tmp_path, "bert_tiny")
+    assert site.requests == []
+    assert (tmp_path / _TINY / "vocab.txt").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"vocab.txt": b"one\n"}, "as many tokens .* 37; it has 1"),
+        ({"bert_config.json": b"{}"}, "must hold vocab_size"),
+        ({"bert_model.ckpt.index": b"index"}, "is broken, or no checkpoint"),
+        (
+            {"bert_model.ckpt.data-00000-of-00001": b"short"},
+            "data files must hold .* they hold 5",
+        ),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(
+    site, tmp_path, checkpoint, changed, words
+):
+    site.files[_TINY_URL] = _zip(checkpoint | changed)
+    with pytest.raises(ValueError, match=words):
+        _run(site, tmp_path, "bert_tiny")
+    assert not (tmp_path / _TINY).exists()
+
+
+def test_checkpoint_of_other_sizes_than_its_name_is_refused(
+    site, tmp_path, checkpoint
+):
+    url = "/bert_models/2020_02_20/uncased_L-4_H-128_A-2.zip"
+    site.files[url] = _zip(checkpoint)
+    with pytest.raises(ValueError, match=r"\(4, 128, 2\).* \(2, 128, 2\)"):
+        _run(site, tmp_path, "uncased_L-4_H-128_A-2")
+
+
+def test_checkpoint_of_another_network_is_refused(site, tmp_path, checkpoint):
+    other = json.loads(checkpoint["bert_config.json"]) | {
+        "intermediate_size": 24
+    }
+    site.files[_TINY_URL] = _zip(
+        checkpoint | {"bert_config.json": json.dumps(other)}
+    )
+    with pytest.raises(ValueError, match="the checkpoint holds"):
+        _run(site, tmp_path, "bert_tiny")
+
+
+def test_damaged_archive_is_deleted_and_can_be_fetched_again(
+    site, tmp_path, checkpoint
+):
+    whole = _zip(checkpoint)
+    site.files[_TINY_URL] = whole[:-30]
+    with pytest.raises(ValueError, match="deleted; run the same command"):
+        _run(site, tmp_path, "bert_tiny")
+    site.files[_TINY_URL] = whole
+    _run(site, tmp_path, "bert_tiny")
+    assert os.listdir(tmp_path) == [_TINY]
+
+
+def test_archive_can_be_kept_and_be_put_there_by_hand(
+    site, tmp_path, checkpoint
+):
+    (tmp_path / ".downloads").mkdir()
+    archive = tmp_path / ".downloads" / "bert_tiny.zip"
+    archive.write_bytes(_zip(checkpoint))
+    _run(site, tmp_path, "bert_tiny", keep_archive=True)
+    assert site.requests == []
+    assert archive.exists()
+
+
+def test_all_in_one_archive_fills_the_folders_that_are_missing(
+    site, tmp_path, checkpoint, monkeypatch
+):
+    both = tuple(
+        item
+        for item in download_table.MINIATURES
+        if item.folder in (_TINY, "uncased_L-2_H-256_A-4")
+    )
+    monkeypatch.setattr(download_table, "MINIATURES", both)
+    site.files[_TINY_URL] = tiny = _zip(checkpoint)
+    _run(site, tmp_path, "bert_tiny")
+    site.files[_ALL_URL] = _zip({f"{_TINY}.zip": tiny})
+    with pytest.raises(ValueError, match=r"must hold uncased_L-2_H-256_A-4"):
+        _run(site, tmp_path, "all_bert_models")
+    other = {"uncased_L-2_H-256_A-4.zip": tiny, f"{_TINY}.zip": tiny}
+    site.files[_ALL_URL] = _zip(other)
+    (tmp_path / ".downloads" / "all_bert_models.zip").unlink()
+    monkeypatch.setattr(download_checks, "_check_sizes", lambda *_: None)
+    _run(site, tmp_path, "all_bert_models")
+    assert sorted(os.listdir(tmp_path)) == [_TINY, "uncased_L-2_H-256_A-4"]
+    site.requests.clear()
+    _run(site, tmp_path, "all_bert_models")
+    assert site.requests == []
+
+
+def test_glue_goes_where_the_classifier_reads_it(site, tmp_path):
+    files = {
+        "RTE/train.tsv": "index\tsentence1\tsentence2\tlabel\n"
+        "0\ta\tb\tentailment\n",
+        "RTE/dev.tsv": "index\tsentence1\tsentence2\tlabel\n",
+        "RTE/test.tsv": "index\tsentence1\tsentence2\n",
+    }
+    site.files["/glue/data/RTE.zip"] = _zip(files)
+    _run(site, tmp_path, "RTE")
+    task = glue.TASKS["RTE"]
+    (example,) = classification.read_part(
+        task, task.train, str(tmp_path / "glue" / "RTE"), with_labels=True
+    )
+    assert (example.text_a, example.text_b) == ("a", "b")
+
+
+def test_mrpc_is_made_of_its_parts(site, tmp_path):
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    train = header + "1\t1\t2\ta\tb\n0\t3\t4\tc\td\n"
+    base = "/senteval/senteval_data/msr_paraphrase_"
+    site.files[base + "train.txt"] = train.encode()
+    site.files["/glue/data/mrpc_dev_ids.tsv"] = b"3\t4\n"
+    with pytest.raises(OSError, match=r"save it as .*msr_paraphrase_test"):
+        _run(site, tmp_path, "mrpc")
+    folder = tmp_path / "glue" / "MRPC"
+    (folder / "msr_paraphrase_test.txt").write_text(header + "1\t5\t6\te\tf\n")
+    _run(site, tmp_path, "mrpc")
+    assert (folder / "dev.tsv").read_text() == header + "0\t3\t4\tc\td\n"
+    site.requests.clear()
+    _run(site, tmp_path, "mrpc")
+    assert site.requests == []
+
+
+def test_squad_is_fetched_file_by_file(site, tmp_path):
+    base = "/SQuAD-explorer/dataset"
+    site.files[f"{base}/train-v1.1.json"] = b'{"data": []}'
+    site.files[f"{base}/dev-v1.1.json"] = b"<!DOCTYPE html><p>Log in</p>"
+    with pytest.raises(ValueError, match=r"dev-v1\.1\.json: is a web page"):
+        _run(site, tmp_path, "squad_v1.1")
+    assert os.listdir(tmp_path / "squad") == ["train-v1.1.json"]
+    site.files[f"{base}/dev-v1.1.json"] = b'{"data": ['
+    with pytest.raises(ValueError, match=r"dev-v1\.1\.json: is no JSON"):
+        _run(site, tmp_path, "squad_v1.1")
+    site.files[f"{base}/dev-v1.1.json"] = b'{"data": [1]}'
+    _run(site, tmp_path, "squad_v1.1")
+    assert sorted(os.listdir(tmp_path / "squad")) == [
+        "dev-v1.1.json",
+        "train-v1.1.json",
+    ]
+
+
+def test_one_that_fails_does_not_keep_the_others(site, tmp_path):
+    site.files["/glue/data/AX.tsv"] = b"index\tsentence1\tsentence2\n"
+    with pytest.raises(ValueError, match=r"9 of 10 could not .*\ncola: .*404"):
+        _run(site, tmp_path, "glue")
+    assert (tmp_path / "glue" / "diagnostic" / "AX.tsv").exists()
+
+
+def test_archive_without_the_files_of_its_task_is_refused(site, tmp_path):
+    site.files["/glue/data/RTE.zip"] = _glue_zip("RTE", "x\n")
+    with pytest.raises(ValueError, match=r"test\.tsv missing or empty"):
+        _run(site, tmp_path, "rte")
+    assert not (tmp_path / "glue" / "RTE").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "changes", "words"),
+    [
+        ((), {}, "Name what to fetch"),
+        (("bert_tiny",), {"output_dir": None}, "--output_dir"),
+        (("bert_gigantic",), {}, "'bert_gigantic'.*--list"),
+        (("squad",), {"sha256": "0" * 64}, "what is named has 4"),
+    ],
+)
+def test_command_that_cannot_be_meant_is_refused(
+    tmp_path, names, changes, words
+):
+    options = download.Options(**{"output_dir": str(tmp_path)} | changes)
+    with pytest.raises(ValueError, match=words):
+        download.run(names, options)
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_line_is_written_over(monkeypatch):
+    clock = iter([10.0, 10.1, 12.0, 14.0])
+    monkeypatch.setattr(download.time, "monotonic", lambda: next(clock))
+    stream = _Terminal()
+    line = download.ProgressLine("a.zip", stream)
+    for done in (1_000_000, 1_100_000, 3_000_000, 9_000_000):
+        line.report(done, 9_000_000)
+    shown = [part.rstrip(" ") for part in stream.getvalue().split("\r")]
+    assert shown == [
+        "",
+        "a.zip: 1.0 MB of 9.0 MB (11%)",
+        "a.zip: 3.0 MB of 9.0 MB (33%), 1.0 MB/s, 6 s left",
+        f"{'a.zip: 9.0 MB of 9.0 MB (100%)':79}\n",
+    ]
+
+
+def test_progress_into_a_file_is_a_line_now_and_then(monkeypatch):
+    clock = iter([100.0, 110.0, 131.0])
+    monkeypatch.setattr(download.time, "monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    line = download.ProgressLine("a.zip", stream)
+    for done in (0, 1_000_000, 3_100_000):
+        line.report(done, None)
+    assert stream.getvalue() == ("a.zip: 0.0 MB\na.zip: 3.1 MB, 0.1 MB/s\n")
+
+
+def test_command_line_takes_names_beside_flags(tmp_path):
+    values = flags.FlagValues()
+    download.define_flags(values)
+    names = values(
+        ["download", "bert_tiny", f"--output_dir={tmp_path}", "--list"]
+    )
+    assert names[1:] == ["bert_tiny"]
+    assert {f.name for f in values.get_key_flags_for_module(download)} == {
+        *("list", "output_dir", "sha256", "keep_archive", "mirror")
+    }
+
+
+def test_places_default_to_the_addresses_themselves():
+    assert installation.Places(output_dir="x").address("https://a/b") == (
+        "https://a/b"
+    )

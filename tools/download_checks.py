@@ -1,0 +1,167 @@
+"""Whether what was fetched is what its name says, part by part."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable
+
+from modeling import config as config_lib
+from modeling import sizes
+from vocab import tokenization
+
+_CHECKPOINT = "bert_model.ckpt"
+_SIZES = re.compile(r"L-(\d+)_H-(\d+)_A-(\d+)")
+_FLOAT_BYTES = 4
+
+
+def missing(folder: str, files: Iterable[str]) -> list[str]:
+    """Lists which files are not in a folder, or empty."""
+    return [
+        name
+        for name in files
+        if not os.path.isfile(path := os.path.join(folder, name))
+        or not os.path.getsize(path)
+    ]
+
+
+def check_files(folder: str, files: Iterable[str], origin: str) -> None:
+    """Checks that files are there and look like what their names say.
+
+    Args:
+        folder: they should be in.
+        files: their names.
+        origin: where they come from, for the message.
+
+    Raises:
+        ValueError: one is missing, empty, a web page, or no JSON.
+    """
+    names = list(files)
+    absent = missing(folder, names)
+    if absent:
+        raise ValueError(
+            f"{origin}: must hold {', '.join(names)}; {', '.join(absent)} "
+            "missing or empty. It may be another version."
+        )
+    for name in names:
+        check_content(os.path.join(folder, name))
+
+
+def check_content(path: str) -> None:
+    """Checks that a file is no web page, and JSON where it is called so.
+
+    Raises:
+        ValueError: it is not what its name says.
+    """
+    with open(path, "rb") as file:
+        start = file.read(64).lstrip().lower()
+    if start.startswith((b"<!doctype", b"<html")):
+        raise ValueError(
+            f"{path}: is a web page. Does the network ask to log in first?"
+        )
+    if path.endswith(".json"):
+        with open(path, encoding="utf-8") as file:
+            try:
+                json.load(file)
+            except ValueError as error:
+                raise ValueError(f"{path}: is no JSON ({error}).") from error
+
+
+def check_checkpoint(folder: str, name: str) -> str:
+    """Checks that configuration, vocabulary and weights belong together.
+
+    Reads the index of the checkpoint, not the weights, whose bytes the
+    archive's CRC covers.
+
+    Args:
+        folder: holds `bert_config.json`, `vocab.txt` and `bert_model.ckpt`.
+        name: the release's, which says the sizes (`..._L-2_H-128_A-2`).
+
+    Returns:
+        What it is, in a line.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: two of the three disagree, or with the name.
+    """
+    # Imported late: it brings TensorFlow, which data sets do without.
+    from modeling import checkpoints
+
+    config = config_lib.BertConfig.from_json_file(
+        os.path.join(folder, "bert_config.json")
+    )
+    _check_sizes(config, folder, name)
+    vocab_file = os.path.join(folder, "vocab.txt")
+    num_lines = len(tokenization.load_vocab(vocab_file))
+    if num_lines != config.vocab_size:
+        raise ValueError(
+            f"{vocab_file} must have as many tokens as bert_config.json says, "
+            f"{config.vocab_size}; it has {num_lines}."
+        )
+    prefix = os.path.join(folder, _CHECKPOINT)
+    shapes = {
+        variable: shape
+        for variable, (shape, _) in checkpoints.list_variables(prefix).items()
+    }
+    _check_encoder(config, shapes, prefix)
+    _check_data_size(shapes, prefix, checkpoints.files(prefix))
+    return (
+        f"{config.num_hidden_layers} layers of {config.hidden_size}, "
+        f"{config.vocab_size} word pieces, "
+        f"{sizes.encoder_parameters(config):,} parameters in the encoder"
+    )
+
+
+def _check_sizes(config: config_lib.BertConfig, folder: str, name: str) -> None:
+    match = _SIZES.search(name)
+    if not match:
+        return
+    told = tuple(int(number) for number in match.groups())
+    held = (
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.num_attention_heads,
+    )
+    if told != held:
+        raise ValueError(
+            f"{folder}: {name} must have layers, width and heads {told}; its "
+            f"bert_config.json says {held}."
+        )
+
+
+def _check_encoder(
+    config: config_lib.BertConfig,
+    shapes: dict[str, tuple[int, ...]],
+    prefix: str,
+) -> None:
+    words = shapes.get("bert/embeddings/word_embeddings")
+    expected = (config.vocab_size, config.hidden_size)
+    if words != expected:
+        raise ValueError(
+            f"{prefix}: bert/embeddings/word_embeddings must be {expected}, "
+            f"as bert_config.json says; got {words}."
+        )
+    held = sum(
+        math.prod(shape)
+        for variable, shape in shapes.items()
+        if variable.startswith("bert/")
+        and not variable.endswith(("/adam_m", "/adam_v"))
+    )
+    count = sizes.encoder_parameters(config)
+    if held != count:
+        raise ValueError(
+            f"{prefix}: the encoder that bert_config.json describes has "
+            f"{count:,} parameters; the checkpoint holds {held:,}."
+        )
+
+
+def _check_data_size(
+    shapes: dict[str, tuple[int, ...]], prefix: str, files: Iterable[str]
+) -> None:
+    held = sum(os.path.getsize(file) for file in files if ".data-" in file)
+    least = _FLOAT_BYTES * sum(math.prod(shape) for shape in shapes.values())
+    if held < least:
+        raise ValueError(
+            f"{prefix}: the data files must hold {least:,} bytes by their "
+            f"index; they hold {held:,}. Delete the folder and fetch again."
+        )

@@ -1,0 +1,287 @@
+"""What `tools.download` fetches: names, addresses, and where each belongs.
+
+Addresses are those that the authors publish: the release's README and
+multilingual.md for checkpoints, GLUE's own list of addresses for its tasks,
+and the sites of SQuAD, XNLI and SWAG. None of them publishes a hash.
+"""
+
+import dataclasses
+
+from tasks import glue, mrpc
+
+CHECKPOINT = "checkpoint"
+CHECKPOINTS = "checkpoints"
+ARCHIVE = "archive"
+FILES = "files"
+
+_MODELS = "https://storage.googleapis.com/bert_models"
+_GLUE = "https://dl.fbaipublicfiles.com/glue/data"
+_MRPC = "https://dl.fbaipublicfiles.com/senteval/senteval_data"
+_SQUAD = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
+_XNLI = "https://dl.fbaipublicfiles.com/XNLI"
+_SWAG = "https://raw.githubusercontent.com/rowanz/swagaf/master/data"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Item:
+    """One thing to fetch.
+
+    Attributes:
+        name: what a user calls it.
+        kind: `CHECKPOINT`, a zip file of one; `CHECKPOINTS`, a zip file of
+            several; `ARCHIVE`, a zip file of data; `FILES`, files as they are.
+        folder: where it goes, below the output folder; for `CHECKPOINTS` each
+            goes to its own.
+        urls: one; for `FILES` one or more.
+        files: what must be in the folder afterwards.
+        about: a line for people.
+    """
+
+    name: str
+    kind: str
+    folder: str
+    urls: tuple[str, ...]
+    files: tuple[str, ...]
+    about: str
+
+
+_CHECKPOINT_FILES = (
+    *("bert_config.json", "vocab.txt"),
+    *("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"),
+)
+_MINIATURE_NAMES = {
+    (2, 128): "bert_tiny",
+    (4, 256): "bert_mini",
+    (4, 512): "bert_small",
+    (8, 512): "bert_medium",
+    # Another training of BERT-Base than that of 2018.
+    (12, 768): "bert_base_uncased_2020",
+}
+_MINIATURE_DATE = "2020_02_20"
+
+
+def _checkpoint(
+    name: str, date: str, archive: str, about: str, folder: str = ""
+) -> Item:
+    return Item(
+        name=name,
+        kind=CHECKPOINT,
+        folder=folder or archive,
+        urls=(f"{_MODELS}/{date}/{archive}.zip",),
+        files=_CHECKPOINT_FILES,
+        about=about,
+    )
+
+
+def _miniature(num_layers: int, hidden_size: int) -> Item:
+    archive = f"uncased_L-{num_layers}_H-{hidden_size}_A-{hidden_size // 64}"
+    name = _MINIATURE_NAMES.get((num_layers, hidden_size), archive)
+    # Beside the BERT-Base of 2018, which has the same archive name.
+    is_base = name == "bert_base_uncased_2020"
+    return _checkpoint(
+        name,
+        _MINIATURE_DATE,
+        archive,
+        f"miniature, {num_layers} layers of {hidden_size}, 2020",
+        folder=f"{archive}_2020" if is_base else archive,
+    )
+
+
+def _glue_task(name: str, archive: str = "") -> Item:
+    task = glue.TASKS[name]
+    return Item(
+        name=name.lower(),
+        kind=ARCHIVE,
+        folder=f"glue/{name}",
+        urls=(f"{_GLUE}/{archive or name}.zip",),
+        files=tuple(
+            part.files[0]
+            for part in (task.train, *task.dev, *task.test)
+            if part.name != "diagnostic"
+        ),
+        about="GLUE",
+    )
+
+
+def _files(name: str, folder: str, urls: tuple[str, ...], about: str) -> Item:
+    names = tuple(url.rpartition("/")[2] for url in urls)
+    return Item(
+        name=name,
+        kind=FILES,
+        folder=folder,
+        urls=urls,
+        files=names,
+        about=about,
+    )
+
+
+def _squad(version: str) -> Item:
+    urls = tuple(
+        f"{_SQUAD}/{part}-v{version}.json" for part in ("train", "dev")
+    )
+    return _files(f"squad_v{version}", "squad", urls, f"SQuAD {version}")
+
+
+def _xnli(archive: str, files: tuple[str, ...], about: str) -> Item:
+    return Item(
+        name=archive.lower().replace("-", "_"),
+        kind=ARCHIVE,
+        folder=f"xnli/{archive}",
+        urls=(f"{_XNLI}/{archive}.zip",),
+        files=files,
+        about=about,
+    )
+
+
+_RELEASED_CHECKPOINTS = (
+    _checkpoint(
+        "bert_base_uncased",
+        *("2018_10_18", "uncased_L-12_H-768_A-12", "BERT-Base, uncased"),
+    ),
+    _checkpoint(
+        "bert_large_uncased",
+        *("2018_10_18", "uncased_L-24_H-1024_A-16", "BERT-Large, uncased"),
+    ),
+    _checkpoint(
+        "bert_base_cased",
+        *("2018_10_18", "cased_L-12_H-768_A-12", "BERT-Base, cased"),
+    ),
+    _checkpoint(
+        "bert_large_cased",
+        *("2018_10_18", "cased_L-24_H-1024_A-16", "BERT-Large, cased"),
+    ),
+    _checkpoint(
+        "bert_large_uncased_wwm",
+        *("2019_05_30", "wwm_uncased_L-24_H-1024_A-16"),
+        "BERT-Large, uncased, whole-word masking",
+    ),
+    _checkpoint(
+        "bert_large_cased_wwm",
+        *("2019_05_30", "wwm_cased_L-24_H-1024_A-16"),
+        "BERT-Large, cased, whole-word masking",
+    ),
+    _checkpoint(
+        "bert_base_multilingual_cased",
+        *("2018_11_23", "multi_cased_L-12_H-768_A-12"),
+        "BERT-Base, 104 languages, cased",
+    ),
+    _checkpoint(
+        "bert_base_multilingual_uncased",
+        *("2018_11_03", "multilingual_L-12_H-768_A-12"),
+        "BERT-Base, 102 languages, uncased; superseded by the cased one",
+    ),
+    _checkpoint(
+        "bert_base_chinese",
+        *("2018_11_03", "chinese_L-12_H-768_A-12", "BERT-Base, Chinese"),
+    ),
+)
+MINIATURES = tuple(
+    _miniature(num_layers, hidden_size)
+    for num_layers in (2, 4, 6, 8, 10, 12)
+    for hidden_size in (128, 256, 512, 768)
+)
+_ALL_MINIATURES = Item(
+    name="all_bert_models",
+    kind=CHECKPOINTS,
+    folder=".",
+    urls=(f"{_MODELS}/{_MINIATURE_DATE}/all_bert_models.zip",),
+    files=(),
+    about="the 24 miniatures in one archive",
+)
+_GLUE_ITEMS = (
+    _glue_task("CoLA"),
+    _glue_task("SST-2"),
+    Item(
+        name="mrpc",
+        kind=FILES,
+        folder="glue/MRPC",
+        urls=(
+            f"{_MRPC}/{mrpc.TRAIN_SOURCE}",
+            f"{_MRPC}/{mrpc.TEST_SOURCE}",
+            f"{_GLUE}/{mrpc.DEV_IDS}",
+        ),
+        files=(*mrpc.SOURCES, *mrpc.OUTPUTS),
+        about="GLUE, made from the corpus and GLUE's list of held-back pairs",
+    ),
+    _glue_task("STS-B"),
+    _glue_task("QQP", "QQP-clean"),
+    _glue_task("MNLI"),
+    _glue_task("QNLI", "QNLIv2"),
+    _glue_task("RTE"),
+    _glue_task("WNLI"),
+    _files("diagnostic", "glue/diagnostic", (f"{_GLUE}/AX.tsv",), "GLUE's AX"),
+)
+_SQUAD_ITEMS = (_squad("1.1"), _squad("2.0"))
+_XNLI_ITEMS = (
+    _xnli("XNLI-1.0", ("xnli.dev.tsv", "xnli.test.tsv"), "XNLI"),
+    _xnli(
+        "XNLI-MT-1.0",
+        ("multinli/multinli.train.en.tsv", "multinli/multinli.train.zh.tsv"),
+        "XNLI's machine translations, to train on",
+    ),
+)
+_SWAG_ITEM = _files(
+    "swag",
+    "swag",
+    tuple(f"{_SWAG}/{part}.csv" for part in ("train", "val", "test")),
+    "SWAG",
+)
+
+ITEMS = {
+    item.name: item
+    for item in (
+        *_RELEASED_CHECKPOINTS,
+        *MINIATURES,
+        _ALL_MINIATURES,
+        *_GLUE_ITEMS,
+        *_SQUAD_ITEMS,
+        *_XNLI_ITEMS,
+        _SWAG_ITEM,
+    )
+}
+GROUPS = {
+    "glue": tuple(item.name for item in _GLUE_ITEMS),
+    "squad": tuple(item.name for item in _SQUAD_ITEMS),
+    "xnli": tuple(item.name for item in _XNLI_ITEMS),
+}
+# The release's own names; that of two archives means the older.
+_ARCHIVE_NAMES = {
+    item.folder: item.name for item in ITEMS.values() if item.kind == CHECKPOINT
+}
+
+
+def find(name: str) -> tuple[Item, ...]:
+    """Lists what a name means: an item, a group, or a checkpoint's folder.
+
+    Raises:
+        ValueError: no such name.
+    """
+    key = name.lower()
+    if key in GROUPS:
+        return tuple(ITEMS[member] for member in GROUPS[key])
+    names = {item.lower(): item for item in ITEMS}
+    folders = {folder.lower(): item for folder, item in _ARCHIVE_NAMES.items()}
+    known = names.get(key) or folders.get(key)
+    if known is None:
+        raise ValueError(
+            f"No download is called {name!r}. "
+            "`python -m tools.download --list` lists all."
+        )
+    return (ITEMS[known],)
+
+
+def listing() -> str:
+    """Lays all names out for people, with their folders and addresses."""
+    rows = [
+        (item.name, "" if item.folder == "." else item.folder, item.about)
+        for item in ITEMS.values()
+    ]
+    rows += [
+        (name, "", "all of " + ", ".join(members))
+        for name, members in GROUPS.items()
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    return "".join(
+        f"{name:{widths[0]}}  {folder:{widths[1]}}  {about}\n"
+        for name, folder, about in rows
+    )
