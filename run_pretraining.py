@@ -46,23 +46,22 @@ def run(options: Options) -> None:
         checkpointing,
         objectives,
         pretraining,
+        pretraining_phases,
         reporting,
-        starting,
+        workers,
     )
 
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
     )
-    starting.check_length(options.max_seq_length, config)
-    source = pretraining.open_records(options, options.input_file, config)
-    held_out = source
-    if options.eval_input_file:
-        held_out = pretraining.open_records(
-            options, options.eval_input_file, config
-        )
+    phases = pretraining_phases.of_run(options)
+    sources = pretraining.open_training_records(phases, config)
+    held_out = pretraining.open_held_out_records(phases, sources, config)
 
-    strategy = pretraining.prepare_devices(options)
-    checkpointing.claim(options.output_dir, config.to_dict())
+    strategy = pretraining.prepare_devices(options, phases)
+    is_chief = workers.cluster().is_chief
+    if is_chief:
+        checkpointing.claim(options.output_dir, config.to_dict())
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)
     logging.info(
@@ -75,15 +74,16 @@ def run(options: Options) -> None:
     results = None
     if options.do_train:
         step, results = pretraining.train(
-            strategy, objective, source, options, evaluate
+            strategy, objective, sources, options, evaluate
         )
     else:
         step = pretraining.load(strategy, objective, options)
     if options.do_eval:
-        reporting.write_results(
-            os.path.join(options.output_dir, "eval_results.txt"),
-            {**(results or evaluate()), "global_step": step},
-        )
+        results = {**(results or evaluate()), "global_step": step}
+        if is_chief:
+            reporting.write_results(
+                os.path.join(options.output_dir, "eval_results.txt"), results
+            )
 
 
 def main(_: list[str]) -> None:

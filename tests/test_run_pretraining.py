@@ -1,10 +1,6 @@
 import json
 import os
-import pathlib
-import random
 import signal
-import subprocess
-import sys
 import time
 
 import keras
@@ -17,7 +13,6 @@ from modeling import checkpoints
 from tests import toy_pretraining as toy
 from training import bookkeeping, checkpointing, reporting
 
-_ROOT = pathlib.Path(__file__).parents[1]
 # More steps than every interval.
 _FLAGS = {
     "do_eval": True,
@@ -130,17 +125,6 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     _check_same_run(tmp_path, unbroken)
 
 
-def _start(folder, **changes):
-    """Starts the run as a program of its own."""
-    named = toy.flags_of(folder, **{**_FLAGS, **changes})
-    return subprocess.Popen(
-        [sys.executable, "run_pretraining.py", *toy.command_line(named)],
-        cwd=_ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
 def _kill_when_reported(process, folder, step):
     path = folder / "out" / "metrics.jsonl"
     while process.poll() is None:
@@ -153,29 +137,13 @@ def _kill_when_reported(process, folder, step):
 
 
 def test_kill_then_the_same_command_gives_the_same_run(tmp_path, unbroken):
-    process = _start(tmp_path)
+    process = toy.start(tmp_path, **_FLAGS)
     _kill_when_reported(process, tmp_path, 6)
     assert process.returncode == -signal.SIGKILL
     (tmp_path / "out" / ".model.ckpt-5.1.partial.index").write_text("half")
     toy.run(tmp_path, **_FLAGS)
     _check_same_run(tmp_path, unbroken)
     assert not list((tmp_path / "out").glob(".*partial*"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_stops_at_random_moments_change_nothing(tmp_path, unbroken, number):
-    rng = random.Random(int(number))
-    for _ in range(6):
-        process = _start(tmp_path)
-        path = tmp_path / "out" / "checkpoint"
-        while process.poll() is None and not path.exists():
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0, 8))
-        process.send_signal(number)
-        process.wait()
-    assert _start(tmp_path).wait() == 0
-    _check_same_run(tmp_path, unbroken)
 
 
 def test_a_finished_run_trains_no_more(tmp_path, caplog):

@@ -1,7 +1,10 @@
 """A small pre-training run, of which the tests of training make variations."""
 
 import json
+import os
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 from absl import flags
@@ -114,6 +117,26 @@ def parse(named: dict[str, object]) -> run_pretraining.Options:
 def run(folder, **changes) -> None:
     """Runs the toy run in this process."""
     run_pretraining.run(parse(flags_of(folder, **changes)))
+
+
+def start(folder, environment=None, log="log", **changes):
+    """Starts the toy run as a program of its own; returns its process.
+
+    Args:
+        folder: as for `flags_of`.
+        environment: variables beside those of this process.
+        log: name of the file in the folder that takes what it says.
+        **changes: flags that differ from those of the toy run.
+    """
+    command = command_line(flags_of(folder, **changes))
+    with (folder / log).open("w") as file:
+        return subprocess.Popen(
+            [sys.executable, "run_pretraining.py", *command],
+            cwd=pathlib.Path(__file__).parents[1],
+            env={**os.environ, **(environment or {})},
+            stdout=file,
+            stderr=file,
+        )
 
 
 def metrics(folder) -> list[dict[str, float]]:

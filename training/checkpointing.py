@@ -137,7 +137,12 @@ def save(
     tensors = {name: value.numpy() for name, value in variables.items()}
     tensors["global_step"] = np.int64(step)
     writing.write_json(f"{prefix}.state.json", dict(state))
-    checkpoints.save(prefix, tensors)
+    try:
+        checkpoints.save(prefix, tensors)
+    except BaseException:
+        if not tf.io.gfile.exists(f"{prefix}.index"):
+            _remove(prefix)
+        raise
     # Later ones belong to a run that was set back: not ours to count or remove.
     steps = [saved for saved in _saved_steps(output_dir) if saved <= step]
     kept = [

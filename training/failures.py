@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from training import batch_phases, checkpointing, workers
 
 # How long to look for the worker whose loss made an exchange fail.
 _SEARCH_SECONDS = 20.0
+_TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 # Source: what TensorFlow says when a device has no room.
 _NO_MEMORY = (tf.errors.ResourceExhaustedError, MemoryError)
 
@@ -91,15 +93,23 @@ def _lost_workers(error: Exception) -> list[str]:
         return []
     logging.error("An exchange between the workers failed: %s", error)
     until = time.monotonic() + _SEARCH_SECONDS
-    while True:
-        lost = workers.unreachable(members) or [
-            name
-            for rank, name in enumerate(members.names)
-            if f"/task:{rank} " in str(error) and rank != members.rank
-        ]
-        if lost or time.monotonic() > until:
-            return lost
+    # A process that hangs still takes connections: TensorFlow's own heartbeat
+    # names it.
+    lost = workers.unreachable(members) or _named(str(error), members)
+    while not lost and time.monotonic() < until:
         time.sleep(1.0)
+        lost = workers.unreachable(members)
+    return lost
+
+
+def _named(message: str, members: workers.Cluster) -> list[str]:
+    """Lists the other workers that a message of TensorFlow names."""
+    tasks = {f"{kind} {number} " for kind, number in _TASK.findall(message)}
+    return [
+        name
+        for rank, name in enumerate(members.names)
+        if rank != members.rank and name.startswith(tuple(tasks))
+    ]
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """One pre-training run, from its options to its weights."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 from absl import logging
@@ -8,6 +8,7 @@ from absl import logging
 from files import paths
 from modeling import config as config_lib
 from training import (
+    batch_phases,
     bookkeeping,
     checkpointing,
     input_pipeline,
@@ -15,6 +16,7 @@ from training import (
     objectives,
     optimization,
     pretraining_flags,
+    pretraining_phases,
     record_checks,
     record_files,
     record_order,
@@ -22,10 +24,10 @@ from training import (
     runtime,
     starting,
     steps,
+    workers,
 )
 from training import flags as shared_flags
 
-_BATCH_SIZES = ("train_batch_size", "eval_batch_size")
 _IDENTITY = (
     *("objective", "random_seed", "train_batch_size", "learning_rate"),
     *("lr_schedule", "adam_bias_correction", "num_train_steps"),
@@ -35,21 +37,21 @@ _IDENTITY = (
 
 def open_records(
     options: pretraining_flags.PretrainingOptions,
-    patterns: str,
+    names: Sequence[str],
     config: config_lib.BertConfig,
 ) -> input_pipeline.RecordSource:
     """Opens record files and checks that they fit the flags and the model.
 
     Args:
-        options: of the run.
-        patterns: comma-separated names or globs.
+        options: of the run, or of a phase of it.
+        names: of the files.
         config: of the model.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: the records are damaged, or of other lengths or words.
     """
-    files = record_files.RecordFiles(paths.expand(patterns))
+    files = record_files.RecordFiles(names)
     logging.info(
         "%s records in %d file(s): %s",
         f"{len(files):,}",
@@ -71,8 +73,42 @@ def open_records(
     )
 
 
+def open_training_records(
+    phases: Sequence[pretraining_phases.Phase], config: config_lib.BertConfig
+) -> list[input_pipeline.RecordSource]:
+    """Opens what each phase trains on, or what this worker does in it.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: the records do not fit, or the model has fewer positions.
+    """
+    sources = []
+    for phase in phases:
+        options = phase.options
+        starting.check_length(options.max_seq_length, config)
+        names = paths.expand(options.input_file)
+        if options.shard_input_files:
+            names = workers.share_of(names, workers.cluster())
+        sources.append(open_records(options, names, config))
+    return sources
+
+
+def open_held_out_records(
+    phases: Sequence[pretraining_phases.Phase],
+    training_sources: Sequence[input_pipeline.RecordSource],
+    config: config_lib.BertConfig,
+) -> input_pipeline.RecordSource:
+    """Opens what the run evaluates on: as the last phase's, if not those."""
+    options = phases[-1].options
+    if not (options.eval_input_file or options.shard_input_files):
+        return training_sources[-1]
+    names = paths.expand(options.eval_input_file or options.input_file)
+    return open_records(options, names, config)
+
+
 def prepare_devices(
     options: pretraining_flags.PretrainingOptions,
+    phases: Sequence[pretraining_phases.Phase],
 ) -> tf.distribute.Strategy:
     """Chooses devices, precision and seed; returns the strategy.
 
@@ -82,8 +118,15 @@ def prepare_devices(
     strategy = runtime.prepare(
         shared_flags.narrow(runtime.DeviceOptions, options),
         precision=options.precision,
-        batch_sizes={name: getattr(options, name) for name in _BATCH_SIZES},
+        batch_sizes={"eval_batch_size": options.eval_batch_size},
     )
+    for phase in phases:
+        input_pipeline.check_batch_size(
+            "train_batch_size",
+            phase.options.train_batch_size,
+            strategy.num_replicas_in_sync,
+            phase.options.num_accumulation_steps,
+        )
     runtime.set_seed(options.random_seed)
     return strategy
 
@@ -107,11 +150,18 @@ def evaluation(
 def train(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
-    source: input_pipeline.RecordSource,
+    sources: Sequence[input_pipeline.RecordSource],
     options: pretraining_flags.PretrainingOptions,
     evaluate: Callable[[], Mapping[str, float]],
 ) -> tuple[int, Mapping[str, float] | None]:
     """Trains a model, from wherever its folder stands.
+
+    Args:
+        strategy: where the variables live.
+        objective: the model and its losses.
+        sources: the records of each phase.
+        options: of the run.
+        evaluate: returns held-out metrics.
 
     Returns:
         The number of steps made in all, and the last held-out metrics, if
@@ -120,24 +170,22 @@ def train(
     Raises:
         ValueError: the folder is another run's, or a checkpoint does not fit.
     """
-    identity = {
-        **{name: getattr(options, name) for name in _IDENTITY},
-        "num_records": len(source.files),
-        "num_replicas": strategy.num_replicas_in_sync,
-    }
+    phases = pretraining_phases.of_run(options)
+    identity = _identity(strategy, sources, options)
     with strategy.scope():
         state, first_step = starting.start(
             objective, _start_options(options, identity)
         )
     results = loop.train(
         steps.Trainer(strategy, state),
-        input_pipeline.TrainingBatches(
-            source,
-            batch_size=options.train_batch_size,
-            order=record_order.RecordOrder(
-                len(source.files), options.random_seed
-            ),
-            num_accumulation_steps=options.num_accumulation_steps,
+        batch_phases.PhasedBatches(
+            [
+                _batches(source, phase.options, options.random_seed + number)
+                for number, (source, phase) in enumerate(
+                    zip(sources, phases, strict=True)
+                )
+            ],
+            [phase.end for phase in phases],
         ),
         shared_flags.narrow(
             bookkeeping.LoopOptions,
@@ -152,6 +200,30 @@ def train(
         evaluate=evaluate if options.eval_every_steps else None,
     )
     return max(first_step, options.num_train_steps), results
+
+
+def _batches(source, options, seed) -> input_pipeline.TrainingBatches:
+    return input_pipeline.TrainingBatches(
+        source,
+        batch_size=options.train_batch_size,
+        order=record_order.RecordOrder(len(source.files), seed),
+        num_accumulation_steps=options.num_accumulation_steps,
+        each_worker_its_own=options.shard_input_files,
+    )
+
+
+def _identity(strategy, sources, options) -> dict[str, object]:
+    """Names what a resumed run must share with the one it goes on with."""
+    counts = [len(source.files) for source in sources]
+    records = {"num_records": counts if counts[1:] else counts[0]}
+    if options.shard_input_files:
+        records = {"workers_reading": len(workers.cluster().names)}
+    return {
+        **{name: getattr(options, name) for name in _IDENTITY},
+        **records,
+        **pretraining_phases.identity(pretraining_phases.of_run(options)),
+        "num_replicas": strategy.num_replicas_in_sync,
+    }
 
 
 def _start_options(options, identity) -> starting.StartOptions:

@@ -12,7 +12,9 @@ class PretrainingOptions(shared_flags.TrainerOptions):
     """What the flags below hold; see them and --help."""
 
     bert_config_file: str
-    input_file: str
+    input_file: str | None
+    phases: str | None
+    shard_input_files: bool
     output_dir: str
     init_checkpoint: str | None
     max_seq_length: int
@@ -52,13 +54,7 @@ def define_flags(values: flags.FlagValues) -> None:
     shared_flags.define_device_flags(values)
     _define_length_flags(values)
     _define_held_out_flags(values)
-    flags.DEFINE_string(
-        "input_file",
-        None,
-        "Record files: comma-separated names or globs.",
-        required=True,
-        flag_values=values,
-    )
+    _define_input_flags(values)
     flags.DEFINE_integer(
         "max_seq_length",
         128,
@@ -83,6 +79,43 @@ def define_flags(values: flags.FlagValues) -> None:
     )
     flags.DEFINE_boolean("do_train", False, "Train.", flag_values=values)
     flags.DEFINE_boolean("do_eval", False, "Evaluate.", flag_values=values)
+
+
+def _define_input_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "input_file",
+        None,
+        "Record files: comma-separated names or globs. Required, but where "
+        "all of --phases name theirs.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "phases",
+        None,
+        "Phases of the run, one after the other, parted by semicolons; each "
+        "is key=value pairs: `steps`, a number or a share (90%) of "
+        "--num_train_steps, and, where they differ from the flags of these "
+        "names, input_file, max_seq_length, max_predictions_per_seq, "
+        "train_batch_size, num_accumulation_steps. The learning rate follows "
+        "one schedule over all of them. Held-out records are as the last "
+        "phase's.",
+        flag_values=values,
+    )
+    flags.register_multi_flags_validator(
+        ["input_file", "phases"],
+        lambda given: bool(given["input_file"] or given["phases"]),
+        "Flag --input_file must have a value other than None, unless --phases "
+        "has.",
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "shard_input_files",
+        False,
+        "Each worker reads files of its own: every so many-th of the sorted "
+        "names. The order of the records then depends on the number of "
+        "workers.",
+        flag_values=values,
+    )
 
 
 def _define_length_flags(values: flags.FlagValues) -> None:

@@ -177,7 +177,7 @@ class Meeting:
         return numbers[:: self._strategy.num_replicas_in_sync // workers]
 
 
-def sharded(names: Sequence[str], members: Cluster) -> list[str]:
+def share_of(names: Sequence[str], members: Cluster) -> list[str]:
     """Takes every so many-th of a list of files, for this worker alone.
 
     Raises:

@@ -8,10 +8,12 @@ from modeling import checkpoints
 from training import checkpointing
 
 
-def _save(folder, step, keep=5, value=1.0):
+def _save(folder, step, keep=5, value=1.0, keep_every=0):
     variables = {"w": tf.Variable([value, 2.0]), "w/adam_m": tf.Variable([3.0])}
     state = {"identity": {"a": step}}
-    return checkpointing.save(str(folder), step, variables, state, keep)
+    return checkpointing.save(
+        str(folder), step, variables, state, keep, keep_every
+    )
 
 
 def _steps(folder):
@@ -47,6 +49,53 @@ def test_only_the_last_ones_stay(tmp_path):
         "10",
         "11",
     ]
+
+
+def test_multiples_of_a_step_stay_for_good(tmp_path):
+    for step in range(1, 12):
+        _save(tmp_path, step, keep=2, keep_every=4)
+    assert _steps(tmp_path) == [4, 8, 10, 11]
+    state = tf.train.get_checkpoint_state(str(tmp_path))
+    assert len(state.all_model_checkpoint_paths) == 4
+
+
+def _flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize("damage", [_flip_a_bit, _cut])
+@pytest.mark.parametrize(
+    "part", [".index", ".data-00000-of-00001", ".state.json"]
+)
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(
+    tmp_path, caplog, part, damage
+):
+    for step in (3, 5, 10):
+        _save(tmp_path, step)
+    assert checkpointing.latest_readable(str(tmp_path)).endswith("-10")
+    assert not caplog.records
+    path = tmp_path / f"model.ckpt-10{part}"
+    damage(path)
+    if part == ".state.json" and damage is _flip_a_bit:
+        path.write_bytes(path.read_bytes().replace(b"{", b"["))
+    assert checkpointing.latest_readable(str(tmp_path)).endswith("-5")
+    assert "model.ckpt-10 cannot be read: " in caplog.text
+    assert "model.ckpt-5, the one before" in caplog.text
+
+
+def test_where_no_checkpoint_can_be_read_nothing_starts_afresh(tmp_path):
+    assert checkpointing.latest_readable(str(tmp_path)) is None
+    for step in (5, 10):
+        _save(tmp_path, step)
+        _cut(tmp_path / f"model.ckpt-{step}.data-00000-of-00001")
+    with pytest.raises(ValueError, match=r"No checkpoint in .* can be read"):
+        checkpointing.latest_readable(str(tmp_path))
 
 
 def test_a_run_that_was_set_back_keeps_what_it_saves(tmp_path):

@@ -183,6 +183,35 @@ def test_bias_correction_divides_the_moments():
     )
 
 
+def test_first_update_of_lamb_as_worked_by_hand():
+    optimizer = _optimizer(
+        {"kernel": [3.0, 4.0], "new/kernel": [0.0, 0.0], "dense/bias": [2.0]},
+        layer_adaptation=True,
+    )
+    _apply(optimizer, [tf.constant([1.0, -1.0])] * 2 + [tf.constant([1.0])])
+    # m = 0.1 g and v = 0.001 g^2: m / (sqrt(v) + 1e-6) = 3.162178 g.
+    # With decay, 3.192178 and -3.122178, of norm 4.465198; the weights' is 5:
+    # the rate of 0.5 becomes 0.559886.
+    values = _values(optimizer)
+    np.testing.assert_allclose(
+        values["kernel"], [1.212745, 5.748062], rtol=1e-5
+    )
+    # Where weights are 0, and where nothing decays, the rate stays.
+    np.testing.assert_allclose(
+        values["new/kernel"], [-1.581089, 1.581089], rtol=1e-6
+    )
+    np.testing.assert_allclose(values["dense/bias"], [0.418911], rtol=1e-5)
+    np.testing.assert_allclose(values["kernel/adam_m"], [0.1, -0.1])
+
+
+def test_lamb_without_an_update_changes_nothing():
+    optimizer = _optimizer(
+        {"kernel": [3.0, 4.0]}, layer_adaptation=True, weight_decay_rate=0.0
+    )
+    _apply(optimizer, [tf.zeros([2])])
+    np.testing.assert_array_equal(_values(optimizer)["kernel"], [3.0, 4.0])
+
+
 def test_no_gradient_leaves_a_variable_and_its_slots_alone():
     optimizer = _optimizer({"kernel": [2.0], "other/kernel": [2.0]})
     _apply(optimizer, [None, tf.constant([3.0])])

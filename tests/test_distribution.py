@@ -1,0 +1,233 @@
+"""Runs on several devices and in several processes, as users start them."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints
+from tests import toy_pretraining as toy
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_STEPS = 20
+# Float32 sums of other orders, through twenty steps of Adam or LAMB.
+_TOLERANCE = 2e-5
+_NO_DROPOUT = {
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
+def _start(folder, *, workers=1, dropout=False, **changes):
+    """Starts a run; returns its processes, of which the first writes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    toy.write_config(folder / "config.json", **({} if dropout else _NO_DROPOUT))
+    named = toy.flags_of(
+        folder,
+        **{
+            "num_train_steps": _STEPS,
+            "train_batch_size": 8,
+            "learning_rate": 1e-3,
+            **changes,
+        },
+    )
+    command = [sys.executable, "run_pretraining.py", *toy.command_line(named)]
+    processes = []
+    for environment in _environments(workers):
+        log = folder / f"log-{len(processes)}"
+        with log.open("w") as file:
+            processes.append(
+                subprocess.Popen(
+                    command,
+                    cwd=_ROOT,
+                    env={**os.environ, **environment},
+                    stdout=file,
+                    stderr=file,
+                )
+            )
+    return processes
+
+
+def _environments(workers):
+    if workers == 1:
+        return [{}]
+    sockets = [socket.socket() for _ in range(workers)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    addresses = [f"localhost:{each.getsockname()[1]}" for each in sockets]
+    for each in sockets:
+        each.close()
+    return [
+        {
+            "TF_CONFIG": json.dumps(
+                {
+                    "cluster": {"worker": addresses},
+                    "task": {"type": "worker", "index": index},
+                }
+            )
+        }
+        for index in range(workers)
+    ]
+
+
+def _finish(folder, **changes):
+    for number, process in enumerate(_start(folder, **changes)):
+        log = folder / f"log-{number}"
+        assert process.wait(300) == 0, log.read_text()[-3000:]
+
+
+def _check_alike(folder, other):
+    for ours, theirs in zip(
+        toy.metrics(folder), toy.metrics(other), strict=True
+    ):
+        assert ours.keys() == theirs.keys()
+        for name in ("loss", "masked_lm_loss", "next_sentence_loss"):
+            assert abs(ours[name] - theirs[name]) < _TOLERANCE, (name, ours)
+    found, expected = (
+        checkpoints.read(str(each / "out" / f"model.ckpt-{_STEPS}"))
+        for each in (folder, other)
+    )
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(
+            found[name], value, rtol=0, atol=_TOLERANCE, err_msg=name
+        )
+
+
+@pytest.fixture(scope="module")
+def one_device(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one")
+    _finish(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_accumulation_steps": 2},
+        {"num_cpu_devices": 2},
+        {"num_cpu_devices": 2, "num_accumulation_steps": 4},
+        {"workers": 2},
+        {"recompute": True},
+    ],
+)
+def test_a_run_does_not_depend_on_what_shares_its_batches(
+    tmp_path, one_device, changes
+):
+    _finish(tmp_path, **changes)
+    _check_alike(tmp_path, one_device)
+
+
+@pytest.mark.slow
+def test_lamb_does_not_depend_on_the_devices_either(tmp_path):
+    _finish(tmp_path / "one", optimizer="lamb")
+    _finish(tmp_path / "two", optimizer="lamb", num_cpu_devices=2)
+    _check_alike(tmp_path / "two", tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_a_stop_on_two_devices_changes_nothing(tmp_path):
+    changes = {"num_cpu_devices": 2, "dropout": True, "num_train_steps": 400}
+    _finish(tmp_path / "unbroken", **changes)
+    folder = tmp_path / "stopped"
+    (process,) = _start(folder, **changes)
+    _wait_for_step(folder, [process], 40)
+    process.kill()
+    process.wait()
+    _finish(folder, **changes)
+    assert toy.metrics(folder) == toy.metrics(tmp_path / "unbroken")
+
+
+def _wait_for_step(folder, processes, step):
+    path = folder / "out" / "metrics.jsonl"
+    while all(process.poll() is None for process in processes):
+        lines = path.read_text().splitlines() if path.exists() else []
+        if len(lines) > 1 and json.loads(lines[-2])["step"] >= step:
+            return
+        time.sleep(0.01)
+    raise AssertionError((folder / "log-0").read_text()[-3000:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_lost_worker_ends_the_other_which_names_it(tmp_path, lost):
+    changes = {"workers": 2, "num_train_steps": 100_000, "log_every_steps": 9}
+    processes = _start(tmp_path, **changes)
+    _wait_for_step(tmp_path, processes, 30)
+    processes[lost].kill()
+    start = time.monotonic()
+    assert processes[1 - lost].wait(60) not in (0, None)
+    assert time.monotonic() - start < 60
+    text = (tmp_path / f"log-{1 - lost}").read_text()
+    assert f"LostWorkerError: Lost worker {lost} (localhost:" in text
+
+    # Again, and this time one is asked to stop.
+    processes = _start(tmp_path, **changes)
+    _wait_for_step(tmp_path, processes, 60)
+    processes[1].send_signal(signal.SIGTERM)
+    for number, process in enumerate(processes):
+        assert process.wait(60) == 128 + signal.SIGTERM
+        text = (tmp_path / f"log-{number}").read_text()
+        assert "Resumed from" in text
+        assert "which is saved" in text
+    steps = [line["step"] for line in toy.metrics(tmp_path)]
+    assert steps == [9 * n for n in range(1, len(steps) + 1)]
+
+
+@pytest.mark.slow
+def test_workers_that_do_not_start_alike_are_named(tmp_path):
+    named = {"workers": 2, "num_train_steps": 5}
+    _finish(tmp_path, **named)
+    (tmp_path / "elsewhere").mkdir()
+    # The chief finds a checkpoint and the other worker none.
+    processes = []
+    for index, environment in enumerate(_environments(2)):
+        out = tmp_path / ("out" if index == 0 else "elsewhere")
+        flags = toy.flags_of(
+            tmp_path, num_train_steps=7, train_batch_size=8, output_dir=out
+        )
+        with (tmp_path / f"log-{index}").open("w") as file:
+            processes.append(
+                subprocess.Popen(
+                    [
+                        sys.executable,
+                        "run_pretraining.py",
+                        *toy.command_line(flags),
+                    ],
+                    cwd=_ROOT,
+                    env={**os.environ, **environment},
+                    stdout=file,
+                    stderr=file,
+                )
+            )
+    for number, process in enumerate(processes):
+        assert process.wait(120) != 0
+        text = (tmp_path / f"log-{number}").read_text()
+        assert "must have the same flags and the same checkpoint" in text
+        assert "that of worker 1 (localhost:" in text
+
+
+@pytest.mark.slow
+def test_each_worker_can_read_files_of_its_own(tmp_path):
+    for name, seed in (("part-1", 1), ("part-2", 2)):
+        tmp_path.mkdir(exist_ok=True)
+        toy.write_records(tmp_path / name, toy.random_examples(seed=seed))
+    _finish(
+        tmp_path,
+        workers=2,
+        shard_input_files=True,
+        input_file=tmp_path / "part-*",
+        num_train_steps=5,
+    )
+    for number, own in enumerate(("part-1", "part-2")):
+        text = (tmp_path / f"log-{number}").read_text()
+        assert f"50 records in 1 file(s): {tmp_path / own}" in text
+    assert [line["step"] for line in toy.metrics(tmp_path)] == [1, 2, 3, 4, 5]

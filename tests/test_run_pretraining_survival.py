@@ -1,0 +1,154 @@
+"""Runs that are killed, that find no room, and that change their batches."""
+
+import json
+import os
+import random
+import resource
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints
+from tests import toy_pretraining as toy
+from training import checkpointing, failures, reporting
+
+# Enough steps that kills come while it trains, at a few milliseconds each.
+_LONG = {
+    "log_every_steps": 10,
+    "save_checkpoints_steps": 25,
+    "keep_checkpoint_every_n_steps": 400,
+    "eval_every_steps": 500,
+    "num_train_steps": 1500,
+}
+
+
+def _check_no_file_is_partial(out):
+    for path in out.glob("[!.]*"):
+        if path.name.endswith(".json"):
+            json.loads(path.read_text())
+        if path.name.endswith(".index"):
+            # Checks every byte.
+            checkpoints.read(str(path))
+        if path.name == "checkpoint":
+            latest = os.path.basename(checkpointing.latest(str(out)))
+            assert f'model_checkpoint_path: "{latest}"' in path.read_text()
+
+
+def _check_same_run(folder, unbroken, step):
+    assert toy.metrics(folder) == toy.metrics(unbroken)
+    found, expected = (
+        checkpoints.read(str(each / "out" / f"model.ckpt-{step}"))
+        for each in (folder, unbroken)
+    )
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def _stop_after(monkeypatch, step):
+    """Sends SIGTERM to this process when a step is reported."""
+    original = reporting.Reporter.training
+
+    def then_stop(self, progress):
+        original(self, progress)
+        if progress.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(reporting.Reporter, "training", then_stop)
+
+
+def _check_no_file_is_partial(out):
+    for path in out.glob("[!.]*"):
+        if path.name.endswith(".json"):
+            json.loads(path.read_text())
+        if path.name.endswith(".index"):
+            # Checks every byte.
+            checkpoints.read(str(path))
+        if path.name == "checkpoint":
+            latest = os.path.basename(checkpointing.latest(str(out)))
+            assert f'model_checkpoint_path: "{latest}"' in path.read_text()
+
+
+@pytest.mark.slow
+def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
+    unbroken, folder = tmp_path / "unbroken", tmp_path / "killed"
+    assert toy.start(unbroken, **_LONG).wait() == 0
+    rng, kills = random.Random(5), 0
+    while kills < 20:
+        process = toy.start(folder, **_LONG)
+        number = rng.choice([signal.SIGTERM, signal.SIGKILL])
+        _wait_for_more_than(process, folder, rng.choice([-1, 0, 10, 50]))
+        time.sleep(rng.uniform(0, 0.1))
+        process.send_signal(number)
+        assert process.wait() != 0, "The run ended before it could be killed."
+        kills += 1
+        _check_no_file_is_partial(folder / "out")
+    assert toy.start(folder, **_LONG).wait() == 0
+    _check_same_run(folder, unbroken, _LONG["num_train_steps"])
+
+
+def _reported_steps(folder):
+    path = folder / "out" / "metrics.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line)["step"] for line in lines[:-1]]
+
+
+def _wait_for_more_than(process, folder, num_steps):
+    """Waits for so many more steps than were made before; -1 for no wait."""
+    before = max(_reported_steps(folder), default=0)
+    while process.poll() is None and num_steps >= 0:
+        if max(_reported_steps(folder), default=0) > before + num_steps:
+            break
+        time.sleep(0.002)
+
+
+@pytest.mark.slow
+def test_phases_follow_each_other_and_resume_in_each(tmp_path):
+    longer = toy.random_examples(num_examples=30, seq_length=14, seed=2)
+    toy.write_records(tmp_path / "long", longer)
+    named = {
+        "num_train_steps": 10,
+        "save_checkpoints_steps": 3,
+        "do_eval": True,
+        "max_eval_steps": 0,
+        "phases": "steps=60%; steps=40% max_seq_length=14 train_batch_size=2 "
+        f"num_accumulation_steps=2 input_file={tmp_path / 'long'}",
+    }
+    unbroken = tmp_path / "unbroken"
+    toy.run(unbroken, **named)
+    reported = toy.metrics(unbroken)
+    assert [line["step"] for line in reported] == list(range(1, 11))
+    # One schedule: 0.01 * (1 - 9 / 10) in the last step.
+    assert reported[-1]["learning_rate"] == pytest.approx(1e-3)
+
+    folder = tmp_path / "stopped"
+    for step in (2, 7):
+        with pytest.MonkeyPatch.context() as patch:
+            _stop_after(patch, step)
+            with pytest.raises(SystemExit):
+                toy.run(folder, **named)
+    toy.run(folder, **named)
+    _check_same_run(folder, unbroken, 10)
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path):
+    toy.run(tmp_path, num_train_steps=10)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Room for reports, not for the 25 KB of the weights and their moments.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (15_000, before[1]))
+    try:
+        with pytest.raises(
+            failures.WritingError, match=r"model\.ckpt-10, is whole"
+        ):
+            toy.run(tmp_path, num_train_steps=13)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    out = tmp_path / "out"
+    assert checkpointing.latest_readable(str(out)).endswith("-10")
+    assert not list(out.glob(".*partial*"))
+    assert not list(out.glob("model.ckpt-13*"))
+    toy.run(tmp_path, num_train_steps=13)
+    assert [line["step"] for line in toy.metrics(tmp_path)][-3:] == [11, 12, 13]

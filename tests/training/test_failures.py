@@ -1,0 +1,94 @@
+import errno
+
+import pytest
+import tensorflow as tf
+
+from training import batch_phases, checkpointing, failures, workers
+
+_STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
+
+
+def _phase(batch_size, parts):
+    return batch_phases.Phase(
+        batch_size=batch_size, num_accumulation_steps=parts
+    )
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "parts", "advice"),
+    [
+        (12, 1, "--num_accumulation_steps=2 (6 at once)"),
+        (12, 2, "--num_accumulation_steps=3 (4 at once)"),
+        (15, 3, "--num_accumulation_steps=5 (3 at once)"),
+        (15, 5, "--num_accumulation_steps=15 (1 at once)"),
+    ],
+)
+def test_out_of_memory_names_the_next_accumulation(batch_size, parts, advice):
+    error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
+    with (
+        pytest.raises(failures.OutOfMemoryError) as caught,
+        failures.of_steps(_STRATEGY, _phase(batch_size, parts)),
+    ):
+        raise error
+    assert advice in str(caught.value)
+    assert f"{batch_size // parts} of the {batch_size}" in str(caught.value)
+    assert caught.value.__cause__ is error
+
+
+def test_where_a_batch_cannot_be_parted_other_ways_are_named():
+    text = failures.less_memory(_STRATEGY, _phase(4, 4))
+    assert "1 of the 4 examples" in text
+    assert "--recompute" in text
+    assert "accumulation" not in text
+
+
+def test_other_errors_stay_what_they_are(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with (
+        pytest.raises(tf.errors.InvalidArgumentError),
+        failures.of_steps(_STRATEGY, _phase(4, 1)),
+    ):
+        raise tf.errors.InvalidArgumentError(None, None, "wrong id")
+
+
+@pytest.mark.parametrize(
+    ("unreachable", "message"),
+    [
+        (["worker 1 (b:1)"], "Socket closed"),
+        # Of a process that hangs, whose port is open.
+        ([], "are unhealthy:\n/job:worker/replica:0/task:1\nThe tasks"),
+    ],
+)
+def test_a_lost_worker_is_named(monkeypatch, unreachable, message):
+    members = workers.Cluster(
+        names=("worker 0 (a:1)", "worker 1 (b:1)", "worker 11 (c:1)"),
+        addresses=("a:1", "b:1", "c:1"),
+        rank=0,
+    )
+    monkeypatch.setattr(workers, "cluster", lambda: members)
+    monkeypatch.setattr(workers, "unreachable", lambda _: unreachable)
+    with (
+        pytest.raises(
+            failures.LostWorkerError, match=r"Lost worker 1 \(b:1\): "
+        ),
+        failures.of_steps(_STRATEGY, _phase(4, 1)),
+    ):
+        raise tf.errors.UnavailableError(None, None, message)
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_what_cannot_be_written_is_explained(tmp_path, is_saved):
+    if is_saved:
+        checkpointing.save(
+            str(tmp_path), 3, {"w": tf.Variable(1.0)}, state={}, keep=1
+        )
+    with (
+        pytest.raises(failures.WritingError) as caught,
+        failures.of_writing(str(tmp_path)),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    message = str(caught.value)
+    assert "No space left on device" in message
+    assert "MB are free" in message
+    assert ("model.ckpt-3, is whole" in message) == is_saved
+    assert ("no checkpoint yet" in message) != is_saved

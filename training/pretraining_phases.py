@@ -1,0 +1,114 @@
+"""The phases of a pre-training run: short sequences first, then long ones.
+
+Source: Devlin et al. 2019, App. A.2: 90% of the steps on sequences of 128, the
+rest on 512, under one learning-rate schedule. Imports no TensorFlow.
+"""
+
+import dataclasses
+import itertools
+import shlex
+from collections.abc import Mapping
+
+from training import pretraining_flags
+
+_STEPS = "steps"
+_COUNTS = (
+    *("max_seq_length", "max_predictions_per_seq"),
+    *("train_batch_size", "num_accumulation_steps"),
+)
+_KEYS = (_STEPS, "input_file", *_COUNTS)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Steps in a row on records of one kind.
+
+    Attributes:
+        options: of the run, with those of the phase in their place.
+        end: the step after its last, counted over the whole run.
+    """
+
+    options: pretraining_flags.PretrainingOptions
+    end: int
+
+
+def of_run(options: pretraining_flags.PretrainingOptions) -> tuple[Phase, ...]:
+    """Lists the phases of a run in order; one where `--phases` is not given.
+
+    Raises:
+        ValueError: `--phases` is not as its help says.
+    """
+    if not options.phases:
+        return (Phase(options=options, end=options.num_train_steps),)
+    parts = [_parse(part) for part in options.phases.split(";") if part.strip()]
+    ends = _ends([part.pop(_STEPS, "") for part in parts], options)
+    phases = []
+    for part, end in zip(parts, ends, strict=True):
+        changed = {
+            name: _count(name, value) if name in _COUNTS else value
+            for name, value in part.items()
+        }
+        replaced = dataclasses.replace(options, **changed)
+        if not replaced.input_file:
+            raise ValueError(
+                "Each of --phases needs an input_file, of its own or from "
+                "--input_file; one has none."
+            )
+        phases.append(Phase(options=replaced, end=end))
+    return tuple(phases)
+
+
+def _parse(text: str) -> dict[str, str]:
+    """Reads `key=value key=value` with quotes as in a shell."""
+    pairs = [word.partition("=") for word in shlex.split(text)]
+    found = {key: value for key, _, value in pairs}
+    wrong = [key for key, _, value in pairs if key not in _KEYS or not value]
+    if wrong or len(found) < len(pairs):
+        raise ValueError(
+            "Each of --phases must be key=value pairs with the keys "
+            f"{', '.join(_KEYS)}, each once; got {text.strip()!r}."
+        )
+    return found
+
+
+def _ends(
+    lengths: list[str], options: pretraining_flags.PretrainingOptions
+) -> list[int]:
+    """Turns `90%` or `9000` of each phase into the steps at which they end."""
+    total = options.num_train_steps
+    try:
+        if all(length.endswith("%") for length in lengths):
+            shares = [float(length.removesuffix("%")) for length in lengths]
+            sums = itertools.accumulate(shares)
+            ends = [round(total * share / 100) for share in sums]
+        else:
+            ends = list(itertools.accumulate(map(int, lengths)))
+    except ValueError:
+        ends = []
+    if not ends or ends[-1] != total or sorted({0, *ends}) != [0, *ends]:
+        raise ValueError(
+            "The `steps` of --phases must all be numbers that add up to "
+            f"--num_train_steps ({total}), or all shares that add up to 100%, "
+            f"each at least one step; got {', '.join(lengths) or 'none'}."
+        )
+    return ends
+
+
+def _count(name: str, value: str) -> int:
+    if not value.isdecimal() or int(value) < 1:
+        raise ValueError(
+            f"{name} in --phases must be a whole number from 1; got {value!r}."
+        )
+    return int(value)
+
+
+def identity(phases: tuple[Phase, ...]) -> Mapping[str, object]:
+    """Names what a resumed run must share of its phases; nothing for one."""
+    if len(phases) == 1:
+        return {}
+    return {
+        "phases": [
+            [phase.end, *(getattr(phase.options, name) for name in _COUNTS[:3])]
+            for phase in phases
+        ]
+    }
