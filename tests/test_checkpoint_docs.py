@@ -1,0 +1,73 @@
+"""The Python and the commands of the README on checkpoints work as written."""
+
+import pathlib
+import re
+import shlex
+import shutil
+
+import numpy as np
+from absl import flags
+
+from modeling import bert
+from tools import convert_checkpoint
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_GOLDEN = _ROOT / "tests/golden"
+_FOLDER = "uncased_L-12_H-768_A-12"
+
+
+def _blocks(heading):
+    section = re.search(
+        rf"^## {heading}\n(.*?)^## ",
+        (_ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    return re.findall(r"^```\w*\n(.*?)^```", section[1], re.M | re.DOTALL)
+
+
+def _released_folder(folder):
+    folder.mkdir()
+    for file in (_GOLDEN / "model").glob("tiny.ckpt.*"):
+        name = file.name.replace("tiny", "bert_model")
+        shutil.copyfile(file, folder / name)
+    for name in ("bert_config.json", "vocab.txt"):
+        shutil.copyfile(_GOLDEN / "inputs" / name, folder / name)
+
+
+def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
+    _released_folder(tmp_path / _FOLDER)
+    monkeypatch.chdir(tmp_path)
+    (code,) = _blocks("From Python")
+    golden = np.load(_GOLDEN / "model/forward_gelu.npz")
+    scope = {"input_ids": golden["defaults/in/input_ids"]}
+    exec(code, scope)  # The README is ours.
+    assert isinstance(scope["model"], bert.BertModel)
+    np.testing.assert_allclose(
+        scope["outputs"]["pooled_output"],
+        golden["defaults/out/pooled_output"],
+        atol=1e-5,
+    )
+
+
+def test_the_commands_of_readme_and_manual_convert(tmp_path, monkeypatch):
+    _released_folder(tmp_path / _FOLDER)
+    monkeypatch.chdir(tmp_path)
+    (command,) = _blocks("Checkpoints in and out")
+    manual = (_ROOT / "docs/checkpoints.md").read_text(encoding="utf-8")
+    assert command in manual
+    arguments = shlex.split(command.replace("\\\n", ""))
+    assert arguments[:3] == ["python", "-m", "tools.convert_checkpoint"]
+    values = flags.FlagValues()
+    convert_checkpoint.define_flags(values)
+    values(arguments[2:])
+    convert_checkpoint.convert(convert_checkpoint.read_options(values))
+    assert (tmp_path / "bert-base-uncased/model.safetensors").exists()
+
+
+def test_every_flag_of_the_manual_exists():
+    values = flags.FlagValues()
+    convert_checkpoint.define_flags(values)
+    manual = (_ROOT / "docs/checkpoints.md").read_text(encoding="utf-8")
+    table = manual.partition("| flag | meaning |")[2].partition("\n\n")[0]
+    named = set(re.findall(r"^\| `--(\w+)`", table, re.MULTILINE))
+    assert named | {"input", "output"} == set(values)
