@@ -1,7 +1,8 @@
 """The draws of `random.Random`, the same numbers in less time."""
 
+import functools
 import random
-from collections.abc import Iterator, MutableSequence
+from collections.abc import MutableSequence
 
 
 def shuffle(items: MutableSequence, rng: random.Random) -> None:
@@ -11,8 +12,8 @@ def shuffle(items: MutableSequence, rng: random.Random) -> None:
     state.
     """
     getrandbits = rng.getrandbits
-    for bits, highest, below in _rounds(len(items)):
-        for last in range(highest, below, -1):
+    for bits, highest, end in _rounds(len(items)):
+        for last in range(highest, end, -1):
             other = getrandbits(bits)
             while other > last:
                 other = getrandbits(bits)
@@ -25,14 +26,14 @@ def first_of_shuffled(items: list, count: int, rng: random.Random) -> list:
     The generator is left in the same state; the items are not in order then.
     """
     getrandbits = rng.getrandbits
-    for bits, highest, below in _rounds(len(items)):
-        for last in range(highest, max(below, count - 1), -1):
+    for bits, highest, end in _rounds(len(items)):
+        for last in range(highest, max(end, count - 1), -1):
             other = getrandbits(bits)
             while other > last:
                 other = getrandbits(bits)
             # What comes to stand beyond the first ones is not asked for.
             items[other] = items[last]
-        for last in range(min(highest, count - 1), below, -1):
+        for last in range(min(highest, count - 1), end, -1):
             other = getrandbits(bits)
             while other > last:
                 other = getrandbits(bits)
@@ -40,18 +41,30 @@ def first_of_shuffled(items: list, count: int, rng: random.Random) -> list:
     return items[:count]
 
 
-def _rounds(num_items: int) -> Iterator[tuple[int, int, int]]:
-    """Yields the places of a shuffle that take as many bits to draw.
+def below(limit: int, rng: random.Random) -> int:
+    """Does what `rng.randrange(limit)` does, in half the time."""
+    bits = limit.bit_length()
+    number = rng.getrandbits(bits)
+    while number >= limit:
+        number = rng.getrandbits(bits)
+    return number
+
+
+@functools.lru_cache(maxsize=4096)
+def _rounds(num_items: int) -> tuple[tuple[int, int, int], ...]:
+    """Lists the places of a shuffle that take as many bits to draw.
 
     Each place from the last down to the second swaps with one at or below it,
     drawn with as many bits as their number has, again while it is too large.
 
-    Yields:
+    Returns:
         The bits, the first of the places, and one below the last of them.
     """
+    rounds = []
     highest = num_items - 1
     while highest > 0:
         bits = (highest + 1).bit_length()
-        below = max((1 << (bits - 1)) - 2, 0)
-        yield bits, highest, below
-        highest = below
+        end = max((1 << (bits - 1)) - 2, 0)
+        rounds.append((bits, highest, end))
+        highest = end
+    return tuple(rounds)

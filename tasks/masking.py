@@ -185,6 +185,6 @@ def draw_replacements(
         if draw() < mask_prob
         else SAME
         if draw() < same_prob
-        else rng.randint(0, num_words - 1)
+        else draws.below(num_words, rng)
         for _ in range(num_places)
     ]

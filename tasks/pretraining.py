@@ -167,11 +167,11 @@ class _Drawer:
     def _random_next(self, place: int, target_length: int) -> _Span:
         """Takes sentences from a random place of another document."""
         for _ in range(_TRIES_FOR_ANOTHER_DOCUMENT):
-            other = self._rng.randint(0, len(self._order) - 1)
+            other = draws.below(len(self._order), self._rng)
             if other != place:
                 break
         begin, document_end = self._sentences(other)
-        first = begin + self._rng.randint(0, document_end - begin - 1)
+        first = begin + draws.below(document_end - begin, self._rng)
         end = _chunk_end(self._starts, first, document_end, target_length)
         return self._starts[first], self._starts[end]
 
@@ -238,13 +238,22 @@ def truncate_pair_at_random_ends(
         Both spans, shortened.
     """
     (begin_a, end_a), (begin_b, end_b) = span_a, span_b
-    length_a, length_b = end_a - begin_a, end_b - begin_b
-    for _ in range(length_a + length_b - max_num_tokens):
-        is_front = rng.random() < 0.5
-        if length_a > length_b:
-            length_a -= 1
-            begin_a += is_front
-        else:
-            length_b -= 1
-            begin_b += is_front
-    return (begin_a, begin_a + length_a), (begin_b, begin_b + length_b)
+    surplus = end_a - begin_a + end_b - begin_b - max_num_tokens
+    if surplus <= 0:
+        return span_a, span_b
+    draw = rng.random
+    is_front = [draw() < 0.5 for _ in range(surplus)]
+    # First the longer one loses tokens, then B and A in turns.
+    longer_by = end_a - begin_a - (end_b - begin_b)
+    from_longer = is_front[: abs(longer_by)]
+    turns = is_front[len(from_longer) :]
+    from_a, from_b = turns[1::2], turns[::2]
+    if longer_by > 0:
+        from_a += from_longer
+    else:
+        from_b += from_longer
+    front_a, front_b = sum(from_a), sum(from_b)
+    return (
+        (begin_a + front_a, end_a - len(from_a) + front_a),
+        (begin_b + front_b, end_b - len(from_b) + front_b),
+    )

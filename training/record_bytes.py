@@ -57,10 +57,26 @@ def _feature_column(name: str, values: np.ndarray) -> list[bytes]:
     else:
         kind = _INT64_LIST
         packed, sizes = _varints(values)
+    if len(values) and np.all(sizes == sizes[0]):
+        head = _entry_head(name, kind, int(sizes[0]))
+        return _equal_entries(head, packed, len(values))
     ends = np.cumsum(sizes).tolist()
     return [
         _entry_head(name, kind, end - start) + packed[start:end]
         for start, end in itertools.pairwise([0, *ends])
+    ]
+
+
+def _equal_entries(head: bytes, packed: bytes, num_rows: int) -> list[bytes]:
+    """Puts a head before each of the rows, which have the same size."""
+    rows = np.frombuffer(packed, np.uint8).reshape(num_rows, -1)
+    heads = np.broadcast_to(
+        np.frombuffer(head, np.uint8), (num_rows, len(head))
+    )
+    entries = np.concatenate([heads, rows], axis=1)
+    size, entries = entries.shape[1], entries.tobytes()
+    return [
+        entries[start : start + size] for start in range(0, len(entries), size)
     ]
 
 

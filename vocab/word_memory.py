@@ -7,7 +7,7 @@ twice as fast once it runs, but takes seconds and a gigabyte to get there.
 
 import array
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -19,7 +19,7 @@ _MAX_WORD_CHARACTERS = 100  # A longer one hardly comes again.
 # What `str.split` takes for white space and the definition removes.
 _VANISHING = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 # Of ASCII, all that is printed and neither letter nor digit is punctuation.
-_ASCII_WORDS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
+_ASCII_PARTS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
 _ID_BYTES = 4
 
 
@@ -43,7 +43,8 @@ class WordMemory:
 
     def __init__(self, vocab_file: str, do_lower_case: bool = True):
         self.definition = tokenization.FullTokenizer(vocab_file, do_lower_case)
-        self._ids_of = _Memory(self.definition).__getitem__
+        self._ids_of_part = _Memory(self._cut_part).__getitem__
+        self._ids_of = _Memory(self._cut).__getitem__
 
     def encode(self, texts: Iterable[str]) -> fast_tokenization.RaggedIds:
         """Returns the ids of the pieces of every text.
@@ -66,30 +67,34 @@ class WordMemory:
             text = _VANISHING.sub("", text)
         return b"".join(map(self._ids_of, text.split()))
 
+    def _cut(self, word: str) -> bytes:
+        """Cuts what stands between white space."""
+        basic = self.definition.basic_tokenizer
+        if word.isascii() and word.isprintable():
+            word = word.lower() if basic.do_lower_case else word
+            parts = _ASCII_PARTS.findall(word)
+        else:
+            parts = basic.tokenize(word)
+        return b"".join(map(self._ids_of_part, parts))
+
+    def _cut_part(self, part: str) -> bytes:
+        """Cuts a word without punctuation, or one punctuation mark."""
+        pieces = self.definition.wordpiece_tokenizer.tokenize(part)
+        ids = self.definition.convert_tokens_to_ids(pieces)
+        return array.array("i", ids).tobytes()
+
 
 class _Memory(dict):
     """Word -> the bytes of its ids, filled as words come."""
 
-    def __init__(self, definition: tokenization.FullTokenizer):
+    def __init__(self, cut: Callable[[str], bytes]):
         super().__init__()
-        self._definition = definition
-        self._basic = definition.basic_tokenizer
-        self._wordpiece = definition.wordpiece_tokenizer
+        self._cut = cut
 
     def __missing__(self, word: str) -> bytes:
-        parts = " ".join(self._parts(word))
-        pieces = self._wordpiece.tokenize(parts)
-        ids = self._definition.convert_tokens_to_ids(pieces)
-        found = array.array("i", ids).tobytes()
+        found = self._cut(word)
         if len(word) <= _MAX_WORD_CHARACTERS:
             if len(self) >= _MAX_WORDS:
                 self.clear()
             self[word] = found
         return found
-
-    def _parts(self, word: str) -> list[str]:
-        if not (word.isascii() and word.isprintable()):
-            return self._basic.tokenize(word)
-        if self._basic.do_lower_case:
-            word = word.lower()
-        return _ASCII_WORDS.findall(word)

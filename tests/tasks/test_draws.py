@@ -26,3 +26,11 @@ def test_first_of_shuffled_are_python_s(size, count):
     found = draws.first_of_shuffled(list(range(size)), count, ours)
     assert found == expected[:count]
     assert ours.getstate() == python_s.getstate()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 8, 9, 30522])
+def test_a_number_below_is_python_s(limit):
+    ours, python_s = random.Random(limit), random.Random(limit)
+    for _ in range(200):
+        assert draws.below(limit, ours) == python_s.randint(0, limit - 1)
+    assert ours.getstate() == python_s.getstate()

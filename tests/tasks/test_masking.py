@@ -53,8 +53,8 @@ def test_replacements_are_drawn_in_the_order_of_the_release():
         def random(self):
             return uniforms.pop(0)
 
-        def randint(self, a, b):
-            assert (a, b) == (0, 49)
+        def getrandbits(self, k):
+            assert k == 6
             return 49
 
     assert masking.draw_replacements(3, 50, (80, 10, 10), Draws()) == [

@@ -1,0 +1,262 @@
+"""Shards: each a run of the release by itself, whoever makes it."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import create_pretraining_data as program
+from corpus import beam, pretraining_shards
+from tasks import pretraining
+from training import record_files, records
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_VOCAB = str(_ROOT / "tests/golden/inputs/vocab.txt")
+_WORDS = pathlib.Path(_VOCAB).read_text("utf-8").split()[100:]
+
+
+def _documents(num_documents, seed=1):
+    rng = random.Random(seed)
+    return [
+        [
+            " ".join(rng.choices(_WORDS, k=rng.randint(3, 20)))
+            for _ in range(rng.randint(1, 12))
+        ]
+        for _ in range(num_documents)
+    ]
+
+
+def _write_text(path, documents):
+    text = "\n\n".join("\n".join(document) for document in documents)
+    path.write_text(text + "\n", encoding="utf-8")
+    return str(path)
+
+
+def _options(input_file, output_file, **values):
+    return program.Options(
+        input_file=str(input_file),
+        output_file=(str(output_file),),
+        vocab_file=_VOCAB,
+        instances=pretraining.InstanceOptions(dupe_factor=2),
+        **values,
+    )
+
+
+def _run(input_file, output_file, num_workers=1, **values):
+    program.run(
+        _options(input_file, output_file, **values),
+        program.Machinery(num_workers=num_workers),
+    )
+
+
+def _record_bytes(folder):
+    """Returns the record files of a folder by name."""
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(folder.iterdir())
+        if not path.name.endswith(".meta.json")
+    }
+
+
+@pytest.fixture
+def text(tmp_path):
+    return _write_text(tmp_path / "text.txt", _documents(11))
+
+
+def test_a_shard_is_a_run_of_its_documents_with_the_next_seed(tmp_path, text):
+    _run(text, tmp_path / "all/x.rec", shard_documents=4, random_seed=70)
+    made = _record_bytes(tmp_path / "all")
+    assert list(made) == ["x-00000.rec", "x-00001.rec", "x-00002.rec"]
+    for number, name in enumerate(made):
+        part = _documents(11)[4 * number : 4 * number + 4]
+        alone = _write_text(tmp_path / f"{number}.txt", part)
+        _run(alone, tmp_path / f"alone/{number}", random_seed=70 + number)
+        assert (tmp_path / f"alone/{number}").read_bytes() == made[name]
+        flags = records.read_metadata(str(tmp_path / "all" / name)).flags
+        assert (flags["random_seed"], flags["shard"]) == (70 + number, number)
+
+
+def test_workers_change_nothing(tmp_path, text):
+    for num_workers in (1, 2):
+        _run(
+            text, tmp_path / f"{num_workers}/x", num_workers, shard_documents=2
+        )
+    made = _record_bytes(tmp_path / "1")
+    assert len(made) == 6
+    assert _record_bytes(tmp_path / "2") == made
+
+
+def test_each_file_is_a_shard(tmp_path):
+    for number, part in enumerate((_documents(3, 1), _documents(4, 2))):
+        path = _write_text(tmp_path / f"in{number}", part)
+        _run(path, tmp_path / f"alone{number}", random_seed=5 + number)
+    _run(tmp_path / "in?", tmp_path / "x", shard_by_file=True, random_seed=5)
+    for number in range(2):
+        alone = (tmp_path / f"alone{number}").read_bytes()
+        assert (tmp_path / f"x-0000{number}").read_bytes() == alone
+
+
+def test_what_is_done_is_not_made_again(tmp_path, text, caplog):
+    folder = tmp_path / "out"
+    _run(text, folder / "x", shard_documents=3)
+    made = _record_bytes(folder)
+    # Another shard is lost, and one killed between a file and its sidecar.
+    (folder / "x-00001").unlink()
+    (folder / "x-00002.meta.json").unlink()
+    before = {path.name: path.stat().st_ino for path in folder.iterdir()}
+    caplog.clear()
+    _run(text, folder / "x", shard_documents=3)
+    assert _record_bytes(folder) == made
+    after = {path.name: path.stat().st_ino for path in folder.iterdir()}
+    kept = {"x-00000", "x-00000.meta.json", "x-00003", "x-00003.meta.json"}
+    assert {name for name in before if before[name] == after.get(name)} == kept
+    assert caplog.text.count("there already") == 2
+
+
+@pytest.mark.parametrize("change", ["seed", "text"])
+def test_what_was_made_otherwise_is_made_again(tmp_path, text, change):
+    _run(text, tmp_path / "out/x", shard_documents=6)
+    before = _record_bytes(tmp_path / "out")
+    if change == "text":
+        _write_text(pathlib.Path(text), _documents(11, seed=2))
+    seed = 2 if change == "seed" else 12345
+    _run(text, tmp_path / "out/x", shard_documents=6, random_seed=seed)
+    after = _record_bytes(tmp_path / "out")
+    assert list(after) == list(before)
+    assert all(after[name] != before[name] for name in after)
+
+
+def test_shards_of_an_earlier_run_are_named(tmp_path, text, caplog):
+    _run(text, tmp_path / "x.rec", shard_documents=2)
+    _run(text, tmp_path / "x.rec", shard_documents=4)
+    assert caplog.text.count("is from a run of more shards") == 3
+    assert "x-00005.rec is from" in caplog.text
+
+
+def test_a_shard_without_a_sentence_has_no_file(tmp_path, caplog):
+    for name, content in (("a", "\n"), ("b", "rain .\n")):
+        (tmp_path / name).write_text(content)
+    _run(f"{tmp_path}/a,{tmp_path}/b", tmp_path / "x", shard_by_file=True)
+    assert "Shard 0 has no sentence" in caplog.text
+    assert not (tmp_path / "x-00000").exists()
+    assert len(record_files.RecordFiles([str(tmp_path / "x-00001")])) == 10 // 5
+
+
+def test_an_input_is_never_overwritten(tmp_path):
+    path = _write_text(tmp_path / "x-00000.txt", _documents(2))
+    with pytest.raises(ValueError, match="must not name an input file"):
+        _run(path, tmp_path / "x.txt", shard_documents=1)
+
+
+_WIKI = """<doc id="1" url="u" title="Rain">
+Rain
+
+The rain fell on the players all day long . The match was long .
+Short .
+The players began again after the rain , and it was a long match .
+
+</doc>
+"""
+
+
+def test_other_formats_are_split_into_sentences(tmp_path, caplog):
+    (tmp_path / "wiki").write_text(_WIKI)
+    text = _WIKI.split("\n\n")[1]
+    (tmp_path / "jsonl").write_text(json.dumps({"body": text}) + "\n")
+    plain = tmp_path / "plain"
+    long, _, last = text.split("\n")[:3]
+    first, second = long.split(" . ")
+    plain.write_text(f"{first} .\n{second}\n{last}\n")
+    _run(plain, tmp_path / "expected")
+    expected = (tmp_path / "expected").read_bytes()
+    _run(tmp_path / "wiki", tmp_path / "a", input_format="wikiextractor")
+    assert (tmp_path / "a").read_bytes() == expected
+    assert "1 of fewer than 8 words" in caplog.text
+    _run(
+        tmp_path / "jsonl",
+        tmp_path / "b",
+        input_format="jsonl",
+        text_field="body",
+        min_paragraph_words=8,
+        shard_documents=1,
+    )
+    assert (tmp_path / "b-00000").read_bytes() == expected
+
+
+def _command(text, output):
+    return [
+        sys.executable,
+        str(_ROOT / "create_pretraining_data.py"),
+        f"--input_file={text}",
+        f"--output_file={output}",
+        f"--vocab_file={_VOCAB}",
+        "--shard_documents=20",
+        "--num_workers=2",
+    ]
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_the_rerun_ends_with_the_same(tmp_path):
+    text = _write_text(tmp_path / "text.txt", _documents(400))
+    expected, folder = tmp_path / "expected", tmp_path / "out"
+    subprocess.run(_command(text, expected / "x"), check=True)
+    rng = random.Random(3)
+    wanted = _record_bytes(expected)
+    for turn in range(8):
+        process = subprocess.Popen(_command(text, folder / "x"))
+        time.sleep(0.5 + 2.5 * rng.random())
+        process.send_signal(signal.SIGKILL if turn % 2 else signal.SIGTERM)
+        process.wait()
+        if folder.is_dir():
+            for path in folder.glob("x*"):
+                if not path.name.endswith(".meta.json"):
+                    assert path.read_bytes() == wanted[path.name]
+    done = set(os.listdir(folder)) if folder.is_dir() else set()
+    inodes = {
+        name: (folder / name).stat().st_ino
+        for name in done
+        if name.endswith(".meta.json") and not name.startswith(".")
+    }
+    subprocess.run(_command(text, folder / "x"), check=True)
+    assert {p.name for p in folder.iterdir()} == {
+        p.name for p in expected.iterdir()
+    }
+    assert _record_bytes(folder) == wanted
+    for name, inode in inodes.items():
+        assert (folder / name).stat().st_ino == inode
+
+
+def test_beam_needs_shards():
+    text = pretraining_shards.Text(paths=("a",))
+    with pytest.raises(ValueError, match="cut the text with --shard_documents"):
+        beam.make_shards(text, None, "DirectRunner", [])
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(
+    "shards", [{"shard_documents": 2}, {"shard_by_file": True}]
+)
+def test_beam_makes_the_same_records(tmp_path, text, shards, caplog):
+    pytest.importorskip("apache_beam")
+    other = _write_text(tmp_path / "other.txt", _documents(3, seed=4))
+    inputs = f"{text},{other}"
+    _run(inputs, tmp_path / "local/x", **shards)
+    caplog.clear()
+    program.run(
+        _options(inputs, tmp_path / "beam/x", **shards),
+        program.Machinery(
+            runner="DirectRunner",
+            beam_arguments=(
+                "--direct_num_workers=2",
+                "--direct_running_mode=multi_processing",
+            ),
+        ),
+    )
+    assert _record_bytes(tmp_path / "beam") == _record_bytes(tmp_path / "local")
+    assert "Read 2 files: 14 documents" in caplog.text
