@@ -1,19 +1,22 @@
-"""What a run tells: the console line, TensorBoard, metrics.jsonl, a plot."""
+"""What a run tells while it goes on, to people and to programs."""
 
 import dataclasses
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from files import writing
+from training import curves, durations, metrics_log
 
-METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
+
+# Step and metrics of a report -> what looks wrong about them, in words.
+Watch = Callable[[int, Mapping[str, float]], Iterable[str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,15 +45,23 @@ class Reporter:
         num_train_steps: the last step of the run.
         first_step: the step a resumed run starts from; what was reported of
             later steps, which are made again, is removed.
+        watch: is shown every report; what it returns is logged as warnings.
     """
 
-    def __init__(self, output_dir: str, num_train_steps: int, first_step: int):
+    def __init__(
+        self,
+        output_dir: str,
+        num_train_steps: int,
+        first_step: int,
+        watch: Watch | None = None,
+    ):
         self._output_dir = output_dir
         self._num_train_steps = num_train_steps
+        self._watch = watch
         announce_start(output_dir, first_step)
         self._writer = tf.summary.create_file_writer(output_dir)
-        self._path = os.path.join(output_dir, METRICS_FILE)
-        keep_metrics_until(self._path, first_step)
+        self._path = metrics_log.path_in(output_dir)
+        metrics_log.keep_until(self._path, first_step)
 
     def training(self, progress: Progress) -> None:
         """Reports training progress."""
@@ -59,27 +70,33 @@ class Reporter:
         if progress.examples_per_second is not None:
             record["examples_per_second"] = progress.examples_per_second
         self._record(record, prefix="")
+        if self._watch:
+            for warning in self._watch(progress.step, progress.values):
+                logging.warning("step %d: %s", progress.step, warning)
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
         """Reports an evaluation made while training."""
         logging.info("evaluation at step %d: %s", step, _in_words(values))
         self._record(
-            {"step": step, **{f"eval_{k}": v for k, v in values.items()}},
+            {
+                "step": step,
+                **{f"{metrics_log.HELD_OUT}{k}": v for k, v in values.items()},
+            },
             prefix="eval/",
         )
 
     def has_evaluation(self, step: int) -> bool:
         """Tells whether an evaluation at this step was reported."""
-        return tf.io.gfile.exists(self._path) and any(
-            record["step"] == step
-            and any(name.startswith("eval_") for name in record)
-            for record in read_metrics(self._path)
+        return any(
+            record["step"] == step and metrics_log.is_evaluation(record)
+            for record in metrics_log.read(self._path)
         )
 
     def close(self) -> None:
         """Writes what is buffered, and the plot."""
         self._writer.close()
-        plot_losses(self._path, os.path.join(self._output_dir, PLOT_FILE))
+        records = metrics_log.read(self._path)
+        curves.draw({"": records}, os.path.join(self._output_dir, PLOT_FILE))
 
     def _record(self, record: Mapping[str, float], prefix: str) -> None:
         step = record["step"]
@@ -87,7 +104,7 @@ class Reporter:
             for name, value in record.items():
                 if name != "step":
                     tf.summary.scalar(
-                        prefix + name.removeprefix("eval_"), value
+                        prefix + name.removeprefix(metrics_log.HELD_OUT), value
                     )
         self._writer.flush()
         rounded = {
@@ -109,22 +126,8 @@ def console_line(progress: Progress, num_train_steps: int) -> str:
         ""
         if progress.examples_per_second is None
         else f"  {progress.examples_per_second:.1f} examples/s  "
-        f"{duration(progress.seconds_left)} left"
+        f"{durations.in_words(progress.seconds_left)} left"
     )
-
-
-def duration(seconds: float) -> str:
-    """Formats seconds as `1d 02h`, `3h 04m`, `5m 06s` or `7s`."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}d {hours:02}h"
-    if hours:
-        return f"{hours}h {minutes:02}m"
-    if minutes:
-        return f"{minutes}m {seconds:02}s"
-    return f"{seconds}s"
 
 
 def _in_words(values: Mapping[str, float]) -> str:
@@ -169,64 +172,6 @@ def announce_start(output_dir: str, step: int) -> None:
         )
     )
     writer.close()
-
-
-def keep_metrics_until(path: str, step: int) -> None:
-    """Removes the records of later steps, and a line cut short by a crash."""
-    if not tf.io.gfile.exists(path):
-        return
-    kept = [
-        json.dumps(record)
-        for record in read_metrics(path)
-        if record["step"] <= step
-    ]
-    with writing.whole_file(path) as file:
-        file.writelines(f"{line}\n" for line in kept)
-
-
-def read_metrics(path: str) -> list[dict[str, float]]:
-    """Reads `metrics.jsonl`; a last line cut short by a crash is left out."""
-    with tf.io.gfile.GFile(path) as file:
-        lines = file.read().splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
-
-
-def plot_losses(metrics_path: str, plot_path: str) -> None:
-    """Draws every loss and accuracy of `metrics.jsonl` against the step.
-
-    A curve of training and, where there is one, of evaluation share a panel.
-    """
-    if not tf.io.gfile.exists(metrics_path):
-        return
-    from matplotlib.backends import backend_agg
-    from matplotlib.figure import Figure
-
-    records = read_metrics(metrics_path)
-    names = dict.fromkeys(
-        name.removeprefix("eval_")
-        for record in records
-        for name in record
-        if name.endswith(("loss", "accuracy"))
-    )
-    if not names:
-        return
-    figure = Figure(figsize=(7, 2.4 * len(names)), layout="constrained")
-    axes = figure.subplots(len(names), sharex=True, squeeze=False)[:, 0]
-    for axis, name in zip(axes, names, strict=True):
-        for column, label, style in (
-            (name, "training", "-"),
-            (f"eval_{name}", "held out", "o-"),
-        ):
-            points = [(r["step"], r[column]) for r in records if column in r]
-            if points:
-                axis.plot(*zip(*points, strict=True), style, ms=3, label=label)
-        axis.set_ylabel(name.replace("_", " "))
-        axis.grid(alpha=0.3)
-        axis.legend()
-    axes[-1].set_xlabel("step")
-    backend_agg.FigureCanvasAgg(figure)
-    with writing.whole_file(plot_path, "wb") as file:
-        figure.savefig(file, format="png", dpi=120)
 
 
 class Clock:

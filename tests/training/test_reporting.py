@@ -1,6 +1,6 @@
 import json
+from unittest import mock
 
-import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing import (
     plugin_event_accumulator as event_accumulator,
@@ -13,21 +13,6 @@ def _progress(step, loss=1.0, **changes):
     return reporting.Progress(
         step=step, values={"loss": loss, "learning_rate": 1e-3}, **changes
     )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0s"),
-        (59.4, "59s"),
-        (59.6, "1m 00s"),
-        (306, "5m 06s"),
-        (3600 * 3 + 240, "3h 04m"),
-        (86400 + 7200, "1d 02h"),
-    ],
-)
-def test_durations_in_words(seconds, text):
-    assert reporting.duration(seconds) == text
 
 
 def test_console_line():
@@ -118,11 +103,18 @@ def test_a_resumed_run_forgets_what_is_made_again(tmp_path):
     assert points == {2: 2.0, 4: 4.0, 6: 6.5, 8: 8.5}
 
 
-def test_nothing_to_plot_makes_no_plot(tmp_path):
-    reporting.plot_losses(str(tmp_path / "none"), str(tmp_path / "a.png"))
-    (tmp_path / "empty").write_text("")
-    reporting.plot_losses(str(tmp_path / "empty"), str(tmp_path / "a.png"))
-    assert not (tmp_path / "a.png").exists()
+def test_what_looks_wrong_is_logged_with_its_step(tmp_path):
+    def watch(step, values):
+        return [f"a loss of {values['loss']}"] if step == 4 else []
+
+    reporter = reporting.Reporter(str(tmp_path), 10, 0, watch)
+    with mock.patch.object(reporting.logging, "warning") as warning:
+        reporter.training(_progress(2))
+        reporter.training(_progress(4, 9.0))
+    reporter.close()
+    assert [call.args for call in warning.call_args_list] == [
+        ("step %d: %s", 4, "a loss of 9.0")
+    ]
 
 
 def test_clock_leaves_pauses_out(monkeypatch):

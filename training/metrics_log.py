@@ -1,0 +1,84 @@
+"""The file that holds every report of a run: `metrics.jsonl`.
+
+A line is a JSON object: `step`, then metrics by name; those on held-out data
+begin with `eval_`. Imports no TensorFlow, so that tools can look at runs.
+"""
+
+import json
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+
+from files import paths, writing
+
+FILE = "metrics.jsonl"
+HELD_OUT = "eval_"
+_SPEED = "examples_per_second"
+
+Record = Mapping[str, float]
+
+
+def path_in(folder: str) -> str:
+    """Names the file of a run's folder."""
+    return os.path.join(folder, FILE)
+
+
+def read(path: str) -> list[dict[str, float]]:
+    """Reads all reports; a last line cut short by a crash is left out.
+
+    Returns:
+        None of them where there is no file.
+
+    Raises:
+        ValueError: a line is not JSON; names it.
+    """
+    if not paths.exists(path):
+        return []
+    with paths.open_to_read(path) as file:
+        lines = file.read().decode("utf-8").split("\n")[:-1]
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(json.loads(line))
+        except ValueError as error:
+            raise ValueError(
+                f"{path}:{number}: must be a JSON object; got {line[:60]!r}."
+            ) from error
+    return records
+
+
+def keep_until(path: str, step: int) -> None:
+    """Removes the records of later steps, and a line cut short by a crash."""
+    if not paths.exists(path):
+        return
+    kept = [r for r in read(path) if r["step"] <= step]
+    with writing.whole_file(path) as file:
+        file.writelines(f"{json.dumps(record)}\n" for record in kept)
+
+
+def summarize(records: Sequence[Record]) -> dict[str, object]:
+    """Says in a few numbers what was reported.
+
+    Returns:
+        `last_step`; `examples_per_second`, the median; `last_training` and
+        `last_evaluation`, the metrics by name, and their steps. What was not
+        reported is left out.
+    """
+    if not records:
+        return {}
+    summary = {"last_step": max(record["step"] for record in records)}
+    speeds = [record[_SPEED] for record in records if _SPEED in record]
+    if speeds:
+        summary[_SPEED] = statistics.median(speeds)
+    evaluations = [r for r in records if is_evaluation(r)]
+    reports = [r for r in records if not is_evaluation(r)]
+    if reports:
+        summary["last_training"] = reports[-1]
+    if evaluations:
+        summary["last_evaluation"] = evaluations[-1]
+    return summary
+
+
+def is_evaluation(record: Record) -> bool:
+    """Tells whether a report is about held-out data."""
+    return any(name.startswith(HELD_OUT) for name in record)
