@@ -1,0 +1,223 @@
+"""Commands of the project as data: what is run, on what, and in which order.
+
+A job's name in the work folder is a hash of its command and of the jobs whose
+output it reads. So what two tables need alike is done once, and what has
+changed is done again.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+
+FOLDER = "jobs"
+_HASH_LENGTH = 10
+# What ends a value within a phase.
+_PARTING = re.compile(r"""[\s;'"\\]""")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Given:
+    """A file, folder or glob below the data folder; not ours to give.
+
+    Attributes:
+        path: below the data folder.
+        is_prefix: whether files begin with the path, as those of checkpoints.
+    """
+
+    path: str
+    is_prefix: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Output:
+    """A file or folder that a job writes.
+
+    Attributes:
+        job: None for the job that has this value itself.
+        path: below the job's folder; empty for the folder.
+    """
+
+    job: "Job | None" = None
+    path: str = ""
+
+
+Path = Given | Output | str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Phase:
+    """A part of `--phases` of run_pretraining.py: key=value pairs.
+
+    Attributes:
+        pairs: names and values.
+    """
+
+    pairs: tuple[tuple[str, Path | int], ...]
+
+
+# Tuples are lists: paths parted by commas, phases by semicolons.
+Value = Path | bool | int | float | tuple[Path, ...] | tuple[Phase, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """One command of the project.
+
+    Attributes:
+        name: for people.
+        program: `run_classifier.py`, or `tools.learn_vocab` for a module.
+        flags: in the order they are written.
+        seconds: what it should take; not part of what the job is.
+    """
+
+    name: str
+    program: str
+    flags: tuple[tuple[str, Value], ...]
+    seconds: float = dataclasses.field(default=0.0, compare=False)
+
+    def __post_init__(self):
+        # Kept, for a job is asked often and hashing goes through all it needs.
+        object.__setattr__(self, "_folder", self._make_folder())
+
+    def __hash__(self) -> int:
+        return hash(self.folder)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and self.folder == other.folder
+
+    @property
+    def folder(self) -> str:
+        """Names the job's folder: readable words, then a hash."""
+        return self._folder
+
+    @property
+    def needs(self) -> list["Job"]:
+        """Lists the jobs whose output this one reads."""
+        jobs = (
+            path.job
+            for path in self._paths()
+            if isinstance(path, Output) and path.job is not None
+        )
+        return list(dict.fromkeys(jobs))
+
+    @property
+    def given(self) -> list[Given]:
+        """Lists the files that the user must have."""
+        paths = (path for path in self._paths() if isinstance(path, Given))
+        return list(dict.fromkeys(paths))
+
+    def _paths(self) -> Iterator[Value]:
+        for _, value in self.flags:
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Phase):
+                    yield from (inner for _, inner in part.pairs)
+                else:
+                    yield part
+
+    def _make_folder(self) -> str:
+        written = [self.program]
+        for name, value in self.flags:
+            written.append([name, _text(value, Places("DATA", "WORK"), "OWN")])
+        digest = hashlib.sha256(json.dumps(written).encode()).hexdigest()
+        words = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-").lower()
+        return f"{words}-{digest[:_HASH_LENGTH]}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Places:
+    """Where things lie on this machine.
+
+    Attributes:
+        data_dir: what the user has.
+        work_dir: what is made.
+    """
+
+    data_dir: str
+    work_dir: str
+
+    def job_folder(self, job: Job) -> str:
+        """Names the folder of a job's state, log and output."""
+        return os.path.join(self.work_dir, FOLDER, job.folder)
+
+    def output(self, job: Job) -> str:
+        """Names the folder that a job writes to."""
+        return os.path.join(self.job_folder(job), "out")
+
+
+def arguments(job: Job, places: Places) -> list[str]:
+    """Lists the arguments of a job's command: program, then flags."""
+    return [
+        *_program(job),
+        *(_flag(name, text) for name, text in _texts(job, places)),
+    ]
+
+
+def command(job: Job, places: Places) -> str:
+    """Writes a job's command as one types it."""
+    flags = [
+        _flag(name, text if text == "True" else shlex.quote(text))
+        for name, text in _texts(job, places)
+    ]
+    return " \\\n  ".join([" ".join(["python", *_program(job)]), *flags])
+
+
+def _program(job: Job) -> list[str]:
+    is_script = job.program.endswith(".py")
+    return [job.program] if is_script else ["-m", job.program]
+
+
+def _texts(job: Job, places: Places) -> Iterator[tuple[str, str]]:
+    for name, value in job.flags:
+        yield name, _text(value, places, places.output(job))
+
+
+def in_order(wanted: Iterable[Job]) -> list[Job]:
+    """Lists jobs and all they need, each once and after what it needs."""
+    ordered: dict[Job, None] = {}
+
+    def add(job: Job) -> None:
+        if job not in ordered:
+            for needed in job.needs:
+                add(needed)
+            ordered[job] = None
+
+    for job in wanted:
+        add(job)
+    return list(ordered)
+
+
+def _flag(name: str, text: str) -> str:
+    return f"--{name}" if text == "True" else f"--{name}={text}"
+
+
+def _text(value: Value, places: Places, own: str) -> str:
+    """Writes the value of a flag.
+
+    Args:
+        value: the value.
+        places: where things lie.
+        own: the folder that the job itself writes to.
+    """
+    if isinstance(value, tuple):
+        separator = "; " if isinstance(value[0], Phase) else ","
+        return separator.join(_text(part, places, own) for part in value)
+    if isinstance(value, Phase):
+        return " ".join(
+            f"{name}={_quoted(_text(inner, places, own))}"
+            for name, inner in value.pairs
+        )
+    if isinstance(value, Given):
+        return os.path.join(places.data_dir, value.path)
+    if isinstance(value, Output):
+        folder = own if value.job is None else places.output(value.job)
+        return os.path.join(folder, value.path) if value.path else folder
+    return str(value)
+
+
+def _quoted(text: str) -> str:
+    """Quotes a value of `--phases` if it would not be one otherwise."""
+    return shlex.quote(text) if _PARTING.search(text) else text

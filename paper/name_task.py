@@ -1,0 +1,185 @@
+"""Makes a task of tagging words out of raw text: which of them are names?
+
+In lower-cased English text, a name is what a capital letter would begin. So any
+text has its own labels, and a model that reads lower-cased text must find names
+by what is around them:
+
+  python -m paper.name_task --input_file=held_out.txt --output_dir=names
+
+The text is that of tools.prepare_corpus, which no model should have seen.
+Writes train.txt and dev.txt: a word and its tag a line, for run_ner.py.
+"""
+
+import collections
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+from absl import app, flags, logging
+
+from files import lines, paths, writing
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+# After these a capital says nothing.
+_OPENING = frozenset(".!?:;\"'“”‘’(«—-")
+_SHORTEST, _LONGEST = 5, 60
+# More names than that make a heading, or a list.
+_MOST_NAMES = 0.5
+_DEV_EVERY = 8  # Documents.
+_NAME = "NAME"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the flags say; see `define_flags`."""
+
+    input_file: str
+    output_dir: str
+    num_train: int = 20_000
+    num_dev: int = 2_500
+
+
+def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags of this program."""
+    flags.DEFINE_string(
+        "input_file",
+        None,
+        "Text, a sentence a line, an empty line between documents: "
+        "comma-separated names or globs.",
+        required=True,
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "output_dir",
+        None,
+        "Folder for train.txt and dev.txt.",
+        required=True,
+        flag_values=values,
+    )
+    for name, default in (
+        ("num_train", Options.num_train),
+        ("num_dev", Options.num_dev),
+    ):
+        flags.DEFINE_integer(
+            name,
+            default,
+            "Sentences at most.",
+            lower_bound=1,
+            flag_values=values,
+        )
+
+
+def run(options: Options) -> None:
+    """Writes the files of the task.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: no sentence will do for one of the files.
+    """
+    documents = _read(paths.expand(options.input_file))
+    usual = capitalised_words(
+        sentence for document in documents for sentence in document
+    )
+    chosen = {"train": [], "dev": []}
+    for number, document in enumerate(documents, start=1):
+        part = "train" if number % _DEV_EVERY else "dev"
+        for words in document:
+            tags = tag_names(words, usual)
+            if _will_do(tags):
+                chosen[part].append((words, tags))
+    for name, most in (("train", options.num_train), ("dev", options.num_dev)):
+        if not chosen[name]:
+            raise ValueError(
+                f"{options.input_file}: must hold sentences of {_SHORTEST} to "
+                f"{_LONGEST} words in {_DEV_EVERY} documents or more; found "
+                f"none for {name}.txt."
+            )
+        # Evenly from all the text, which may begin with one author.
+        step = max(1.0, len(chosen[name]) / most)
+        taken = [
+            chosen[name][int(place * step)]
+            for place in range(min(most, len(chosen[name])))
+        ]
+        path = os.path.join(options.output_dir, f"{name}.txt")
+        with writing.whole_file(path) as file:
+            for words, tags in taken:
+                file.writelines(
+                    f"{word.lower()} {tag}\n"
+                    for word, tag in zip(words, tags, strict=True)
+                )
+                file.write("\n")
+        logging.info("Wrote %d sentences to %s", len(taken), path)
+
+
+def capitalised_words(sentences: Iterable[Sequence[str]]) -> frozenset[str]:
+    """Lists words, in lower case, that mostly begin with a capital.
+
+    Counted where a capital says something: within a sentence.
+    """
+    counts: collections.Counter = collections.Counter()
+    for words in sentences:
+        for before, word in itertools.pairwise(words):
+            if before not in _OPENING:
+                counts[word.lower()] += 1 if word[0].isupper() else -1
+    return frozenset(word for word, count in counts.items() if count > 0)
+
+
+def tag_names(words: Sequence[str], usual: frozenset[str]) -> list[str]:
+    """Tags the names of a sentence in IOB2.
+
+    Args:
+        words: of the sentence.
+        usual: what is a name where every word has a capital.
+    """
+    tags: list[str] = []
+    for place, word in enumerate(words):
+        before = words[place - 1] if place else "."
+        is_name = word[0].isupper() and word != "I"
+        if is_name and before in _OPENING:
+            is_name = word.lower() in usual
+        inside = is_name and place > 0 and tags[-1] != "O"
+        tags.append(f"{'I' if inside else 'B'}-{_NAME}" if is_name else "O")
+    return tags
+
+
+def _will_do(tags: Sequence[str]) -> bool:
+    names = sum(tag != "O" for tag in tags)
+    return _SHORTEST <= len(tags) <= _LONGEST and names <= _MOST_NAMES * len(
+        tags
+    )
+
+
+def _read(files: Sequence[str]) -> list[list[list[str]]]:
+    """Reads the words of the sentences of documents."""
+    documents: list[list[list[str]]] = [[]]
+    for path in files:
+        for line in lines.read_lines(path):
+            words = _WORD.findall(line)
+            if words:
+                documents[-1].append(words)
+            elif documents[-1]:
+                documents.append([])
+        if documents[-1]:
+            documents.append([])
+    return [document for document in documents if document]
+
+
+def main(_: Sequence[str]) -> None:
+    """Runs the program with its flags."""
+    values = flags.FLAGS
+    run(
+        Options(
+            **{
+                field.name: values[field.name].value
+                for field in dataclasses.fields(Options)
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    define_flags()
+    flags.FLAGS.set_default("verbosity", logging.INFO)
+    app.run(main)

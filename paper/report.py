@@ -1,0 +1,242 @@
+"""A report of a table in Markdown: ours beside the paper's, and how it came."""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+
+from paper import costs, jobs, results, states, tables
+
+_NOTHING = "–"
+# Differences beyond this many standard errors are taken as real.
+_ERRORS = 2.0
+
+Found = Mapping[tuple[str, str], results.Summary | None]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What the jobs of a table came to.
+
+    Attributes:
+        found: by row and column; None where nothing is there.
+        problems: what was wrong with result files of finished jobs.
+    """
+
+    found: Found
+    problems: tuple[str, ...]
+
+
+def measure(table: tables.Table, places: jobs.Places) -> Measured:
+    """Reads the results of all finished jobs of a table."""
+    found, problems = {}, []
+    for row, column, cell in table.cells():
+        folders = [
+            places.output(job)
+            for job in cell.jobs
+            if states.is_done(job, places)
+        ]
+        found[row, column], wrong = results.collect(folders, cell.metric)
+        problems += wrong
+    return Measured(found=found, problems=tuple(dict.fromkeys(problems)))
+
+
+def write(
+    table: tables.Table,
+    scale: str,
+    measured: Measured,
+    places: jobs.Places,
+    plot_file: str | None = None,
+) -> str:
+    """Writes the report of a table.
+
+    Args:
+        table: the experiment.
+        scale: "full" or "small".
+        measured: what is there.
+        places: where things lie.
+        plot_file: a picture beside the report, if there is one.
+    """
+    title = table.name.replace("-", " ").capitalize()
+    parts = [
+        f"# {title}, {scale} scale: {table.title}",
+        "\n".join(_result_lines(table, measured.found)),
+    ]
+    if plot_file:
+        parts.append(f"![{table.title}]({plot_file})")
+    if table.expected:
+        parts += [
+            "## Expected before the runs",
+            "\n".join(_expectation_lines(table, measured.found)),
+        ]
+    parts += [
+        "## Notes",
+        "\n".join(f"- {note}" for note in _notes(table)),
+    ]
+    if measured.problems:
+        parts += [
+            "## Problems",
+            "\n".join(f"- {problem}" for problem in measured.problems),
+        ]
+    parts += ["## Commands", *_command_parts(table, places)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _result_lines(table: tables.Table, found: Found) -> Iterator[str]:
+    """Yields the table of results, a line for each cell."""
+    yield (
+        "| | | paper | ours: mean ± sd | best | seeds | rate | difference | "
+        "band |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for row, column, cell in table.cells():
+        texts = [row, column, *_texts(cell, found[row, column])]
+        yield f"| {' | '.join(texts)} |"
+
+
+def _texts(cell: tables.Cell, summary: results.Summary | None) -> list[str]:
+    """Writes the paper's number, ours, and how they compare."""
+    digits = 2 if cell.metric.lower_is_better else 1
+    paper = _NOTHING if cell.paper is None else f"{cell.paper:.{digits}f}"
+    if cell.paper_is_test and cell.paper is not None:
+        reference = cell.reference
+        paper += " (test); dev " + (
+            "none" if reference is None else f"{reference:.{digits}f}"
+        )
+    if summary is None:
+        return [paper, *[_NOTHING] * 5, _band_text(cell, None)]
+    ours = f"{summary.mean:.{digits}f}"
+    if summary.deviation is not None:
+        ours += f" ± {summary.deviation:.{digits}f}"
+    compared = summary.best if cell.selection == tables.BEST else summary.mean
+    difference = None if cell.target is None else compared - cell.target
+    rate = summary.learning_rate
+    return [
+        paper,
+        ours,
+        f"{summary.best:.{digits}f}",
+        str(len(summary.values)),
+        _NOTHING if rate is None else f"{rate:g}",
+        _NOTHING if difference is None else f"{difference:+.{digits}f}",
+        _band_text(cell, difference),
+    ]
+
+
+def _band_text(cell: tables.Cell, difference: float | None) -> str:
+    band = cell.band
+    if band is None or cell.target is None:
+        return _NOTHING
+    text = f"-{band.below:g} to +{band.above:g}"
+    if difference is None:
+        return text
+    # What is printed decides: 0.04 over is not seen in a table of tenths.
+    inside = band.holds(round(difference, 2))
+    return f"{text}: {'inside' if inside else 'OUTSIDE'}"
+
+
+def _expectation_lines(table: tables.Table, found: Found) -> Iterator[str]:
+    yield "| should be better | than | on | why | difference | found |"
+    yield "|---|---|---|---|---|---|"
+    for expected in table.expected:
+        (better, column), (worse, other) = expected.better, expected.worse
+        on = column if column == other else f"{column}, {other}"
+        difference, word = judge(table, expected, found)
+        number = _NOTHING if difference is None else f"{difference:+.2f}"
+        yield (
+            f"| {better} | {worse} | {on} | {expected.reason} | {number} | "
+            f"{word} |"
+        )
+
+
+def judge(
+    table: tables.Table, expected: tables.Expectation, found: Found
+) -> tuple[float | None, str]:
+    """Says whether an order that was expected has come out.
+
+    Args:
+        table: the experiment.
+        expected: the order.
+        found: the results.
+
+    Returns:
+        How much better the one that should be better is, None if it is not
+        known; and a verdict. A difference of fewer than two standard errors of
+        the two means may be chance.
+    """
+    better, worse = found[expected.better], found[expected.worse]
+    if better is None or worse is None:
+        return None, "not run"
+    cell = table.cell(expected.better)
+    sign = -1 if cell.metric.lower_is_better else 1
+    if cell.selection == tables.BEST:
+        difference = sign * (better.best - worse.best)
+    else:
+        difference = sign * (better.mean - worse.mean)
+    word = "holds" if difference > 0 else "does not hold"
+    if better.standard_error is None or worse.standard_error is None:
+        return difference, f"{word} (one run)"
+    error = math.hypot(better.standard_error, worse.standard_error)
+    if abs(difference) <= _ERRORS * error:
+        word += f", within {_ERRORS:g} standard errors ({error:.2f})"
+    return difference, word
+
+
+def _notes(table: tables.Table) -> Iterator[str]:
+    """Yields the notes: on the table, and why bands are as wide as they are."""
+    yield from table.notes
+    yield (
+        "sd: the standard deviation of the seeds at the learning rate with the "
+        "best mean. Where the paper took the best run, the best is compared."
+    )
+    reasons: dict[tables.Band, list[str]] = {}
+    for _, column, cell in table.cells():
+        if cell.band is not None and cell.target is not None:
+            columns = reasons.setdefault(cell.band, [])
+            if column not in columns:
+                columns.append(column)
+    for band, columns in reasons.items():
+        yield (
+            f"Band of -{band.below:g} to +{band.above:g} "
+            f"({', '.join(columns)}): {band.reason}."
+        )
+
+
+def _command_parts(table: tables.Table, places: jobs.Places) -> Iterator[str]:
+    """Yields every command, and how long it took."""
+    for job in table.jobs():
+        state = states.read(job, places)
+        word = "not run" if state is None else state.state
+        if state is not None:
+            word += f" in {costs.hours(state.seconds)}"
+        command = state.command if state else jobs.command(job, places)
+        yield (
+            f"{job.name}: {word}, estimated {costs.hours(job.seconds)}.\n\n"
+            f"```\n{command}\n```"
+        )
+
+
+def plan(table: tables.Table, places: jobs.Places, machine: str) -> str:
+    """Writes every command of a table, what it costs and what it lacks.
+
+    Args:
+        table: the experiment.
+        places: where things lie.
+        machine: what the costs are estimated for.
+    """
+    wanted = table.jobs()
+    lines, missing = [], {}
+    for number, job in enumerate(wanted, start=1):
+        done = ", done" if states.is_done(job, places) else ""
+        lines.append(
+            f"# {number} of {len(wanted)}: {job.name}, about "
+            f"{costs.hours(job.seconds)}{done}\n"
+            f"{jobs.command(job, places)}\n"
+        )
+        missing |= dict.fromkeys(states.missing(job, places))
+    left = [job for job in wanted if not states.is_done(job, places)]
+    total = sum(job.seconds for job in left)
+    lines.append(
+        f"# {len(left)} of {len(wanted)} commands are to be run: about "
+        f"{costs.hours(total)} on {machine}, one after the other."
+    )
+    lines += [f"# Missing: {path}" for path in missing]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,174 @@
+"""What finished jobs came to: the numbers in their result files."""
+
+import dataclasses
+import json
+import math
+import os
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+
+# Written by scripts that try several seeds or rates; see `training/trials.py`.
+_TRIALS_FILE = "trials.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A number of a result file, and how it is shown.
+
+    Attributes:
+        name: for people.
+        key: in `eval_results.txt`; one that begins with `test_` is in
+            `test_results.txt`.
+        convert: from what is in the file to what the paper prints.
+        lower_is_better: as of perplexity.
+    """
+
+    name: str
+    key: str
+    convert: Callable[[float], float] = lambda value: 100 * value
+    lower_is_better: bool = False
+
+
+def unchanged(value: float) -> float:
+    """Shows a number as it is in the file."""
+    return value
+
+
+def perplexity(key: str = "masked_lm_loss") -> Metric:
+    """The perplexity of held-out words; the file holds nats per word."""
+    return Metric(
+        name="perplexity", key=key, convert=math.exp, lower_is_better=True
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What one run came to.
+
+    Attributes:
+        learning_rate: None where the file does not say.
+        value: of the metric, as the paper prints it.
+    """
+
+    learning_rate: float | None
+    value: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What the trials of a cell came to.
+
+    Attributes:
+        values: of the runs with the chosen rate, in their order.
+        best: of all runs.
+        learning_rate: the chosen one: that with the best mean.
+    """
+
+    values: tuple[float, ...]
+    best: float
+    learning_rate: float | None
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation of the population; None of one value."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of the mean; None of one value."""
+        if self.deviation is None:
+            return None
+        return self.deviation / math.sqrt(len(self.values))
+
+
+def read_trials(folder: str, metric: Metric) -> list[Trial]:
+    """Reads the results of one job.
+
+    Args:
+        folder: that the job wrote to.
+        metric: which number is wanted.
+
+    Raises:
+        OSError: there is no result file.
+        ValueError: the file lacks the number.
+    """
+    path = os.path.join(folder, _TRIALS_FILE)
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+        part = metric.key.partition("_")[0]
+        runs = content.get(part, content)["trials"]
+    else:
+        name = "test" if metric.key.startswith("test_") else "eval"
+        path = os.path.join(folder, f"{name}_results.txt")
+        runs = [_read_results(path)]
+    lacking = [run for run in runs if metric.key not in run]
+    if lacking:
+        raise ValueError(
+            f"{path}: must hold {metric.key!r}; it holds "
+            f"{', '.join(sorted(lacking[0]))}."
+        )
+    return [
+        Trial(
+            learning_rate=run.get("learning_rate"),
+            value=metric.convert(float(run[metric.key])),
+        )
+        for run in runs
+    ]
+
+
+def _read_results(path: str) -> dict[str, str]:
+    """Reads lines of `key = value`."""
+    with open(path, encoding="utf-8") as file:
+        pairs = (line.partition(" = ") for line in file)
+        return {key: value.strip() for key, sign, value in pairs if sign}
+
+
+def summarize(
+    trials: Sequence[Trial], *, lower_is_better: bool = False
+) -> Summary:
+    """Chooses the learning rate with the best mean, and the best run of all.
+
+    Args:
+        trials: one or more.
+        lower_is_better: which mean is the best.
+
+    Raises:
+        ValueError: there is no trial.
+    """
+    if not trials:
+        raise ValueError("A summary needs one trial at least; got none.")
+    choose = min if lower_is_better else max
+    by_rate: dict[float | None, list[float]] = {}
+    for trial in trials:
+        by_rate.setdefault(trial.learning_rate, []).append(trial.value)
+    rate = choose(by_rate, key=lambda rate: statistics.fmean(by_rate[rate]))
+    return Summary(
+        values=tuple(by_rate[rate]),
+        best=choose(trial.value for trial in trials),
+        learning_rate=rate,
+    )
+
+
+def collect(
+    folders: Iterable[str], metric: Metric
+) -> tuple[Summary | None, list[str]]:
+    """Summarises what is there of several jobs.
+
+    Returns:
+        The summary, None if nothing is there; and what was wrong with files.
+    """
+    trials, problems = [], []
+    for folder in folders:
+        try:
+            trials += read_trials(folder, metric)
+        except (OSError, ValueError, KeyError) as error:
+            problems.append(str(error))
+    if not trials:
+        return None, problems
+    summary = summarize(trials, lower_is_better=metric.lower_is_better)
+    return summary, problems

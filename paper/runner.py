@@ -1,0 +1,259 @@
+"""Runs jobs: each once, after what it needs, going on where it stopped."""
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from absl import logging
+
+from paper import costs, jobs, states
+
+_POLL_SECONDS = 0.2
+_REPORT_EVERY_SECONDS = 300.0
+_TAIL_LINES = 15
+_LOCK = ".lock"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What became of all jobs, by name and reason.
+
+    Attributes:
+        failed: jobs whose command failed.
+        skipped: jobs that were not run, and why.
+        stopped: whether the runner was told to stop.
+    """
+
+    failed: tuple[jobs.Job, ...]
+    skipped: tuple[tuple[jobs.Job, str], ...]
+    stopped: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every job is done."""
+        return not (self.failed or self.skipped or self.stopped)
+
+
+@dataclasses.dataclass
+class _Running:
+    """A command that runs now."""
+
+    job: jobs.Job
+    process: subprocess.Popen
+    started: float
+    told: float
+
+
+class Runner:
+    """Runs commands, several at a time if wanted.
+
+    Args:
+        places: where things lie.
+        num_parallel: commands at a time.
+        poll_seconds: between looks at them.
+    """
+
+    def __init__(
+        self,
+        places: jobs.Places,
+        *,
+        num_parallel: int = 1,
+        poll_seconds: float = _POLL_SECONDS,
+    ):
+        self._places = places
+        self._num_parallel = num_parallel
+        self._poll_seconds = poll_seconds
+        self._todo: list[jobs.Job] = []
+        self._running: list[_Running] = []
+        self._finished: list[tuple[jobs.Job, states.State]] = []
+        self._failed: list[jobs.Job] = []
+        self._skipped: dict[jobs.Job, str] = {}
+        self._stopping = False
+
+    def run(self, wanted: Sequence[jobs.Job]) -> Summary:
+        """Runs jobs and what they need, unless they are done.
+
+        A job that fails, or for which something is missing, leaves out those
+        that need its output; the others go on. SIGINT and SIGTERM are passed
+        on to the commands, which save what they have.
+
+        Raises:
+            OSError: a file of the work folder cannot be written.
+            ValueError: another program runs jobs in the work folder.
+        """
+        for job in jobs.in_order(wanted):
+            state = states.read(job, self._places)
+            if state is not None and state.state == states.DONE:
+                self._finished.append((job, state))
+            else:
+                self._todo.append(job)
+        logging.info(
+            "%d commands are done, %d are to be run: about %s.",
+            len(self._finished),
+            len(self._todo),
+            self._time_left(),
+        )
+        with _locked(self._places.work_dir), self._signals():
+            while self._todo or self._running:
+                self._start_ready()
+                if self._running:
+                    time.sleep(self._poll_seconds)
+                self._look()
+        return Summary(
+            failed=tuple(self._failed),
+            skipped=tuple(self._skipped.items()),
+            stopped=self._stopping,
+        )
+
+    def _start_ready(self) -> None:
+        """Starts what can be started, and leaves out what never can."""
+        if self._stopping:
+            self._todo.clear()
+        done = {job for job, _ in self._finished}
+        lost = {*self._failed, *self._skipped}
+        for job in list(self._todo):
+            missing = states.missing(job, self._places)
+            blocking = [needed for needed in job.needs if needed in lost]
+            if missing or blocking:
+                reason = ", ".join(
+                    [f"{path} is missing" for path in missing]
+                    + [f"'{needed.name}' is not done" for needed in blocking]
+                )
+                logging.warning("Left out: %s: %s", job.name, reason)
+                self._skipped[job] = reason
+                lost.add(job)
+                self._todo.remove(job)
+            elif len(self._running) < self._num_parallel and all(
+                needed in done for needed in job.needs
+            ):
+                self._todo.remove(job)
+                self._start(job)
+
+    def _start(self, job: jobs.Job) -> None:
+        folder = self._places.job_folder(job)
+        os.makedirs(self._places.output(job), exist_ok=True)
+        text = jobs.command(job, self._places)
+        logging.info("Starts: %s\n%s", job.name, text)
+        with open(
+            os.path.join(folder, states.LOG), "a", encoding="utf-8"
+        ) as log:
+            log.write(f"$ {text}\n")
+            log.flush()
+            process = subprocess.Popen(
+                [sys.executable, *jobs.arguments(job, self._places)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
+                # A Ctrl-C reaches the commands through us alone, once.
+                start_new_session=True,
+            )
+        now = time.monotonic()
+        self._running.append(
+            _Running(job=job, process=process, started=now, told=now)
+        )
+        if self._stopping:  # The signal came before there was whom to tell.
+            self._stop_commands()
+
+    def _look(self) -> None:
+        """Notes what has ended; says from time to time what goes on."""
+        for running in list(self._running):
+            code = running.process.poll()
+            now = time.monotonic()
+            if code is not None:
+                self._running.remove(running)
+                self._end(running, code, now - running.started)
+            elif now - running.told > _REPORT_EVERY_SECONDS:
+                running.told = now
+                logging.info(
+                    "Runs for %s: %s\n  %s",
+                    costs.hours(now - running.started),
+                    running.job.name,
+                    states.log_tail(running.job, self._places, 1),
+                )
+
+    def _end(self, running: _Running, code: int, seconds: float) -> None:
+        job = running.job
+        before = states.read(job, self._places)
+        state = states.State(
+            state=self._word(code),
+            seconds=seconds + (before.seconds if before else 0.0),
+            command=jobs.command(job, self._places),
+        )
+        states.write(job, self._places, state)
+        if state.state == states.DONE:
+            self._finished.append((job, state))
+        elif state.state == states.FAILED:
+            self._failed.append(job)
+            logging.error(
+                "Failed with code %d: %s; %s ends in\n%s",
+                code,
+                job.name,
+                os.path.join(self._places.job_folder(job), states.LOG),
+                states.log_tail(job, self._places, _TAIL_LINES),
+            )
+        logging.info(
+            "%s after %s: %s. %d done, %d left: about %s.",
+            state.state.capitalize(),
+            costs.hours(seconds),
+            job.name,
+            len(self._finished),
+            len(self._todo) + len(self._running),
+            self._time_left(),
+        )
+
+    def _stop_commands(self) -> None:
+        for running in self._running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.process.pid, signal.SIGTERM)
+
+    def _word(self, code: int) -> str:
+        if self._stopping:
+            # A script that was told to stop saves, and may well end with 0.
+            return states.STOPPED
+        return states.DONE if code == 0 else states.FAILED
+
+    def _time_left(self) -> str:
+        todo = [*self._todo, *(running.job for running in self._running)]
+        return costs.hours(
+            states.seconds_left(todo, self._finished, self._num_parallel)
+        )
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Passes signals to stop on to the commands."""
+
+        def stop(*_):
+            self._stopping = True
+            self._stop_commands()
+
+        before = {
+            number: signal.signal(number, stop)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _locked(work_dir: str) -> Iterator[None]:
+    """Keeps two runners out of one folder."""
+    os.makedirs(work_dir, exist_ok=True)
+    with open(os.path.join(work_dir, _LOCK), "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"Another program runs commands in {work_dir}. Wait for it, or "
+                "choose another --work_dir; --jobs runs several at a time."
+            ) from error
+        yield

@@ -1,0 +1,167 @@
+"""Takes a part of a SQuAD file, and holds some of it out.
+
+For runs that a laptop can make:
+
+  python -m paper.squad_part --input_file=train-v1.1.json \\
+    --output_file=train-small.json --num_questions=4000
+  python -m paper.squad_part --input_file=dev-v2.0.json \\
+    --output_file=train.json --holdout_every=4 --holdout_file=held_out.json
+
+What is held out are whole articles. A part is taken evenly from all articles.
+Where several answers are given for a question, as in development files, the
+part to train on keeps the first alone.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from absl import app, flags, logging
+
+from files import paths, writing
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the flags say; see `define_flags`."""
+
+    input_file: str
+    output_file: str
+    num_questions: int = 0
+    holdout_every: int = 0
+    holdout_file: str | None = None
+
+    def __post_init__(self):
+        if bool(self.holdout_every) != bool(self.holdout_file):
+            raise ValueError(
+                "--holdout_every and --holdout_file go together; got "
+                f"{self.holdout_every} and {self.holdout_file!r}."
+            )
+
+
+def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags of this program."""
+    for name, meaning in (
+        ("input_file", "SQuAD file to take from."),
+        ("output_file", "SQuAD file to write, to train on."),
+    ):
+        flags.DEFINE_string(
+            name, None, meaning, required=True, flag_values=values
+        )
+    flags.DEFINE_integer(
+        "num_questions",
+        0,
+        "Questions to take, about; 0 for all.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "holdout_every",
+        0,
+        "Every Nth article goes to --holdout_file instead; 0 for none.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "holdout_file", None, "SQuAD file of what is held out.",
+        flag_values=values)  # fmt: skip
+
+
+def run(options: Options) -> None:
+    """Writes the parts.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: the file is not of SQuAD, or a part would be empty.
+    """
+    with paths.open_to_read(options.input_file) as file:
+        content = json.load(file)
+    if not isinstance(content, dict) or "data" not in content:
+        raise ValueError(f"{options.input_file}: must be a SQuAD file.")
+    articles, every = content["data"], options.holdout_every
+    held_out = articles[every - 1 :: every] if every else []
+    kept = [
+        article
+        for number, article in enumerate(articles, start=1)
+        if not every or number % every
+    ]
+    taken = thin_out(kept, options.num_questions)
+    written = {options.output_file: [_to_train_on(each) for each in taken]}
+    if every:
+        written[options.holdout_file] = held_out
+    for path, part in written.items():
+        count = num_questions(part)
+        if not count:
+            raise ValueError(
+                f"{options.input_file}: must hold enough for every part; "
+                f"nothing is left for {path}."
+            )
+        writing.write_json(path, {**content, "data": part})
+        logging.info("Wrote %d questions to %s", count, path)
+
+
+def num_questions(articles: Sequence[Mapping[str, Any]]) -> int:
+    """Counts the questions of articles."""
+    return sum(
+        len(paragraph["qas"])
+        for article in articles
+        for paragraph in article["paragraphs"]
+    )
+
+
+def thin_out(
+    articles: Sequence[Mapping[str, Any]], wanted: int
+) -> list[Mapping[str, Any]]:
+    """Takes paragraphs evenly, of about so many questions; all for 0."""
+    total = num_questions(articles)
+    if not wanted or wanted >= total:
+        return list(articles)
+    taken, passed, so_far = [], 0, 0
+    for article in articles:
+        paragraphs = []
+        for paragraph in article["paragraphs"]:
+            passed += len(paragraph["qas"])
+            # So many should have been taken by now.
+            if so_far < passed * wanted / total:
+                paragraphs.append(paragraph)
+                so_far += len(paragraph["qas"])
+        if paragraphs:
+            taken.append({**article, "paragraphs": paragraphs})
+    return taken
+
+
+def _to_train_on(article: Mapping[str, Any]) -> dict[str, Any]:
+    """Keeps one answer of each question, as training wants."""
+    return {
+        **article,
+        "paragraphs": [
+            {
+                **paragraph,
+                "qas": [
+                    {**qa, "answers": qa.get("answers", [])[:1]}
+                    for qa in paragraph["qas"]
+                ],
+            }
+            for paragraph in article["paragraphs"]
+        ],
+    }
+
+
+def main(_: Sequence[str]) -> None:
+    """Runs the program with its flags."""
+    values = flags.FLAGS
+    run(
+        Options(
+            **{
+                field.name: values[field.name].value
+                for field in dataclasses.fields(Options)
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    define_flags()
+    flags.FLAGS.set_default("verbosity", logging.INFO)
+    app.run(main)
