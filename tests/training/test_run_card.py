@@ -1,0 +1,188 @@
+import dataclasses
+import hashlib
+import json
+import os
+import sys
+
+import pytest
+
+from training import run_card, run_inputs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options:
+    output_dir: str
+    input_file: str | None = None
+    phases: str | None = None
+    vocab_file: str | None = None
+    data_dir: str | None = None
+    init_checkpoint: str | None = None
+    learning_rate: float = 0.5
+
+
+def _report(folder, step=4):
+    """Does what a run does: reports and results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metrics.jsonl").write_text(
+        json.dumps({"step": step, "loss": 2.0, "examples_per_second": 8.0})
+        + "\n"
+    )
+    (folder / "eval_results.txt").write_text("loss = 2.5\nglobal_step = 4\n")
+
+
+@pytest.fixture
+def out(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/here/run_x.py", "--learning_rate=0.5"])
+    return tmp_path / "out"
+
+
+def _card(folder):
+    return run_card.read(str(folder / "run_card.json"))
+
+
+def test_a_card_says_what_was_done(out, tmp_path):
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("a\nb\n")
+    options = _Options(output_dir=str(out), vocab_file=str(vocab))
+    run_card.record(lambda options: _report(out), options)
+    card = _card(out)
+    assert card["program"] == "run_x.py"
+    assert card["ended"] == "finished"
+    assert card["flags"]["learning_rate"] == 0.5
+    assert card["inputs"] == {
+        "vocab_file": [
+            {
+                "path": str(vocab),
+                "bytes": 4,
+                "sha256": hashlib.sha256(b"a\nb\n").hexdigest(),
+            }
+        ]
+    }
+    assert card["results"] == {
+        "eval_results.txt": {"loss": 2.5, "global_step": 4}
+    }
+    assert card["training"]["examples_per_second"] == 8.0
+    assert set(card["written"]) == {"eval_results.txt", "metrics.jsonl"}
+    assert card["memory"]["host"] > 10**7
+    assert card["environment"]["packages"]["keras"]
+    assert card["earlier"] == []
+
+
+def test_what_was_done_before_in_a_folder_stays(out):
+    options = _Options(output_dir=str(out))
+    run_card.record(lambda options: _report(out), options)
+    first = _card(out)
+    run_card.record(lambda options: _report(out, 9), options)
+    second = _card(out)
+    assert second["training"]["last_step"] == 9
+    (earlier,) = second["earlier"]
+    assert earlier["started"] == first["started"]
+    assert earlier["command"] == ["/here/run_x.py", "--learning_rate=0.5"]
+    run_card.record(lambda options: _report(out, 10), options)
+    assert len(_card(out)["earlier"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"),
+    [
+        (SystemExit(143), "interrupted"),
+        (ValueError("too bad"), "failed: ValueError: too bad"),
+    ],
+)
+def test_a_run_that_ends_early_leaves_a_card_and_its_error(out, error, ended):
+    def run(options):
+        _report(out)
+        raise error
+
+    with pytest.raises(type(error)):
+        run_card.record(run, _Options(output_dir=str(out)))
+    assert _card(out)["ended"] == ended
+
+
+def test_a_refused_run_leaves_the_card_of_the_run_before(out):
+    options = _Options(output_dir=str(out))
+    run_card.record(lambda options: _report(out), options)
+    before = (out / "run_card.json").read_bytes()
+    # As if that run had ended a while ago.
+    for path in out.iterdir():
+        os.utime(path, (1e9, 1e9))
+
+    def refuse(options):
+        raise ValueError("another model's folder")
+
+    with pytest.raises(ValueError, match="another model's"):
+        run_card.record(refuse, options)
+    assert (out / "run_card.json").read_bytes() == before
+
+
+def test_a_run_without_a_folder_leaves_nothing(tmp_path):
+    options = _Options(output_dir=str(tmp_path / "none"))
+    run_card.record(lambda options: None, options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_trials_are_told_apart(out):
+    def run(options):
+        _report(out / "trial-1", 3)
+        _report(out / "trial-2", 5)
+        (out / "metrics.jsonl").unlink(missing_ok=True)
+
+    run_card.record(run, _Options(output_dir=str(out)))
+    training = _card(out)["training"]
+    assert {k: v["last_step"] for k, v in training.items()} == {
+        "trial-1": 3,
+        "trial-2": 5,
+    }
+
+
+def test_records_are_listed_with_their_sidecars_and_of_all_phases(tmp_path):
+    for name in ("a1.tfrecord", "a2.tfrecord", "b.tfrecord"):
+        (tmp_path / name).write_bytes(name.encode())
+    (tmp_path / "a1.tfrecord.meta.json").write_text('{"num_records": 7}')
+    described = run_inputs.describe(
+        _Options(
+            output_dir="",
+            input_file=f"{tmp_path}/a*",
+            phases=f"steps=90%; steps=1 input_file={tmp_path}/b.tfrecord",
+        )
+    )
+    entries = described["input_file"]
+    assert [entry["path"] for entry in entries] == [
+        f"{tmp_path}/{name}"
+        for name in ("a1.tfrecord", "a2.tfrecord", "b.tfrecord")
+    ]
+    assert entries[0]["made"] == {"num_records": 7}
+    assert "made" not in entries[1]
+
+
+def test_much_data_is_not_hashed(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_inputs, "_MAX_HASHED_BYTES", 5)
+    for name, text in (("a", "abc"), ("b", "abc"), ("c", "ab")):
+        (tmp_path / name).write_text(text)
+    entries = run_inputs.describe(
+        _Options(output_dir="", data_dir=str(tmp_path))
+    )["data_dir"]
+    assert [entry["bytes"] for entry in entries] == [3, 3, 2]
+    assert [entry["sha256"] is None for entry in entries] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_what_cannot_be_read_is_said(tmp_path):
+    described = run_inputs.describe(
+        _Options(output_dir="", vocab_file=str(tmp_path / "none"))
+    )
+    (entry,) = described["vocab_file"]
+    assert "none" in entry["error"]
+
+
+def test_only_cards_are_read_as_cards(tmp_path):
+    path = tmp_path / "run_card.json"
+    path.write_text('{"format": 7}')
+    with pytest.raises(ValueError, match="must be a run card of format 1"):
+        run_card.read(str(path))
+    path.write_text("{")
+    with pytest.raises(ValueError, match="not JSON"):
+        run_card.read(str(path))

@@ -1,0 +1,195 @@
+"""A record of a run, for whoever asks later what was done: `run_card.json`.
+
+It holds the flags, versions, devices, hashes of what was read, speed, memory
+and results. It is written when a program ends, also when a signal or an error
+ends it; what earlier programs did in the same folder stays in it in short.
+"""
+
+import concurrent.futures
+import dataclasses
+import datetime
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from absl import logging
+
+from files import paths, writing
+from training import card_summary, metrics_log, run_environment, run_inputs
+
+FILE = "run_card.json"
+_FORMAT = 1
+_RESULTS_ENDING = "results.txt"
+_TRIALS = "trial-"
+# What later cards keep of the programs before.
+_KEPT_OF_EARLIER = ("program", "started", "seconds", "ended", "command")
+
+_Options = TypeVar("_Options")
+
+
+def record(run: Callable[[_Options], None], options: _Options) -> None:
+    """Runs a script, then writes the card of its folder and logs a summary.
+
+    A run that fails before it writes anything leaves no card: the folder may
+    be another run's. Of several workers the chief alone writes.
+
+    Args:
+        run: the script.
+        options: a dataclass that has `output_dir`.
+    """
+    started = time.time()
+    ended = "finished"
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        # Beside the start of the run: it mostly waits for the disk.
+        inputs = executor.submit(run_inputs.describe, options)
+        try:
+            run(options)
+        except BaseException as error:
+            ended = _how_it_ended(error)
+            raise
+        finally:
+            _finish(options, inputs, started, ended)
+
+
+def _finish(options, inputs, started: float, ended: str) -> None:
+    folder = options.output_dir
+    failed = ended != "finished"
+    if not os.path.isdir(folder) and not paths.is_remote(folder):
+        return
+    from training import workers
+
+    written = files_written(folder, started)
+    if (failed and metrics_log.FILE not in written) or (
+        not workers.cluster().is_chief
+    ):
+        return
+    path = os.path.join(folder, FILE)
+    card = {
+        **_session(options, started, ended),
+        "inputs": inputs.result(),
+        "environment": run_environment.describe(),
+        "memory": run_environment.peak_memory(),
+        "model": run_inputs.describe_model(folder),
+        "training": _training(folder),
+        "results": _results(folder),
+        "written": written,
+        "earlier": _earlier(path),
+    }
+    writing.write_json(path, card)
+    summary = card_summary.lines(card)
+    logging.info("%s", "\n".join([f"{folder}: {ended}", *summary]))
+    card_summary.to_tensorboard(folder, card)
+
+
+def _session(options, started: float, ended: str) -> dict[str, Any]:
+    """Says what was asked for, when, and how it ended."""
+    moment = datetime.datetime.fromtimestamp(started, datetime.UTC)
+    return {
+        "format": _FORMAT,
+        "program": os.path.basename(sys.argv[0]),
+        "command": sys.argv[:],
+        "started": moment.isoformat(timespec="seconds"),
+        "seconds": round(time.time() - started, 1),
+        "ended": ended,
+        "flags": dataclasses.asdict(options),
+    }
+
+
+def _how_it_ended(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return "interrupted"
+    return f"failed: {type(error).__name__}: {error}"
+
+
+def files_written(folder: str, since: float) -> dict[str, int]:
+    """Finds the files of a folder that are no older than a moment.
+
+    Args:
+        folder: local or remote; folders in it are looked through too.
+        since: seconds since 1970.
+
+    Returns:
+        Their sizes in bytes, by name within the folder, sorted.
+    """
+    import tensorflow as tf
+
+    found = {}
+    for place, _, names in tf.io.gfile.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            state = tf.io.gfile.stat(path)
+            # Some file systems keep whole seconds.
+            if state.mtime_nsec >= int(since) * 10**9 and name[0] != ".":
+                found[os.path.relpath(path, folder)] = state.length
+    return dict(sorted(found.items()))
+
+
+def _training(folder: str) -> dict[str, Any]:
+    """Summarises the reports of a run, or of each of its trials."""
+    summary = metrics_log.summarize(
+        metrics_log.read(metrics_log.path_in(folder))
+    )
+    return summary or {
+        name: metrics_log.summarize(metrics_log.read(path))
+        for name, path in trial_reports(folder).items()
+    }
+
+
+def trial_reports(folder: str) -> dict[str, str]:
+    """Finds the reports of several trials in a folder, by trial."""
+    found = run_inputs.matching(folder, f"{_TRIALS}*/{metrics_log.FILE}")
+    return {os.path.basename(os.path.dirname(path)): path for path in found}
+
+
+def _results(folder: str) -> dict[str, dict[str, Any]]:
+    """Reads what evaluations came to, by file."""
+    found = run_inputs.matching(folder, f"*{_RESULTS_ENDING}")
+    return {os.path.basename(path): read_results(path) for path in found}
+
+
+def read_results(path: str) -> dict[str, float | str]:
+    """Reads a file of `key = value` lines; numbers as numbers."""
+    with paths.open_to_read(path) as file:
+        lines = file.read().decode("utf-8").splitlines()
+    pairs = (line.split(" = ", 1) for line in lines if " = " in line)
+    return {key: _number(value) for key, value in pairs}
+
+
+def _number(text: str) -> float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def read(path: str) -> dict[str, Any]:
+    """Reads a card.
+
+    Raises:
+        OSError: there is none.
+        ValueError: it is not of this program.
+    """
+    with paths.open_to_read(path) as file:
+        text = file.read()
+    try:
+        card = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON ({error}).") from error
+    if not isinstance(card, Mapping) or card.get("format") != _FORMAT:
+        raise ValueError(
+            f"{path}: must be a run card of format {_FORMAT}; it is not."
+        )
+    return dict(card)
+
+
+def _earlier(path: str) -> list[dict[str, Any]]:
+    """Lists what earlier programs did in a folder, the first one first."""
+    if not paths.exists(path):
+        return []
+    card = read(path)
+    return [*card["earlier"], {name: card[name] for name in _KEPT_OF_EARLIER}]
