@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from modeling import attention, layers, recomputation
 from modeling import config as config_lib
-from modeling import kernels, layers, recomputation
 
 
 class Embeddings(layers.BertLayer):
@@ -186,7 +186,7 @@ class BertModel(keras.Model):
         embedding_output = self.embeddings(
             input_ids, segment_ids, dropout_seed=dropout_seed
         )
-        adder = kernels.attention_adder(input_mask, causal=self.causal)
+        adder = attention.adder_of(input_mask, causal=self.causal)
         all_layers = self.encoder(
             embedding_output, adder, dropout_seed=dropout_seed
         )
@@ -218,7 +218,7 @@ class BertModel(keras.Model):
             outputs["embedding_output"],
             *outputs["all_encoder_layers"][:-1],
         ]
-        adder = kernels.attention_adder(input_mask, causal=self.causal)
+        adder = attention.adder_of(input_mask, causal=self.causal)
         return [
             layer.attention.self_attention.probs(hidden, adder)
             for layer, hidden in zip(self.encoder.stack, inputs, strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from modeling import bert, layers
+from modeling import bert, cross_entropy, layers
 from modeling import config as config_lib
 
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
@@ -21,7 +21,7 @@ CLASSIFIER_DROPOUT_PROB = 0.1
 
 
 class MaskedLanguageModel(layers.BertLayer):
-    """Scores every word of the vocabulary at the masked positions.
+    """Scores words of the vocabulary at the masked positions.
 
     Source: Devlin et al. 2019, §3.1 Task #1.
 
@@ -33,9 +33,12 @@ class MaskedLanguageModel(layers.BertLayer):
         sequence_output: `[B, T, D]` float.
         positions: `[B, P]` int, in [0, T).
         word_embeddings: `[V, D]` float, which the logits are tied to.
+        ids: `[B, P]` int, in [0, V), or None.
 
     Returns:
-        `[B, P, V]` float32 logits.
+        `[B, P, V]` float32 logits. Where `ids` are given, what training wants
+        of them instead: the cross entropy of the ids, and 1 where the id is
+        the best word, each `[B, P]` float32.
     """
 
     def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
@@ -49,11 +52,17 @@ class MaskedLanguageModel(layers.BertLayer):
             "output_bias", (self.config.vocab_size,), "zeros"
         )
 
-    def call(self, sequence_output, positions, word_embeddings):
+    def call(self, sequence_output, positions, word_embeddings, ids=None):
         hidden = self.transform(_gather_positions(sequence_output, positions))
-        table = ops.cast(word_embeddings, self.compute_dtype)
-        logits = ops.matmul(hidden, ops.transpose(table))  # [B, P, V]
-        return ops.cast(logits, "float32") + self.output_bias
+        if ids is None:
+            return cross_entropy.tied_logits(
+                hidden, word_embeddings, self.output_bias
+            )
+        rows = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B * P, D]
+        parts = cross_entropy.tied_cross_entropy(
+            rows, word_embeddings, self.output_bias, ops.reshape(ids, (-1,))
+        )
+        return tuple(ops.reshape(part, ops.shape(ids)) for part in parts)
 
 
 class MaskedTransform(layers.Transform):
@@ -144,10 +153,14 @@ class BertForPreTraining(keras.Model):
     Call arguments:
         input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
         masked_lm_positions: `[B, P]` int32, in [0, T).
+        masked_lm_ids: `[B, P]` int32, in [0, V), or None.
 
     Returns:
         A dict of float32: `masked_lm_logits` `[B, P, V]`,
         `next_sentence_logits` `[B, 2]` (0 the next text, 1 a random one).
+        With `masked_lm_ids` in place of the former, which are most of the
+        memory of a step, `masked_lm_losses` and `masked_lm_correct`, each
+        `[B, P]`.
 
     Raises:
         ValueError: the objective is not known.
@@ -197,21 +210,27 @@ class BertForPreTraining(keras.Model):
         input_mask,
         segment_ids,
         masked_lm_positions,
+        masked_lm_ids=None,
         dropout_seed=None,
     ):
         outputs = self.bert(
             input_ids, input_mask, segment_ids, dropout_seed=dropout_seed
         )
-        return {
-            "masked_lm_logits": self.predictions(
-                outputs["sequence_output"],
-                masked_lm_positions,
-                self.bert.word_embeddings,
-            ),
-            "next_sentence_logits": self.seq_relationship(
-                outputs["pooled_output"]
-            ),
-        }
+        words = self.predictions(
+            outputs["sequence_output"],
+            masked_lm_positions,
+            self.bert.word_embeddings,
+            ids=masked_lm_ids,
+        )
+        if masked_lm_ids is None:
+            scores = {"masked_lm_logits": words}
+        else:
+            losses, correct = words
+            scores = {"masked_lm_losses": losses, "masked_lm_correct": correct}
+        scores["next_sentence_logits"] = self.seq_relationship(
+            outputs["pooled_output"]
+        )
+        return scores
 
 
 class BertForSequenceClassification(keras.Model):

@@ -11,8 +11,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from modeling import attention, kernels
 from modeling import config as config_lib
-from modeling import kernels
 
 _DROPOUT_SITES_PER_LAYER = 3
 _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
@@ -104,12 +104,15 @@ class Dense(BertLayer):
         )
         self.bias = self.add_variable("bias", self.sizes[1:], "zeros")
 
-    def call(self, x):
-        product = ops.matmul(
+    def product(self, x):
+        """Multiplies without adding the bias."""
+        return ops.matmul(
             ops.cast(x, self.compute_dtype),
             ops.cast(self.kernel, self.compute_dtype),
         )
-        return product + ops.cast(self.bias, self.compute_dtype)
+
+    def call(self, x):
+        return kernels.activate(self.product(x), self.bias, "linear")
 
 
 class LayerNorm(BertLayer):
@@ -155,7 +158,7 @@ class SelfAttention(BertLayer):
 
     Call arguments:
         hidden: `[B, T, D]` float.
-        adder: `[B, 1, 1 or T, S]` float32, of `kernels.attention_adder`.
+        adder: `[B, 1, 1 or T, S]` float32, of `attention.adder_of`.
         dropout_seed: `[2]` int32, or None for no dropout.
 
     Returns:
@@ -168,6 +171,9 @@ class SelfAttention(BertLayer):
         super().__init__(name="self", dtype=dtype)
         self.config = config
         self.site = site
+        self._heads = attention.Heads(
+            count=config.num_attention_heads, size=config.head_size
+        )
         sizes = (config.hidden_size, config.hidden_size)
         self.query, self.key, self.value = (
             Dense(sizes, config.initializer_range, name=name, dtype=dtype)
@@ -178,30 +184,29 @@ class SelfAttention(BertLayer):
         for dense in (self.query, self.key, self.value):
             dense.build()
 
-    def _heads(self, x):
-        batch, length = ops.shape(x)[:2]
-        heads, size = self.config.num_attention_heads, self.config.head_size
-        split = ops.reshape(x, (batch, length, heads, size))  # [B, T, N, H]
-        return ops.transpose(split, (0, 2, 1, 3))  # [B, N, T, H]
+    def _projections(self, hidden):
+        """Multiplies by all three kernels at once, without their biases."""
+        denses = (self.query, self.key, self.value)
+        kernel = ops.concatenate(
+            [ops.cast(dense.kernel, self.compute_dtype) for dense in denses],
+            axis=1,
+        )  # [D, 3 * D]
+        bias = ops.concatenate([dense.bias for dense in denses], axis=0)
+        hidden = ops.cast(hidden, self.compute_dtype)
+        return ops.matmul(hidden, kernel), bias  # [B, T, 3 * D], [3 * D]
 
     def probs(self, hidden, adder):
         """Computes attention probabilities, before dropout: [B, N, T, S]."""
-        query = self._heads(self.query(hidden))  # [B, N, T, H]
-        key = self._heads(self.key(hidden))  # [B, N, S, H]
-        scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
-        scale = self.config.head_size**-0.5
-        return kernels.attention_probs(scores, adder, scale)
+        return attention.probs(*self._projections(hidden), adder, self._heads)
 
     def call(self, hidden, adder, dropout_seed=None):
         rate = self.config.attention_probs_dropout_prob
-        # As released: whole tokens are dropped from what is attended to.
-        probs = dropped(
-            self.probs(hidden, adder), rate, dropout_seed, self.site
+        return attention.attend(
+            *self._projections(hidden),
+            adder,
+            self._heads,
+            (rate, _seed_at(dropout_seed, self.site)),
         )
-        value = self._heads(self.value(hidden))  # [B, N, S, H]
-        context = ops.matmul(probs, value)  # [B, N, T, H]
-        context = ops.transpose(context, (0, 2, 1, 3))  # [B, T, N, H]
-        return ops.reshape(context, ops.shape(hidden))  # [B, T, D]
 
 
 class BlockOutput(BertLayer):
@@ -243,8 +248,12 @@ class BlockOutput(BertLayer):
 
     def call(self, x, residual, dropout_seed=None):
         seed = _seed_at(dropout_seed, self.site)
-        return kernels.dropout_add_norm(
-            self.dense(x), residual, self.norm.variables_pair, self.rate, seed
+        return kernels.block_end(
+            self.dense.product(x),
+            self.dense.bias,
+            ops.cast(residual, self.compute_dtype),
+            self.norm.variables_pair,
+            (self.rate, seed),
         )
 
 
@@ -303,7 +312,9 @@ class Transform(BertLayer):
         self.dense.build()
 
     def call(self, x):
-        return kernels.activate(self.dense(x), self.activation)
+        return kernels.activate(
+            self.dense.product(x), self.dense.bias, self.activation
+        )
 
 
 class TransformerLayer(BertLayer):

@@ -10,7 +10,7 @@ from typing import Any
 
 from keras import ops
 
-from modeling import kernels
+from modeling import cross_entropy as cross_entropy_lib
 
 # Source: run_pretraining.py of the release. It keeps a batch without
 # predictions at 0, and makes the loss slightly less than the mean.
@@ -27,7 +27,7 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     Returns:
         `[...]` float32, nats.
     """
-    return kernels.cross_entropy(ops.cast(logits, "float32"), labels)
+    return cross_entropy_lib.cross_entropy(ops.cast(logits, "float32"), labels)
 
 
 def masked_lm_loss(

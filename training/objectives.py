@@ -93,15 +93,16 @@ class Pretraining:
             input_mask=features["input_mask"],
             segment_ids=features["segment_ids"],
             masked_lm_positions=targets.positions,
+            masked_lm_ids=targets.ids,
             dropout_seed=dropout_seed,
         )
-        logits = outputs["masked_lm_logits"]
-        token_losses = losses.cross_entropy(logits, targets.ids)
         metrics = {
             "masked_lm_accuracy": weighted(
-                correct(logits, targets.ids), targets.weights
+                outputs["masked_lm_correct"], targets.weights
             ),
-            "masked_lm_loss": weighted(token_losses, targets.weights),
+            "masked_lm_loss": weighted(
+                outputs["masked_lm_losses"], targets.weights
+            ),
         }
         terms = {
             "masked_lm_loss": metrics["masked_lm_loss"][0]

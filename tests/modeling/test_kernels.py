@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import kernels
+from modeling import compilation, kernels
 
 _SEED = np.array([3, 5], np.int32)
 
@@ -16,31 +16,43 @@ def _random(*shape):
     return np.random.default_rng(0).normal(size=shape).astype(np.float32)
 
 
+@pytest.fixture(params=["plain", "compiled"])
+def _both(request, monkeypatch):
+    """Runs a test with XLA and without, whatever the size."""
+    size = 0 if request.param == "compiled" else 1 << 40
+    monkeypatch.setattr(compilation, "_WORTH_COMPILING", size)
+
+
+@pytest.mark.usefixtures("_both")
 def test_gelu_is_the_tanh_form():
-    x = np.linspace(-6, 6, 97)
-    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-    want = 0.5 * x * (1 + np.tanh(inner))
-    got = kernels.activate(tf.constant(x, tf.float32), "gelu")
-    np.testing.assert_allclose(got, want, atol=1e-6)
+    x, bias = np.linspace(-6, 6, 96).reshape(8, 12), _random(12)
+    biased = x + bias
+    inner = math.sqrt(2 / math.pi) * (biased + 0.044715 * biased**3)
+    want = 0.5 * biased * (1 + np.tanh(inner))
+    got = kernels.activate(tf.constant(x, tf.float32), bias, "gelu")
+    np.testing.assert_allclose(got, want, atol=2e-6)
 
 
 @pytest.mark.parametrize(
     ("name", "want"),
     [
-        ("relu", [0, 0, 2]),
-        ("linear", [-1, 0, 2]),
-        ("tanh", np.tanh([-1, 0, 2])),
+        ("relu", [[0, 0, 3]]),
+        ("linear", [[-1, 0, 3]]),
+        ("tanh", np.tanh([[-1, 0, 3]])),
     ],
 )
 def test_other_activations(name, want):
-    got = kernels.activate(tf.constant([-1.0, 0.0, 2.0]), name)
+    x, bias = tf.constant([[-1.0, 0.0, 2.0]]), np.array([0, 0, 1], "f")
+    got = kernels.activate(x, bias, name)
     np.testing.assert_allclose(got, want, atol=1e-6)
 
 
 def test_activation_function_is_applied():
-    assert kernels.activate(tf.constant(3.0), tf.square) == 9.0
+    got = kernels.activate(tf.constant([[3.0]]), np.ones(1, "f"), tf.square)
+    assert got == 16.0
 
 
+@pytest.mark.usefixtures("_both")
 def test_layer_norm_normalises_rows():
     x, gamma, beta = 5 + _random(2, 7, 12), _random(12), _random(12)
     centred = x - x.mean(-1, keepdims=True, dtype=np.float64)
@@ -56,6 +68,16 @@ def test_layer_norm_has_the_release_s_epsilon():
     np.testing.assert_allclose(got, [[0.5**0.5, -(0.5**0.5)]], rtol=1e-5)
 
 
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_block_end_is_its_parts(rate):
+    x, residual = tf.constant(_random(2, 7, 12)), tf.constant(_random(2, 7, 12))
+    bias, norm = _random(12), (1 + _random(12), _random(12))
+    got = kernels.block_end(x, bias, 2 * residual, norm, (rate, _SEED))
+    inside = kernels.dropout(x + bias, rate, _SEED) + 2 * residual
+    want = kernels.layer_norm(inside, *norm)
+    np.testing.assert_allclose(got, want, atol=2e-6)
+
+
 def test_dropout_keeps_its_share_and_the_mean():
     x = tf.ones([1000, 100])
     got = kernels.dropout(x, 0.1, _SEED).numpy()
@@ -65,12 +87,37 @@ def test_dropout_keeps_its_share_and_the_mean():
     np.testing.assert_allclose(got[got != 0], 1 / 0.9, rtol=1e-5)
 
 
-def test_dropout_draws_neighbours_independently():
+@pytest.mark.parametrize("distance", [1, 2, 16, 128, 768, 16384])
+def test_dropout_draws_places_independently(distance):
     zero = kernels.dropout(tf.ones([200_000]), 0.3, _SEED).numpy() == 0
-    both = np.mean(zero[:-1] & zero[1:])
+    both = np.mean(zero[:-distance] & zero[distance:])
     assert abs(both - 0.09) < 0.005
 
 
+@pytest.mark.parametrize("other", [[4, 5], [3, 6], [5, 3], [-3, 5], [3, 5, 0]])
+def test_dropout_draws_seeds_independently(other):
+    x = tf.ones([200_000])
+    zero = kernels.dropout(x, 0.3, _SEED).numpy() == 0
+    other = kernels.dropout(x, 0.3, np.array(other, np.int32)).numpy() == 0
+    # Five standard deviations of 200,000 draws.
+    assert abs(np.mean(zero & other) - 0.09) < 0.0033
+
+
+def test_dropout_of_many_sites_zeroes_each_place_alike():
+    zeros = sum(
+        kernels.dropout(
+            tf.ones([500]), 0.5, kernels.site_seed(np.array([1, step]), site)
+        ).numpy()
+        == 0
+        for step in range(20)
+        for site in range(20)
+    )
+    # 400 draws a place: binomial, of variance 100.
+    assert abs(np.mean(zeros) - 200) < 5 * math.sqrt(100 / 500)
+    assert 80 < np.var(zeros) < 125
+
+
+@pytest.mark.usefixtures("_both")
 def test_dropout_is_a_function_of_its_seed():
     x = tf.constant(_random(5, 7))  # An odd number of elements.
     once = kernels.dropout(x, 0.5, _SEED)
@@ -79,7 +126,7 @@ def test_dropout_is_a_function_of_its_seed():
     assert np.any(once != other)
 
 
-def test_dropout_is_the_same_in_a_graph():
+def test_dropout_is_the_same_compiled_and_in_a_graph(monkeypatch):
     x = tf.constant(_random(5, 7))
     graph = tf.function(
         lambda x, seed: kernels.dropout(x, 0.5, seed),
@@ -90,9 +137,11 @@ def test_dropout_is_the_same_in_a_graph():
     )
     eager = kernels.dropout(x, 0.5, _SEED)
     np.testing.assert_array_equal(graph(x, _SEED), eager)
+    monkeypatch.setattr(compilation, "_WORTH_COMPILING", 0)
+    np.testing.assert_array_equal(kernels.dropout(x, 0.5, _SEED), eager)
 
 
-@pytest.mark.parametrize("rate", [0.0, 1e-9])
+@pytest.mark.parametrize("rate", [0.0, 1e-12])
 def test_no_rate_drops_nothing(rate):
     x = tf.constant(_random(4))
     np.testing.assert_array_equal(kernels.dropout(x, rate, _SEED), x)
@@ -104,7 +153,7 @@ def test_no_seed_drops_nothing():
 
 
 def test_highest_rate_is_finite():
-    got = kernels.dropout(tf.ones([64]), 1 - 1e-9, _SEED)
+    got = kernels.dropout(tf.ones([64]), 1 - 1e-12, _SEED)
     assert np.all(np.isfinite(got))
 
 
@@ -117,37 +166,64 @@ def test_sites_and_steps_have_their_own_seeds():
     assert len(seeds) == 400
 
 
-def test_attention_adder_hides_padding():
-    got = kernels.attention_adder(np.array([[1, 1, 0]]), causal=False)
-    assert got.shape == (1, 1, 1, 3)
-    np.testing.assert_array_equal(got[0, 0, 0], [0, 0, -10000])
+_FUNCTIONS = {
+    "layer_norm": lambda x, bias, norm: kernels.layer_norm(x, *norm),
+    "block_end": lambda x, bias, norm: kernels.block_end(
+        x, bias, 2 * x, norm, (0.3, _SEED)
+    ),
+    "block_end_without_dropout": lambda x, bias, norm: kernels.block_end(
+        x, bias, 2 * x, norm, (0.3, None)
+    ),
+    "gelu": lambda x, bias, norm: kernels.activate(x, bias, "gelu"),
+    "dropout": lambda x, bias, norm: kernels.dropout(x, 0.3, _SEED),
+}
 
 
-def test_causal_adder_hides_the_future_more_than_padding():
-    got = kernels.attention_adder(np.array([[0, 1]]), causal=True).numpy()
-    np.testing.assert_array_equal(
-        got[0, 0], np.array([[-10000, -1e30], [-10000, 0]], np.float32)
+@pytest.mark.usefixtures("_both")
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_gradients_are_the_slopes(name):
+    """Compares with differences along random directions."""
+    variables = [
+        tf.Variable(value)
+        for value in (
+            *(_random(2, 5, 12), _random(12)),
+            *(1 + 0.1 * _random(12), _random(12)),
+        )
+    ]
+    weights = _random(2, 5, 12)[:, ::-1]
+
+    def total():
+        x, bias, *norm = (tf.convert_to_tensor(v) for v in variables)
+        return tf.reduce_sum(_FUNCTIONS[name](x, bias, norm) * weights)
+
+    with tf.GradientTape() as tape:
+        loss = total()
+    gradients = tape.gradient(
+        loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
     )
-
-
-def test_attention_probs_scale_first_and_sum_to_one():
-    scores = tf.constant([[[[2.0, 4.0, 100.0]]]])
-    adder = tf.constant([[[[0.0, 0.0, -10000.0]]]])
-    got = kernels.attention_probs(scores, adder, 0.5)[0, 0, 0]
-    want = np.exp([1, 2]) / np.exp([1, 2]).sum()
-    np.testing.assert_allclose(got, [*want, 0], atol=1e-7)
+    for i, variable in enumerate(variables):
+        direction = np.random.default_rng(i).normal(size=variable.shape)
+        direction = direction.astype(np.float32)
+        want = np.sum(gradients[i].numpy() * direction)
+        found = []
+        for sign in (1, -1):
+            variable.assign_add(sign * 5e-3 * direction)
+            found.append(total().numpy())
+            variable.assign_sub(sign * 5e-3 * direction)
+        slope = (found[0] - found[1]) / 1e-2
+        # The third derivative, times 4e-6, and float32.
+        assert slope == pytest.approx(want, rel=3e-3, abs=2e-2), (name, i)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_kernels_return_the_type_they_get(dtype):
     x = keras.ops.cast(_random(1, 2, 3, 4), dtype)
     ones, zeros = np.ones(4, "f"), np.zeros(4, "f")
-    adder = tf.zeros([1, 1, 1, 4])
     for got in (
         kernels.layer_norm(x, ones, zeros),
-        kernels.dropout_add_norm(x, x, (ones, zeros), 0.1, _SEED),
-        kernels.attention_probs(x, adder, 0.5),
-        kernels.activate(x, "gelu"),
+        kernels.block_end(x, zeros, x, (ones, zeros), (0.1, _SEED)),
+        kernels.activate(x, zeros, "gelu"),
+        kernels.activate(x, zeros, "relu"),
         kernels.dropout(x, 0.5, _SEED),
     ):
         assert keras.backend.standardize_dtype(got.dtype) == dtype

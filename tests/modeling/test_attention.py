@@ -1,0 +1,93 @@
+"""Attention, against its formula in numpy and against plain operations."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import attention, compilation, kernels
+
+_SEED = np.array([3, 5], np.int32)
+_HEADS = attention.Heads(count=2, size=3)
+
+
+def _random(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def _both(request, monkeypatch):
+    """Runs a test with XLA and without, whatever the size."""
+    size = 0 if request.param == "compiled" else 1 << 40
+    monkeypatch.setattr(compilation, "_WORTH_COMPILING", size)
+
+
+def test_adder_hides_padding():
+    got = attention.adder_of(np.array([[1, 1, 0]]), causal=False)
+    assert got.shape == (1, 1, 1, 3)
+    np.testing.assert_array_equal(got[0, 0, 0], [0, 0, -10000])
+
+
+def test_causal_adder_hides_the_future_more_than_padding():
+    got = attention.adder_of(np.array([[0, 1]]), causal=True).numpy()
+    np.testing.assert_array_equal(
+        got[0, 0], np.array([[-10000, -1e30], [-10000, 0]], np.float32)
+    )
+
+
+def _formula(products, bias, adder, rate):
+    """Plain operations, which TensorFlow differentiates."""
+    biased = tf.reshape(products + bias, [2, 5, 3, 2, 3])
+    query, key, value = tf.unstack(
+        tf.transpose(biased, [2, 0, 3, 1, 4])
+    )  # [B, N, T, H]
+    scores = tf.einsum("bnth,bnsh->bnts", query, key) / np.sqrt(3.0) + adder
+    probs = tf.nn.softmax(scores)
+    kept = kernels.dropped(tf.ones_like(probs), _SEED, rate=rate)
+    context = tf.einsum("bnts,bnsh->btnh", probs * kept, value)
+    return tf.reshape(context, [2, 5, 6])
+
+
+@pytest.mark.usefixtures("_both")
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_and_its_gradient_are_the_formula_s(rate, causal):
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+    adder = attention.adder_of(mask, causal=causal)
+    products, bias = tf.constant(_random(2, 5, 18)), tf.constant(_random(18))
+    weights = _random(2, 5, 6, seed=1)
+    seed = _SEED if rate else None
+    results = []
+    for function in (
+        lambda *a: attention.attend(*a, adder, _HEADS, (rate, seed)),
+        lambda *a: _formula(*a, adder, rate),
+    ):
+        with tf.GradientTape() as tape:
+            tape.watch([products, bias])
+            context = function(products, bias)
+            total = tf.reduce_sum(context * weights)
+        results.append((context, *tape.gradient(total, [products, bias])))
+    for got, want in zip(*results, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_probs_sum_to_one_and_leave_padding_out():
+    adder = attention.adder_of(np.array([[1, 1, 1, 0]] * 2), causal=False)
+    got = attention.probs(
+        tf.constant(_random(2, 4, 18)), _random(18), adder, _HEADS
+    ).numpy()
+    assert got.shape == (2, 2, 4, 4)
+    np.testing.assert_allclose(got.sum(-1), 1, atol=1e-6)
+    assert not got[..., 3].any()
+
+
+def test_attention_keeps_its_type():
+    adder = attention.adder_of(np.ones([2, 5]), causal=False)
+    products = tf.cast(_random(2, 5, 18), tf.bfloat16)
+    drop = (0.1, _SEED)
+    got = attention.attend(products, _random(18), adder, _HEADS, drop)
+    assert got.dtype == tf.bfloat16
+    want = attention.attend(
+        tf.cast(products, tf.float32), _random(18), adder, _HEADS, drop
+    )
+    # bfloat16 has 8 bits: each of three roundings is off by up to 0.4 %.
+    np.testing.assert_allclose(tf.cast(got, tf.float32), want, atol=0.05)
