@@ -51,59 +51,17 @@ def servable(
             "several. Choose head or head_tail."
         )
 
-    def chosen(outputs):
-        kept = {
-            "layers": tf.stack(
-                [outputs["all_encoder_layers"][layer] for layer in layers],
-                axis=2,
-            ),  # [R, T, L, D]
-            "sequence_output": outputs["sequence_output"],
-        }
-        if has_pooler:
-            kept["pooled_output"] = outputs["pooled_output"]
-        return kept
-
-    net = network.Network(model, chosen)
-
-    def single(text_a):
-        tokens = reader.tokenize(text_a)
-        return laid_out(tokens, inputs.no_tokens(tokens))
-
-    def pairs(text_a, text_b):
-        return laid_out(reader.tokenize(text_a), reader.tokenize(text_b))
-
-    def laid_out(tokens_a, tokens_b):
-        fitted = fitting.fit(tokens_a, tokens_b, packing)
-        return inputs.joined(fitted.tokens_a, fitted.tokens_b, reader.special)
-
-    def embed(rows):
-        names = reader.tokens(model.config.vocab_size)
-        tokens = tf.where(
-            rows.input_mask > 0, tf.gather(names, rows.input_ids), ""
-        )
-        return {"tokens": tokens, **_vectors(net(rows), rows.input_mask)}
-
-    def of_ids(*ids):
-        rows = inputs.of_client(*ids, model.config.max_position_embeddings)
-        return _vectors(net(rows), rows.input_mask)
-
-    def vectors(text_a):
-        rows = single(text_a)
-        found = _vectors(net(rows), rows.input_mask)
-        return {k: found[k] for k in ("mean", "pooled_output") if k in found}
-
+    encoder = _Encoder(model, reader, packing, layers, has_pooler)
     text = signatures.of_texts
     return signatures.Servable(
         task=TASK,
         signatures={
-            signatures.DEFAULT: text(lambda a: embed(single(a)), "text_a"),
-            signatures.PAIRS: text(
-                lambda a, b: embed(pairs(a, b)), "text_a", "text_b"
-            ),
-            VECTORS: text(vectors, "text_a"),
-            signatures.IDS: signatures.of_ids(of_ids),
+            signatures.DEFAULT: text(encoder.of_text, "text_a"),
+            signatures.PAIRS: text(encoder.of_pairs, "text_a", "text_b"),
+            VECTORS: text(encoder.vectors, "text_a"),
+            signatures.IDS: signatures.of_ids(encoder.of_ids),
         },
-        variables=net.variables,
+        variables=encoder.net.variables,
         details={
             "max_seq_length": packing.max_seq_length,
             "long_text": packing.long_text,
@@ -111,6 +69,64 @@ def servable(
             "hidden_size": model.config.hidden_size,
         },
     )
+
+
+class _Encoder:
+    """Encodes B texts at once."""
+
+    def __init__(self, model, reader, packing, layers, has_pooler: bool):
+        def chosen(outputs):
+            every = outputs["all_encoder_layers"]
+            kept = {
+                "layers": tf.stack([every[layer] for layer in layers], axis=2),
+                "sequence_output": outputs["sequence_output"],
+            }
+            if has_pooler:
+                kept["pooled_output"] = outputs["pooled_output"]
+            return kept
+
+        self.net = network.Network(model, chosen)
+        self._config = model.config
+        self._reader = reader
+        self._packing = packing
+
+    def of_text(self, text_a):
+        return self._with_tokens(self._single(text_a))
+
+    def of_pairs(self, text_a, text_b):
+        tokenize = self._reader.tokenize
+        return self._with_tokens(
+            self._laid_out(tokenize(text_a), tokenize(text_b))
+        )
+
+    def of_ids(self, *ids):
+        return self._encode(
+            inputs.of_client(*ids, self._config.max_position_embeddings)
+        )
+
+    def vectors(self, text_a):
+        found = self._encode(self._single(text_a))
+        return {k: found[k] for k in ("mean", "pooled_output") if k in found}
+
+    def _single(self, text):
+        tokens = self._reader.tokenize(text)
+        return self._laid_out(tokens, inputs.no_tokens(tokens))
+
+    def _laid_out(self, tokens_a, tokens_b):
+        fitted = fitting.fit(tokens_a, tokens_b, self._packing)
+        return inputs.joined(
+            fitted.tokens_a, fitted.tokens_b, self._reader.special
+        )
+
+    def _with_tokens(self, rows: inputs.ModelInputs):
+        names = self._reader.tokens(self._config.vocab_size)
+        tokens = tf.where(
+            rows.input_mask > 0, tf.gather(names, rows.input_ids), ""
+        )
+        return {"tokens": tokens, **self._encode(rows)}
+
+    def _encode(self, rows: inputs.ModelInputs):
+        return _vectors(self.net(rows), rows.input_mask)
 
 
 def _vectors(outputs, input_mask):

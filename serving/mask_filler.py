@@ -36,57 +36,70 @@ def servable(
         ValueError: the vocabulary has no [MASK].
     """
     reader.definition.require_tokens(_MASK)
-    mask_id = reader.id_of(_MASK)
-    vocab_size = model.config.vocab_size
-    top_k = min(top_k, vocab_size)
-    net = network.Network(
-        model, lambda outputs: outputs["masked_lm_logits"], num_more=1
+    filler = _MaskFiller(
+        model, reader, max_seq_length, min(top_k, model.config.vocab_size)
+    )
+    return signatures.Servable(
+        task=TASK,
+        signatures={
+            signatures.DEFAULT: signatures.of_texts(filler.of_text, "text_a"),
+            signatures.PAIRS: signatures.of_texts(
+                filler.of_pairs, "text_a", "text_b"
+            ),
+            signatures.IDS: signatures.of_ids(filler.of_ids),
+        },
+        variables=filler.net.variables,
+        details={"max_seq_length": max_seq_length, "top_k": filler.top_k},
     )
 
-    def single(text_a):
-        tokens = _tokens_and_masks(text_a, reader, mask_id)
-        return run(tokens, inputs.no_tokens(tokens))
 
-    def pairs(text_a, text_b):
-        return run(
-            *(_tokens_and_masks(t, reader, mask_id) for t in (text_a, text_b))
+class _MaskFiller:
+    """Fills the masks of B texts at once."""
+
+    def __init__(self, model, reader, max_seq_length: int, top_k: int):
+        self.net = network.Network(
+            model, lambda outputs: outputs["masked_lm_logits"], num_more=1
+        )
+        self.top_k = top_k
+        self._reader = reader
+        self._mask_id = reader.id_of(_MASK)
+        self._vocab_size = model.config.vocab_size
+        self._max_seq_length = max_seq_length
+
+    def of_text(self, text_a):
+        tokens = _tokens_and_masks(text_a, self._reader, self._mask_id)
+        return self._of_tokens(tokens, inputs.no_tokens(tokens))
+
+    def of_pairs(self, *texts):
+        return self._of_tokens(
+            *(_tokens_and_masks(t, self._reader, self._mask_id) for t in texts)
         )
 
-    def run(tokens_a, tokens_b):
-        rows = inputs.joined(tokens_a, tokens_b, reader.special)
+    def of_ids(self, *ids):
+        return self._fill(inputs.of_client(*ids, self._max_seq_length))
+
+    def _of_tokens(self, tokens_a, tokens_b):
+        rows = inputs.joined(tokens_a, tokens_b, self._reader.special)
         tf.debugging.assert_less_equal(
             tf.shape(rows.input_ids)[1],
-            max_seq_length,
-            f"A text must have at most {max_seq_length} word pieces with "
-            "[CLS] and [SEP]; shorten it",
+            self._max_seq_length,
+            f"A text must have at most {self._max_seq_length} word pieces "
+            "with [CLS] and [SEP]; shorten it",
         )
-        return fill(rows)
+        return self._fill(rows)
 
-    def of_ids(*ids):
-        return fill(inputs.of_client(*ids, max_seq_length))
-
-    def fill(rows):
-        places = _places(rows, mask_id)  # [B, (masks)]
-        logits = net(rows, places.to_tensor())  # [B, P, V]
-        probs, ids = tf.math.top_k(tf.nn.softmax(logits), top_k)
+    def _fill(self, rows: inputs.ModelInputs):
+        places = _places(rows, self._mask_id)  # [B, (masks)]
+        logits = self.net(rows, places.to_tensor())  # [B, P, V]
+        # Of equals the first of the vocabulary comes first.
+        probs, ids = tf.math.top_k(tf.nn.softmax(logits), self.top_k)
         is_mask = tf.sequence_mask(places.row_lengths())[..., tf.newaxis]
-        tokens = tf.gather(reader.tokens(vocab_size), ids)
+        tokens = tf.gather(self._reader.tokens(self._vocab_size), ids)
         return {
             "tokens": tf.where(is_mask, tokens, ""),
             "probabilities": tf.where(is_mask, probs, 0.0),
             "num_masks": tf.cast(places.row_lengths(), tf.int32),
         }
-
-    return signatures.Servable(
-        task=TASK,
-        signatures={
-            signatures.DEFAULT: signatures.of_texts(single, "text_a"),
-            signatures.PAIRS: signatures.of_texts(pairs, "text_a", "text_b"),
-            signatures.IDS: signatures.of_ids(of_ids),
-        },
-        variables=net.variables,
-        details={"max_seq_length": max_seq_length, "top_k": top_k},
-    )
 
 
 def _tokens_and_masks(text, reader: reading.TextReader, mask_id: int):

@@ -36,52 +36,66 @@ def servable(
         labels: in the order of the model's outputs.
         max_seq_length: word pieces of a window.
     """
-    sentences = ner.WindowOptions(
+    sentence = ner.WindowOptions(
         max_seq_length=max_seq_length, context=ner.SENTENCE
     )
-    document = dataclasses.replace(sentences, context=ner.DOCUMENT)
-    net = network.Network(model, lambda outputs: outputs["logits"])
-
-    def of_text(text, options=sentences):
-        # Decoded first: a word of invalid bytes alone is none.
-        return tag(tf.strings.split(reader.decoded(text)), options)
-
-    def of_words(words):
-        # An empty word between others is one, as in a file.
-        rows = tf.RaggedTensor.from_tensor(words, padding="")
-        return tag(rows.with_values(reader.decoded(rows.values)), sentences)
-
-    def tag(words, options):
-        pieces = _pieces(words.values, reader, options.room)
-        cut = tag_windows.cut(pieces, words.row_lengths(), options)
-        rows = inputs.joined(
-            cut.tokens, inputs.no_tokens(cut.tokens), reader.special
-        )
-        places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
-        logits = tf.gather_nd(net(rows), places)  # [words, K]
-        found = _best(logits, labels)
-        return {
-            "words": words.to_tensor(),
-            **{name: words.with_values(x).to_tensor() for name, x in found},
-        }
-
-    def of_ids(*ids):
-        rows = inputs.of_client(*ids, model.config.max_position_embeddings)
-        return dict(_best(net(rows), labels))
-
+    document = dataclasses.replace(sentence, context=ner.DOCUMENT)
+    tagger = _Tagger(model, reader, labels)
+    text = signatures.of_texts
     return signatures.Servable(
         task=TASK,
         signatures={
-            signatures.DEFAULT: signatures.of_texts(of_text, "text"),
-            WORDS: signatures.of_words(of_words),
-            DOCUMENT: signatures.of_texts(
-                lambda text: of_text(text, document), "text"
+            signatures.DEFAULT: text(
+                lambda text: tagger.of_text(text, sentence), "text"
             ),
-            signatures.IDS: signatures.of_ids(of_ids),
+            WORDS: signatures.of_words(
+                lambda words: tagger.of_words(words, sentence)
+            ),
+            DOCUMENT: text(lambda text: tagger.of_text(text, document), "text"),
+            signatures.IDS: signatures.of_ids(tagger.of_ids),
         },
-        variables=net.variables,
+        variables=tagger.net.variables,
         details={"labels": list(labels), "max_seq_length": max_seq_length},
     )
+
+
+class _Tagger:
+    """Tags the words of B sentences at once."""
+
+    def __init__(self, model, reader: reading.TextReader, labels):
+        self.net = network.Network(model, lambda outputs: outputs["logits"])
+        self._reader = reader
+        self._labels = labels
+        self._longest = model.config.max_position_embeddings
+
+    def of_text(self, text, options: ner.WindowOptions):
+        # Decoded first: a word of invalid bytes alone is none.
+        return self._tag(tf.strings.split(self._reader.decoded(text)), options)
+
+    def of_words(self, words, options: ner.WindowOptions):
+        # An empty word between others is one, as in a file.
+        rows = tf.RaggedTensor.from_tensor(words, padding="")
+        decoded = rows.with_values(self._reader.decoded(rows.values))
+        return self._tag(decoded, options)
+
+    def of_ids(self, *ids):
+        rows = inputs.of_client(*ids, self._longest)
+        return _best(self.net(rows), self._labels)
+
+    def _tag(self, words, options: ner.WindowOptions):
+        """Tags `[B, (words)]` string."""
+        pieces = _pieces(words.values, self._reader, options.room)
+        cut = tag_windows.cut(pieces, words.row_lengths(), options)
+        rows = inputs.joined(
+            cut.tokens, inputs.no_tokens(cut.tokens), self._reader.special
+        )
+        places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
+        logits = tf.gather_nd(self.net(rows), places)  # [words, K]
+        found = _best(logits, self._labels)
+        return {
+            "words": words.to_tensor(),
+            **{k: words.with_values(x).to_tensor() for k, x in found.items()},
+        }
 
 
 def _pieces(words, reader: reading.TextReader, room: int) -> tf.RaggedTensor:
@@ -104,7 +118,7 @@ def _best(logits, labels: Sequence[str]):
     """Names the best of `[..., K]` logits, and its probability: `[...]`."""
     probs = tf.nn.softmax(logits)
     best = tf.argmax(logits, axis=-1)
-    return (
-        ("tags", tf.gather(tf.constant(labels), best)),
-        ("probabilities", tf.reduce_max(probs, axis=-1)),
-    )
+    return {
+        "tags": tf.gather(tf.constant(labels), best),
+        "probabilities": tf.reduce_max(probs, axis=-1),
+    }

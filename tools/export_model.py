@@ -240,9 +240,9 @@ def _settings(
     config = config_lib.BertConfig.from_json_file(
         values["bert_config_file"], paths.open_to_read
     )
+    length = _length(options, values, task, config)
     reader = reading.TextReader(values["vocab_file"], values["do_lower_case"])
     config.check_vocabulary(reader.definition.vocab_size, values["vocab_file"])
-    length = _length(options, values, task, config)
     packing = sentence_pairs.Packing(
         max_seq_length=length,
         long_text=values["long_text"],

@@ -21,7 +21,9 @@ from tasks import (
     squad_windows,
 )
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_ROOT = pathlib.Path(__file__).parents[2]
+_GOLDEN = _ROOT / "tests/golden"
+_DATA = _ROOT.parent / "shared/data"
 _CONFIG = config_lib.BertConfig.from_json_file(
     str(_GOLDEN / "inputs/bert_config.json")
 )
@@ -40,13 +42,13 @@ class GivenLogits:
             them from the ids, few values so that many are equal.
     """
 
-    config = types.SimpleNamespace(
-        vocab_size=_CONFIG.vocab_size, max_position_embeddings=512
-    )
     variables = ()
 
-    def __init__(self, logits=None):
+    def __init__(self, logits=None, vocab_size=_CONFIG.vocab_size):
         self._logits = logits
+        self.config = types.SimpleNamespace(
+            vocab_size=vocab_size, max_position_embeddings=512
+        )
 
     def __call__(self, input_ids, input_mask, segment_ids):
         logits = self._logits
@@ -186,6 +188,42 @@ def _by_the_script(reader, options, texts):
     )
 
 
+def _compare(reader, options, texts):
+    """Answers (question, context) pairs in both ways."""
+    asked = [
+        types.SimpleNamespace(text=question, context=context)
+        for question, context in texts
+    ]
+    vocab_size = reader.definition.vocab_size
+    servable = answerer.servable(
+        GivenLogits(vocab_size=vocab_size), reader, options
+    )
+    best, nbest = _ask(servable, asked), _ask(servable, asked, "nbest")
+    threshold = options.null_score_diff_threshold
+    for row, expected in enumerate(_by_the_script(reader, options, texts)):
+        answer = best["answer"][row].decode()
+        assert answer == expected.prediction(threshold), texts[row]
+        count = nbest["num_answers"][row]
+        got = [answer.decode() for answer in nbest["answers"][row, :count]]
+        assert got == [entry.text for entry in expected.nbest], texts[row]
+        scores = nbest["start_logits"] + nbest["end_logits"]
+        np.testing.assert_allclose(
+            scores[row, :count],
+            [entry.start_logit + entry.end_logit for entry in expected.nbest],
+        )
+        places = zip(
+            got, nbest["starts"][row], nbest["ends"][row], strict=False
+        )
+        for answer, start, end in places:
+            if start >= 0:
+                words = squad.split_words(texts[row][1][start:end])
+                assert answer == " ".join(words)
+            else:
+                assert (answer, end) in (("", -1), ("empty", -1))
+        if expected.null_odds is not None:
+            assert best["null_odds"][row] == pytest.approx(expected.null_odds)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("version_2", [False, True])
 @pytest.mark.parametrize("do_lower_case", [False, True])
@@ -209,33 +247,26 @@ def test_answers_in_any_text_are_those_of_the_script(do_lower_case, version_2):
     def text(longest):
         return "".join(rng.choices(_TELLING, k=rng.randint(0, longest)))
 
-    texts = [(text(9), text(40)) for _ in range(400)]
-    asked = [
-        types.SimpleNamespace(text=question, context=context)
-        for question, context in texts
-    ]
-    servable = answerer.servable(GivenLogits(), reader, options)
-    best, nbest = _ask(servable, asked), _ask(servable, asked, "nbest")
-    ranked = _by_the_script(reader, options, texts)
-    for row, expected in enumerate(ranked):
-        context = texts[row][1]
-        assert best["answer"][row].decode() == expected.prediction(-0.5), row
-        count = nbest["num_answers"][row]
-        got = [answer.decode() for answer in nbest["answers"][row, :count]]
-        assert got == [entry.text for entry in expected.nbest], row
-        np.testing.assert_allclose(
-            nbest["start_logits"][row, :count]
-            + nbest["end_logits"][row, :count],
-            [entry.start_logit + entry.end_logit for entry in expected.nbest],
-        )
-        for answer, start, end in zip(
-            got, nbest["starts"][row], nbest["ends"][row], strict=False
-        ):
-            found = " ".join(squad.split_words(context[start:end]))
-            assert answer == (found if start >= 0 else answer)
-            assert (start < 0) == (answer in ("", "empty") and start == end)
-        if version_2:
-            assert best["null_odds"][row] == pytest.approx(expected.null_odds)
+    _compare(reader, options, [(text(9), text(40)) for _ in range(400)])
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not _DATA.exists(), reason="needs the shared data sets")
+@pytest.mark.parametrize("name", ["dev-v1.1", "dev-v2.0"])
+@pytest.mark.parametrize("casing", ["uncased", "cased"])
+def test_answers_in_squad_are_those_of_the_script(name, casing):
+    reader = reading.TextReader(
+        str(_DATA / f"vocab/{casing}.txt"), casing == "uncased"
+    )
+    dataset = squad_files.read_dataset(str(_DATA / f"squad/{name}.json"))
+    options = answerer.Reading(
+        windows=squad_windows.WindowOptions(max_seq_length=192),
+        answers=squad_search.AnswerOptions(
+            version_2_with_negative=name == "dev-v2.0"
+        ),
+    )
+    chosen = random.Random(7).sample(dataset.questions, 300)
+    _compare(reader, options, [(q.text, q.context) for q in chosen])
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 
 from tests import serving_client, toy_sentences, toy_squad, toy_tagging
 from tools import export_model
+from vocab import tokenization
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 # float32 in graphs that are put together in different ways.
 _TOLERANCE = 1e-5
 
@@ -157,3 +157,74 @@ def test_tags_are_those_of_the_script(tmp_path, context):
         got = serving_client.ask(version, *parts, signature="document")
         tags = [row for part in got for row in part["tags"]]
     assert [list(filter(None, row)) for row in tags] == expected
+
+
+def _rescored(folder, values):
+    """Writes the toy data with other labels than "no" and "yes"."""
+    folder.mkdir(parents=True)
+    toy_sentences.write_data(folder)
+    for path in (folder / "train.tsv", folder / "dev.tsv"):
+        header, *lines = path.read_text().splitlines()
+        rows = [line.split("\t") for line in lines]
+        changed = [f"{text}\t{values[label]}" for text, label in rows]
+        path.write_text("\n".join([header, *changed]) + "\n")
+
+
+@pytest.mark.slow
+def test_scores_are_those_of_the_script(tmp_path):
+    _rescored(tmp_path / "data", {"no": "0.5", "yes": "4.5"})
+    out = toy_sentences.run(
+        tmp_path, do_train=True, do_predict=True, problem_type="regression"
+    )
+    (got,) = serving_client.ask(_export(out), {"text_a": _texts(tmp_path)})
+    expected = [row["score"] for row in _json_lines(out / "predictions.jsonl")]
+    np.testing.assert_allclose(got["score"], expected, atol=_TOLERANCE)
+    with pytest.raises(ValueError, match=r"task=classify .* made for score"):
+        _export(out, "other", task="classify")
+
+
+@pytest.mark.slow
+def test_several_labels_are_those_of_the_script(tmp_path):
+    _rescored(tmp_path / "data", {"no": "sad,any", "yes": "any"})
+    out = toy_sentences.run(
+        tmp_path, do_train=True, do_predict=True, problem_type="multi_label"
+    )
+    version = _export(out)
+    (got,) = serving_client.ask(version, {"text_a": _texts(tmp_path)})
+    names = _read(f"{version}/model.json")["labels"]
+    for row, line in enumerate(_json_lines(out / "predictions.jsonl")):
+        np.testing.assert_allclose(
+            got["probabilities"][row],
+            [line["probabilities"][name] for name in names],
+            atol=_TOLERANCE,
+        )
+        chosen = zip(names, got["is_chosen"][row], strict=True)
+        assert [name for name, kept in chosen if kept] == line["labels"]
+
+
+@pytest.mark.slow
+def test_pair_without_a_second_text_and_ids_answer_as_the_text(tmp_path):
+    out = toy_sentences.run(tmp_path, do_train=True, num_train_epochs=1)
+    version = _export(out)
+    texts = ["good match", "", b"b\xffad \xf0town", "good " * 99]
+    (alone,) = serving_client.ask(version, {"text_a": texts})
+    asked = {"text_a": texts, "text_b": ["", " ", "\u200b", ""]}
+    (pairs,) = serving_client.ask(version, asked, signature="pairs")
+    assert pairs == alone
+    decoded = ["good match", "", "bad town", "good " * 22]
+    same, empty = serving_client.ask(
+        version, {"text_a": decoded}, {"text_a": []}
+    )
+    np.testing.assert_allclose(
+        same["probabilities"], alone["probabilities"], atol=_TOLERANCE
+    )
+    assert empty == {"label": [], "probabilities": []}
+    tokenizer = tokenization.FullTokenizer(str(out / "vocab.txt"))
+    ids = tokenizer.convert_tokens_to_ids(["[CLS]", "good", "match", "[SEP]"])
+    rows = {"input_ids": [[*ids, 0]], "input_mask": [[1, 1, 1, 1, 0]]}
+    (by_ids,) = serving_client.ask(
+        version, rows | {"segment_ids": [[0] * 5]}, signature="ids"
+    )
+    np.testing.assert_allclose(
+        by_ids["probabilities"], alone["probabilities"][:1], atol=_TOLERANCE
+    )

@@ -1,0 +1,132 @@
+"""Exported encoders and masked language models, from a checkpoint alone."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+from tensorflow.core.protobuf import saved_model_pb2
+
+from tests import serving_client
+from tools import export_model, predict_masked
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_FILES = {
+    "bert_config_file": str(_GOLDEN / "inputs/bert_config.json"),
+    "vocab_file": str(_GOLDEN / "inputs/vocab.txt"),
+    "init_checkpoint": str(_GOLDEN / "model/tiny.ckpt"),
+}
+# float32 in graphs that are put together in different ways.
+_TOLERANCE = 1e-5
+_FOUR_LAYERS = "inputs/bert_config_4layers.json"
+_INDEX = "linex_index"
+
+
+def _json_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_hidden_layers_are_those_of_the_release(tmp_path):
+    path = _GOLDEN / "extract_features/default_layers.jsonl"
+    lines = (_GOLDEN / "inputs/extract_input.txt").read_bytes().split(b"\n")
+    released = [json.loads(line) for line in path.read_text().splitlines()]
+    config = {"bert_config_file": str(_GOLDEN / _FOUR_LAYERS)}
+    version = export_model.run(
+        export_model.Options(
+            task="embed",
+            export_dir=str(tmp_path / "bert"),
+            layers="-1,-2,-3,-4",
+            max_seq_length=128,
+            **_FILES | config,
+        )
+    )
+    single = [
+        record for record in released if b" ||| " not in lines[record[_INDEX]]
+    ]
+    texts = [lines[record[_INDEX]] for record in single]
+    (got,) = serving_client.ask(version, {"text_a": texts})
+    for row, record in enumerate(single):
+        tokens = [feature["token"] for feature in record["features"]]
+        count = len(tokens)
+        assert got["tokens"][row][:count] == tokens
+        assert set(got["tokens"][row][count:]) <= {""}
+        values = [
+            [layer["values"] for layer in feature["layers"]]
+            for feature in record["features"]
+        ]
+        # Rounded to six decimals.
+        layers = np.array(got["layers"][row])
+        np.testing.assert_allclose(layers[:count], values, atol=1e-5)
+        assert not layers[count:].any()
+        np.testing.assert_allclose(
+            got["mean"][row], np.mean(values, axis=0), atol=1e-5
+        )
+        np.testing.assert_array_equal(got["sequence_output"][row], layers[:, 0])
+    (vectors,) = serving_client.ask(
+        version, {"text_a": texts}, signature="vectors"
+    )
+    for name in ("mean", "pooled_output"):
+        np.testing.assert_allclose(vectors[name], got[name], atol=1e-6)
+
+
+@pytest.mark.slow
+def test_masks_are_filled_as_the_tool_fills_them(tmp_path):
+    version = export_model.run(
+        export_model.Options(
+            task="fill_mask", export_dir=str(tmp_path / "bert"), **_FILES
+        )
+    )
+    texts = ["a [MASK] b", "[MASK][MASK] the", "no mask [mask]", ""]
+    (got,) = serving_client.ask(version, {"text_a": texts})
+    assert got["num_masks"] == [1, 2, 0, 0]
+    second = {"text_a": texts[:2], "text_b": ["[MASK]", ""]}
+    (pairs,) = serving_client.ask(version, second, signature="pairs")
+    path = tmp_path / "masked.jsonl"
+    (tmp_path / "in.txt").write_text(
+        f"{texts[0]}\n{texts[1]}\na [MASK] b ||| [MASK]\n"
+    )
+    predict_masked.run(
+        predict_masked.Options(
+            input_file=str(tmp_path / "in.txt"), output_file=str(path), **_FILES
+        ),
+        None,
+        None,
+    )
+    found = [(got, 0), (got, 1), (pairs, 0)]
+    for (outputs, row), line in zip(found, _json_lines(path), strict=True):
+        for place, candidates in enumerate(line["masks"]):
+            assert outputs["tokens"][row][place] == [
+                candidate["token"] for candidate in candidates
+            ]
+            np.testing.assert_allclose(
+                outputs["probabilities"][row][place],
+                [candidate["probability"] for candidate in candidates],
+                atol=_TOLERANCE,
+            )
+    assert np.shape(got["tokens"]) == (4, 2, 5)
+    assert set(np.ravel(got["tokens"][2])) == {""}
+    too_long = {"text_a": ["[MASK] " + "a " * 126 + "a"]}
+    with pytest.raises(AssertionError, match="at most 128 word pieces"):
+        serving_client.ask(version, too_long)
+
+
+@pytest.mark.slow
+def test_what_training_compiles_is_not_exported(tmp_path):
+    version = export_model.run(
+        export_model.Options(
+            task="fill_mask", export_dir=str(tmp_path / "bert"), **_FILES
+        )
+    )
+    saved = saved_model_pb2.SavedModel()
+    path = pathlib.Path(version, "saved_model.pb")
+    saved.ParseFromString(path.read_bytes())
+    (graph,) = saved.meta_graphs
+    functions = graph.graph_def.library.function
+    compiled = [
+        function.signature.name
+        for function in functions
+        if function.attr["_XlaMustCompile"].b
+    ]
+    assert len(functions) > 10
+    assert compiled == []
