@@ -6,6 +6,7 @@ of its own at the top, of `BertModel` too. What such a model has not (moments of
 the optimizer, the step, other heads) is in a group of its own.
 """
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -50,20 +51,26 @@ class Reader:
         import h5py
 
         self.origin = path
-        try:
+        with _explained(path):
             self._file = h5py.File(path, "r")
-        except OSError as error:
-            raise ValueError(
-                f"{path!r} is cut short, or no HDF5 file ({error}). If it was "
-                "copied, copy it again."
-            ) from error
         try:
-            architecture = _architecture(self._file, path)
-            self._paths = _named(self._file, architecture)
-            self.variables = {
-                name: (tuple(held.shape), held.dtype.name)
-                for name, held in sorted(self._paths.items())
-            }
+            with _explained(path):
+                architecture = _architecture(self._file)
+                groups = sorted(self._file)
+            if architecture is None:
+                raise ValueError(
+                    f"{path!r} must be the weights of a model of this "
+                    "project; it holds the groups "
+                    f"{mismatches.listed(groups) or '(none)'}, which are "
+                    "another model's. Convert them with the program that "
+                    "wrote them."
+                )
+            with _explained(path):
+                self._paths = _named(self._file, architecture)
+                self.variables = {
+                    name: (tuple(held.shape), held.dtype.name)
+                    for name, held in sorted(self._paths.items())
+                }
         except BaseException:
             self._file.close()
             raise
@@ -76,13 +83,8 @@ class Reader:
 
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name."""
-        try:
+        with _explained(self.origin):
             return np.asarray(self._paths[name][()])
-        except OSError as error:
-            raise ValueError(
-                f"{self.origin!r} is broken at {name} ({error}). If it was "
-                "copied, copy it again."
-            ) from error
 
     def close(self) -> None:
         """Closes the file."""
@@ -149,17 +151,25 @@ def keras_paths(architecture: str, num_layers: int) -> dict[str, str]:
     return {variable.release: variable.keras for variable in variables}
 
 
-def _architecture(file: Any, path: str) -> str:
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Says of a file that h5py stumbles over that it is broken."""
+    try:
+        yield
+    # What h5py raises where a file is damaged depends on the place.
+    except (OSError, RuntimeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path!r} is cut short, or no HDF5 file ({error}). If it was "
+            "copied, copy it again."
+        ) from error
+
+
+def _architecture(file: Any) -> str | None:
     for name, telling in _TELLING.items():
         if telling in file and _ENCODER in file:
             return name
-    if "embeddings/vars" in file or _OTHERS in file:
-        return "BertModel"
-    raise ValueError(
-        f"{path!r} must be the weights of a model of this project; it holds "
-        f"the groups {mismatches.listed(sorted(file)) or '(none)'}, which are "
-        "another model's. Convert them with the program that wrote them."
-    )
+    is_known = "embeddings/vars" in file or _OTHERS in file
+    return "BertModel" if is_known else None
 
 
 def _named(file: Any, architecture: str) -> dict[str, Any]:
@@ -188,14 +198,13 @@ def _datasets(file: Any) -> Iterator[tuple[str, Any]]:
         for name, member in group.items():
             if isinstance(member, h5py.Dataset):
                 yield path + name, member
+            elif isinstance(member, h5py.Group):
+                if path or name not in aliases:
+                    yield from below(member, f"{path}{name}/")
             else:
-                yield from below(member, f"{path}{name}/")
+                raise OSError(f"{path}{name} cannot be read")
 
-    for name, member in file.items():
-        if isinstance(member, h5py.Dataset):
-            yield name, member
-        elif name not in aliases:
-            yield from below(member, f"{name}/")
+    yield from below(file, "")
 
 
 def _num_layers(paths: Collection[str]) -> int:

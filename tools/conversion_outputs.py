@@ -13,7 +13,6 @@ from modeling import name_tables
 from tools import conversion
 
 _DEFAULT_NAME = "bert_model"  # Source: the names of the released files.
-_CONFIG = "bert_config.json"
 
 
 def write(options: conversion.Options, model: conversion.Model) -> list[str]:
@@ -152,13 +151,13 @@ def _num_layers(model: conversion.Model) -> int:
 
 def _sidecars(folder: str, model: conversion.Model) -> dict[str, bytes]:
     """Makes what lies beside weights of the release's or Keras' form."""
-    from modeling import huggingface_config
+    from modeling import config_beside, huggingface_config
     from training import model_folder, records
     from vocab import tokenization
 
     made = {}
     if model.config is not None:
-        made[_CONFIG] = model.config.to_json_string().encode()
+        made[config_beside.CONFIG] = model.config.to_json_string().encode()
     known = model.beside
     if known.labels is not None:
         made[model_folder.LABELS] = _json(known.labels)
@@ -180,7 +179,7 @@ def _sidecars(folder: str, model: conversion.Model) -> dict[str, bytes]:
 def _huggingface_sidecars(
     folder: str, model: conversion.Model
 ) -> dict[str, bytes]:
-    from modeling import huggingface_config
+    from modeling import config_beside, huggingface_config
     from training import model_folder
     from vocab import tokenization
 
@@ -213,7 +212,7 @@ def _huggingface_sidecars(
     values = huggingface_config.merged(known.huggingface, values)
     made[huggingface_config.CONFIG] = _json(values)
     # For the scripts of this project, which read it.
-    made[_CONFIG] = model.config.to_json_string().encode()
+    made[config_beside.CONFIG] = model.config.to_json_string().encode()
     return {os.path.join(folder, name): data for name, data in made.items()}
 
 
