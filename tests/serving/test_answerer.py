@@ -84,21 +84,8 @@ def _ask(servable, questions, signature="serving_default"):
     return {name: value.numpy() for name, value in outputs.items()}
 
 
-# One case is enough to see that the parts fit together.
-_FAST = "case10_answers_null"
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(
-            case,
-            id=case["name"],
-            marks=() if case["name"] == _FAST else pytest.mark.slow,
-        )
-        for case in _released_cases()
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", _released_cases(), ids=lambda c: c["name"])
 def test_answers_are_those_of_the_release(case, reader):
     length, stride, query = (
         int("".join(filter(str.isdigit, part)))

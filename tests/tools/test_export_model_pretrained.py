@@ -2,13 +2,16 @@
 
 import json
 import pathlib
+import random
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from tests import serving_client
 from tools import export_model, predict_masked
+from vocab import tokenization
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _FILES = {
@@ -20,6 +23,7 @@ _FILES = {
 _TOLERANCE = 1e-5
 _FOUR_LAYERS = "inputs/bert_config_4layers.json"
 _INDEX = "linex_index"
+_BATCH = 10_000
 
 
 def _json_lines(path):
@@ -68,6 +72,57 @@ def test_hidden_layers_are_those_of_the_release(tmp_path):
     )
     for name in ("mean", "pooled_output"):
         np.testing.assert_allclose(vectors[name], got[name], atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    """An exported encoder, loaded."""
+    folder = tmp_path_factory.mktemp("served") / "bert"
+    version = export_model.run(
+        export_model.Options(task="embed", export_dir=str(folder), **_FILES)
+    )
+    return tf.saved_model.load(version)
+
+
+def _wrongly_cut(encoder, texts):
+    """Returns the texts whose tokens are not those of the definition."""
+    definition = tokenization.FullTokenizer(_FILES["vocab_file"])
+    rows = encoder.signatures["serving_default"](
+        text_a=tf.constant([text.encode() for text in texts])
+    )["tokens"].numpy()
+    return [
+        text
+        for text, row in zip(texts, rows.tolist(), strict=True)
+        if [token.decode() for token in row if token]
+        != ["[CLS]", *definition.tokenize(text), "[SEP]"]
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["{}", "a{}b", "x {} y"])
+def test_every_code_point_is_cut_as_by_the_definition(encoder, context):
+    codes = [*range(0xD800), *range(0xE000, 0x110000)]
+    texts = [context.format(chr(code)) for code in codes]
+    for start in range(0, len(texts), _BATCH):
+        assert _wrongly_cut(encoder, texts[start : start + _BATCH]) == []
+
+
+@pytest.mark.slow
+def test_random_strings_are_cut_as_by_the_definition(encoder):
+    rng = random.Random(8)
+    codes = [*range(0xD800), *range(0xE000, 0x30000)]
+    common = "aA \t\u0301\u03a3\xad'.-\u4e2d\uac00\u0130"
+    for _ in range(10):
+        texts = [
+            "".join(
+                rng.choice(common)
+                if rng.random() < 0.7
+                else chr(rng.choice(codes))
+                for _ in range(rng.randint(0, 12))
+            )
+            for _ in range(_BATCH)
+        ]
+        assert _wrongly_cut(encoder, texts) == []
 
 
 @pytest.mark.slow

@@ -44,6 +44,7 @@ def test_what_is_missing_is_named():
         _refused(f"--{name} must be given, or a folder", **files)
 
 
+@pytest.mark.slow
 def test_vocabulary_of_another_model_is_refused(tmp_path):
     vocab = tmp_path / "vocab.txt"
     vocab.write_text((_GOLDEN / "inputs/vocab.txt").read_text() + "more\n")
