@@ -1,12 +1,8 @@
 """Runs on several devices and in several processes, as users start them."""
 
 import json
-import os
-import pathlib
 import signal
 import socket
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -15,7 +11,6 @@ import pytest
 from modeling import checkpoints
 from tests import toy_pretraining as toy
 
-_ROOT = pathlib.Path(__file__).parents[1]
 _STEPS = 20
 # Float32 sums of other orders, through twenty steps of Adam or LAMB.
 _TOLERANCE = 2e-5
@@ -29,30 +24,16 @@ def _start(folder, *, workers=1, dropout=False, **changes):
     """Starts a run; returns its processes, of which the first writes."""
     folder.mkdir(parents=True, exist_ok=True)
     toy.write_config(folder / "config.json", **({} if dropout else _NO_DROPOUT))
-    named = toy.flags_of(
-        folder,
-        **{
-            "num_train_steps": _STEPS,
-            "train_batch_size": 8,
-            "learning_rate": 1e-3,
-            **changes,
-        },
-    )
-    command = [sys.executable, "run_pretraining.py", *toy.command_line(named)]
-    processes = []
-    for environment in _environments(workers):
-        log = folder / f"log-{len(processes)}"
-        with log.open("w") as file:
-            processes.append(
-                subprocess.Popen(
-                    command,
-                    cwd=_ROOT,
-                    env={**os.environ, **environment},
-                    stdout=file,
-                    stderr=file,
-                )
-            )
-    return processes
+    named = {
+        "num_train_steps": _STEPS,
+        "train_batch_size": 8,
+        "learning_rate": 1e-3,
+        **changes,
+    }
+    return [
+        toy.start(folder, environment, f"log-{index}", **named)
+        for index, environment in enumerate(_environments(workers))
+    ]
 
 
 def _environments(workers):
@@ -188,26 +169,17 @@ def test_workers_that_do_not_start_alike_are_named(tmp_path):
     _finish(tmp_path, **named)
     (tmp_path / "elsewhere").mkdir()
     # The chief finds a checkpoint and the other worker none.
-    processes = []
-    for index, environment in enumerate(_environments(2)):
-        out = tmp_path / ("out" if index == 0 else "elsewhere")
-        flags = toy.flags_of(
-            tmp_path, num_train_steps=7, train_batch_size=8, output_dir=out
+    processes = [
+        toy.start(
+            tmp_path,
+            environment,
+            f"log-{index}",
+            num_train_steps=7,
+            train_batch_size=8,
+            output_dir=tmp_path / ("elsewhere" if index else "out"),
         )
-        with (tmp_path / f"log-{index}").open("w") as file:
-            processes.append(
-                subprocess.Popen(
-                    [
-                        sys.executable,
-                        "run_pretraining.py",
-                        *toy.command_line(flags),
-                    ],
-                    cwd=_ROOT,
-                    env={**os.environ, **environment},
-                    stdout=file,
-                    stderr=file,
-                )
-            )
+        for index, environment in enumerate(_environments(2))
+    ]
     for number, process in enumerate(processes):
         assert process.wait(120) != 0
         text = (tmp_path / f"log-{number}").read_text()

@@ -33,10 +33,10 @@ class WritingError(RuntimeError):
 
 
 @contextlib.contextmanager
-def of_steps(
+def of_memory(
     strategy: tf.distribute.Strategy, phase: batch_phases.Phase
 ) -> Iterator[None]:
-    """Explains why steps could not be made.
+    """Explains why there was no room for a step.
 
     Args:
         strategy: of the run.
@@ -44,7 +44,6 @@ def of_steps(
 
     Raises:
         OutOfMemoryError: says with what to try again.
-        LostWorkerError: names the workers that are gone.
     """
     try:
         yield
@@ -52,6 +51,17 @@ def of_steps(
         raise OutOfMemoryError(
             f"There is not enough memory. {less_memory(strategy, phase)}"
         ) from error
+
+
+@contextlib.contextmanager
+def of_workers() -> Iterator[None]:
+    """Explains why the workers could not exchange what they computed.
+
+    Raises:
+        LostWorkerError: names the workers that are gone.
+    """
+    try:
+        yield
     except tf.errors.OpError as error:
         lost = _lost_workers(error)
         if not lost:

@@ -14,6 +14,7 @@ from training import (
 )
 
 
+@failures.of_workers()
 def train(
     trainer: steps.Trainer,
     batches: batch_phases.Batches,
@@ -63,7 +64,7 @@ def train(
                 end = min(phase.end or total, total)
                 iterator = batches.iterator(trainer.strategy, step, end)
             count = min(_steps_until_next_event(step, options), end - step)
-            with failures.of_steps(trainer.strategy, phase):
+            with failures.of_memory(trainer.strategy, phase):
                 result = trainer.run(
                     iterator,
                     step,

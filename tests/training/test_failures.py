@@ -27,12 +27,21 @@ def test_out_of_memory_names_the_next_accumulation(batch_size, parts, advice):
     error = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
     with (
         pytest.raises(failures.OutOfMemoryError) as caught,
-        failures.of_steps(_STRATEGY, _phase(batch_size, parts)),
+        failures.of_memory(_STRATEGY, _phase(batch_size, parts)),
     ):
         raise error
     assert advice in str(caught.value)
     assert f"{batch_size // parts} of the {batch_size}" in str(caught.value)
     assert caught.value.__cause__ is error
+
+
+def test_what_tensorflow_says_without_memory_is_understood():
+    with (
+        pytest.raises(failures.OutOfMemoryError, match="not enough memory"),
+        failures.of_memory(_STRATEGY, _phase(12, 1)),
+    ):
+        # More than any address.
+        tf.function(lambda n: tf.zeros([n, n]))(tf.constant(1 << 24))
 
 
 def test_where_a_batch_cannot_be_parted_other_ways_are_named():
@@ -46,7 +55,7 @@ def test_other_errors_stay_what_they_are(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with (
         pytest.raises(tf.errors.InvalidArgumentError),
-        failures.of_steps(_STRATEGY, _phase(4, 1)),
+        failures.of_workers(),
     ):
         raise tf.errors.InvalidArgumentError(None, None, "wrong id")
 
@@ -71,7 +80,7 @@ def test_a_lost_worker_is_named(monkeypatch, unreachable, message):
         pytest.raises(
             failures.LostWorkerError, match=r"Lost worker 1 \(b:1\): "
         ),
-        failures.of_steps(_STRATEGY, _phase(4, 1)),
+        failures.of_workers(),
     ):
         raise tf.errors.UnavailableError(None, None, message)
 
