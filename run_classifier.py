@@ -34,14 +34,16 @@ from tasks import (
     submission,
     text_files,
 )
-from training import fine_tuning_flags
+from training import ablation_flags, fine_tuning_flags, run_card
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
-    fine_tuning_flags.FineTuningOptions, sentence_flags.SentenceOptions
+    fine_tuning_flags.FineTuningOptions,
+    sentence_flags.SentenceOptions,
+    ablation_flags.AblationOptions,
 ):
     """The flags of this script; see --help."""
 
@@ -50,6 +52,7 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags; names and defaults are the release's."""
     fine_tuning_flags.define_flags(values)
     sentence_flags.define_flags(values)
+    ablation_flags.define_flags(values)
 
 
 def run(options: Options) -> None:
@@ -125,21 +128,20 @@ def _read(
 
 def _problem(setup: Any, task: classification.Task) -> Any:
     """Says what is learnt: a `labelled_runs.Problem`."""
-    from modeling import heads
-    from training import fine_tuning, labelled_runs
+    from training import ablations, fine_tuning, labelled_runs
 
     label_set, metric = task.label_set, task.metrics[0]
 
     def make_objective() -> fine_tuning.Classification:
-        model = heads.BertForSequenceClassification(
-            setup.config, num_labels=label_set.num_outputs
+        model = ablations.sequence_classification(
+            setup.config, setup.options, label_set.num_outputs
         )
         return fine_tuning.Classification(model, label_set.problem_type)
 
     return labelled_runs.Problem(
         name=f"{task.name}, {label_set.problem_type}",
         make_objective=make_objective,
-        head=fine_tuning.CLASSIFICATION_HEAD,
+        head=ablations.HEAD,
         labels=label_set.to_dict(),
         metric=metric,
         pool=predictions.pool_windows,
@@ -172,11 +174,12 @@ def _predict(
 
 def main(_: list[str]) -> None:
     logging.set_verbosity(logging.INFO)
-    run(fine_tuning_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, fine_tuning_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
     define_flags()
     fine_tuning_flags.adopt()
-    shared_flags.adopt(sentence_flags.__name__)
+    for module in (sentence_flags, ablation_flags):
+        shared_flags.adopt(module.__name__)
     app.run(main)

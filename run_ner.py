@@ -32,7 +32,7 @@ from tasks import (
     ner_results,
     tag_schemes,
 )
-from training import fine_tuning_flags, tagging_flags
+from training import ablation_flags, fine_tuning_flags, run_card, tagging_flags
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
@@ -41,7 +41,11 @@ _LABELS_FILE = "labels.json"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(tagging_flags.TaggingOptions, ner_flags.NerOptions):
+class Options(
+    tagging_flags.TaggingOptions,
+    ner_flags.NerOptions,
+    ablation_flags.AblationOptions,
+):
     """The flags of this script; see --help."""
 
 
@@ -49,6 +53,7 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags."""
     tagging_flags.define_flags(values)
     ner_flags.define_flags(values)
+    ablation_flags.define_flags(values)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -178,7 +183,7 @@ def _run_trial(
     task: _Task, options: Options, sets: Mapping[str, _Set]
 ) -> dict[str, float]:
     """Trains, evaluates and predicts once; returns the scores."""
-    from training import experiment, tagging
+    from training import ablations, experiment
 
     dev = sets.get("eval")
     learner = experiment.make_learner(
@@ -200,7 +205,7 @@ def _run_trial(
                 source=sets["train"].source,
                 metric=_METRIC,
                 evaluate=evaluate,
-                head=tagging.HEAD,
+                head=ablations.HEAD,
             )
         )
     if not (options.do_eval or options.do_predict):
@@ -271,12 +276,12 @@ def _summarize(
 
 def main(_: list[str]) -> None:
     logging.set_verbosity(logging.INFO)
-    run(tagging_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, tagging_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
     define_flags()
     fine_tuning_flags.adopt()
-    for module in (tagging_flags, ner_flags):
+    for module in (tagging_flags, ner_flags, ablation_flags):
         shared_flags.adopt(module.__name__)
     app.run(main)

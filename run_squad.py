@@ -33,7 +33,7 @@ from tasks import (
     squad_results,
     squad_search,
 )
-from training import fine_tuning_flags
+from training import ablation_flags, fine_tuning_flags, run_card
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
@@ -43,7 +43,11 @@ _LOGITS = "logits" + squad_ensemble.LOGITS_ENDING
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(fine_tuning_flags.TaskOptions, squad_flags.SquadOptions):
+class Options(
+    fine_tuning_flags.TaskOptions,
+    squad_flags.SquadOptions,
+    ablation_flags.AblationOptions,
+):
     """The flags of this script; see `define_flags` and --help."""
 
     def __post_init__(self):
@@ -54,6 +58,7 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags; names and defaults are the release's."""
     fine_tuning_flags.define_task_flags(values)
     squad_flags.define_flags(values)
+    ablation_flags.define_flags(values)
 
 
 def run(options: Options) -> None:
@@ -114,7 +119,7 @@ class _Run:
 
     def train(self) -> None:
         """Trains on the files in their order."""
-        from training import epochs, experiment, fine_tuning, phases
+        from training import ablations, epochs, experiment, phases
 
         options = self.options
         files = paths.expand(options.train_file)
@@ -147,7 +152,7 @@ class _Run:
                 ),
                 metric=_METRIC,
                 evaluate=self._evaluate,
-                head=fine_tuning.SPAN_HEAD,
+                head=ablations.SPAN_HEAD,
             )
         )
 
@@ -160,10 +165,9 @@ class _Run:
         return _rank(self.questions, logits, self.options, self.tokenizer)
 
     def _make_objective(self) -> Any:
-        from modeling import heads
-        from training import fine_tuning
+        from training import ablations, fine_tuning
 
-        model = heads.BertForQuestionAnswering(self.setup.config)
+        model = ablations.question_answering(self.setup.config, self.options)
         return fine_tuning.SpanExtraction(model)
 
     def _evaluate(self) -> Mapping[str, float]:
@@ -298,11 +302,12 @@ def main(argv: Sequence[str]) -> None:
         raise app.UsageError(f"Only flags are expected; got {argv[1:]}.")
     verbose = flags.FLAGS.verbose_logging
     logging.set_verbosity(logging.DEBUG if verbose else logging.INFO)
-    run(shared_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
     define_flags()
     fine_tuning_flags.adopt()
-    shared_flags.adopt(squad_flags.__name__)
+    for module in (squad_flags, ablation_flags):
+        shared_flags.adopt(module.__name__)
     app.run(main)

@@ -118,21 +118,10 @@ class LstmTagger(keras.Model):
         self.is_sum = is_sum
         self.num_labels = num_labels
         self.stack = [
-            keras.layers.Bidirectional(
-                keras.layers.LSTM(
-                    num_units,
-                    activation="tanh",
-                    recurrent_activation="sigmoid",
-                    use_bias=True,
-                    kernel_initializer="glorot_uniform",
-                    recurrent_initializer="orthogonal",
-                    bias_initializer="zeros",
-                    unit_forget_bias=True,
-                    return_sequences=True,
-                    name=f"lstm_{number}",
-                ),
-                merge_mode="concat",
+            bidirectional_lstm(
+                num_units,
                 name=f"bidirectional_{number}",
+                inner_name=f"lstm_{number}",
             )
             for number in range(_NUM_LSTM_LAYERS)
         ]
@@ -185,6 +174,34 @@ class LstmTagger(keras.Model):
         parted = ops.reshape(features, (batch, length, num_layers, size))
         weights = ops.softmax(self.layer_weights) * self.layer_scale  # [L]
         return ops.sum(parted * weights[:, None], axis=2)  # [B, S, D]
+
+
+def bidirectional_lstm(
+    num_units: int, *, name: str, inner_name: str
+) -> keras.layers.Layer:
+    """Makes a layer that reads a sequence both ways, with an LSTM for each.
+
+    Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
+    `[B, S, 2 * num_units]`: forwards, then backwards.
+
+    Args:
+        num_units: of each LSTM.
+        name: of the layer.
+        inner_name: what the names of the LSTMs end in.
+    """
+    lstm = keras.layers.LSTM(
+        num_units,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        unit_forget_bias=True,
+        return_sequences=True,
+        name=inner_name,
+    )
+    return keras.layers.Bidirectional(lstm, merge_mode="concat", name=name)
 
 
 def _check_num_labels(num_labels: int) -> None:

@@ -15,6 +15,7 @@ from absl import logging
 
 from files import writing
 from training import (
+    ablations,
     bookkeeping,
     checkpointing,
     epochs,
@@ -275,6 +276,7 @@ def _identity(training, options, strategy) -> dict[str, object]:
         or len(training.source.files),
         "num_replicas": strategy.num_replicas_in_sync,
         **{name: getattr(options, name) for name in names},
+        **ablations.identity(options),
     }
 
 

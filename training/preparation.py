@@ -9,7 +9,13 @@ import tensorflow as tf
 
 from files import paths
 from modeling import config as config_lib
-from training import fine_tuning_flags, records, runtime, starting
+from training import (
+    ablations,
+    fine_tuning_flags,
+    records,
+    runtime,
+    starting,
+)
 from training import flags as shared_flags
 
 
@@ -87,6 +93,7 @@ def prepare(
         options.bert_config_file, paths.open_to_read
     )
     check_options(options, config, tokenizer.vocab_size)
+    ablations.check_checkpoints(options)
     return Setup(
         options=options,
         config=config,

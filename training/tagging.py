@@ -8,9 +8,6 @@ import tensorflow as tf
 from modeling import losses
 from training import objectives, records
 
-# The variables of the output layer, new where an encoder is given.
-HEAD = ("output_weights", "output_bias")
-
 # What the models of `modeling.tagging` are called with.
 PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WORD_INPUTS = ("word_features", "label_mask")

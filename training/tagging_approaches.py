@@ -13,6 +13,7 @@ from modeling import config as config_lib
 from modeling import feature_layers
 from modeling import tagging as taggers
 from training import (
+    ablations,
     input_pipeline,
     records,
     tagging,
@@ -70,6 +71,11 @@ def choose(
     """
     if not options.features:
         return FineTuned(options, config)
+    if ablations.of_options(options) != ablations.NONE:
+        raise ValueError(
+            "--features are those of BERT as it is: pass neither --attention "
+            "nor --bilstm_head with them."
+        )
     return FeatureBased(options, config, strategy)
 
 
@@ -91,8 +97,8 @@ class FineTuned:
         self._options, self._config = options, config
 
     def make_objective(self, num_labels: int) -> tagging.Tagging:
-        model = taggers.BertForTokenClassification(
-            self._config, num_labels=num_labels
+        model = ablations.token_classification(
+            self._config, self._options, num_labels
         )
         return tagging.Tagging(model, tagging.PIECE_INPUTS)
 

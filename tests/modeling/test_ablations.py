@@ -1,0 +1,161 @@
+import keras
+import numpy as np
+import tensorflow as tf
+from absl.testing import parameterized
+
+from modeling import ablations, bert, checkpoints, config, heads
+
+_SIZES = config.BertConfig.from_dict(
+    {
+        "vocab_size": 11,
+        "hidden_size": 12,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 17,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 9,
+        "type_vocab_size": 2,
+        "initializer_range": 0.3,
+    }
+)
+_IDS = np.array([[2, 5, 7, 3, 0, 0, 0], [2, 9, 8, 4, 6, 10, 3]], np.int32)
+_MASK = (_IDS > 0).astype(np.int32)
+_SEED = np.array([3, 5], np.int32)
+_LTR = ablations.Ablation(causal=True)
+_LTR_BILSTM = ablations.Ablation(causal=True, bilstm_head=True)
+_BILSTM = ablations.Ablation(bilstm_head=True)
+_ALL = (
+    ("ltr", _LTR),
+    ("ltr_bilstm", _LTR_BILSTM),
+    ("bilstm", _BILSTM),
+)
+
+
+def _classifier(ablation):
+    keras.utils.set_random_seed(1)
+    return ablations.AblatedSequenceClassification(_SIZES, ablation, 5)
+
+
+def _tagger(ablation):
+    keras.utils.set_random_seed(1)
+    return ablations.AblatedTokenClassification(_SIZES, ablation, 5)
+
+
+class AblationsTest(parameterized.TestCase, tf.test.TestCase):
+    def test_left_to_right_tokens_do_not_see_what_follows(self):
+        changed = _IDS.copy()
+        changed[:, 3] = 1
+        model = _tagger(_LTR)
+        before = model(_IDS, _MASK)["logits"]
+        after = model(changed, _MASK)["logits"]
+        self.assertAllClose(before[:, :3], after[:, :3], atol=1e-6)
+        self.assertNotAllClose(before[:, 3], after[:, 3], atol=1e-2)
+
+    def test_a_bilstm_lets_them_see_it(self):
+        changed = _IDS.copy()
+        changed[:, 3] = 1
+        model = _tagger(_LTR_BILSTM)
+        before = model(_IDS, _MASK)["logits"]
+        after = model(changed, _MASK)["logits"]
+        self.assertNotAllClose(before[:, 0], after[:, 0], atol=1e-6)
+
+    def test_a_left_to_right_sequence_is_labelled_from_its_last_token(self):
+        model = _classifier(_LTR)
+        hidden = model.bert(_IDS, _MASK)["sequence_output"].numpy()
+        last = np.stack([hidden[0, 3], hidden[1, 6]])  # [B, D]
+        dense = model.bert.pooler.dense
+        pooled = np.tanh(last @ dense.kernel.numpy() + dense.bias.numpy())
+        expected = pooled @ model.output_weights.numpy().T
+        self.assertAllClose(model(_IDS, _MASK)["logits"], expected, atol=1e-5)
+
+    def test_without_ablation_it_is_the_classifier_of_bert(self):
+        model = _classifier(ablations.Ablation())
+        plain = heads.BertForSequenceClassification(_SIZES, num_labels=5)
+        ours = checkpoints.variables_by_name(model)
+        theirs = checkpoints.variables_by_name(plain)
+        self.assertEqual(set(ours), set(theirs))
+        for name, variable in theirs.items():
+            variable.assign(ours[name])
+        self.assertAllClose(
+            model(_IDS, _MASK)["logits"],
+            plain(_IDS, _MASK)["logits"],
+            atol=1e-6,
+        )
+        # Dropout is at the same sites, too.
+        self.assertAllClose(
+            model(_IDS, _MASK, dropout_seed=_SEED)["logits"],
+            plain(_IDS, _MASK, dropout_seed=_SEED)["logits"],
+            atol=1e-6,
+        )
+
+    def test_a_bilstm_labels_from_where_each_direction_ends(self):
+        model = _classifier(_BILSTM)
+        for row, length in enumerate((4, 7)):
+            ids = _IDS[row : row + 1, :length]
+            hidden = model.bert(ids)["sequence_output"]
+            forward = model.bilstm.forward_layer(hidden)[:, -1]
+            backward = model.bilstm.backward_layer(hidden)[:, -1]
+            ends = np.concatenate([forward, backward], axis=-1)  # [1, 2 D]
+            expected = ends @ model.output_weights.numpy().T
+            found = model(_IDS, _MASK)["logits"][row : row + 1]
+            self.assertAllClose(found, expected, atol=1e-5)
+
+    @parameterized.named_parameters(*_ALL)
+    def test_padding_changes_nothing(self, ablation):
+        for model in (_classifier(ablation), _tagger(ablation)):
+            whole = model(_IDS[:1], _MASK[:1])["logits"]
+            cut = model(_IDS[:1, :4], _MASK[:1, :4])["logits"]
+            if whole.ndim == 3:
+                whole = whole[:, :4]
+            self.assertAllClose(whole, cut, atol=1e-5)
+
+    @parameterized.named_parameters(*_ALL)
+    def test_dropout_depends_on_its_seed_alone(self, ablation):
+        model = _classifier(ablation)
+        first = model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
+        again = model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
+        other = model(_IDS, _MASK, dropout_seed=_SEED + 1)["logits"]
+        self.assertAllEqual(first, again)
+        self.assertNotAllClose(first, other)
+
+    @parameterized.named_parameters(*_ALL)
+    def test_answers_are_scored_at_every_token(self, ablation):
+        keras.utils.set_random_seed(1)
+        model = ablations.AblatedQuestionAnswering(_SIZES, ablation)
+        logits = model(_IDS, _MASK)
+        self.assertEqual(set(logits), {"start_logits", "end_logits"})
+        hidden, _ = model.encode(_IDS, _MASK, None, None)
+        weights = model.output_weights.numpy()
+        for name, weight in zip(
+            ("start_logits", "end_logits"), weights, strict=True
+        ):
+            self.assertEqual(logits[name].shape, (2, 7))
+            self.assertAllClose(
+                logits[name], hidden.numpy() @ weight, atol=1e-5
+            )
+
+    def test_encoder_keeps_the_names_of_the_release(self):
+        names = set(checkpoints.variables_by_name(_tagger(_LTR_BILSTM)))
+        keras.utils.set_random_seed(1)
+        encoder = {
+            f"bert/{name}" if not name.startswith("bert/") else name
+            for name in checkpoints.variables_by_name(bert.BertModel(_SIZES))
+        }
+        self.assertLessEqual(encoder, names)
+        rest = names - encoder
+        self.assertLessEqual({"output_weights", "output_bias"}, rest)
+        bilstm = rest - {"output_weights", "output_bias"}
+        self.assertLen(bilstm, 6)
+        self.assertTrue(all(name.startswith("bilstm/") for name in bilstm))
+
+    def test_last_token_of_each_row(self):
+        hidden = np.arange(2 * 3 * 2, dtype=np.float32).reshape(2, 3, 2)
+        mask = np.array([[1, 1, 0], [0, 0, 0]], np.int32)
+        found = ablations.last_token(hidden, mask)
+        self.assertAllEqual(found, [[2, 3], [6, 7]])
+
+    def test_there_must_be_an_output(self):
+        with self.assertRaisesRegex(ValueError, "must be positive; got 0"):
+            ablations.AblatedTokenClassification(_SIZES, _LTR, 0)

@@ -1,0 +1,151 @@
+"""Every command of every table is one that its script takes."""
+
+import importlib
+import pathlib
+
+import pytest
+from absl import flags
+
+from paper import experiments, jobs
+from training import flags as shared_flags
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_PLACES = jobs.Places("my data", "my runs")
+_TABLES = [
+    (name, scale) for name in experiments.NAMES for scale in experiments.SCALES
+]
+
+
+def _parse(job):
+    """Parses a command as its script would; returns what the flags hold."""
+    module = importlib.import_module(job.program.removesuffix(".py"))
+    values = flags.FlagValues()
+    module.define_flags(values)
+    program, *given = jobs.arguments(job, _PLACES)
+    if program == "-m":
+        program, *given = given
+    left = values([program, *given])
+    assert left == [program]
+    return module, values
+
+
+def test_every_table_and_figure_is_there():
+    assert set(experiments.NAMES) == {
+        *(f"table-{number}" for number in range(1, 9)),
+        "figure-5",
+    }
+
+
+@pytest.mark.parametrize(("name", "scale"), _TABLES)
+def test_every_command_is_accepted_by_its_script(name, scale):
+    table = experiments.make(name, scale)
+    for job in table.jobs():
+        module, values = _parse(job)
+        if job.program in ("run_squad.py", "run_pretraining.py"):
+            # Some flags are checked together.
+            options = shared_flags.read_options(module.Options, values)
+            assert options.output_dir == _PLACES.output(job)
+        if job.program == "run_pretraining.py":
+            phases = importlib.import_module("training.pretraining_phases")
+            made = phases.of_run(options)
+            assert made[-1].end == options.num_train_steps
+        for needed in job.needs:
+            # What a command needs is what another writes.
+            folder = _PLACES.output(needed)
+            assert any(
+                folder in argument for argument in jobs.arguments(job, _PLACES)
+            )
+
+
+@pytest.mark.parametrize(("name", "scale"), _TABLES)
+def test_files_of_the_checkout_that_commands_name_exist(name, scale):
+    for job in experiments.make(name, scale).jobs():
+        for flag, value in job.flags:
+            if isinstance(value, str) and flag.endswith("_file"):
+                assert (_ROOT / value).is_file(), value
+
+
+@pytest.mark.parametrize(("name", "scale"), _TABLES)
+def test_jobs_come_after_what_they_need_and_have_names_of_their_own(
+    name, scale
+):
+    ordered = experiments.make(name, scale).jobs()
+    folders = [job.folder for job in ordered]
+    assert len(set(folders)) == len(folders)
+    assert len({job.name for job in ordered}) == len(ordered)
+    for place, job in enumerate(ordered):
+        assert {needed.folder for needed in job.needs} <= set(folders[:place])
+        assert job.seconds > 0
+
+
+def test_tables_share_what_they_pre_train():
+    def pretrained(name, scale):
+        return {
+            job.folder
+            for job in experiments.make(name, scale).jobs()
+            if job.program == "run_pretraining.py"
+        }
+
+    for scale in experiments.SCALES:
+        assert len(pretrained("table-5", scale)) == 3
+        assert len(pretrained("table-8", scale)) == 6
+        assert len(pretrained("figure-5", scale)) == 2
+        assert pretrained("figure-5", scale) <= pretrained("table-5", scale)
+        for name in ("table-6", "table-8"):
+            shared = pretrained(name, scale) & pretrained("table-5", scale)
+            assert len(shared) == 1
+
+
+def test_left_to_right_models_stay_so_when_they_are_fine_tuned():
+    table = experiments.make("table-5", "full")
+    for row, _, cell in table.cells():
+        for job in cell.jobs:
+            given = dict(job.flags)
+            is_left_to_right = row in ("LTR & no NSP", "+ BiLSTM")
+            assert (given.get("attention") == "causal") == is_left_to_right
+            assert given.get("bilstm_head", False) == (row == "+ BiLSTM")
+
+
+def test_the_model_chooses_rows():
+    both = experiments.make("table-1", "full")
+    base = experiments.make("table-1", "full", models=("base",))
+    assert [row.name for row in both.rows] == ["base", "large"]
+    assert base.rows == both.rows[:1]
+    with pytest.raises(ValueError, match="--model is for table-1"):
+        experiments.make("table-5", "full", models=("base",))
+
+
+def test_more_flags_reach_every_script_that_trains():
+    more = (("precision", "mixed_bfloat16"),)
+    for name, scale in _TABLES:
+        plain = experiments.make(name, scale).jobs()
+        changed = experiments.make(name, scale, more_flags=more).jobs()
+        assert len(changed) == len(plain)
+        for job in changed:
+            trains = dict(job.flags).get("do_train", False)
+            assert (more[0] in job.flags) == trains
+
+
+# Source: the tables of the paper, read a second time from its text.
+@pytest.mark.parametrize(
+    ("name", "row", "column", "number"),
+    [
+        ("table-1", "large", "CoLA", 60.5),
+        ("table-1", "base", "RTE", 66.4),
+        ("table-2", "base", "F1", 88.5),
+        ("table-2", "large + TriviaQA", "EM", 84.2),
+        ("table-3", "large", "F1", 81.9),
+        ("table-4", "large", "dev", 86.6),
+        ("table-5", "+ BiLSTM", "SQuAD", 84.9),
+        ("table-5", "LTR & no NSP", "MRPC", 77.5),
+        ("table-6", "L-6 H-768 A-3", "perplexity", 5.24),
+        ("table-6", "L-24 H-1024 A-16", "SST-2", 93.7),
+        ("table-7", "concat last four", "dev F1", 96.1),
+        ("table-7", "fine-tuned, base", "test F1", 92.4),
+        ("table-8", "100/0/0", "NER features", 94.0),
+        ("figure-5", "LTR 30k", "MNLI-m", 79.4),
+    ],
+)
+def test_numbers_are_the_papers(name, row, column, number):
+    table = experiments.make(name, "full")
+    assert table.cell((row, column)).paper == number

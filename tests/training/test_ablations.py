@@ -1,0 +1,93 @@
+"""Runs of models that are not BERT: what is told apart, and what is refused."""
+
+import json
+import types
+
+import pytest
+
+from modeling import ablations as models
+from training import ablation_flags, ablations
+
+
+def _options(folder, **changes):
+    given = {"output_dir": str(folder / "out"), "init_checkpoint": None}
+    return types.SimpleNamespace(**given | changes)
+
+
+def _write_checkpoint(folder, identity, step=7):
+    """Writes what a folder looks like that holds a checkpoint."""
+    folder.mkdir()
+    prefix = folder / f"model.ckpt-{step}"
+    for ending in (".index", ".data-00000-of-00001"):
+        prefix.with_name(prefix.name + ending).write_bytes(b"")
+    state = prefix.with_name(f"{prefix.name}.state.json")
+    state.write_text(json.dumps({"identity": identity}))
+    return str(prefix)
+
+
+def test_bert_adds_nothing_to_what_a_run_is():
+    # So that runs which were begun before there were ablations go on.
+    assert ablations.identity(ablation_flags.AblationOptions()) == {}
+    # A script without the flags is of BERT.
+    assert ablations.identity(types.SimpleNamespace()) == {}
+    assert ablations.of_options(types.SimpleNamespace()) == ablations.NONE
+
+
+def test_an_ablation_is_part_of_what_a_run_is():
+    options = ablation_flags.AblationOptions(
+        attention="causal", bilstm_head=True
+    )
+    assert ablations.of_options(options) == models.Ablation(
+        causal=True, bilstm_head=True
+    )
+    assert ablations.identity(options) == {
+        "attention": "causal",
+        "bilstm_head": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("identity", "attention"),
+    [
+        ({"objective": "ltr"}, "causal"),
+        ({"objective": "mlm_nsp"}, "bidirectional"),
+        ({"objective": "mlm"}, "bidirectional"),
+        ({"objective": "MRPC, single_label"}, "bidirectional"),
+        ({"objective": "squad", "attention": "causal"}, "causal"),
+        ({}, None),
+    ],
+)
+def test_attention_of_a_checkpoint(identity, attention):
+    assert ablations.attention_of(identity) == attention
+
+
+def test_a_left_to_right_model_must_stay_one(tmp_path):
+    prefix = _write_checkpoint(tmp_path / "ltr", {"objective": "ltr"})
+    options = _options(tmp_path, init_checkpoint=prefix)
+    with pytest.raises(ValueError, match="trained with causal attention"):
+        ablations.check_checkpoints(options)
+    options = _options(
+        tmp_path, init_checkpoint=prefix, attention=ablation_flags.CAUSAL
+    )
+    ablations.check_checkpoints(options)
+
+
+def test_a_model_that_looks_both_ways_does_not_become_one(tmp_path):
+    prefix = _write_checkpoint(tmp_path / "mlm", {"objective": "mlm_nsp"})
+    options = _options(
+        tmp_path, init_checkpoint=prefix, attention=ablation_flags.CAUSAL
+    )
+    with pytest.raises(ValueError, match="with bidirectional attention"):
+        ablations.check_checkpoints(options)
+
+
+def test_a_folder_is_not_gone_on_with_in_another_way(tmp_path):
+    identity = {"objective": "squad", "attention": "causal"}
+    _write_checkpoint(tmp_path / "out", identity)
+    with pytest.raises(ValueError, match="trained with causal attention"):
+        ablations.check_checkpoints(_options(tmp_path))
+
+
+def test_nothing_is_said_of_checkpoints_that_are_not_there(tmp_path):
+    options = _options(tmp_path, init_checkpoint=str(tmp_path / "none"))
+    ablations.check_checkpoints(options)

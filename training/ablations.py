@@ -1,0 +1,139 @@
+"""Fine-tuning of models that are not BERT: what their runs have of their own.
+
+Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
+BERT, so nothing in its weights tells them apart; what lies beside a checkpoint
+of this project does.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from modeling import ablations, checkpoints, heads, tagging
+from modeling import config as config_lib
+from training import ablation_flags, checkpointing, fine_tuning
+
+_LEFT_TO_RIGHT = "ltr"
+_ATTENTION, _BILSTM = "attention", "bilstm_head"
+# New where an encoder is given: the output layer, and the BiLSTM if any.
+HEAD = (*fine_tuning.CLASSIFICATION_HEAD, "bilstm/.*")
+SPAN_HEAD = (*fine_tuning.SPAN_HEAD, *HEAD)
+NONE = ablations.Ablation()
+
+
+def of_options(options: Any) -> ablations.Ablation:
+    """Says in what way a run's model is not BERT."""
+    return ablations.Ablation(
+        causal=_attention(options) == ablation_flags.CAUSAL,
+        bilstm_head=getattr(options, _BILSTM, False),
+    )
+
+
+def sequence_classification(
+    config: config_lib.BertConfig, options: Any, num_outputs: int
+) -> keras.Model:
+    """Makes the classifier that the options ask for: BERT's, or another."""
+    ablation = of_options(options)
+    if ablation == NONE:
+        return heads.BertForSequenceClassification(
+            config, num_labels=num_outputs
+        )
+    return ablations.AblatedSequenceClassification(
+        config, ablation, num_outputs
+    )
+
+
+def token_classification(
+    config: config_lib.BertConfig, options: Any, num_outputs: int
+) -> keras.Model:
+    """Makes the tagger that the options ask for: BERT's, or another."""
+    ablation = of_options(options)
+    if ablation == NONE:
+        return tagging.BertForTokenClassification(
+            config, num_labels=num_outputs
+        )
+    return ablations.AblatedTokenClassification(config, ablation, num_outputs)
+
+
+def question_answering(
+    config: config_lib.BertConfig, options: Any
+) -> keras.Model:
+    """Makes the span model that the options ask for: BERT's, or another."""
+    ablation = of_options(options)
+    if ablation == NONE:
+        return heads.BertForQuestionAnswering(config)
+    return ablations.AblatedQuestionAnswering(config, ablation)
+
+
+def identity(options: Any) -> dict[str, object]:
+    """Names what a run must share with the one that it goes on with.
+
+    Nothing for BERT, as in the runs of before.
+    """
+    ablation = of_options(options)
+    if ablation == NONE:
+        return {}
+    return {
+        _ATTENTION: _attention(options),
+        _BILSTM: ablation.bilstm_head,
+    }
+
+
+def check_checkpoints(options: Any) -> None:
+    """Checks that checkpoints were trained with the attention of the flags.
+
+    Looks at the one in `output_dir`, and at `init_checkpoint`; of what was
+    made elsewhere nothing is known, and nothing checked.
+
+    Args:
+        options: of a run: `output_dir`, `init_checkpoint` and, where the script
+            has it, `attention`.
+
+    Raises:
+        ValueError: a checkpoint's attention is another.
+    """
+    now = _attention(options)
+    found = [
+        checkpointing.latest(options.output_dir),
+        _find(options.init_checkpoint),
+    ]
+    for prefix in filter(None, found):
+        state = checkpointing.load_state(prefix) or {}
+        trained = attention_of(state.get("identity", {}))
+        if trained is not None and trained != now:
+            raise ValueError(
+                f"{prefix} was trained with {trained} attention, and this run "
+                f"has {now}. A model that was trained from left to right stays "
+                f"so (--attention={ablation_flags.CAUSAL}), others do not "
+                "become so; choose the flag or the checkpoint that fits."
+            )
+
+
+def attention_of(saved: Mapping[str, object]) -> str | None:
+    """Says with which attention a checkpoint was trained; None if unknown.
+
+    Args:
+        saved: the identity of the run that wrote it.
+    """
+    objective = saved.get("objective")
+    if objective == _LEFT_TO_RIGHT:
+        return ablation_flags.CAUSAL
+    if objective in heads.OBJECTIVES:
+        return ablation_flags.BIDIRECTIONAL
+    # Fine-tuned: only what is not BERT is written down.
+    return saved.get(
+        _ATTENTION, ablation_flags.BIDIRECTIONAL if saved else None
+    )
+
+
+def _find(path: str | None) -> str | None:
+    """Finds a checkpoint; where there is none, whoever reads it says so."""
+    try:
+        return checkpoints.resolve(path) if path else None
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _attention(options: Any) -> str:
+    return getattr(options, _ATTENTION, ablation_flags.BIDIRECTIONAL)
