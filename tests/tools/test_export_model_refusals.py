@@ -52,7 +52,7 @@ def test_vocabulary_of_another_model_is_refused(tmp_path):
 
 
 def test_sequence_longer_than_the_model_reads_is_refused():
-    _refused("Cannot use sequence length 129", max_seq_length=129, **_FILES)
+    _refused("Cannot use sequence length 161", max_seq_length=161, **_FILES)
 
 
 @pytest.mark.slow
