@@ -5,21 +5,24 @@
 Measured on lines of the given file and on as much text of mixed scripts that
 it makes. Ours: `fast` is `FastTokenizer.encode`, from strings to arrays of
 ids, `offsets` the same with places, `graph` the operations of a served model,
-`definition` the plain Python, with a warm memory of words and without. For
-comparison: TensorFlow Text's own FastBertTokenizer and, where it is
-installed, Hugging Face tokenizers. All take turns in one process; the median
-round counts. `differ` is the number of lines whose ids are not the
-definition's.
+`memory` is `WordMemory.encode`, which needs no TensorFlow, `definition` the
+Python of `vocab.tokenization`, with a warm memory of words and without, and
+`plain` the same step by step, without tables or memories, as the release
+describes it. For comparison: TensorFlow Text's own FastBertTokenizer and, with
+`--peers=PYTHON`, Hugging Face tokenizers in that Python. Ours take turns in one
+process; the median round counts. `differ` is the number of lines whose ids are
+not the definition's.
 
 Processor time is of all threads together, so that a busy machine, or one
 with more cores, gives much the same.
 """
 
 import dataclasses
-import importlib.util
 import itertools
+import json
 import random
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -27,7 +30,8 @@ from typing import Any
 from absl import app, flags, logging
 
 from files import lines
-from vocab import fast_tokenization, tokenization
+from tests import plain_tokenization
+from vocab import fast_tokenization, tokenization, word_memory
 
 _BATCH_LINES = 2000
 _SEED = 12345
@@ -50,6 +54,7 @@ class Options:
     do_lower_case: bool = True
     megabytes: float = 5.0
     num_rounds: int = 5
+    peers: str | None = None
 
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -62,6 +67,12 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     )
     flags.DEFINE_bool(
         "do_lower_case", Options.do_lower_case, "Casing.", flag_values=values
+    )
+    flags.DEFINE_string(
+        "peers",
+        Options.peers,
+        "A Python that has Hugging Face tokenizers.",
+        flag_values=values,
     )
     flags.DEFINE_float(
         "megabytes",
@@ -133,6 +144,11 @@ def tokenizers(options: Options) -> dict[str, Tokenizer]:
         "definition, cold": _definition(
             lambda: tokenization.FullTokenizer(file, lower)
         ),
+        "plain": _plain(vocab, lower),
+        "memory": Tokenizer(
+            run=word_memory.WordMemory(file, lower).encode,
+            rows=_rows_of_arrays,
+        ),
         "fast": Tokenizer(run=fast.encode, rows=_rows_of_arrays),
         "offsets": Tokenizer(
             run=fast.encode_with_offsets, rows=_rows_of_arrays
@@ -140,11 +156,22 @@ def tokenizers(options: Options) -> dict[str, Tokenizer]:
         "graph": _batched(graph.tokenize),
         "FastBertTokenizer": _batched(_tensorflow_text(vocab, lower)),
     }
-    if importlib.util.find_spec("tokenizers"):
-        made["Hugging Face"] = _hugging_face(vocab, lower)
-    else:
-        logging.info("Hugging Face tokenizers is not installed; left out.")
     return made
+
+
+def _plain(vocab: dict[str, int], do_lower_case: bool) -> Tokenizer:
+    def run(texts):
+        return [
+            [
+                vocab[piece]
+                for piece in plain_tokenization.tokenize(
+                    text, vocab, do_lower_case=do_lower_case
+                )
+            ]
+            for text in texts
+        ]
+
+    return Tokenizer(run=run, rows=iter)
 
 
 def _definition(
@@ -192,24 +219,59 @@ def _tensorflow_text(vocab: dict[str, int], do_lower_case: bool) -> Callable:
     return tf.function(tokenizer.tokenize, input_signature=[texts])
 
 
-def _hugging_face(vocab: dict[str, int], do_lower_case: bool) -> Tokenizer:
-    import tokenizers as hugging_face
+# Runs in the Python of the peers: JSON in, JSON out.
+_PEER = """
+import json, sys, time
+import tokenizers
+given = json.load(sys.stdin)
+tokenizer = tokenizers.BertWordPieceTokenizer(
+    given["vocab"], lowercase=given["do_lower_case"])
+texts, seconds = given["texts"], []
+for _ in range(given["num_rounds"]):
+    start = time.process_time()
+    found = tokenizer.encode_batch(texts, add_special_tokens=False)
+    seconds.append(time.process_time() - start)
+json.dump({"seconds": seconds, "ids": [one.ids for one in found]}, sys.stdout)
+"""
 
-    tokenizer = hugging_face.BertWordPieceTokenizer(
-        vocab, lowercase=do_lower_case
+
+def measure_peer(
+    options: Options, vocab: dict[str, int], texts: list[str]
+) -> tuple[float, list[list[int]]]:
+    """Measures Hugging Face tokenizers in its own Python.
+
+    Returns:
+        The median MB per processor second, and the ids of each text.
+
+    Raises:
+        subprocess.CalledProcessError: that Python cannot do it.
+    """
+    given = {
+        "vocab": vocab,
+        "do_lower_case": options.do_lower_case,
+        "texts": texts,
+        "num_rounds": options.num_rounds,
+    }
+    done = subprocess.run(
+        [options.peers, "-c", _PEER],
+        input=json.dumps(given),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
+    found = json.loads(done.stdout)
+    return _megabytes(texts) / statistics.median(found["seconds"]), found["ids"]
 
-    def run(texts):
-        return tokenizer.encode_batch(texts, add_special_tokens=False)
 
-    return Tokenizer(run=run, rows=lambda found: [one.ids for one in found])
+def _megabytes(texts: list[str]) -> float:
+    return sum(len(text.encode("utf-8")) for text in texts) / 1e6
 
 
 def measure(
     compared: dict[str, Tokenizer], texts: list[str], num_rounds: int
 ) -> dict[str, float]:
     """Times all in turns; returns the median MB per processor second."""
-    megabytes = sum(len(text.encode("utf-8")) for text in texts) / 1e6
+    megabytes = _megabytes(texts)
     seconds = {name: [] for name in compared}
     for name, tokenizer in itertools.chain.from_iterable(
         itertools.repeat(compared.items(), num_rounds)
@@ -257,6 +319,14 @@ def main(_: list[str]) -> None:
         differ = count_differences(compared, texts)
         speeds = measure(compared, texts, options.num_rounds)
         logging.info("%s, %d lines", title, len(texts))
+        if options.peers:
+            vocab = tokenization.load_vocab(options.vocab_file)
+            speeds["Hugging Face"], ids = measure_peer(options, vocab, texts)
+            defined = compared["definition"].run(texts)
+            differ["Hugging Face"] = sum(
+                row != expected
+                for row, expected in zip(ids, defined, strict=True)
+            )
         for name, speed in speeds.items():
             logging.info(
                 "%-18s %6.1f MB/s, %d lines differ", name, speed, differ[name]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import plain_tokenization
 from vocab import characters, word_memory
 
 _INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
@@ -88,3 +89,12 @@ def test_a_word_without_an_unknown_token_is_an_error(tmp_path):
     assert tokenizer.encode(["A a"]).ids.tolist() == [0, 0]
     with pytest.raises(KeyError, match="UNK"):
         tokenizer.encode(["b"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(_ALPHABET, max_size=30) | st.text(max_size=20), st.booleans())
+def test_the_plain_definition_says_the_same(text, do_lower_case):
+    definition = _TOKENIZERS[do_lower_case].definition
+    assert definition.tokenize(text) == plain_tokenization.tokenize(
+        text, definition.vocab, do_lower_case=do_lower_case
+    )

@@ -1,0 +1,74 @@
+"""The definition of tokenization, step by step and without any memory.
+
+What `vocab.tokenization` does with tables and a memory of words, as the release
+describes it: for tests and as the measure of speed.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+
+from vocab import characters
+
+_MAX_WORD_CHARACTERS = 200  # Source: the release.
+
+
+def tokenize(
+    text: str, vocab: Mapping[str, int], *, do_lower_case: bool
+) -> list[str]:
+    """Cuts a text into word pieces."""
+    pieces = []
+    for word in _cleaned(text).split():
+        folded = _without_marks(word.lower()) if do_lower_case else word
+        for part in _split_at_punctuation(folded):
+            pieces += _pieces(part, vocab)
+    return pieces
+
+
+def _cleaned(text: str) -> str:
+    kept = []
+    for char in text:
+        if characters.is_removed(char):
+            continue
+        if characters.is_whitespace(char):
+            kept.append(" ")
+        elif characters.is_cjk_ideograph(char):
+            kept.append(f" {char} ")
+        else:
+            kept.append(char)
+    return "".join(kept)
+
+
+def _without_marks(word: str) -> str:
+    return "".join(
+        char
+        for char in unicodedata.normalize("NFD", word)
+        if not characters.is_combining_mark(char)
+    )
+
+
+def _split_at_punctuation(word: str) -> list[str]:
+    parts = [""]
+    for char in word:
+        if characters.is_punctuation(char):
+            parts += [char, ""]
+        else:
+            parts[-1] += char
+    # A decomposition may hold white space.
+    return [part for text in parts for part in text.split()]
+
+
+def _pieces(word: str, vocab: Mapping[str, int]) -> list[str]:
+    if len(word) > _MAX_WORD_CHARACTERS:
+        return ["[UNK]"]
+    pieces = []
+    start = 0
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            piece = ("##" if start else "") + word[start:end]
+            if piece in vocab:
+                break
+        else:
+            return ["[UNK]"]
+        pieces.append(piece)
+        start = end
+    return pieces
