@@ -127,6 +127,7 @@ def network_table(options: Options) -> str:
 
 def data_table() -> str:
     """Says how large records are."""
+    num_pieces = scaling_plans.PAPER_WORDS * scaling_comparison.PIECES_PER_WORD
     rows = []
     for phase in scaling_plans.PAPER_PHASES:
         shape = phase.shape
@@ -136,18 +137,24 @@ def data_table() -> str:
             fill=scaling_comparison.FILL,
         )
         seen = scaling_plans.PAPER_BATCH * phase.num_steps
+        copy = scaling_costs.records_per_copy(
+            shape, num_pieces, fill=scaling_comparison.FILL
+        )
         rows.append(
             [
                 shape.max_seq_length,
                 shape.max_predictions_per_seq,
                 f"{size:.0f}",
+                f"{copy / 1e6:.1f} M",
                 f"{seen / 1e6:.1f} M",
+                f"{seen / copy:.1f}",
                 f"{seen * size / 1e9:.0f} GB",
                 f"{scaling_plans.PAPER_BATCH * size / 1e3:.0f} kB",
             ]
         )
     header = [
-        *("length", "predictions", "bytes a record", "sequences, paper's run"),
+        *("length", "predictions", "bytes a record", "records, corpus once"),
+        *("records, paper's run", "times the corpus"),
         *("read in all", "read a step"),
     ]
     return scaling_comparison.table(header, rows)

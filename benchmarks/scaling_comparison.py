@@ -11,10 +11,11 @@ from benchmarks import scaling_costs, scaling_measurement
 from modeling import config as config_lib
 
 _CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
-# Measured: bytes of a word id, and share of a record that is no padding; see
-# docs/scaling.md.
+# Measured, see docs/scaling.md: bytes of a word id, share of a record that is
+# no padding, word pieces of a word between white space.
 ID_BYTES = 2.0
 FILL = 0.8
+PIECES_PER_WORD = 1.34
 # Source: the paper and the release predict 15 %, rounded up to 20 of 128.
 _PREDICTED_SHARE = 0.15
 _PREDICTIONS_OF_128 = 20

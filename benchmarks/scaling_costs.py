@@ -212,6 +212,17 @@ def record_bytes(shape: Shape, *, id_bytes: float, fill: float) -> float:
     return lists + names + _EXAMPLE_OVERHEAD
 
 
+def records_per_copy(shape: Shape, num_pieces: float, *, fill: float) -> float:
+    """Says how many records a corpus makes at a `dupe_factor` of 1.
+
+    Args:
+        shape: of the records.
+        num_pieces: word pieces of the corpus.
+        fill: as for `record_bytes`; [CLS] and twice [SEP] are part of it.
+    """
+    return num_pieces / (fill * shape.max_seq_length - 3)
+
+
 def all_reduce_bytes(config: config_lib.BertConfig, num_replicas: int) -> float:
     """Counts the bytes each replica sends in a step, in a ring."""
     gradients = FLOAT_BYTES * sizes.pretraining_parameters(config)

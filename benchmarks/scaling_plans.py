@@ -48,6 +48,8 @@ class Phase:
 # of them of 128 tokens, the rest of 512. 15 % of the tokens are predicted; the
 # release rounds 19 up to 20.
 PAPER_BATCH = 256
+# Source: Devlin et al. 2019, §3.1: BooksCorpus and English Wikipedia.
+PAPER_WORDS = 3.3e9
 PAPER_PHASES = (
     Phase(
         shape=scaling_costs.Shape(

@@ -135,10 +135,11 @@ def _receive_all(url: str, file: BinaryIO, state_path: str, hooks: Hooks):
             have = file.seek(0, os.SEEK_END)
             failures = 1 if have > before else failures + 1
             if failures == _ATTEMPTS:
+                kept = f" The same command goes on after {have:,} bytes."
                 raise TransferError(
                     f"{url}: {error}, {_ATTEMPTS} times in a row. Is there a "
-                    "network, and does it need https_proxy? The same command "
-                    f"goes on from {space.megabytes(have)}."
+                    "network, and does it need https_proxy?"
+                    + (kept if have else "")
                 ) from error
             hooks.sleep(2.0 ** (failures - 1))
 

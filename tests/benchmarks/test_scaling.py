@@ -152,6 +152,13 @@ def test_record_is_as_long_as_one_that_is_written(length, predictions, filled):
     assert abs(computed - (len(record) + framing)) < 0.02 * len(record)
 
 
+def test_corpus_fills_records_but_for_the_marks_between_texts():
+    count = scaling_costs.records_per_copy(
+        scaling_plans.PAPER_PHASES[0].shape, 1000, fill=1.0
+    )
+    assert count == 1000 / 125
+
+
 def test_ring_sends_twice_all_gradients_but_one_share():
     gradients = 4 * sizes.pretraining_parameters(_CONFIG)
     sent = [scaling_costs.all_reduce_bytes(_CONFIG, n) for n in (1, 2, 4)]
