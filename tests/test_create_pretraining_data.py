@@ -2,10 +2,7 @@
 
 import hashlib
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -178,80 +175,6 @@ def test_flags_become_options():
     assert instances.short_seq_prob == 0.5
     assert instances.do_whole_word_mask is True
     assert instances.masking == (100.0, 0.0, 0.0)
-
-
-def _program(*arguments):
-    return subprocess.run(
-        [sys.executable, "create_pretraining_data.py", *arguments],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_help_shows_every_flag_and_an_example():
-    defined = flags.FlagValues()
-    create_pretraining_data.define_flags(defined)
-    shown = _program("--help").stdout
-    assert "python create_pretraining_data.py --input_file=" in shown
-    for name in defined:
-        assert f"--{name}:" in shown or f"--[no]{name}:" in shown
-
-
-def test_records_are_made_without_tensorflow(tmp_path, text):
-    (tmp_path / "tensorflow.py").write_text("raise RuntimeError")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "create_pretraining_data.py",
-            f"--input_file={text}",
-            f"--output_file={tmp_path}/out",
-            f"--vocab_file={_VOCAB}",
-        ],
-        cwd=_ROOT,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(record_files.RecordFiles([f"{tmp_path}/out"])) > 0
-
-
-def test_program_runs_and_logs(tmp_path, text):
-    done = _program(
-        f"--input_file={text}",
-        f"--output_file={tmp_path}/new/a,{tmp_path}/new/b",
-        f"--vocab_file={_VOCAB}",
-        "--max_seq_length=16",
-        "--max_predictions_per_seq=3",
-        "--dupe_factor=30",
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"Reading {text}" in done.stderr
-    assert "Read 1 files: 2 documents, 4 sentences." in done.stderr
-    files = [record_files.RecordFiles([f"{tmp_path}/new/{n}"]) for n in "ab"]
-    count = len(files[0]) + len(files[1])
-    assert f"Made {count} instances" in done.stderr
-    for name, file in zip("ab", files, strict=True):
-        assert f"Wrote {len(file)} records to {tmp_path}/new/{name}" in (
-            done.stderr
-        )
-    assert done.stderr.count("*** Example ***") == 20
-    assert done.stderr.count("tokens: [CLS] ") == 20
-    assert done.stderr.count("input_ids: 4 ") == 20
-    assert done.stderr.count("next_sentence_labels: ") == 20
-    assert "seconds." in done.stderr
-
-
-def test_a_stray_argument_is_refused():
-    done = _program(
-        "--input_file=a", "--output_file=b", "--vocab_file=c", "stray"
-    )
-    assert done.returncode != 0
-    assert "Only flags are expected" in done.stdout + done.stderr
-    assert "got ['stray']" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
