@@ -1,0 +1,163 @@
+import numpy as np
+import pytest
+
+from training import optimization, pretraining_sanity, record_statistics
+
+_ENTROPY = 7.0
+
+
+def _plan(**changes):
+    values = {
+        "vocab_size": 30522,
+        "batch_size": 64,
+        "pieces_per_step": 8192,
+        "schedule": optimization.Schedule(
+            init_lr=8e-4, num_train_steps=6000, num_warmup_steps=600
+        ),
+        "is_fresh": True,
+    }
+    return pretraining_sanity.Plan(**{**values, **changes})
+
+
+def _watch(plan=None, **changes):
+    values = {
+        "entropy": _ENTROPY,
+        "random_next_share": 0.55,
+        "num_records": 10**6,
+        "num_sampled": 10000,
+    }
+    records = record_statistics.RecordStatistics(**{**values, **changes})
+    return pretraining_sanity.Watch(records, plan or _plan())
+
+
+def _run(watch, losses, every=50, accuracy=0.75):
+    """Shows a watch the losses of a run; returns (step, warning)."""
+    return [
+        (step, warning)
+        for step, loss in zip(
+            range(every, every * (len(losses) + 1), every), losses, strict=True
+        )
+        for warning in watch(
+            step, {"masked_lm_loss": loss, "next_sentence_accuracy": accuracy}
+        )
+    ]
+
+
+def _healthy(num_reports=120):
+    """The measured curve of BERT-Tiny, roughly, and noise of its size."""
+    steps = np.arange(1, num_reports + 1) * 50
+    curve = np.interp(
+        steps,
+        [50, 100, 150, 300, 500, 1000, 2000, 4000, 6000],
+        [9.96, 8.37, 7.15, 6.98, 6.70, 6.46, 6.28, 6.18, 6.10],
+    )
+    return curve + np.random.default_rng(0).normal(0, 0.02, num_reports)
+
+
+def test_a_healthy_run_is_left_in_peace():
+    assert _run(_watch(), _healthy()) == []
+
+
+@pytest.mark.parametrize("every_other", [5, 10])
+def test_few_reports_of_a_healthy_run_are_no_alarm(every_other):
+    losses = _healthy()[every_other - 1 :: every_other]
+    assert _run(_watch(), losses, every=50 * every_other) == []
+
+
+def test_a_run_that_learns_no_frequencies_is_told_once_after_the_warm_up():
+    ((step, warning),) = _run(_watch(), [9.0] * 20)
+    assert 600 <= step < 700
+    assert (
+        "above what the frequencies of word pieces alone give (7.00)" in warning
+    )
+
+
+def test_a_run_that_stays_above_the_band_is_told():
+    losses = np.linspace(6.95, 6.65, 60)
+    warnings = [warning for _, warning in _run(_watch(), losses)]
+    assert len(warnings) == 1
+    assert "should be below" in warnings[0]
+    assert "every run of this project" in warnings[0]
+
+
+def test_a_run_that_stops_falling_is_told():
+    losses = [*_healthy()[:30], *[6.3] * 60]
+    ((step, warning),) = _run(_watch(), losses)
+    assert step > 2500
+    assert "has stopped falling" in warning
+
+
+def test_a_rising_loss_is_told():
+    losses = [*_healthy()[:40], *np.linspace(6.3, 6.9, 10)]
+    (_, warning), *_ = _run(_watch(), losses)
+    assert "has risen to" in warning
+    assert "half the rate" in warning
+
+
+def test_answers_in_the_input_are_told():
+    ((step, warning),) = _run(_watch(), np.linspace(9.0, 0.1, 20))
+    assert step < 1100
+    assert "visible in the input" in warning
+
+
+def test_few_records_may_be_learnt_by_heart():
+    watch = _watch(num_records=100)
+    assert _run(watch, np.linspace(9.0, 0.1, 20)) == []
+
+
+def test_next_sentences_at_chance_are_told_late():
+    ((step, warning),) = _run(_watch(), _healthy(), accuracy=0.555)
+    assert step > 4000
+    assert "55.5%, 55.0%" in warning
+    assert _run(_watch(), _healthy(), accuracy=0.65) == []
+
+
+def test_trained_weights_that_fit_nothing_are_told_at_once():
+    watch = _watch(_plan(is_fresh=False))
+    ((step, warning),) = _run(watch, [8.5, 8.0, 7.5])
+    assert step == 50
+    assert "vocabulary and casing of --init_checkpoint" in warning
+
+
+def test_trained_weights_may_have_a_low_loss():
+    watch = _watch(_plan(is_fresh=False))
+    assert _run(watch, np.linspace(1.5, 0.8, 30)) == []
+
+
+def test_reports_without_masked_words_are_passed_over():
+    assert list(_watch()(50, {"loss": 1.0})) == []
+
+
+def test_a_smaller_batch_or_rate_counts_for_less():
+    whole = pretraining_sanity.reference_steps(_plan())
+    half = pretraining_sanity.reference_steps(_plan(pieces_per_step=1024))
+    slow = pretraining_sanity.reference_steps(
+        _plan(
+            schedule=optimization.Schedule(
+                init_lr=8e-5, num_train_steps=6000, num_warmup_steps=600
+            )
+        )
+    )
+    assert whole.shape == (6001,)
+    # The sum of the rates of the warm-up: half of the peak times its steps.
+    assert whole[600] == pytest.approx(299.5)
+    assert half[600] == pytest.approx(600 / 8)
+    np.testing.assert_allclose(slow, whole / 10, rtol=1e-5)
+    large = pretraining_sanity.reference_steps(
+        _plan(
+            pieces_per_step=10**6,
+            schedule=optimization.Schedule(init_lr=1.0, num_train_steps=10),
+        )
+    )
+    np.testing.assert_allclose(large, np.arange(11))
+
+
+def test_what_to_expect_is_announced():
+    text = _watch().announce()
+    assert "guessing evenly gives 10.33" in text
+    assert "frequent word pieces are 7.00 (10,000 records" in text
+    assert "right for 55.0%" in text
+    assert "4.3 to 6.4 after step 1,4" in text
+    assert (
+        "runs of this project" not in _watch(_plan(is_fresh=False)).announce()
+    )
