@@ -1,0 +1,119 @@
+"""Names of shards, and which of them are done."""
+
+import os
+
+import numpy as np
+import pytest
+
+from files import writing
+from training import pretraining_records, record_files, records
+
+_MADE_WITH = records.Metadata(
+    kind="pretraining",
+    max_seq_length=8,
+    max_predictions_per_seq=2,
+    vocab_size=11,
+    vocab_sha256="ab",
+    do_lower_case=True,
+    num_records=0,
+    flags={"random_seed": 40, "masking": (80.0, 10.0, 10.0)},
+)
+
+
+def _store(*record_paths, is_sharded=True):
+    return pretraining_records.PretrainingRecords(
+        record_paths=record_paths, made_with=_MADE_WITH, is_sharded=is_sharded
+    )
+
+
+def _batches(num_records=3):
+    return [{"x": np.arange(num_records)[:, np.newaxis]}]
+
+
+def test_names_of_shards():
+    store = _store("a/x.rec", "b/y")
+    assert store.paths_of(7) == ["a/x-00007.rec", "b/y-00007"]
+    assert _store("a/x.rec", is_sharded=False).paths_of(0) == ["a/x.rec"]
+
+
+@pytest.mark.parametrize(
+    ("path", "claimed"),
+    [
+        ("a/x-00007.rec", True),
+        ("a/x-123456.rec", True),
+        ("a/x-0007.rec", False),
+        ("a/x.rec", False),
+        ("a/x-00007.rec.meta.json", False),
+        ("a/yx-00007.rec", False),
+    ],
+)
+def test_claims_its_own_names(path, claimed):
+    assert _store("a/x.rec").claims(path) == claimed
+
+
+def test_one_shard_claims_the_names_as_they_are():
+    store = _store("a/x.rec", is_sharded=False)
+    assert store.claims("a/x.rec")
+    assert not store.claims("a/x-00007.rec")
+
+
+def test_holds_what_it_wrote(tmp_path):
+    paths = [str(tmp_path / name) for name in "ab"]
+    store = _store(*paths)
+    assert not store.holds(2, "text")
+    assert store.write(2, _batches(), "text") == {
+        f"{paths[0]}-00002": 2,
+        f"{paths[1]}-00002": 1,
+    }
+    assert store.holds(2, "text")
+    assert not store.holds(2, "other text")
+    assert not store.holds(1, "text")
+    metadata = records.read_metadata(f"{paths[0]}-00002")
+    assert metadata.flags["random_seed"] == 42
+    assert metadata.text_sha256 == "text"
+    assert metadata.num_records == 2
+    os.remove(f"{paths[1]}-00002")
+    assert not store.holds(2, "text")
+
+
+def test_a_failure_leaves_no_sidecar_for_other_records(tmp_path):
+    store = _store(str(tmp_path / "a"))
+    store.write(0, _batches(), "text")
+
+    def failing():
+        yield from _batches(5)
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        store.write(0, failing(), "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["a-00000"]
+    assert len(record_files.RecordFiles([str(tmp_path / "a-00000")])) == 3
+    assert not store.holds(0, "text")
+
+
+def test_remains_of_killed_runs_go_and_others_stay(tmp_path, monkeypatch):
+    path = str(tmp_path / "a-00000")
+    own = writing.aside(path)
+    # No process has this number: it is beyond what systems allow.
+    dead = own.replace(f".{os.getpid()}.", ".99999999.")
+    alive = own.replace(f".{os.getpid()}.", f".{os.getppid()}.")
+    foreign = own.replace(f".{os.getpid()}.", ".name.")
+    for name in (dead, alive, foreign):
+        open(name, "w").close()
+    _store(str(tmp_path / "a")).write(0, _batches(), "text")
+    assert not os.path.exists(dead)
+    assert os.path.exists(alive)
+    assert os.path.exists(foreign)
+
+
+def test_strays_are_shards_beyond_the_last(tmp_path):
+    store = _store(str(tmp_path / "a.rec"))
+    for shard in range(3):
+        store.write(shard, _batches(), "text")
+    (tmp_path / "a-notes.rec").touch()
+    assert store.strays(3) == []
+    assert store.strays(1) == [
+        str(tmp_path / "a-00001.rec"),
+        str(tmp_path / "a-00002.rec"),
+    ]
+    assert _store(str(tmp_path / "a.rec"), is_sharded=False).strays(1) == []
