@@ -1,0 +1,305 @@
+"""The report, from made-up results whose numbers are worked by hand."""
+
+import json
+import os
+
+import pytest
+
+from paper import (
+    experiments,
+    jobs,
+    plots,
+    report,
+    reproduce,
+    results,
+    states,
+    tables,
+)
+
+_ACCURACY = results.Metric(name="accuracy", key="eval_accuracy")
+_BAND = tables.Band(below=1.0, above=2.0, reason="because of this")
+
+
+def _job(name):
+    return jobs.Job(
+        name=name,
+        program="run_classifier.py",
+        flags=(("output_dir", jobs.Output()), ("task_name", name)),
+        seconds=120,
+    )
+
+
+def _cell(name, **more):
+    return tables.Cell(metric=_ACCURACY, jobs=(_job(name),), **more)
+
+
+def _finish(places, job, values, rates=None):
+    """Writes what a job of several trials leaves behind."""
+    os.makedirs(places.output(job))
+    trials = [
+        {"learning_rate": rate, "eval_accuracy": value}
+        for rate, value in zip(
+            rates or [2e-5] * len(values), values, strict=True
+        )
+    ]
+    path = os.path.join(places.output(job), "trials.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"trials": trials}, file)
+    states.write(
+        job,
+        places,
+        states.State(
+            state=states.DONE, seconds=300.0, command=f"as run: {job.name}"
+        ),
+    )
+
+
+@pytest.fixture(name="places")
+def fixture_places(tmp_path):
+    return jobs.Places("data", str(tmp_path))
+
+
+@pytest.fixture(name="table")
+def fixture_table():
+    return tables.Table(
+        name="table-5",
+        title="An example",
+        rows=(
+            tables.Row(
+                name="with",
+                cells={"MRPC": _cell("MRPC", paper=86.7, band=_BAND)},
+            ),
+            tables.Row(
+                name="without",
+                cells={
+                    "MRPC": _cell(
+                        "without",
+                        paper=86.5,
+                        band=_BAND,
+                        selection=tables.BEST,
+                    )
+                },
+            ),
+            tables.Row(
+                name="later",
+                cells={
+                    "MRPC": _cell(
+                        "later", paper=80.0, paper_is_test=True, band=_BAND
+                    )
+                },
+            ),
+        ),
+        notes=("A note.",),
+        expected=(
+            tables.Expectation(
+                better=("with", "MRPC"),
+                worse=("without", "MRPC"),
+                reason="section 5.1",
+            ),
+            tables.Expectation(
+                better=("with", "MRPC"),
+                worse=("later", "MRPC"),
+                reason="section 5.2",
+            ),
+        ),
+    )
+
+
+def _lines(text, start):
+    return [line for line in text.splitlines() if line.startswith(start)]
+
+
+def test_a_report_by_hand(table, places):
+    with_nsp, without, _ = table.jobs()
+    # Means 86 and 85; deviations 1 (of 85, 86, 87) and 2 (of 83, 85, 87).
+    _finish(places, with_nsp, [0.85, 0.86, 0.87])
+    _finish(places, without, [0.83, 0.85, 0.87])
+    measured = report.measure(table, places)
+    text = report.write(table, "small", measured, places)
+
+    assert _lines(text, "| with | MRPC") == [
+        "| with | MRPC | 86.7 | 86.0 ± 1.0 | 87.0 | 3 | 2e-05 | -0.7 | "
+        "-1 to +2: inside |"
+    ]
+    # Of this row the best run is compared: 87.0 with 86.5.
+    assert _lines(text, "| without | MRPC") == [
+        "| without | MRPC | 86.5 | 85.0 ± 2.0 | 87.0 | 3 | 2e-05 | +0.5 | "
+        "-1 to +2: inside |"
+    ]
+    assert _lines(text, "| later | MRPC") == [
+        "| later | MRPC | 80.0 (test); dev none | – | – | – | – | – | – |"
+    ]
+    # One point apart; the error is the root of 1/3 + 4/3.
+    assert _lines(text, "| with | without") == [
+        "| with | without | MRPC | section 5.1 | +1.00 | holds, within 2 "
+        "standard errors (1.29) |"
+    ]
+    assert _lines(text, "| with | later")[0].endswith("| – | not run |")
+    assert "because of this" in text
+    assert "- A note." in text
+    assert "MRPC: done in 5 min, estimated 2 min.\n\n```\nas run: MRPC" in text
+    assert "later: not run" in text
+    assert "python run_classifier.py" in text
+
+
+def test_outside_the_band_is_said_loudly(table, places):
+    job = table.jobs()[0]
+    _finish(places, job, [0.80])
+    text = report.write(table, "full", report.measure(table, places), places)
+    assert _lines(text, "| with | MRPC")[0].endswith(
+        "| 80.0 | 80.0 | 1 | 2e-05 | -6.7 | -1 to +2: OUTSIDE |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "verdict"),
+    [
+        ((90.0, 91.0), (80.0, 81.0), "holds"),
+        ((80.0, 81.0), (90.0, 91.0), "does not hold"),
+        ((90.0,), (80.0, 81.0), "holds (one run)"),
+        (
+            (90.0, 94.0),
+            (91.0, 95.0),
+            "does not hold, within 2 standard errors (2.83)",
+        ),
+    ],
+)
+def test_verdicts(table, better, worse, verdict):
+    def summary(values):
+        return results.summarize(
+            [results.Trial(learning_rate=None, value=v) for v in values]
+        )
+
+    found = {
+        ("with", "MRPC"): summary(better),
+        ("later", "MRPC"): summary(worse),
+    }
+    assert report.judge(table, table.expected[1], found)[1] == verdict
+
+
+def test_of_perplexity_the_lower_is_better():
+    cell = tables.Cell(metric=results.perplexity(), jobs=(_job("x"),))
+    expected = tables.Expectation(
+        better=("large", "LM"), worse=("small", "LM"), reason="size"
+    )
+    table = tables.Table(
+        name="table-6",
+        title="x",
+        rows=(
+            tables.Row(name="large", cells={"LM": cell}),
+            tables.Row(name="small", cells={"LM": cell}),
+        ),
+        expected=(expected,),
+    )
+    one = [
+        results.summarize([results.Trial(learning_rate=None, value=value)])
+        for value in (4.0, 5.5)
+    ]
+    found = {("large", "LM"): one[0], ("small", "LM"): one[1]}
+    assert report.judge(table, expected, found) == (1.5, "holds (one run)")
+
+
+def test_results_of_failed_jobs_do_not_count(table, places):
+    job = table.jobs()[0]
+    _finish(places, job, [0.9])
+    failed = states.State(state=states.FAILED, seconds=1.0, command="x")
+    states.write(job, places, failed)
+    assert report.measure(table, places).found["with", "MRPC"] is None
+
+
+def test_damaged_results_are_named(table, places):
+    job = table.jobs()[0]
+    _finish(places, job, [0.9])
+    os.remove(os.path.join(places.output(job), "trials.json"))
+    measured = report.measure(table, places)
+    text = report.write(table, "full", measured, places)
+    assert "## Problems" in text
+    assert "eval_results.txt" in text
+
+
+def test_expectations_name_cells_that_exist():
+    with pytest.raises(KeyError, match="no row 'nobody'"):
+        tables.Table(
+            name="table-1",
+            title="x",
+            rows=(),
+            expected=(
+                tables.Expectation(
+                    better=("nobody", "a"), worse=("nobody", "b"), reason=""
+                ),
+            ),
+        )
+
+
+def test_the_plan_lists_commands_costs_and_what_is_missing(table, places):
+    text = report.plan(table, places, "some machine")
+    assert (
+        "# 3 of 3 commands are to be run: about 6 min on some machine" in text
+    )
+    assert text.count("python run_classifier.py") == 3
+    _finish(places, table.jobs()[0], [0.9])
+    text = report.plan(table, places, "some machine")
+    assert "# 1 of 3: MRPC, about 2 min, done" in text
+    assert "# 2 of 3 commands are to be run: about 4 min" in text
+
+
+def _reproduce(tmp_path, **changes):
+    given = {
+        "table": None,
+        "figure": "5",
+        "scale": "small",
+        "model": None,
+        "data_dir": str(tmp_path / "data"),
+        "work_dir": str(tmp_path / "work"),
+        "jobs": 1,
+        "dry_run": False,
+        "report_only": False,
+        "training_flags": [],
+        **changes,
+    }
+    return reproduce.run(reproduce.Options(**given))
+
+
+def test_a_figure_is_drawn_of_what_is_there(tmp_path):
+    places = jobs.Places(str(tmp_path / "data"), str(tmp_path / "work"))
+    table = experiments.make("figure-5", "small")
+    for row in ("MLM 500", "MLM 1000"):
+        (job,) = table.cell((row, "SST-2")).jobs
+        _finish(places, job, [0.7, 0.75])
+    assert _reproduce(tmp_path, report_only=True)
+    reports = tmp_path / "work" / "reports"
+    text = (reports / "figure-5-small.md").read_text()
+    assert "(figure-5-small.png)" in text
+    assert "| MLM 500 | SST-2 | – | 72.5 ± 3.5 |" in text
+    picture = (reports / "figure-5-small.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+
+
+def test_nothing_is_drawn_of_nothing(tmp_path):
+    table = experiments.make("figure-5", "small")
+    path = str(tmp_path / "x.png")
+    nothing = dict.fromkeys((row, column) for row, column, _ in table.cells())
+    assert not plots.draw(table, nothing, path)
+    assert not os.path.exists(path)
+
+
+def test_a_dry_run_writes_nothing(tmp_path, capsys):
+    assert _reproduce(tmp_path, table="7", figure=None, dry_run=True)
+    assert "python -m tools.prepare_corpus" in capsys.readouterr().out
+    assert not (tmp_path / "work").exists()
+
+
+def test_without_data_nothing_is_run_and_the_report_says_so(tmp_path):
+    assert not _reproduce(tmp_path)
+    text = (tmp_path / "work/reports/figure-5-small.md").read_text()
+    assert "not run" in text
+
+
+def test_a_table_or_a_figure(tmp_path):
+    with pytest.raises(ValueError, match="Pass one of --table and --figure"):
+        _reproduce(tmp_path, table="5")
+
+
+def test_more_flags_may_have_dashes():
+    read = reproduce._more_flags(["--precision=mixed_bfloat16", "use_tpu"])
+    assert read == (("precision", "mixed_bfloat16"), ("use_tpu", True))

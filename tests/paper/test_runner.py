@@ -1,0 +1,168 @@
+"""The runner, with small scripts in place of the real ones."""
+
+import os
+import signal
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+from absl import logging
+
+from paper import jobs, runner, states
+
+_SCRIPT = """
+    import os, pathlib, sys, time
+    given = dict(a[2:].split("=", 1) for a in sys.argv[1:])
+    out = pathlib.Path(given["output_dir"])
+    runs = out / "runs"
+    runs.write_text((runs.read_text() if runs.exists() else "") + "x")
+    if "needs" in given:
+        assert pathlib.Path(given["needs"], "result").exists()
+    print("says", given.get("word"))
+    if given.get("fail") == "once" and runs.read_text() == "x":
+        sys.exit(3)
+    if given.get("fail") == "always":
+        sys.exit(3)
+    time.sleep(float(given.get("seconds", 0)))
+    (out / "result").write_text(given.get("word", ""))
+"""
+
+
+@pytest.fixture(name="bench")
+def fixture_bench(tmp_path, monkeypatch):
+    """Makes jobs of a small script, and places for them."""
+    (tmp_path / "script.py").write_text(textwrap.dedent(_SCRIPT))
+    monkeypatch.chdir(tmp_path)
+    return jobs.Places(str(tmp_path / "data"), str(tmp_path / "work"))
+
+
+def _job(name, seconds=1.0, **flags):
+    return jobs.Job(
+        name=name,
+        program="script.py",
+        flags=(("output_dir", jobs.Output()), *flags.items()),
+        seconds=seconds,
+    )
+
+
+def _run(bench, wanted, **options):
+    return runner.Runner(bench, poll_seconds=0.01, **options).run(wanted)
+
+
+def _num_runs(bench, job):
+    path = os.path.join(bench.output(job), "runs")
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding="utf-8") as file:
+        return len(file.read())
+
+
+def test_jobs_run_after_what_they_need_and_once(bench):
+    first = _job("first", word="one")
+    second = _job("second", needs=jobs.Output(job=first))
+    assert _run(bench, [second]).is_complete
+    assert _run(bench, [second]).is_complete
+    assert [_num_runs(bench, job) for job in (first, second)] == [1, 1]
+    state = states.read(first, bench)
+    assert state.state == states.DONE
+    assert state.command == jobs.command(first, bench)
+    assert "says one" in states.log_tail(first, bench, 5)
+
+
+def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(bench, caplog):
+    bad = _job("bad", fail="once", word="before it fell")
+    after = _job("after", needs=jobs.Output(job=bad))
+    good = _job("good")
+    logging.set_verbosity(logging.INFO)
+    with caplog.at_level("INFO", logger="absl"):
+        summary = _run(bench, [after, good])
+    assert summary.failed == (bad,)
+    assert summary.skipped == ((after, "'bad' is not done"),)
+    assert not summary.is_complete
+    assert states.is_done(good, bench)
+    assert "Failed with code 3: bad" in caplog.text
+    assert "says before it fell" in caplog.text
+
+    # The next time it is tried again, and what is done is not.
+    assert _run(bench, [after, good]).is_complete
+    assert [_num_runs(bench, job) for job in (bad, after, good)] == [2, 1, 1]
+
+
+def test_what_is_missing_is_named(bench):
+    job = _job("needy", data=jobs.Given(path="glue/MRPC"))
+    summary = _run(bench, [job])
+    assert summary.skipped[0][1].endswith("data/glue/MRPC is missing")
+    os.makedirs(os.path.join(bench.data_dir, "glue", "MRPC"))
+    assert _run(bench, [job]).is_complete
+
+
+def test_a_checkpoint_is_there_if_files_begin_with_its_name(bench):
+    given = jobs.Given(path="bert/bert_model.ckpt", is_prefix=True)
+    job = _job("needy", init_checkpoint=given)
+    assert len(states.missing(job, bench)) == 1
+    os.makedirs(os.path.join(bench.data_dir, "bert"))
+    path = os.path.join(bench.data_dir, "bert", "bert_model.ckpt.index")
+    with open(path, "w", encoding="utf-8"):
+        pass
+    assert states.missing(job, bench) == []
+
+
+def test_several_jobs_at_a_time(bench):
+    wanted = [_job(f"job {n}", word=f"{n}") for n in "abc"]
+    assert _run(bench, wanted, num_parallel=3).is_complete
+    assert all(states.is_done(job, bench) for job in wanted)
+
+
+def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench):
+    slow, later = _job("slow", seconds=1.0), _job("later")
+    slow = jobs.Job(
+        name="slow",
+        program="script.py",
+        flags=(*slow.flags, ("seconds", 30)),
+    )
+
+    def stop():
+        deadline = time.monotonic() + 20
+        while not _num_runs(bench, slow) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=stop)
+    thread.start()
+    started = time.monotonic()
+    summary = _run(bench, [slow, later])
+    thread.join()
+    assert summary.stopped
+    assert not summary.is_complete
+    assert time.monotonic() - started < 25
+    assert states.read(slow, bench).state == states.STOPPED
+    assert _num_runs(bench, later) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_two_runners_do_not_share_a_folder(bench):
+    refused = pytest.raises(ValueError, match="Another program runs commands")
+    with runner._locked(bench.work_dir), refused:
+        _run(bench, [_job("x")])
+    assert _run(bench, [_job("x")]).is_complete
+
+
+def test_time_left_is_corrected_by_what_jobs_have_taken():
+    def state(seconds):
+        return states.State(state=states.DONE, seconds=seconds, command="")
+
+    todo = [_job("a", seconds=100.0), _job("b", seconds=50.0)]
+    assert states.seconds_left(todo, [], 1) == 150.0
+    # Twice as slow as estimated, and two at a time.
+    done = [(_job("c", seconds=10.0), state(20.0))]
+    assert states.seconds_left(todo, done, 1) == 300.0
+    assert states.seconds_left(todo, done, 2) == 150.0
+
+
+def test_the_runner_uses_the_python_it_runs_in(bench):
+    job = _job("x", word=sys.executable)
+    assert _run(bench, [job]).is_complete
+    assert sys.executable in states.log_tail(job, bench, 1)
