@@ -74,7 +74,7 @@ def _finish(options, inputs, started: float, ended: str) -> None:
         "memory": run_environment.peak_memory(),
         "model": run_inputs.describe_model(folder),
         "training": _training(folder),
-        "results": _results(folder),
+        "results": results(folder),
         "written": written,
         "earlier": _earlier(path),
     }
@@ -144,7 +144,7 @@ def trial_reports(folder: str) -> dict[str, str]:
     return {os.path.basename(os.path.dirname(path)): path for path in found}
 
 
-def _results(folder: str) -> dict[str, dict[str, Any]]:
+def results(folder: str) -> dict[str, dict[str, Any]]:
     """Reads what evaluations came to, by file."""
     found = run_inputs.matching(folder, f"*{_RESULTS_ENDING}")
     return {os.path.basename(path): read_results(path) for path in found}

@@ -1,0 +1,119 @@
+import dataclasses
+import io
+import json
+
+import pytest
+
+from tools import compare_runs
+from training import run_card
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options:
+    output_dir: str
+    vocab_file: str
+    learning_rate: float
+    train_batch_size: int = 32
+
+
+def _make_run(folder, *, learning_rate, loss, vocab="a\n"):
+    vocab_file = folder.parent / f"{folder.name}_vocab.txt"
+    vocab_file.write_text(vocab)
+
+    def run(options):
+        folder.mkdir()
+        reports = [
+            {"step": 1, "loss": 9.0, "learning_rate": learning_rate},
+            {"step": 2, "loss": loss, "examples_per_second": 40.0},
+            {"step": 2, "eval_loss": loss + 1},
+        ]
+        lines = [f"{json.dumps(report)}\n" for report in reports]
+        (folder / "metrics.jsonl").write_text("".join(lines))
+        (folder / "eval_results.txt").write_text(f"accuracy = {loss / 10}\n")
+
+    run_card.record(
+        run,
+        _Options(
+            output_dir=str(folder),
+            vocab_file=str(vocab_file),
+            learning_rate=learning_rate,
+        ),
+    )
+    return str(folder)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return [
+        _make_run(tmp_path / "a", learning_rate=0.1, loss=2.0),
+        _make_run(tmp_path / "b", learning_rate=0.2, loss=1.5, vocab="b\n"),
+    ]
+
+
+def _output(folders, plot=None):
+    output = io.StringIO()
+    compare_runs.run(folders, plot, output)
+    return output.getvalue()
+
+
+def _row(text, name):
+    return next(
+        line.split() for line in text.splitlines() if line.split()[:1] == [name]
+    )
+
+
+def test_only_what_differs_is_shown_of_flags(runs):
+    text = _output(runs)
+    assert _row(text, "learning_rate") == ["learning_rate", "0.1", "0.2"]
+    assert "train_batch_size" not in text
+    assert "output_dir" not in text
+
+
+def test_files_are_compared_by_hash(runs):
+    names = _row(_output(runs), "vocab_file")
+    # The flag itself differs first; its files are told apart below.
+    lines = [x for x in _output(runs).splitlines() if "vocab_file" in x]
+    assert len(lines) == 2
+    assert names[0] == "vocab_file"
+    assert "a_vocab.txt 87428fc5" in lines[1]
+
+
+def test_losses_and_results_are_side_by_side_with_their_change(runs):
+    text = _output(runs)
+    assert _row(text, "loss") == ["loss", "2", "1.5", "-0.5"]
+    assert _row(text, "eval_loss") == ["eval_loss", "3", "2.5", "-0.5"]
+    assert _row(text, "accuracy") == ["accuracy", "0.2", "0.15", "-0.05"]
+    assert _row(text, "examples/s") == ["examples/s", "40", "40"]
+
+
+def test_three_runs_have_no_change(runs):
+    text = _output([*runs, runs[0]])
+    assert _row(text, "loss") == ["loss", "2", "1.5", "2"]
+    assert "C = " in text
+
+
+def test_a_run_without_a_card_is_compared_as_far_as_it_goes(runs, tmp_path):
+    (tmp_path / "b" / "run_card.json").unlink()
+    text = _output(runs)
+    assert _row(text, "loss") == ["loss", "2", "1.5", "-0.5"]
+    assert f"No run_card.json in {runs[1]}" in text
+    assert "FLAGS" not in text
+
+
+def test_one_run_is_summarised(runs):
+    text = _output(runs[:1])
+    assert text.splitlines()[0] == runs[0]
+    assert "finished" in text
+    assert "held out, step 2" in text
+
+
+def test_curves_of_all_runs_share_a_picture(runs, tmp_path):
+    _output(runs, str(tmp_path / "curves.png"))
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_must_be_of_a_run(tmp_path):
+    with pytest.raises(ValueError, match="must be the --output_dir of a run"):
+        _output([str(tmp_path)])
+    with pytest.raises(ValueError, match="Name the folders"):
+        _output([])
