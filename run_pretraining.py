@@ -20,7 +20,7 @@ from absl import app, flags, logging
 
 from files import paths
 from training import flags as shared_flags
-from training import pretraining_flags
+from training import pretraining_flags, run_card
 
 Options = pretraining_flags.PretrainingOptions
 
@@ -40,9 +40,12 @@ def run(options: Options) -> None:
         raise ValueError(
             "At least one of `do_train` or `do_eval` must be True."
         )
+    if options.eval_all_checkpoints and not options.do_eval:
+        raise ValueError("--eval_all_checkpoints needs --do_eval.")
     from modeling import config as config_lib
     from modeling import heads
     from training import (
+        checkpoint_evaluation,
         checkpointing,
         objectives,
         pretraining,
@@ -84,11 +87,17 @@ def run(options: Options) -> None:
             reporting.write_results(
                 os.path.join(options.output_dir, "eval_results.txt"), results
             )
+    if options.eval_all_checkpoints:
+        lines = checkpoint_evaluation.evaluate_all(
+            strategy, objective, options.output_dir, evaluate
+        )
+        if is_chief:
+            checkpoint_evaluation.write(options.output_dir, lines)
 
 
 def main(_: list[str]) -> None:
     logging.set_verbosity(logging.INFO)
-    run(shared_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":

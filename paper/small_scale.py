@@ -146,7 +146,8 @@ def names(text: pretraining.Text) -> recipes.DataSet:
         name="names",
         program="paper.name_task",
         flags=(
-            ("input_file", text.held_out),
+            # Of Wikipedia: of the novels, a few long ones are held out.
+            ("input_file", text.held_out[:1]),
             ("output_dir", jobs.Output()),
         ),
         seconds=20,

@@ -55,7 +55,7 @@ def latest(output_dir: str) -> str | None:
             prefix = os.path.join(output_dir, entry.group(1))
             if gfile.exists(f"{prefix}.index"):
                 return prefix
-    steps = _saved_steps(output_dir)
+    steps = saved_steps(output_dir)
     return prefix_of(output_dir, steps[-1]) if steps else None
 
 
@@ -74,7 +74,7 @@ def latest_readable(output_dir: str) -> str | None:
     newest = latest(output_dir)
     if newest is None:
         return None
-    before = [s for s in _saved_steps(output_dir) if s < step_of(newest)]
+    before = [s for s in saved_steps(output_dir) if s < step_of(newest)]
     candidates = [newest, *(prefix_of(output_dir, s) for s in before[::-1])]
     faults = []
     for prefix in candidates:
@@ -144,7 +144,7 @@ def save(
             _remove(prefix)
         raise
     # Later ones belong to a run that was set back: not ours to count or remove.
-    steps = [saved for saved in _saved_steps(output_dir) if saved <= step]
+    steps = [saved for saved in saved_steps(output_dir) if saved <= step]
     kept = [
         saved
         for saved in steps
@@ -240,7 +240,8 @@ def claim(output_dir: str, config: Mapping[str, object]) -> None:
     writing.write_json(path, dict(config))
 
 
-def _saved_steps(output_dir: str) -> list[int]:
+def saved_steps(output_dir: str) -> list[int]:
+    """Lists the steps whose checkpoints a folder holds, in order."""
     found = tf.io.gfile.glob(os.path.join(output_dir, f"{_NAME}-*.index"))
     steps = (step_of(path.removesuffix(".index")) for path in found)
     return sorted(steps)

@@ -22,6 +22,7 @@ class PretrainingOptions(shared_flags.TrainerOptions):
     objective: str
     do_train: bool
     do_eval: bool
+    eval_all_checkpoints: bool
     eval_input_file: str | None
     train_batch_size: int
     eval_batch_size: int
@@ -154,5 +155,12 @@ def _define_held_out_flags(values: flags.FlagValues) -> None:
         0,
         "Steps between evaluations while training; 0 for none.",
         lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "eval_all_checkpoints",
+        False,
+        "With --do_eval: evaluate every checkpoint in --output_dir, too, and "
+        "write eval_checkpoints.jsonl, with the perplexity of each.",
         flag_values=values,
     )

@@ -1,0 +1,45 @@
+"""Every checkpoint of a pre-training run, evaluated."""
+
+import json
+import math
+
+import pytest
+
+from tests import toy_pretraining as toy
+from training import checkpoint_evaluation
+
+
+@pytest.mark.slow
+def test_every_checkpoint_is_evaluated_with_its_own_weights(tmp_path):
+    toy.run(
+        tmp_path,
+        do_eval=True,
+        eval_all_checkpoints=True,
+        max_eval_steps=0,
+        eval_batch_size=10,
+        keep_checkpoint_max=0,
+    )
+    out = tmp_path / "out"
+    text = (out / checkpoint_evaluation.RESULTS_FILE).read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    # One every five steps, and the last.
+    assert [line["step"] for line in lines][-3:] == [5, 10, 13]
+    losses = [line["masked_lm_loss"] for line in lines]
+    assert len(set(losses)) == len(losses)
+    for line in lines:
+        assert line["masked_lm_perplexity"] == pytest.approx(
+            math.exp(line["masked_lm_loss"])
+        )
+    # The last one is what the run was evaluated with at its end.
+    results = dict(
+        line.split(" = ")
+        for line in (out / "eval_results.txt").read_text().splitlines()
+    )
+    assert float(results["masked_lm_loss"]) == pytest.approx(losses[-1], 1e-5)
+    # Nothing is added to the file of the release.
+    assert "masked_lm_perplexity" not in results
+
+
+def test_there_is_nothing_to_evaluate_without_evaluation(tmp_path):
+    with pytest.raises(ValueError, match="needs --do_eval"):
+        toy.run(tmp_path, eval_all_checkpoints=True)
