@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from modeling import bert, cross_entropy, layers
+from modeling import bert, layers, masked_words
 from modeling import config as config_lib
 
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
@@ -18,67 +18,6 @@ OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
 # spread of the heads and the dropout of the classifier whatever the config.
 HEAD_INITIALIZER_RANGE = 0.02
 CLASSIFIER_DROPOUT_PROB = 0.1
-
-
-class MaskedLanguageModel(layers.BertLayer):
-    """Scores words of the vocabulary at the masked positions.
-
-    Source: Devlin et al. 2019, §3.1 Task #1.
-
-    Args:
-        config: the network's sizes.
-        dtype: Keras policy or its name.
-
-    Call arguments:
-        sequence_output: `[B, T, D]` float.
-        positions: `[B, P]` int, in [0, T).
-        word_embeddings: `[V, D]` float, which the logits are tied to.
-        ids: `[B, P]` int, in [0, V), or None.
-
-    Returns:
-        `[B, P, V]` float32 logits. Where `ids` are given, what training wants
-        of them instead: the cross entropy of the ids, and 1 where the id is
-        the best word, each `[B, P]` float32.
-    """
-
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
-        super().__init__(name="predictions", dtype=dtype)
-        self.config = config
-        self.transform = MaskedTransform(config, dtype=dtype)
-
-    def build(self, input_shape=None):
-        self.transform.build()
-        self.output_bias = self.add_variable(
-            "output_bias", (self.config.vocab_size,), "zeros"
-        )
-
-    def call(self, sequence_output, positions, word_embeddings, ids=None):
-        hidden = self.transform(_gather_positions(sequence_output, positions))
-        if ids is None:
-            return cross_entropy.tied_logits(
-                hidden, word_embeddings, self.output_bias
-            )
-        rows = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B * P, D]
-        parts = cross_entropy.tied_cross_entropy(
-            rows, word_embeddings, self.output_bias, ops.reshape(ids, (-1,))
-        )
-        return tuple(ops.reshape(part, ops.shape(ids)) for part in parts)
-
-
-class MaskedTransform(layers.Transform):
-    """A `layers.Transform` from D to D, normalised after its activation."""
-
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
-        sizes = (config.hidden_size, config.hidden_size)
-        super().__init__(sizes, config, name="transform", dtype=dtype)
-        self.norm = layers.LayerNorm(config.hidden_size, dtype=dtype)
-
-    def build(self, input_shape=None):
-        self.dense.build()
-        self.norm.build()
-
-    def call(self, x):
-        return self.norm(super().call(x))
 
 
 class OutputLayer(layers.BertLayer):
@@ -189,7 +128,9 @@ class BertForPreTraining(keras.Model):
         self.bert = bert.BertModel(
             config, causal=self.objective == "ltr", dtype=policy
         )
-        self.predictions = MaskedLanguageModel(config, dtype=policy)
+        self.predictions = masked_words.MaskedLanguageModel(
+            config, dtype=policy
+        )
         self.seq_relationship = OutputLayer(
             config,
             2,
@@ -351,14 +292,6 @@ def output_variables(
         shape=shape[:1], initializer="zeros", name="output_bias", autocast=False
     )
     return weights, bias
-
-
-def _gather_positions(sequence: Any, positions: Any) -> Any:
-    """Picks `[B, P, D]` from `[B, T, D]` at positions `[B, P]`."""
-    batch, length, size = ops.shape(sequence)
-    rows = ops.reshape(sequence, (batch * length, size))  # [B * T, D]
-    firsts = ops.cast(ops.arange(batch) * length, positions.dtype)  # [B]
-    return ops.take(rows, positions + firsts[:, None], axis=0)
 
 
 def output_logits(x: Any, weights: Any, bias: Any) -> Any:

@@ -20,9 +20,8 @@ _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
 
 def num_dropout_sites(config: config_lib.BertConfig) -> int:
     """Counts the places of an encoder that drop; a head numbers on."""
-    return _FIRST_LAYER_SITE + (
-        _DROPOUT_SITES_PER_LAYER * config.num_hidden_layers
-    )
+    inside = _DROPOUT_SITES_PER_LAYER * config.num_hidden_layers
+    return _FIRST_LAYER_SITE + inside
 
 
 def truncated_normal(stddev: float) -> keras.initializers.Initializer:
@@ -43,11 +42,9 @@ def dropped(x: Any, rate: float, dropout_seed: Any, site: int) -> Any:
 
 
 def _seed_at(dropout_seed: Any, site: int) -> Any:
-    return (
-        None
-        if dropout_seed is None
-        else (kernels.site_seed(dropout_seed, site))
-    )
+    if dropout_seed is not None:
+        return kernels.site_seed(dropout_seed, site)
+    return None
 
 
 class BertLayer(keras.layers.Layer):
@@ -185,28 +182,24 @@ class SelfAttention(BertLayer):
             dense.build()
 
     def _projections(self, hidden):
-        """Multiplies by all three kernels at once, without their biases."""
+        """Returns `[B, T, 3 * D]` without biases, and them, `[3 * D]`."""
         denses = (self.query, self.key, self.value)
         kernel = ops.concatenate(
             [ops.cast(dense.kernel, self.compute_dtype) for dense in denses],
             axis=1,
         )  # [D, 3 * D]
         bias = ops.concatenate([dense.bias for dense in denses], axis=0)
-        hidden = ops.cast(hidden, self.compute_dtype)
-        return ops.matmul(hidden, kernel), bias  # [B, T, 3 * D], [3 * D]
+        return ops.matmul(ops.cast(hidden, self.compute_dtype), kernel), bias
 
     def probs(self, hidden, adder):
         """Computes attention probabilities, before dropout: [B, N, T, S]."""
         return attention.probs(*self._projections(hidden), adder, self._heads)
 
     def call(self, hidden, adder, dropout_seed=None):
-        rate = self.config.attention_probs_dropout_prob
-        return attention.attend(
-            *self._projections(hidden),
-            adder,
-            self._heads,
-            (rate, _seed_at(dropout_seed, self.site)),
-        )
+        seed = _seed_at(dropout_seed, self.site)
+        drop = (self.config.attention_probs_dropout_prob, seed)
+        projections = self._projections(hidden)
+        return attention.attend(*projections, adder, self._heads, drop)
 
 
 class BlockOutput(BertLayer):
@@ -251,7 +244,7 @@ class BlockOutput(BertLayer):
         return kernels.block_end(
             self.dense.product(x),
             self.dense.bias,
-            ops.cast(residual, self.compute_dtype),
+            residual,
             self.norm.variables_pair,
             (self.rate, seed),
         )
