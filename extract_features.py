@@ -191,8 +191,12 @@ def _load_model(options, tokenizer):
     """Returns what computes the hidden layers, and their width."""
     from modeling import bert, checkpoints
     from modeling import config as config_lib
-    from training import extraction, runtime, starting
+    from training import extraction, model_folder, runtime, starting
 
+    model_folder.check_casing(
+        model_folder.of_checkpoint(options.init_checkpoint),
+        options.do_lower_case,
+    )
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
     )

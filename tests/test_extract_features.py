@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -264,3 +265,12 @@ def test_importing_the_script_does_not_import_tensorflow():
         "-c", "import sys, extract_features; print('tensorflow' in sys.modules)"
     )
     assert imported == "False\n"
+
+
+def test_casing_said_beside_the_checkpoint_must_be_that_of_the_run(tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(_GOLDEN / "model", folder)
+    (folder / "tokenizer.json").write_text('{"do_lower_case": false}')
+    with pytest.raises(ValueError, match="do_lower_case must be False"):
+        _run(tmp_path, init_checkpoint=folder / "tiny.ckpt")
+    assert not (tmp_path / "out").exists()

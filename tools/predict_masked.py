@@ -21,7 +21,7 @@ from absl import app, flags, logging
 
 from files import lines, paths, writing
 from tasks import sentence_pairs
-from vocab import tokenization
+from vocab import model_tokenizer, tokenization
 
 _MASK = "[MASK]"
 _PAIR_SEPARATOR = " ||| "  # Source: extract_features.py of the release.
@@ -230,13 +230,9 @@ def run(
     """
     if options.text is None and options.input_file is None:
         raise ValueError("Give a text with --text or --input_file.")
-    tokenization.validate_case_matches_checkpoint(
-        options.do_lower_case, options.init_checkpoint
+    tokenizer = model_tokenizer.open_tokenizer(
+        options, "[CLS]", "[SEP]", "[UNK]", _MASK
     )
-    tokenizer = tokenization.FullTokenizer(
-        options.vocab_file, options.do_lower_case
-    )
-    tokenizer.require_tokens("[CLS]", "[SEP]", "[UNK]", _MASK)
     model = _load_model(options, tokenizer)
     with contextlib.ExitStack() as stack:
         output, layout = standard_output, table
@@ -273,7 +269,12 @@ def main(argv: list[str]) -> None:
 def _load_model(options, tokenizer):
     from modeling import checkpoints, heads
     from modeling import config as config_lib
+    from training import model_folder
 
+    model_folder.check_casing(
+        model_folder.of_checkpoint(options.init_checkpoint),
+        options.do_lower_case,
+    )
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
     )

@@ -7,7 +7,6 @@ both little-endian.
 
 import dataclasses
 import functools
-import glob
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -213,11 +212,9 @@ class FrozenEncoder:
 
     def sha256(self) -> str:
         """Hashes the files of the checkpoint."""
-        prefix = checkpoints.resolve(self._options.init_checkpoint)
         digest = hashlib.sha256()
-        for path in sorted(tf.io.gfile.glob(f"{glob.escape(prefix)}.*")):
-            if ".index" in path or ".data-" in path:
-                digest.update(paths.sha256(path).encode())
+        for path in checkpoints.files(self._options.init_checkpoint):
+            digest.update(paths.sha256(path).encode())
         return digest.hexdigest()
 
     def _load(self) -> extraction.HiddenLayers:

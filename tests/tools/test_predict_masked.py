@@ -3,6 +3,7 @@
 import io
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -182,3 +183,15 @@ def test_help_needs_no_tensorflow():
         "assert not {'tensorflow', 'keras'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=_ROOT, check=True)
+
+
+def test_casing_said_beside_the_checkpoint_must_be_that_of_the_text(tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(_GOLDEN / "model", folder)
+    (folder / "tokenizer.json").write_text('{"do_lower_case": false}')
+    options = predict_masked.Options(
+        **_FILES | {"init_checkpoint": str(folder / "tiny.ckpt")},
+        text="[MASK]",
+    )
+    with pytest.raises(ValueError, match="do_lower_case must be False"):
+        predict_masked.run(options, io.StringIO(), io.StringIO())
