@@ -6,11 +6,11 @@ is held at a time.
 
 import dataclasses
 import html
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 
 from corpus import books, python_docs, sources
+from files import json_text
 
 Document = list[str]
 
@@ -115,12 +115,7 @@ def read_json_lines(
         if not line.strip():
             continue
         where = f"{source.name}, line {number}"
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{where}: not JSON ({error.msg} at column {error.colno})."
-            ) from error
+        value = json_text.parse_line(line, where)
         if not isinstance(value, dict):
             raise ValueError(
                 f"{where}: every line must be a JSON object; got {line[:60]!r}."

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from absl import logging
 
-from files import lines
+from files import lines, wording
 
 DOCUMENT_START = "-DOCSTART-"
 OUTSIDE = "O"
@@ -182,7 +182,8 @@ def _check_row(
     if previous is not None and len(cells) != len(previous[1]):
         raise ValueError(
             f"{path}, line {number}: all rows must have the same number of "
-            f"columns; this one has {len(cells)} ({' '.join(cells)!r}) and "
+            f"columns; this one has {len(cells)} "
+            f"({wording.shown(' '.join(cells))}) and "
             f"line {previous[0]} has {len(previous[1])}. Is a word or a tag "
             "missing, or does a word hold a space?"
         )
@@ -213,7 +214,7 @@ def _cell(path: str, row: tuple[int, list[str]], name: str, place: int) -> str:
         raise ValueError(
             f"{path}, line {number}: --columns puts the {name} in column "
             f"{place}; the row has {len(cells)} column(s): "
-            f"{' '.join(cells)!r}."
+            f"{wording.shown(' '.join(cells))}."
         )
     if not cells[place]:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +9,7 @@ from typing import Any
 
 from absl import logging
 
-from files import paths, writing
+from files import json_text, paths, wording, writing
 
 SINGLE_LABEL = "single_label"
 MULTI_LABEL = "multi_label"
@@ -23,7 +22,8 @@ Label = str | tuple[str, ...] | float
 LabelId = int | tuple[float, ...] | float
 
 _LEAST_LABELS = {SINGLE_LABEL: 2, MULTI_LABEL: 1, REGRESSION: 0}
-_MAX_NAMES_SHOWN = 20
+# Python reads no longer ones; sorted as text, they come last.
+_WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _FRACTION = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -51,17 +51,21 @@ class LabelSet:
         if self.problem_type not in PROBLEM_TYPES:
             raise ValueError(
                 f"problem_type must be one of {', '.join(PROBLEM_TYPES)}; "
-                f"got {self.problem_type!r}."
+                f"got {wording.shown(self.problem_type)}."
             )
         if len(set(self.names)) != len(self.names):
-            raise ValueError(f"Label names must differ; got {self.names}.")
+            raise ValueError(
+                f"Label names must differ; got {wording.listed(self.names)}."
+            )
         if self.problem_type == REGRESSION and self.names:
-            raise ValueError(f"A score has no label names; got {self.names}.")
+            raise ValueError(
+                f"A score has no label names; got {wording.listed(self.names)}."
+            )
         least = _LEAST_LABELS[self.problem_type]
         if len(self.names) < least:
             raise ValueError(
                 f"{self.problem_type} needs at least {least} label(s); "
-                f"got {self.names}."
+                f"got {wording.listed(self.names) or 'none'}."
             )
 
     @property
@@ -95,7 +99,8 @@ class LabelSet:
         for name in found:
             if name not in known:
                 raise ValueError(
-                    f"unknown label {name!r}; allowed: {_shown(self.names)}."
+                    f"unknown label {wording.shown(name)}; allowed: "
+                    f"{wording.listed(self.names)}."
                 )
         return found if self.problem_type == MULTI_LABEL else found[0]
 
@@ -124,15 +129,16 @@ def load(path: str) -> LabelSet:
         ValueError: the file holds something else.
     """
     with paths.open_to_read(path) as file:
-        text = file.read()
+        value = json_text.parse(file.read(), path)
     try:
-        value = json.loads(text)
         names = value["labels"]
-        if not isinstance(names, list):
-            raise ValueError(f"labels must be a list; got {names!r}")
-        return LabelSet(
-            problem_type=value["problem_type"], names=tuple(map(str, names))
-        )
+        if not isinstance(names, list) or not all(
+            isinstance(name, str) for name in names
+        ):
+            raise ValueError(
+                f"labels must be a list of names; got {wording.shown(names)}"
+            )
+        return LabelSet(problem_type=value["problem_type"], names=tuple(names))
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: must hold a problem_type and its labels, as written "
@@ -171,20 +177,27 @@ def _class_name(value: Any) -> str:
             "for scores, use problem_type regression."
         )
     if not isinstance(value, str | int):
-        raise ValueError(f"a label must be text; got {value!r}.")
+        raise ValueError(f"a label must be text; got {wording.shown(value)}.")
     name = str(value).strip()
     if not name:
         raise ValueError("the label is empty; every row must have one.")
+    if any("\ud800" <= char <= "\udfff" for char in name):
+        # It could not be written to any file.
+        raise ValueError(
+            f"a label must be text; {wording.shown(name)} holds half of a "
+            "surrogate pair."
+        )
     return name
 
 
 def _parse_score(value: Any) -> float:
-    message = f"the score must be a finite number; got {value!r}."
+    message = f"the score must be a finite number; got {wording.shown(value)}."
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(message)
     try:
         score = float(value)
-    except ValueError as error:
+    # A whole number of JSON may be larger than any float.
+    except (ValueError, OverflowError) as error:
         raise ValueError(message) from error
     if not math.isfinite(score):
         raise ValueError(message)
@@ -223,17 +236,18 @@ def discover(
     if len(counts) < least:
         raise ValueError(
             f"{where}: up to here, the last row, the only label is "
-            f"{_shown(tuple(counts)) or '(none)'}; {problem_type} needs at "
+            f"{wording.listed(counts) or '(none)'}; {problem_type} needs at "
             f"least {least}."
         )
     names = tuple(sorted(counts, key=_sort_key))
     logging.info(
-        "labels found: %s", ", ".join(f"{n!r} x {counts[n]}" for n in names)
+        "labels found: %s",
+        ", ".join(f"{wording.shown(n)} x {counts[n]}" for n in names),
     )
     if first and counts[first[0]] == 1:
         logging.warning(
-            "the first label, %r, occurs nowhere else; is it the header?",
-            first[0],
+            "the first label, %s, occurs nowhere else; is it the header?",
+            wording.shown(first[0]),
         )
     return LabelSet(problem_type=problem_type, names=names, separator=separator)
 
@@ -241,18 +255,12 @@ def discover(
 def _refuse_fraction(name: str) -> None:
     if _FRACTION.fullmatch(name):
         raise ValueError(
-            f"{name!r} is a number with a fraction where a class is expected; "
-            "for scores, use problem_type regression; if these are names of "
-            "classes, list the labels."
+            f"{wording.shown(name)} is a number with a fraction where a class "
+            "is expected; for scores, use problem_type regression; if these "
+            "are names of classes, list the labels."
         )
 
 
 def _sort_key(name: str) -> tuple[bool, int, str]:
-    is_number = re.fullmatch(r"[+-]?[0-9]+", name) is not None
+    is_number = _WHOLE.fullmatch(name) is not None
     return (not is_number, int(name) if is_number else 0, name)
-
-
-def _shown(names: tuple[str, ...]) -> str:
-    shown = ", ".join(map(repr, names[:_MAX_NAMES_SHOWN]))
-    rest = len(names) - _MAX_NAMES_SHOWN
-    return shown + (f" and {rest} more" if rest > 0 else "")

@@ -6,6 +6,7 @@ from typing import Any
 
 from absl import logging
 
+from files import wording
 from tasks import labels, sentence_pairs, tables
 
 _MAX_LINES_SHOWN = 10
@@ -179,7 +180,7 @@ def _text(table: tables.Table, row: tables.Row, column: tables.Column) -> str:
     if not isinstance(text, str):
         raise ValueError(
             f"{table.place(row, column)}: a text must be a string; "
-            f"got {text!r}."
+            f"got {wording.shown(text)}."
         )
     return text
 

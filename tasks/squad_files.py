@@ -1,11 +1,10 @@
 """Files in the format of SQuAD 1.1 and 2.0, read and checked."""
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from files import paths
+from files import json_text, paths, wording
 
 _JSON_NAMES = {
     str: "a string",
@@ -90,8 +89,9 @@ def check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
     if unanswerable or dataset.version.lower().lstrip("v").startswith("2"):
         raise ValueError(
             f"{dataset.path}: a file of SQuAD 2.0 (version "
-            f"{dataset.version!r}, {len(unanswerable)} unanswerable questions "
-            f"of {len(questions)}) needs --version_2_with_negative."
+            f"{wording.shown(dataset.version)}, {len(unanswerable)} "
+            f"unanswerable questions of {len(questions)}) needs "
+            "--version_2_with_negative."
         )
 
 
@@ -106,8 +106,8 @@ def require_unique_ids(dataset: Dataset) -> None:
         earlier = first_place.setdefault(question.qas_id, question.where)
         if earlier != question.where:
             raise ValueError(
-                f"{question.where}: ids must be unique; {question.qas_id!r} "
-                f"is also the id of {earlier}."
+                f"{question.where}: ids must be unique; "
+                f"{wording.shown(question.qas_id)} is also the id of {earlier}."
             )
 
 
@@ -119,19 +119,7 @@ def read_json(path: str) -> Any:
         ValueError: not UTF-8 or not JSON; the message has the position.
     """
     with paths.open_to_read(path) as file:
-        content = file.read()
-    try:
-        # A byte-order mark is allowed: editors on Windows write one.
-        return json.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}: must be UTF-8; byte {error.start} is not."
-        ) from error
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path}, line {error.lineno}, column {error.colno}: must be "
-            f"JSON: {error.msg}."
-        ) from error
+        return json_text.parse(file.read(), path)
 
 
 def _questions(dataset: Any, path: str) -> Iterator[Question]:
@@ -189,11 +177,13 @@ def field(record: Any, name: str, kind: Any, where: str) -> Any:
         )
     if name not in record:
         raise ValueError(f"{where}.{name} is missing.")
-    if not isinstance(record[name], kind):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    # A truth value is a whole number to Python alone.
+    is_stray = isinstance(record[name], bool) and bool not in kinds
+    if is_stray or not isinstance(record[name], kinds):
         raise ValueError(
             f"{where}.{name} must be "
             f"{' or '.join(_JSON_NAMES[kind] for kind in kinds)}; "
-            f"got {record[name]!r:.60}."
+            f"got {wording.shown(record[name])}."
         )
     return record[name]

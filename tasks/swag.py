@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from files import wording
 from tasks import labels, predictions, sentence_pairs, tables
 
 _FORMATS = {".tsv": tables.TSV, ".jsonl": tables.JSONL}  # else CSV
@@ -139,7 +140,7 @@ def _text(
     if not isinstance(text, str):
         raise ValueError(
             f"{table.place(row, column)}: a text must be a string; "
-            f"got {text!r}."
+            f"got {wording.shown(text)}."
         )
     return text
 

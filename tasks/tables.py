@@ -2,11 +2,10 @@
 
 import csv
 import dataclasses
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from files import lines
+from files import json_text, lines, wording
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
 FORMATS = (TSV, CSV, JSONL)
@@ -59,10 +58,9 @@ class Table:
         count = self.header.count(column)
         if count != 1:
             has = "no column" if count == 0 else f"{count} columns"
-            names = ", ".join(map(repr, self.header))
             raise ValueError(
                 f"{self.path}, line 1: {has} named {column!r}; "
-                f"the columns are {names}."
+                f"the columns are {wording.listed(self.header)}."
             )
         return self.header.index(column)
 
@@ -71,7 +69,7 @@ class Table:
         if isinstance(column, int):
             name = str(column)
             if self.header and -len(self.header) <= column < len(self.header):
-                name += f" ({self.header[column]!r})"
+                name += f" ({wording.shown(self.header[column])})"
         else:
             name = repr(column)
         return f"{self.path}, line {row.line}, column {name}"
@@ -87,7 +85,7 @@ class Table:
         except (IndexError, KeyError, TypeError):
             pass
         if isinstance(row.cells, dict):
-            has = "the keys " + ", ".join(map(repr, row.cells))
+            has = f"the keys {wording.listed(row.cells)}"
         elif isinstance(column, str):
             has = "no names: name its columns by number, from 0"
         elif row.cells == [""]:
@@ -178,13 +176,7 @@ def _csv_rows(path: str) -> Iterator[Row]:
 
 def _json_rows(path: str) -> Iterator[Row]:
     for number, line in _clean_lines(path):
-        try:
-            cells = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{path}, line {number}: not JSON ({error.msg} at character "
-                f"{error.pos}); each line must be one object or array."
-            ) from error
+        cells = json_text.parse_line(line, f"{path}, line {number}")
         if not isinstance(cells, dict | list):
             raise ValueError(
                 f"{path}, line {number}: each line must be a JSON object or "

@@ -1,0 +1,53 @@
+"""JSON read from files, with one error for all that it may fail by."""
+
+import json
+from typing import Any
+
+
+def parse(content: bytes, path: str) -> Any:
+    """Parses a file of JSON.
+
+    Args:
+        content: of the file, UTF-8; a byte-order mark is allowed, as editors
+            on Windows write one.
+        path: of the file, for messages.
+
+    Raises:
+        ValueError: it is not UTF-8 or not JSON, or is nested too deep to be
+            read; the message has the path and, where there is one, the place.
+    """
+    try:
+        return json.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}: must be UTF-8; byte {error.start} is not."
+        ) from error
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{path}, line {error.lineno}, column {error.colno}: must be "
+            f"JSON: {error.msg}."
+        ) from error
+    # Brackets by the thousand; numbers of thousands of digits.
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{path}: must be JSON ({error}).") from error
+
+
+def parse_line(line: str, where: str) -> Any:
+    """Parses a line of JSON.
+
+    Args:
+        line: without its end.
+        where: the file and the number of the line, for messages.
+
+    Raises:
+        ValueError: it is not JSON, or is nested too deep to be read; the
+            message has the place.
+    """
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{where}: not JSON ({error.msg} at column {error.colno})."
+        ) from error
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{where}: not JSON ({error}).") from error

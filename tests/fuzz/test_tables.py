@@ -1,0 +1,214 @@
+"""Damaged TSV, CSV and JSON Lines, and the tasks that read them."""
+
+import csv
+import io
+import json
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from tasks import labels, sentence_files, swag, tables
+from tests.fuzz import harness, mutations
+
+_ROWS = (
+    {"text": "A fine day.", "other": "Is it?", "label": "yes", "score": 2.5},
+    {"text": 'He said "no",\tthen', "other": "x", "label": "no", "score": 1},
+    {"text": "東京", "other": "it's 1, 2", "label": "yes", "score": -3},
+)
+_COLUMNS = ("text", "other", "label", "score")
+_SINGLE = labels.LabelSet(names=("yes", "no"))
+_SCORE = labels.LabelSet(problem_type=labels.REGRESSION)
+
+
+def _csv_text() -> bytes:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, _COLUMNS)
+    writer.writeheader()
+    writer.writerows(_ROWS)
+    return file.getvalue().encode()
+
+
+_GOODS = {
+    "tsv": "\n".join(
+        ["\t".join(_COLUMNS)]
+        + [
+            "\t".join(str(c).replace("\t", " ") for c in row.values())
+            for row in _ROWS
+        ]
+    ).encode(),
+    "csv": _csv_text(),
+    "jsonl": "".join(f"{json.dumps(row)}\n" for row in _ROWS).encode(),
+}
+
+
+def _cases(kind: str, num_cases: int):
+    words = mutations.TEXT_WORDS
+    return harness.take(mutations.endless(2, [_GOODS[kind]], words), num_cases)
+
+
+def _meant(content: bytes, kind: str) -> list:
+    """Reads rows by the standard library alone."""
+    text = content.decode("utf-8-sig").replace("\r", "")
+    if kind == "csv":
+        rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+        return [row or [""] for row in rows]
+    lines = text.split("\n")
+    lines = lines[:-1] if not lines[-1] else lines
+    if kind == "tsv":
+        return [line.split("\t") for line in lines]
+    return [json.loads(line) for line in lines]
+
+
+@harness.both_suites
+@pytest.mark.parametrize("kind", tables.FORMATS)
+def test_rows_are_the_standard_library_s_or_an_error(tmp_path, kind, num_cases):
+    def read(path):
+        table = tables.open_table(path, kind, has_header=False)
+        return [row.cells for row in table.rows]
+
+    outcome = harness.check(
+        read,
+        tmp_path / f"rows.{kind}",
+        _cases(kind, num_cases),
+        # As text, so that NaN equals itself.
+        lambda rows, content: repr(rows) == repr(_meant(content, kind)),
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+@pytest.mark.parametrize("label_set", [_SINGLE, _SCORE], ids=["class", "score"])
+@pytest.mark.parametrize("kind", tables.FORMATS)
+def test_examples_have_texts_and_labels_or_an_error(
+    tmp_path, kind, label_set, num_cases
+):
+    label = "label" if label_set is _SINGLE else "score"
+    layout = sentence_files.Layout(
+        text_a="text",
+        text_b="other",
+        label=label,
+        file_format=kind,
+        same_width=True,
+    )
+
+    def read(path):
+        return sentence_files.read_examples(
+            path, layout, label_set, guid_prefix="train"
+        )
+
+    def is_right(found, content):
+        rows = _meant(content, kind)
+        if kind != "jsonl":
+            header, *rows = rows
+            rows = [dict(zip(header, row, strict=True)) for row in rows]
+        return [(e.text_a, e.text_b, e.label) for e in found] == [
+            (row["text"], row["other"], label_set.parse(row[label]))
+            for row in rows
+        ]
+
+    path = tmp_path / f"train.{kind}"
+    outcome = harness.check(read, path, _cases(kind, num_cases), is_right)
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+@pytest.mark.parametrize("kind", tables.FORMATS)
+def test_labels_found_are_those_of_the_rows_or_an_error(
+    tmp_path, kind, num_cases
+):
+    layout = sentence_files.Layout(
+        text_a="text", label="label", file_format=kind
+    )
+
+    def is_right(found, content):
+        rows = _meant(content, kind)
+        if kind == "jsonl":
+            cells = [row["label"] for row in rows]
+        else:
+            at = rows[0].index("label")
+            cells = [row[at] for row in rows[1:]]
+        return {found.parse(cell) for cell in cells} == set(found.names)
+
+    outcome = harness.check(
+        lambda path: sentence_files.discover_labels(
+            path, layout, labels.SINGLE_LABEL
+        ),
+        tmp_path / f"train.{kind}",
+        _cases(kind, num_cases),
+        is_right,
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_choices_are_texts_or_an_error(tmp_path, kind, num_cases):
+    layout = swag.Layout(
+        first="text",
+        second="other",
+        endings=("text", "other"),
+        label="label",
+        label_names=("yes", "no"),
+    )
+
+    def is_right(found, content):
+        return all(
+            isinstance(text, str) and example.label_id in (0, 1)
+            for example in found
+            for text in (example.first, example.second, *example.endings)
+        )
+
+    outcome = harness.check(
+        lambda path: list(swag.read_examples(path, layout, with_labels=True)),
+        tmp_path / f"train.{kind}",
+        _cases(kind, num_cases),
+        is_right,
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.slow_suite
+def test_json_lines_come_back_whatever_they_hold(tmp_path, num_cases):
+    path = tmp_path / "rows.jsonl"
+    value = strategies.recursive(
+        strategies.none()
+        | strategies.booleans()
+        | strategies.integers()
+        | strategies.floats(allow_nan=False)
+        | strategies.text(),
+        lambda inside: (
+            strategies.lists(inside)
+            | strategies.dictionaries(strategies.text(), inside)
+        ),
+        max_leaves=8,
+    )
+
+    @harness.examples(num_cases)
+    @hypothesis.given(strategies.lists(strategies.lists(value)))
+    def claim(rows):
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        table = tables.open_table(str(path), "jsonl", has_header=False)
+        assert [row.cells for row in table.rows] == rows
+
+    claim()
+
+
+@harness.both_suites
+def test_csv_comes_back_whatever_it_holds(tmp_path, num_cases):
+    path = tmp_path / "rows.csv"
+    cell = strategies.text(
+        strategies.characters(codec="utf-8", exclude_characters="\0\r\ufeff")
+    )
+    row = strategies.lists(cell, min_size=2, max_size=5)
+
+    @harness.examples(num_cases)
+    @hypothesis.given(strategies.lists(row))
+    def claim(rows):
+        file = io.StringIO()
+        csv.writer(file, lineterminator="\n").writerows(rows)
+        path.write_bytes(file.getvalue().encode())
+        table = tables.open_table(str(path), "csv", has_header=False)
+        assert [row.cells for row in table.rows] == rows
+
+    claim()

@@ -1,0 +1,94 @@
+"""Damaged text, vocabularies and pre-training text."""
+
+import hypothesis
+from hypothesis import strategies
+
+from files import lines
+from tasks import pretraining_text
+from tests.fuzz import harness, mutations
+from vocab import tokenization
+
+_GOODS = (
+    b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n##s\n",
+    "Zwölf Boxkämpfer\njagen Viktor.\n\n東京 2020\r\n\r\n".encode(),
+    b"one\ntwo\n\nthree\n\n\nfour",
+    b"",
+)
+
+
+def _meant(content: bytes) -> list[str] | None:
+    """Cuts text into lines, by the rule; None if it is not UTF-8."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    *whole, rest = text.split("\n")
+    rest = [rest] if rest.replace("\r", "") else []
+    return [line.replace("\r", "") for line in whole + rest]
+
+
+def _cases(num_cases: int):
+    return harness.take(
+        mutations.endless(1, _GOODS, mutations.TEXT_WORDS), num_cases
+    )
+
+
+@harness.both_suites
+def test_lines_are_those_of_the_text_or_an_error(tmp_path, num_cases):
+    outcome = harness.check(
+        lambda path: list(lines.read_lines(path)),
+        tmp_path / "text.txt",
+        _cases(num_cases),
+        lambda found, content: found == _meant(content),
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+def test_vocabularies_number_their_lines_or_an_error(tmp_path, num_cases):
+    def is_right(vocab, content):
+        tokens = [line.strip() for line in _meant(content)]
+        return all(tokens[i] == token for token, i in vocab.items()) and (
+            set(vocab) == set(tokens)
+        )
+
+    outcome = harness.check(
+        tokenization.load_vocab,
+        tmp_path / "vocab.txt",
+        _cases(num_cases),
+        is_right,
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+def test_documents_hold_every_line_or_an_error(tmp_path, num_cases):
+    def is_right(documents, content):
+        held = [line for document in documents for line in document]
+        return all(documents) and held == [
+            line.strip() for line in _meant(content) if line.strip()
+        ]
+
+    outcome = harness.check(
+        lambda path: list(pretraining_text.read_documents([path])),
+        tmp_path / "text.txt",
+        _cases(num_cases),
+        is_right,
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+def test_text_comes_back_whatever_it_holds(tmp_path, num_cases):
+    path = tmp_path / "text.txt"
+    line = strategies.text(
+        strategies.characters(codec="utf-8", exclude_characters="\r\n")
+    )
+
+    @harness.examples(num_cases)
+    @hypothesis.given(strategies.lists(line))
+    def claim(texts):
+        path.write_bytes("".join(f"{t}\n" for t in texts).encode())
+        assert list(lines.read_lines(str(path))) == texts
+
+    claim()
