@@ -94,6 +94,26 @@ def define_training_flags(values: flags.FlagValues) -> None:
         flag_values=values,
     )
     flags.DEFINE_integer(
+        "log_every_steps",
+        100,
+        "Steps between progress reports.",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "random_seed",
+        12345,
+        "Seed of initial weights, order of examples and dropout.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    _define_checkpoint_flags(values)
+    _define_memory_flags(values)
+    _define_distribution_flags(values)
+
+
+def _define_checkpoint_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
         "save_checkpoints_steps",
         1000,
         "Steps between checkpoints.",
@@ -110,27 +130,10 @@ def define_training_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "keep_checkpoint_every_n_steps",
         0,
-        "A checkpoint is made every so many steps, too, and stays for good; 0 "
-        "for none.",
+        "Steps between checkpoints that stay for good; 0 for none.",
         lower_bound=0,
         flag_values=values,
     )
-    flags.DEFINE_integer(
-        "log_every_steps",
-        100,
-        "Steps between progress reports.",
-        lower_bound=1,
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
-        "random_seed",
-        12345,
-        "Seed of initial weights, order of examples and dropout.",
-        lower_bound=0,
-        flag_values=values,
-    )
-    _define_memory_flags(values)
-    _define_distribution_flags(values)
 
 
 def _define_memory_flags(values: flags.FlagValues) -> None:
@@ -159,8 +162,7 @@ def _define_distribution_flags(values: flags.FlagValues) -> None:
         "auto",
         DISTRIBUTION_STRATEGIES,
         "auto: a TPU if --use_tpu, the workers of TF_CONFIG if it names "
-        "several, else all the GPUs of this machine, else its CPU. The others "
-        "ask for one way.",
+        "several, else all the GPUs of this machine, else its CPU.",
         flag_values=values,
     )
     flags.DEFINE_integer(

@@ -48,7 +48,6 @@ def train(
         OutOfMemoryError, LostWorkerError, WritingError: of `failures`.
         ValueError: the workers do not start alike.
     """
-    total = options.num_train_steps
     books = bookkeeping.Books(
         trainer, batches, options, identity=identity, first_step=first_step
     )
@@ -56,25 +55,15 @@ def train(
     books.say_if_over(step)
     if evaluate and _evaluation_is_due(step, options):
         books.evaluate_where_it_was_missed(step, evaluate)
-    phase, iterator = None, None
+    stepper = _Stepper(trainer, batches, options)
     with interruption.Interruption() as stop:
-        while step < total and not books.is_over:
-            if phase is None or step == phase.end:
-                phase = batches.phase(step)
-                end = min(phase.end or total, total)
-                iterator = batches.iterator(trainer.strategy, step, end)
-            count = min(_steps_until_next_event(step, options), end - step)
-            with failures.of_memory(trainer.strategy, phase):
-                result = trainer.run(
-                    iterator,
-                    step,
-                    count,
-                    num_accumulation_steps=phase.num_accumulation_steps,
-                )
-                stopped_by = books.agreed(stop.requested)
-            books.add(result, count, phase.batch_size)
+        while step < options.num_train_steps and not books.is_over:
+            result, count, batch_size = stepper.advance(step)
+            stopped_by = books.agreed(stop.requested)
+            books.add(result, count, batch_size)
             step += count
-            if step == total or step % options.log_every_steps == 0:
+            last = step == options.num_train_steps
+            if last or step % options.log_every_steps == 0:
                 books.report(step)
             if stopped_by or _checkpoint_is_due(step, options):
                 books.save(step)
@@ -113,6 +102,43 @@ def evaluate(
         "loss": float(np.mean(batch_losses)),
         **{name: bookkeeping.ratio(*total) for name, total in sums.items()},
     }
+
+
+class _Stepper:
+    """Makes steps, of whichever phase they are."""
+
+    def __init__(self, trainer, batches, options):
+        self._trainer = trainer
+        self._batches = batches
+        self._options = options
+        self._phase = self._iterator = None
+        self._end = 0
+
+    def advance(self, step: int) -> tuple[dict, int, int]:
+        """Makes steps until there is something else to do.
+
+        Args:
+            step: the number of the first, one after that of the last before.
+
+        Returns:
+            What `Trainer.run` returns, the number of steps, and the examples
+            in each.
+        """
+        strategy, total = self._trainer.strategy, self._options.num_train_steps
+        if self._phase is None or step == self._end:
+            self._phase = self._batches.phase(step)
+            self._end = min(self._phase.end or total, total)
+            self._iterator = self._batches.iterator(strategy, step, self._end)
+        count = _steps_until_next_event(step, self._options)
+        count = min(count, self._end - step)
+        with failures.of_memory(strategy, self._phase):
+            result = self._trainer.run(
+                self._iterator,
+                step,
+                count,
+                num_accumulation_steps=self._phase.num_accumulation_steps,
+            )
+        return result, count, self._phase.batch_size
 
 
 def _steps_until_next_event(step: int, options: bookkeeping.LoopOptions) -> int:

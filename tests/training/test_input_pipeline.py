@@ -91,6 +91,18 @@ def test_replicas_share_the_rows_of_each_batch(source):
         assert dealt == batch
 
 
+def test_workers_may_each_take_rows_of_their_own(source):
+    # Worker 1 of two, each of two replicas, with an order of its own.
+    order = record_order.RecordOrder(11, 6)
+    batches = input_pipeline.TrainingBatches(
+        source, batch_size=8, order=order, each_worker_its_own=True
+    )
+    worker = _OneWorker(_context(1, 2, 4))
+    rows = [_rows(batch) for batch in batches.iterator(worker, 2, 4)]
+    expected = [order.batch(step, 4).reshape(2, 2) for step in (2, 3)]
+    assert rows == np.concatenate(expected).tolist()
+
+
 def test_a_batch_must_divide_among_the_replicas(source):
     with pytest.raises(ValueError, match=r"multiple .* got 8 and 3"):
         _training_rows(source, 8, (0, 1), _context(replicas=3))

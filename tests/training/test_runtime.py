@@ -1,0 +1,74 @@
+import pytest
+
+from training import input_pipeline, runtime, workers
+
+_ALONE = workers.Cluster()
+_TWO = workers.Cluster(
+    names=("worker 0 (a:1)", "worker 1 (b:1)"), addresses=("a:1", "b:1")
+)
+
+
+def _kind(members, **options):
+    return runtime.strategy_kind(runtime.DeviceOptions(**options), members)
+
+
+@pytest.mark.parametrize(
+    ("members", "options", "kind"),
+    [
+        (_ALONE, {}, "auto"),
+        (_ALONE, {"use_tpu": True}, "tpu"),
+        (_ALONE, {"distribution_strategy": "tpu"}, "tpu"),
+        (_ALONE, {"use_tpu": True, "distribution_strategy": "tpu"}, "tpu"),
+        (_ALONE, {"distribution_strategy": "mirrored"}, "mirrored"),
+        (_ALONE, {"num_cpu_devices": 2}, "auto"),
+        (_TWO, {}, "multi_worker_mirrored"),
+        (
+            _TWO,
+            {"distribution_strategy": "multi_worker_mirrored"},
+            "multi_worker_mirrored",
+        ),
+    ],
+)
+def test_options_and_tf_config_choose_the_devices(members, options, kind):
+    assert _kind(members, **options) == kind
+
+
+@pytest.mark.parametrize(
+    ("members", "options", "message"),
+    [
+        (
+            _ALONE,
+            {"use_tpu": True, "distribution_strategy": "mirrored"},
+            "one of --use_tpu and --distribution_strategy=mirrored",
+        ),
+        (
+            _TWO,
+            {"distribution_strategy": "one_device"},
+            "is for one process, but TF_CONFIG names 2",
+        ),
+        (_TWO, {"num_cpu_devices": 2}, "splits the CPU of one process"),
+        (
+            _ALONE,
+            {"num_cpu_devices": 2, "distribution_strategy": "one_device"},
+            "does not go with --distribution_strategy=one_device",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_refused(members, options, message):
+    with pytest.raises(ValueError, match=message):
+        _kind(members, **options)
+
+
+def test_a_batch_must_divide_among_replicas_and_parts():
+    input_pipeline.check_batch_size("train_batch_size", 24, 4, 3)
+    with pytest.raises(ValueError, match="times --num_accumulation_steps; got"):
+        input_pipeline.check_batch_size("train_batch_size", 24, 4, 4)
+    with pytest.raises(ValueError, match="number of replicas; got 9 and 4"):
+        input_pipeline.check_batch_size("train_batch_size", 9, 4)
+
+
+def test_a_tpu_is_wanted_in_either_way():
+    wants = runtime.wants_tpu
+    assert not wants(runtime.DeviceOptions())
+    assert wants(runtime.DeviceOptions(use_tpu=True))
+    assert wants(runtime.DeviceOptions(distribution_strategy="tpu"))
