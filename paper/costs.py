@@ -54,7 +54,7 @@ class Machine:
     name: str
     operations_per_second: float
     start_seconds: float = _START_SECONDS
-    text_bytes_per_second: float = 5e5
+    text_bytes_per_second: float = 4e6  # Source: docs/data.md, one core.
 
 
 # Source: NVIDIA/DeepLearningExamples, BERT for TensorFlow 2, one A100-80GB with

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 from absl import flags
 
-from paper import experiments, jobs
+from paper import costs, experiments, jobs
 from training import flags as shared_flags
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -149,3 +149,22 @@ def test_more_flags_reach_every_script_that_trains():
 def test_numbers_are_the_papers(name, row, column, number):
     table = experiments.make(name, "full")
     assert table.cell((row, column)).paper == number
+
+
+def test_the_manual_has_the_estimates():
+    text = (_ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    every = {}
+
+    def hours(found):
+        pretraining = sum(
+            job.seconds for job in found if job.program == "run_pretraining.py"
+        )
+        total = sum(job.seconds for job in found)
+        return f"| {costs.hours(pretraining)} | {costs.hours(total)} |"
+
+    for name in experiments.NAMES:
+        found = experiments.make(name, "small").jobs()
+        every |= {job.folder: job for job in found}
+        title = name.replace("-", " ").capitalize()
+        assert f"| {title} {hours(found)}" in text
+    assert f"| all of them {hours(every.values())}" in text
