@@ -1,0 +1,151 @@
+"""This project as a contender: its own training step, its own predictor."""
+
+import pathlib
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks import contenders
+from modeling import config as config_lib
+from modeling import heads
+from training import (
+    fine_tuning,
+    input_pipeline,
+    objectives,
+    optimization,
+    prediction,
+    record_files,
+    records,
+    runtime,
+    steps,
+)
+
+_NUM_LABELS = 2
+
+
+def prepare(job: contenders.Job):
+    """Builds a model with random weights, and random rows."""
+    runtime.set_precision(job.precision)
+    runtime.set_seed(1)
+    strategy = runtime.make_strategy(runtime.DeviceOptions())
+    config = config_lib.BertConfig(**job.sizes)
+    with strategy.scope():
+        if job.kind == "pretraining":
+            model = heads.BertForPreTraining(config)
+            objective = objectives.Pretraining(model, "mlm_nsp")
+        else:
+            model = heads.BertForSequenceClassification(
+                config, num_labels=_NUM_LABELS
+            )
+            objective = fine_tuning.Classification(
+                model, fine_tuning.SINGLE_LABEL
+            )
+    if job.kind == "prediction":
+        return _prediction(strategy, objective, job)
+    return _training(strategy, objective, job)
+
+
+def _training(strategy, objective, job):
+    with strategy.scope():
+        state = steps.TrainState(
+            objective=objective,
+            optimizer=optimization.AdamWeightDecayOptimizer(
+                {
+                    variable.path.partition("/")[2]: variable.value
+                    for variable in objective.model.trainable_variables
+                }
+            ),
+            schedule=optimization.Schedule(init_lr=1e-4, num_train_steps=10**6),
+            loss_scale=steps.LossScale(active=False),
+            seed=1,
+        )
+    trainer = steps.Trainer(strategy, state)
+    batch = {k: tf.constant(v) for k, v in _rows(job).items()}
+    batches = tf.data.Dataset.from_tensors(batch).repeat()
+    iterator = iter(strategy.experimental_distribute_dataset(batches))
+
+    def step():
+        float(trainer.run(iterator, 0, 1)["gradient_norm"])
+
+    return step
+
+
+def _rows(job) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
+    shape = (job.batch_size, job.max_seq_length)
+    words = job.sizes["vocab_size"]
+    rows = {
+        "input_ids": rng.integers(1, words, shape),
+        "input_mask": np.ones(shape),
+        "segment_ids": np.arange(shape[1]) * np.ones(shape) > shape[1] // 2,
+    }
+    if job.kind == "pretraining":
+        shape = (job.batch_size, job.max_predictions_per_seq)
+        rows |= {
+            "masked_lm_positions": rng.integers(1, job.max_seq_length, shape),
+            "masked_lm_ids": rng.integers(1, words, shape),
+            "next_sentence_labels": rng.integers(0, 2, (shape[0], 1)),
+        }
+    else:
+        rows["label_ids"] = rng.integers(0, _NUM_LABELS, (shape[0], 1))
+    rows = {name: values.astype(np.int32) for name, values in rows.items()}
+    if job.kind == "pretraining":
+        rows["masked_lm_weights"] = np.ones(shape, np.float32)
+    return rows
+
+
+def _prediction(strategy, objective, job):
+    features = records.classification_features(job.max_seq_length)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(pathlib.Path(folder) / "texts.tfrecord")
+        with tf.io.TFRecordWriter(path) as writer:
+            for length in job.lengths:
+                writer.write(_text(length, job, features))
+        files = record_files.RecordFiles([path])
+        serialized = files.read(range(len(files)))
+    source = input_pipeline.RecordSource(
+        files=_InMemory(serialized),
+        features=features,
+        vocab_size=job.sizes["vocab_size"],
+        trim=True,
+    )
+    predictor = prediction.Predictor(strategy, objective)
+    order = np.array(job.order())
+
+    def predict():
+        predictor.predict(source, batch_size=job.batch_size, order=order)
+
+    return predict
+
+
+class _InMemory:
+    """Records as `record_files.RecordFiles` gives them, without the files."""
+
+    def __init__(self, serialized: list[bytes]):
+        self._serialized = serialized
+
+    def __len__(self) -> int:
+        return len(self._serialized)
+
+    def read(self, indices) -> list[bytes]:
+        return [self._serialized[index] for index in indices]
+
+
+def _text(length, job, features) -> bytes:
+    def padded(value):
+        return [value] * length + [0] * (job.max_seq_length - length)
+
+    return records.serialize(
+        {
+            "input_ids": padded(2),
+            "input_mask": padded(1),
+            "segment_ids": padded(0),
+            "label_ids": [0],
+        },
+        features,
+    )
+
+
+if __name__ == "__main__":
+    contenders.serve(prepare)
