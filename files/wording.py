@@ -18,9 +18,12 @@ def shown(value: Any) -> str:
     # Lists in lists by the thousand; whole numbers of thousands of digits.
     except (RecursionError, ValueError):
         return f"a {type(value).__name__} too large to show"
-    if len(text) <= _MOST_CHARACTERS:
-        return text
-    return f"{text[: _MOST_CHARACTERS - 3]}..."
+    return cut(text, _MOST_CHARACTERS)
+
+
+def cut(text: str, length: int = 300) -> str:
+    """Cuts a text, such as the message of a library, to a length."""
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def listed(values: Collection[Any]) -> str:

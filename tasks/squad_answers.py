@@ -10,16 +10,17 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from files import writing
+from files import wording, writing
 from tasks import squad, squad_features, squad_files, squad_search, squad_text
 
 # As released: the null score and the odds of a question without any window.
 NO_ANSWER_ODDS = 1000000.0
+_LARGEST = float(np.finfo(np.float32).max)
 # As released: the answer of version 1 where none is left.
 _EMPTY = ("empty", 0.0, 0.0)
 
@@ -136,7 +137,7 @@ def read_predictions(path: str) -> dict[str, str]:
         OSError: the file cannot be opened.
         ValueError: it is not JSON, or not texts by id.
     """
-    return _read_by_id(path, str, "a text")
+    return _read_by_id(path, lambda value: isinstance(value, str), "a text")
 
 
 def read_null_odds(path: str) -> dict[str, float]:
@@ -146,10 +147,21 @@ def read_null_odds(path: str) -> dict[str, float]:
         OSError: the file cannot be opened.
         ValueError: it is not JSON, or not numbers by id.
     """
-    return _read_by_id(path, (int, float), "a number")
+    return _read_by_id(path, is_number, "a finite number")
 
 
-def _read_by_id(path: str, kind: Any, name: str) -> dict[str, Any]:
+def is_number(value: Any) -> bool:
+    """Tells whether a value of JSON is a number that a float32 can hold."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= _LARGEST
+    )
+
+
+def _read_by_id(
+    path: str, is_right: Callable[[Any], bool], name: str
+) -> dict[str, Any]:
     values = squad_files.read_json(path)
     if not isinstance(values, dict):
         raise ValueError(
@@ -157,10 +169,10 @@ def _read_by_id(path: str, kind: Any, name: str) -> dict[str, Any]:
             f"got {type(values).__name__}."
         )
     for qas_id, value in values.items():
-        if not isinstance(value, kind):
+        if not is_right(value):
             raise ValueError(
-                f"{path}: question {qas_id!r} must have {name}; "
-                f"got {value!r:.60}."
+                f"{path}: question {wording.shown(qas_id)} must have {name}; "
+                f"got {wording.shown(value)}."
             )
     return values
 

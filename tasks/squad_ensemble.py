@@ -7,18 +7,26 @@ averaged, or, before the search, the logits of windows.
 
 import collections
 import dataclasses
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from files import paths, writing
+from files import paths, wording, writing
 from tasks import squad_answers, squad_files, squad_search
 
 LOGITS_ENDING = ".npz"
+_ROUNDING = 1e-6  # Of probabilities in float32.
 # What numpy.load and its result raise for other files: empty, a broken
 # archive, a single array (TypeError), other arrays, pickles.
-_NOT_LOGITS = (EOFError, zipfile.BadZipFile, TypeError, KeyError, ValueError)
+_NOT_LOGITS = (
+    *(OSError, EOFError, zipfile.BadZipFile, zlib.error, TypeError, KeyError),
+    # Of encrypted members, unknown methods, offsets and sizes out of range.
+    *(ValueError, RuntimeError, OverflowError, MemoryError, struct.error),
+)
 
 
 def combine_nbest(
@@ -140,23 +148,46 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
         ValueError: it is not JSON or not of that format.
     """
     system = squad_files.read_json(path)
-    names = {f.name for f in dataclasses.fields(squad_answers.Candidate)}
-    try:
-        nbest_of = {
-            qas_id: tuple(
-                squad_answers.Candidate(**{n: entry[n] for n in names})
-                for entry in nbest
-            )
-            for qas_id, nbest in system.items()
-        }
-    except (KeyError, TypeError, AttributeError) as error:
+    if not isinstance(system, dict):
         raise ValueError(
-            f"{path}: must hold {', '.join(sorted(names))} of every answer "
-            f"to every question, as nbest_predictions.json does; {error!r}."
-        ) from error
-    if empty := [qas_id for qas_id, nbest in nbest_of.items() if not nbest]:
-        raise ValueError(f"{path}: question {empty[0]!r} has no answer.")
+            f"{path}: must be an object with the answers to every question; "
+            f"got {type(system).__name__}."
+        )
+    nbest_of = {}
+    for qas_id in system:
+        where = f"{path}: question {wording.shown(qas_id)}"
+        nbest = system[qas_id]
+        if not isinstance(nbest, list) or not nbest:
+            raise ValueError(
+                f"{where} must have a list of answers; "
+                f"got {wording.shown(nbest)}."
+            )
+        nbest_of[qas_id] = tuple(
+            _candidate(entry, f"{where}[{place}]")
+            for place, entry in enumerate(nbest)
+        )
     return nbest_of
+
+
+def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
+    """Checks an entry of an nbest_predictions.json."""
+    values = {}
+    for field in dataclasses.fields(squad_answers.Candidate):
+        kind = str if field.name == "text" else (float, int)
+        value = squad_files.field(entry, field.name, kind, where)
+        if kind is not str and not squad_answers.is_number(value):
+            raise ValueError(
+                f"{where}.{field.name} must be a finite number; "
+                f"got {wording.shown(value)}."
+            )
+        values[field.name] = value
+    candidate = squad_answers.Candidate(**values)
+    if not 0 <= candidate.probability <= 1 + _ROUNDING:
+        raise ValueError(
+            f"{where}.probability must be in [0, 1]; "
+            f"got {wording.shown(candidate.probability)}."
+        )
+    return candidate
 
 
 def write_logits(
@@ -175,14 +206,36 @@ def read_logits(path: str) -> list[squad_search.WindowLogits]:
         OSError: the file cannot be opened.
         ValueError: it is another kind of file.
     """
-    try:
-        with paths.open_to_read(path) as file, np.load(file) as arrays:
-            return _unstack(arrays["unique_ids"], arrays["logits"])
-    except _NOT_LOGITS as error:
+    with paths.open_to_read(path) as file:
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                return _unstack(
+                    *_checked(arrays["unique_ids"], arrays["logits"])
+                )
+        except _NOT_LOGITS as error:
+            raise ValueError(
+                f"{path}: must be a file of logits with arrays unique_ids and "
+                f"logits; {wording.cut(str(error))}."
+            ) from error
+
+
+def _checked(
+    ids: np.ndarray, logits: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Checks that arrays are ids `[W]` and logits `[W, 2, T]`."""
+    if ids.dtype.kind not in "iu" or ids.ndim != 1:
         raise ValueError(
-            f"{path}: must be a file of logits with arrays unique_ids and "
-            f"logits; {error}."
-        ) from error
+            f"unique_ids must be [W] integers; got {ids.dtype} of shape "
+            f"{list(ids.shape)}"
+        )
+    if logits.dtype.kind != "f" or (
+        logits.ndim != 3 or logits.shape[:2] != (len(ids), 2)
+    ):
+        raise ValueError(
+            f"logits must be [{len(ids)}, 2, T] floats; got {logits.dtype} of "
+            f"shape {list(logits.shape)}"
+        )
+    return ids, logits
 
 
 def _in_order_of(

@@ -9,6 +9,7 @@ from files import json_text, paths, wording
 _JSON_NAMES = {
     str: "a string",
     int: "a whole number",
+    float: "a number",
     list: "a list",
     bool: "true or false",
     dict: "an object",

@@ -13,7 +13,7 @@ from typing import Any
 
 from absl import logging
 
-from files import lines
+from files import lines, wording
 from tasks import squad_files
 
 # Source: Devlin et al. 2019. It does not say which tokens; here words.
@@ -114,12 +114,33 @@ def _questions(path: str) -> Iterator[_Question]:
         yield _Question(
             question_id=field(record, "QuestionId", str, where),
             text=field(record, "Question", str, where),
-            answer=_whole_words([value, *map(str, aliases)]),
+            answer=_whole_words([value, *_texts(aliases, where)]),
             pages=tuple(
-                field(page, "Filename", str, f"{where}.EntityPages[{j}]")
+                _file_name(page, f"{where}.EntityPages[{j}]")
                 for j, page in enumerate(pages)
             ),
         )
+
+
+def _texts(aliases: list[Any], where: str) -> list[str]:
+    for place, alias in enumerate(aliases):
+        if not isinstance(alias, str):
+            raise ValueError(
+                f"{where}.Answer.Aliases[{place}] must be a string; "
+                f"got {wording.shown(alias)}."
+            )
+    return aliases
+
+
+def _file_name(page: Any, where: str) -> str:
+    """Reads the name of a page, which must lie in the folder of evidence."""
+    name = squad_files.field(page, "Filename", str, where)
+    if os.path.isabs(name) or ".." in name.split("/"):
+        raise ValueError(
+            f"{where}.Filename must name a file in the folder of evidence; "
+            f"got {wording.shown(name)}, outside of it."
+        )
+    return name
 
 
 def _whole_words(texts: Iterable[str]) -> re.Pattern[str]:

@@ -249,7 +249,11 @@ def test_files_come_back(tmp_path, tokenizer):
     [
         (squad_answers.read_predictions, '["x"]', "a text for .* got list"),
         (squad_answers.read_predictions, '{"q": 1}', "'q' must have a text"),
-        (squad_answers.read_null_odds, '{"q": "1"}', "'q' must have a number"),
+        (
+            squad_answers.read_null_odds,
+            '{"q": "1"}',
+            "'q' must have a finite number",
+        ),
         (squad_answers.read_null_odds, "{", "line 1, column 2: must be JSON"),
     ],
 )

@@ -147,10 +147,25 @@ def test_nbest_comes_back_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "must hold end_logit, probability, start_logit, text"),
-        ('{"q": "cat"}', "must hold end_logit, probability"),
-        ('{"q": [{"text": "cat"}]}', "must hold end_logit, probability"),
-        ('{"q": []}', "question 'q' has no answer"),
+        ("[]", "must be an object with the answers to every question"),
+        ('{"q": "cat"}', "'q' must have a list of answers; got 'cat'"),
+        ('{"q": ["cat"]}', r"'q'\[0\] must be an object; got str"),
+        ('{"q": [{"text": "cat"}]}', r"'q'\[0\]\.probability is missing"),
+        ('{"q": [{"text": 1}]}', r"'q'\[0\]\.text must be a string; got 1"),
+        (
+            '{"q": [{"text": "", "probability": "0.5"}]}',
+            r"'q'\[0\]\.probability must be a number.*; got '0.5'",
+        ),
+        (
+            '{"q": [{"text": "", "probability": 2, "start_logit": 0,'
+            ' "end_logit": 0}]}',
+            r"'q'\[0\]\.probability must be in \[0, 1\]; got 2",
+        ),
+        (
+            '{"q": [{"text": "", "probability": 1, "start_logit": NaN}]}',
+            r"'q'\[0\]\.start_logit must be a finite number; got nan",
+        ),
+        ('{"q": []}', r"'q' must have a list of answers; got \[\]"),
         ('{"q"', "line 1, column 5: must be JSON"),
     ],
 )

@@ -1,0 +1,48 @@
+"""Damaged column files."""
+
+import pytest
+
+from tasks import conll
+from tests.fuzz import harness, mutations
+
+_GOODS = (
+    b"-DOCSTART- -X- O O\n\nEU NNP I-NP B-ORG\nrejects VBZ I-VP O\n\n"
+    b"Peter NNP I-NP B-PER\nBlackburn NNP I-NP I-PER\n",
+    "東京\tB-LOC\nNew York\tB-LOC\n\nis\tO".encode(),
+    b"word\nother\n\nthird\n",
+)
+
+
+@harness.both_suites
+@pytest.mark.parametrize("columns", ["word:0,tag:-1", "word:1,tag:0", "word:0"])
+def test_words_are_those_of_their_lines_or_an_error(
+    tmp_path, columns, num_cases
+):
+    def is_right(file, content):
+        lines = content.decode().removeprefix("\ufeff").replace("\r", "")
+        lines = lines.split("\n")
+        words = tags = 0
+        for sentence in file.sentences:
+            held = [lines[number - 1] for number in sentence.lines]
+            words += len(held)
+            assert len(held) == len(sentence.words)
+            assert all(map(str.__contains__, held, sentence.words))
+            if sentence.tags is not None:
+                tags += len(sentence.tags)
+                assert all(map(str.__contains__, held, sentence.tags))
+        starts = sum(
+            conll.DOCUMENT_START
+            in [c.strip(" ") for c in line.replace("\t", " ").split(" ")]
+            for line in lines
+        )
+        rows = sum(bool(line.strip(" \t")) for line in lines) - starts
+        return words == rows and tags in (0, words)
+
+    cases = mutations.endless(5, _GOODS, mutations.TEXT_WORDS)
+    outcome = harness.check(
+        lambda path: conll.read(path, conll.parse_columns(columns)),
+        tmp_path / "train.txt",
+        harness.take(cases, num_cases),
+        is_right,
+    )
+    assert outcome.num_read and outcome.num_refused
