@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+
+from modeling import checkpoints
+from tools import extend_vocab
+
+_ENTRIES = [
+    *("[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *("[unused1]", "un", "##able", "##ed"),
+]
+
+
+@pytest.fixture
+def options(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(_ENTRIES) + "\n")
+    (tmp_path / "text.txt").write_text("Unable unableed.\n" * 3 + "uned\n")
+
+    def make(**changes):
+        values = {
+            "vocab_file": str(tmp_path / "vocab.txt"),
+            "output_file": str(tmp_path / "more.txt"),
+            "input_file": str(tmp_path / "text.txt"),
+            "min_count": 2,
+            "num_workers": 1,
+        }
+        return extend_vocab.Options(**{**values, **changes})
+
+    return make
+
+
+def test_words_of_a_text_come_in(options, tmp_path):
+    extend_vocab.run(options())
+    entries = (tmp_path / "more.txt").read_text().splitlines()
+    assert entries[1] == "unableed"
+    assert entries[6] == "unable"
+    assert len(entries) == len(_ENTRIES)
+
+
+def test_given_words_come_in(options, tmp_path):
+    (tmp_path / "words.txt").write_text("uned\n")
+    extend_vocab.run(
+        options(input_file=None, words_file=str(tmp_path / "words.txt"))
+    )
+    entries = (tmp_path / "more.txt").read_text().splitlines()
+    assert entries[1] == "uned"
+    assert entries[6] == "[unused1]"
+
+
+def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
+    table = np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
+    bias = np.arange(10, dtype=np.float32)
+    checkpoints.save(
+        str(tmp_path / "bert_model.ckpt"),
+        {
+            "bert/embeddings/word_embeddings": table,
+            "bert/embeddings/word_embeddings/adam_m": table,
+            "cls/predictions/output_bias": bias,
+            "bert/pooler/dense/bias": np.ones(2, np.float32),
+            "global_step": np.int64(7),
+        },
+    )
+    extend_vocab.run(
+        options(
+            init_checkpoint=str(tmp_path / "bert_model.ckpt"),
+            output_checkpoint=str(tmp_path / "start" / "bert_model.ckpt"),
+        )
+    )
+    written = checkpoints.read(str(tmp_path / "start" / "bert_model.ckpt"))
+    assert set(written) == {
+        "bert/embeddings/word_embeddings",
+        "cls/predictions/output_bias",
+        "bert/pooler/dense/bias",
+    }
+    changed = written["bert/embeddings/word_embeddings"]
+    np.testing.assert_allclose(changed[1], table[[7, 8, 9]].mean(axis=0))
+    np.testing.assert_allclose(changed[6], table[[7, 8]].mean(axis=0))
+    others = [0, 2, 3, 4, 5, 7, 8, 9]
+    np.testing.assert_array_equal(changed[others], table[others])
+    new_bias = written["cls/predictions/output_bias"]
+    np.testing.assert_allclose(new_bias[[1, 6]], [8.0, 7.5])
+
+
+def test_the_vocabulary_must_be_the_models(options, tmp_path):
+    checkpoints.save(
+        str(tmp_path / "bert_model.ckpt"),
+        {"bert/embeddings/word_embeddings": np.zeros((9, 3), np.float32)},
+    )
+    with pytest.raises(ValueError, match=r"for the 10 entries of .*; it has 9"):
+        extend_vocab.run(
+            options(
+                init_checkpoint=str(tmp_path / "bert_model.ckpt"),
+                output_checkpoint=str(tmp_path / "start.ckpt"),
+            )
+        )
+    assert not (tmp_path / "more.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_file": None}, "Pass one of --input_file and --words_file"),
+        ({"init_checkpoint": "x"}, "--output_checkpoint together"),
+        ({"min_count": 99}, "No word is to be put in"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, changes, message):
+    with pytest.raises(ValueError, match=message):
+        extend_vocab.run(options(**changes))

@@ -1,0 +1,144 @@
+import io
+import json
+
+import numpy as np
+import pytest
+
+from tests import toy_pretraining
+from tools import inspect_data
+
+_ENTRIES = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "sat", "."),
+    *(f"w{i}" for i in range(22)),
+]
+
+
+@pytest.fixture
+def look(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(_ENTRIES) + "\n")
+
+    def run(**changes):
+        output = io.StringIO()
+        inspect_data.run(
+            inspect_data.Options(
+                vocab_file=str(tmp_path / "vocab.txt"),
+                output_file=str(tmp_path / "out.json"),
+                **changes,
+            ),
+            output,
+        )
+        numbers = json.loads((tmp_path / "out.json").read_text())
+        return output.getvalue(), numbers
+
+    return run
+
+
+def _write_text(path, document, num_documents):
+    path.write_text("\n".join([document] * num_documents))
+    return str(path)
+
+
+def test_text_is_described_with_the_pairs_made_of_it(look, tmp_path):
+    text = _write_text(
+        tmp_path / "a.txt",
+        "".join(f"Cats w{i} sat.\nw{i} w{i + 1} sat\n" for i in range(20)),
+        30,
+    )
+    shown, numbers = look(input_file=text, max_seq_length=20, num_examples=2)
+    assert numbers["text"]["num_documents"] == 30
+    assert numbers["text"]["num_sentences"] == 30 * 40
+    assert numbers["records"]["num_records"] > 100
+    assert numbers["records"]["seq_length"] == 20
+    assert "TEXT" in shown and "PAIRS" in shown and "EXAMPLES" in shown
+    assert shown.count(" next) [CLS] ") == 2
+    assert "[MASK: " in shown
+    assert "\x1b" not in shown
+    # The same document again and again.
+    assert any("stood further up" in text for text in numbers["warnings"])
+
+
+def test_each_sentence_its_own_document_is_warned_of(look, tmp_path):
+    text = _write_text(tmp_path / "a.txt", "cats sat .\n", 20)
+    _, numbers = look(input_file=text, max_seq_length=100)
+    warnings = "\n".join(numbers["warnings"])
+    assert "20 of 20 documents are one line" in warnings
+    assert "100% of the pairs have a random next" in warnings
+
+
+def test_one_document_of_unknown_words_is_warned_of(look, tmp_path):
+    text = _write_text(tmp_path / "a.txt", "Dogs ran.\nA pig too.\n", 1)
+    shown, numbers = look(input_file=text)
+    warnings = "\n".join(numbers["warnings"])
+    assert "The corpus is one document" in warnings
+    assert "of the words become [UNK]" in warnings
+    assert "dogs (1)" in shown
+
+
+def test_colors_are_written_when_asked_for(look, tmp_path):
+    text = _write_text(tmp_path / "a.txt", "cats sat .\nw1 w2\n", 9)
+    shown, _ = look(input_file=text, color="always")
+    assert "\x1b[30;42m" in shown
+    assert "green: to predict" in shown
+
+
+def test_records_are_described(look, tmp_path):
+    examples = toy_pretraining.random_examples(40)
+    examples["input_ids"][:, 0] = 2
+    examples["input_ids"][:, [1, 3]] = 4
+    examples["masked_lm_ids"] = 5 + examples["masked_lm_ids"] % 20
+    path = toy_pretraining.write_records(tmp_path / "records", examples)
+    shown, numbers = look(record_file=path, max_records=30)
+    records = numbers["records"]
+    assert records["num_records"] == 30
+    assert records["num_predicted"] == records["num_hidden"] == 60
+    assert "(30 of 40)" in shown
+    assert numbers["warnings"] == []
+
+
+def test_records_of_another_vocabulary_are_warned_of(look, tmp_path):
+    examples = toy_pretraining.random_examples(10)
+    examples["input_ids"] = examples["input_ids"] + 50
+    path = toy_pretraining.write_records(tmp_path / "records", examples)
+    _, numbers = look(record_file=path)
+    warnings = "\n".join(numbers["warnings"])
+    assert "10 of 10 records have an id beyond the vocabulary" in warnings
+    assert "no [CLS] at the start" in warnings
+
+
+def test_records_with_labels_are_described(look, tmp_path):
+    from training import records
+
+    features = records.classification_features(6)
+    rows = [
+        {
+            "input_ids": np.array([2, 5, 6, 3, 0, 0]),
+            "input_mask": np.array([1, 1, 1, 1, 0, 0]),
+            "segment_ids": np.zeros(6, int),
+            "label_ids": np.array([n % 3]),
+            "is_real_example": np.array([1]),
+        }
+        for n in range(9)
+    ]
+    path = str(tmp_path / "train.tf_record")
+    records.write_records([path], rows, features)
+    shown, numbers = look(record_file=path, num_examples=1)
+    assert numbers["labels"] == {"0": 3, "1": 3, "2": 3}
+    assert "1. (label 0) [CLS] cats [SEP]" in shown
+
+
+def test_what_is_no_record_of_sequences_is_refused(look, tmp_path):
+    from training import records
+
+    path = str(tmp_path / "other")
+    feature = records.Feature(name="x", shape=(2,))
+    records.write_records([path], [{"x": [1, 2]}], [feature])
+    with pytest.raises(ValueError, match="it lacks input_ids, input_mask"):
+        look(record_file=path)
+
+
+def test_one_of_text_and_records_is_needed(look, tmp_path):
+    with pytest.raises(ValueError, match="Pass one of --input_file"):
+        look()
+    (tmp_path / "empty").write_text("\n\n")
+    with pytest.raises(ValueError, match="There must be text in"):
+        look(input_file=str(tmp_path / "empty"))

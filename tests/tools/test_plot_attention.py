@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+
+from tests import toy_pretraining
+from tools import plot_attention
+
+_ENTRIES = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"),
+    *(f"w{i}" for i in range(23)),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("all", [0, 1, 2]), ("1", [1]), ("-1,0", [2, 0]), ("-3", [0])],
+)
+def test_layers_and_heads_are_chosen(text, numbers):
+    assert plot_attention.chosen("layers", text, 3) == numbers
+
+
+@pytest.mark.parametrize("text", ["3", "-4", "a", "0,,1"])
+def test_what_is_not_there_is_refused(text):
+    with pytest.raises(ValueError, match="--heads must be"):
+        plot_attention.chosen("heads", text, 3)
+
+
+def test_a_panel_for_each_head_with_its_tokens():
+    probs = np.random.default_rng(0).random((2, 3, 5, 5))
+    tokens = ["[CLS]", "a", "b", "c", "[SEP]"]
+    names = [[f"{n}{h}" for h in range(3)] for n in range(2)]
+    figure = plot_attention.draw(probs, tokens, names)
+    panels = [axis for axis in figure.axes if axis.get_title()]
+    assert [axis.get_title() for axis in panels] == [*names[0], *names[1]]
+    np.testing.assert_array_equal(
+        panels[4].get_images()[0].get_array(), probs[1, 1]
+    )
+    labels = [label.get_text() for label in panels[0].get_yticklabels()]
+    assert labels == tokens
+
+
+def test_many_long_heads_are_drawn_small():
+    probs = np.full((12, 12, 60, 60), 1 / 60, np.float32)
+    names = [["x"] * 12] * 12
+    figure = plot_attention.draw(probs, ["t"] * 60, names)
+    assert max(figure.get_size_inches()) < 25
+
+
+@pytest.fixture
+def options(tmp_path):
+    from modeling import bert, checkpoints, config
+
+    path = toy_pretraining.write_config(
+        tmp_path / "config.json", num_hidden_layers=2
+    )
+    model = bert.BertModel(config.BertConfig.from_json_file(path))
+    checkpoints.save(
+        str(tmp_path / "a.ckpt"), checkpoints.variables_by_name(model)
+    )
+    (tmp_path / "vocab.txt").write_text("\n".join(_ENTRIES) + "\n")
+
+    def make(**changes):
+        values = {
+            "bert_config_file": path,
+            "vocab_file": str(tmp_path / "vocab.txt"),
+            "init_checkpoint": str(tmp_path / "a.ckpt"),
+            "text": "the cat ||| sat",
+            "output_file": str(tmp_path / "a.png"),
+        }
+        return plot_attention.Options(**{**values, **changes})
+
+    return make
+
+
+def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
+    drawn = []
+    draw = plot_attention.draw
+    monkeypatch.setattr(
+        plot_attention,
+        "draw",
+        lambda *arguments: drawn.append(arguments) or draw(*arguments),
+    )
+    plot_attention.run(options(layers="-1", heads="0,2"))
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    ((probs, tokens, names),) = drawn
+    assert tokens == ["[CLS]", "the", "cat", "[SEP]", "sat", "[SEP]"]
+    assert names == [["layer 1, head 0", "layer 1, head 2"]]
+    assert probs.shape == (1, 2, 6, 6)
+    np.testing.assert_allclose(probs.sum(-1), 1, rtol=1e-5)
+
+
+def test_too_much_text_is_refused(options):
+    with pytest.raises(ValueError, match="at most 16 word pieces"):
+        plot_attention.run(options(text="cat " * 15))

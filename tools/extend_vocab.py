@@ -1,0 +1,242 @@
+"""Puts words of your own field into the [unused] entries of a vocabulary.
+
+Example, for medicine:
+
+  python -m tools.extend_vocab --vocab_file=$BERT/vocab.txt \\
+    --input_file=medicine.txt --output_file=medicine_vocab.txt \\
+    --init_checkpoint=$BERT/bert_model.ckpt \\
+    --output_checkpoint=medicine_start/bert_model.ckpt
+
+The words that the vocabulary cuts into the most pieces, over the whole text,
+come in. No id changes, so the released model still fits. With a checkpoint,
+each new word begins as the mean of its pieces instead of at random.
+Docs: docs/own_field.md.
+"""
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from absl import app, flags, logging
+
+from files import lines, paths, writing
+from tools import command_line
+from vocab import counting, extending, tokenization
+
+_EMBEDDINGS = "bert/embeddings/word_embeddings"
+_OUTPUT_BIAS = "cls/predictions/output_bias"
+_MAX_WORDS_HELD = 4_000_000
+_MOST_SHOWN = 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the flags say; see `define_flags` for each."""
+
+    vocab_file: str
+    output_file: str
+    input_file: str | None = None
+    words_file: str | None = None
+    do_lower_case: bool = True
+    num_words: int = 500
+    min_count: int = 20
+    num_workers: int = 0
+    init_checkpoint: str | None = None
+    output_checkpoint: str | None = None
+
+
+def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags of this tool."""
+    flags.DEFINE_string(
+        "vocab_file", None, "Vocabulary to extend.",
+        required=True, flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "output_file", None, "Vocabulary to write, of the same size.",
+        required=True, flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "input_file", Options.input_file,
+        "Text of the field, UTF-8: globs, comma-separated.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "words_file", Options.words_file,
+        "Words to put in, one a line, instead of choosing them from "
+        "--input_file.", flag_values=values)  # fmt: skip
+    flags.DEFINE_bool(
+        "do_lower_case", Options.do_lower_case,
+        "Lower-case and strip accents, as the model's tokenizer does.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "num_words", Options.num_words,
+        "Words to choose at most; no more than there are [unused] entries.",
+        lower_bound=1, flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "min_count", Options.min_count,
+        "Words seen less often are not chosen: a model could not learn them.",
+        lower_bound=1, flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "num_workers", Options.num_workers,
+        "Processes that count words; 0 for one per core.",
+        lower_bound=0, flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "init_checkpoint", Options.init_checkpoint,
+        "Model whose embeddings the new words get, the mean of their pieces'.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "output_checkpoint", Options.output_checkpoint,
+        "Where to write that model: a prefix.", flag_values=values)  # fmt: skip
+
+
+def choose(
+    options: Options, tokenizer: tokenization.FullTokenizer, num_free: int
+) -> list[extending.NewWord]:
+    """Chooses the words to put in.
+
+    Args:
+        options: of the tool.
+        tokenizer: of the vocabulary as it is.
+        num_free: entries that there are for them.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: a word will not do.
+    """
+    pieces = tokenizer.wordpiece_tokenizer
+    if options.words_file:
+        given = extending.check_words(
+            lines.read_lines(options.words_file), tokenizer
+        )
+        return [extending.new_word(word, 0, pieces) for word in given]
+    counts = counting.count_words(
+        itertools.chain.from_iterable(
+            map(lines.read_lines, paths.expand(options.input_file))
+        ),
+        do_lower_case=options.do_lower_case,
+        max_words=_MAX_WORDS_HELD,
+        num_workers=options.num_workers,
+    )
+    return extending.choose_words(
+        counts.words,
+        pieces,
+        num_words=min(options.num_words, num_free),
+        min_count=options.min_count,
+    )
+
+
+def means_of_rows(
+    table: np.ndarray, places: Sequence[int], rows: Sequence[Sequence[int]]
+) -> np.ndarray:
+    """Gives rows of a table the mean of others.
+
+    Args:
+        table: `[V, ...]` float.
+        places: the rows that change.
+        rows: for each of them, those whose mean it takes, as they were.
+
+    Returns:
+        `[V, ...]`, a new table.
+    """
+    changed = np.array(table)
+    for place, sources in zip(places, rows, strict=True):
+        changed[place] = table[list(sources)].mean(axis=0)
+    return changed
+
+
+def write_checkpoint(
+    options: Options,
+    tokenizer: tokenization.FullTokenizer,
+    words: Sequence[extending.NewWord],
+    places: Sequence[int],
+) -> None:
+    """Copies a model, its new words begun as the mean of their pieces.
+
+    The moments of its optimizer are left out: it starts to learn anew.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
+        ValueError: the vocabulary is larger than the model's.
+    """
+    from modeling import checkpoints
+
+    tensors = checkpoints.read(options.init_checkpoint)
+    names = set(tensors)
+    tensors = {
+        name: value
+        for name, value in tensors.items()
+        if not checkpoints.is_training_state(name, names)
+    }
+    held = tensors.get(_EMBEDDINGS)
+    if held is None or len(held) < tokenizer.vocab_size:
+        raise ValueError(
+            f"{options.init_checkpoint} must have word embeddings for the "
+            f"{tokenizer.vocab_size} entries of {options.vocab_file}; it has "
+            f"{0 if held is None else len(held)}. Is this its vocabulary?"
+        )
+    rows = [tokenizer.convert_tokens_to_ids(word.pieces) for word in words]
+    for name in (_EMBEDDINGS, _OUTPUT_BIAS):
+        if name in tensors:
+            tensors[name] = means_of_rows(tensors[name], places, rows)
+    checkpoints.save(options.output_checkpoint, tensors)
+    beside = os.path.dirname(options.output_checkpoint)
+    logging.info(
+        "Wrote the model to %s; its bert_config.json is that of %s.",
+        beside or ".",
+        options.init_checkpoint,
+    )
+
+
+def run(options: Options) -> None:
+    """Writes the vocabulary, and the model if there is one.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: the flags do not fit together, or the words not in.
+    """
+    if bool(options.input_file) == bool(options.words_file):
+        raise ValueError("Pass one of --input_file and --words_file.")
+    if bool(options.init_checkpoint) != bool(options.output_checkpoint):
+        raise ValueError(
+            "Pass --init_checkpoint and --output_checkpoint together."
+        )
+    tokenizer = tokenization.FullTokenizer(
+        options.vocab_file, options.do_lower_case
+    )
+    tokenizer.require_tokens("[UNK]")
+    entries = [line.strip() for line in lines.read_lines(options.vocab_file)]
+    places = extending.free_places(entries)
+    words = choose(options, tokenizer, len(places))
+    if not words:
+        raise ValueError(
+            "No word is to be put in: the vocabulary has all of them, or no "
+            "[unused] entry, or none comes --min_count times."
+        )
+    filled = extending.fill(entries, [word.word for word in words])
+    places = places[: len(words)]
+    if options.init_checkpoint:
+        write_checkpoint(options, tokenizer, words, places)
+    with writing.whole_file(options.output_file) as file:
+        file.writelines(f"{entry}\n" for entry in filled)
+    for word in words[:_MOST_SHOWN]:
+        logging.info(
+            "%s: %d times, was %s", word.word, word.count, " ".join(word.pieces)
+        )
+    logging.info(
+        "%d new words (%d shown), %d pieces saved; %d [unused] entries are "
+        "left. Wrote %s.",
+        len(words),
+        min(len(words), _MOST_SHOWN),
+        sum(word.num_saved for word in words),
+        len(extending.free_places(filled)),
+        options.output_file,
+    )
+
+
+def main(argv: list[str]) -> None:
+    """Runs the tool with the flags of the command line."""
+    command_line.run_tool("extend_vocab", argv, Options, run)
+
+
+if __name__ == "__main__":
+    define_flags()
+    app.run(main)

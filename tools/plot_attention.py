@@ -1,0 +1,243 @@
+"""Draws where the attention heads of a model look, as a picture.
+
+Example:
+
+  python -m tools.plot_attention --bert_config_file=$BERT/bert_config.json \\
+    --vocab_file=$BERT/vocab.txt --init_checkpoint=$BERT/bert_model.ckpt \\
+    --text='the cat sat on the mat .' --layers=-1 --output_file=attention.png
+
+A row of panels for each layer, a panel for each head. In a panel, a row of
+squares shows which tokens one token looks at: dark is much, a row sums to 1.
+` ||| ` separates the two texts of a pair.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from absl import app, flags, logging
+
+from files import paths, writing
+from tasks import sentence_pairs
+from tools import command_line
+from vocab import model_tokenizer, tokenization
+
+_PAIR_SEPARATOR = " ||| "  # Source: extract_features.py of the release.
+# Inches; a token needs so much for its label to be read.
+_TOKEN_INCHES = 0.16
+_SMALL_PANEL_INCHES = 1.3
+_LEAST_PANEL_INCHES = 2.0
+_MOST_FIGURE_INCHES = 40.0
+_DOTS_PER_INCH = 110
+# Beyond it a few squares set the scale and all others look white.
+_DARKEST_PERCENTILE = 99.5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the flags say; see `define_flags` for each."""
+
+    bert_config_file: str
+    vocab_file: str
+    init_checkpoint: str
+    text: str
+    output_file: str
+    do_lower_case: bool = True
+    layers: str = "all"
+    heads: str = "all"
+
+
+def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags of this tool."""
+    for name, about in (
+        ("bert_config_file", "JSON file with the sizes of the model."),
+        ("vocab_file", "Vocabulary the model was trained with."),
+        ("init_checkpoint", "Checkpoint: prefix, .index file or folder."),
+        ("text", "Text, or pair, to look at."),
+        ("output_file", "Picture to write, PNG."),
+    ):
+        flags.DEFINE_string(
+            name, None, about, required=True, flag_values=values
+        )
+    flags.DEFINE_bool(
+        "do_lower_case", Options.do_lower_case,
+        "Lower-case and strip accents: what the model was trained with.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "layers", Options.layers,
+        "Numbers from 0, or from the end as -1, separated by commas; or all.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "heads", Options.heads, "Likewise.", flag_values=values)  # fmt: skip
+
+
+def chosen(flag: str, text: str, count: int) -> list[int]:
+    """Reads which of `count` things are meant.
+
+    Args:
+        flag: its name, for messages.
+        text: numbers separated by commas, negative ones from the end; "all".
+        count: how many there are.
+
+    Raises:
+        ValueError: there is no such number.
+    """
+    if text == "all":
+        return list(range(count))
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ValueError(
+            f"--{flag} must be numbers separated by commas, or all; "
+            f"got {text!r}."
+        ) from error
+    wrong = [n for n in numbers if not -count <= n < count]
+    if wrong:
+        raise ValueError(
+            f"--{flag} must be from {-count} to {count - 1}; got {wrong[0]}."
+        )
+    return [n % count for n in numbers]
+
+
+def encode(
+    text: str, tokenizer: tokenization.FullTokenizer, max_length: int
+) -> tuple[list[str], list[int]]:
+    """Turns a text, or a pair, into tokens and their segments.
+
+    Raises:
+        ValueError: there is too much text.
+    """
+    first, separator, second = text.rpartition(_PAIR_SEPARATOR)
+    parts = (first, second) if separator else (text, "")
+    tokens, segment_ids = sentence_pairs.join(
+        *(tokenizer.tokenize(part) for part in parts)
+    )
+    if len(tokens) > max_length:
+        raise ValueError(
+            f"The text must have at most {max_length} word pieces with [CLS] "
+            f"and [SEP]; got {len(tokens)}. Shorten it."
+        )
+    return list(tokens), list(segment_ids)
+
+
+def attention(
+    model: Any, input_ids: Sequence[int], segment_ids: Sequence[int]
+) -> np.ndarray:
+    """Computes where every head looks.
+
+    Args:
+        model: a `bert.BertModel`.
+        input_ids: `[T]`.
+        segment_ids: `[T]`.
+
+    Returns:
+        `[L, N, T, S]` float32 for L layers; sums to 1 over S.
+    """
+    probs = model.attention_probs(
+        np.array([input_ids], np.int32),
+        segment_ids=np.array([segment_ids], np.int32),
+    )
+    return np.stack([np.asarray(layer)[0] for layer in probs]).astype("float32")
+
+
+def draw(
+    probs: np.ndarray, tokens: Sequence[str], names: Sequence[Sequence[str]]
+) -> Any:
+    """Draws a panel for each head.
+
+    Args:
+        probs: `[L, N, T, S]`.
+        tokens: `[T]`, written beside the panels where there is room.
+        names: `[L][N]`, what each panel is called.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    from matplotlib.figure import Figure
+
+    num_layers, num_heads, length, _ = probs.shape
+    size = max(_LEAST_PANEL_INCHES, _TOKEN_INCHES * length)
+    has_labels = size * max(num_layers, num_heads) <= _MOST_FIGURE_INCHES
+    if not has_labels:
+        size = _SMALL_PANEL_INCHES
+    margin = _TOKEN_INCHES * max(map(len, tokens)) / 2 if has_labels else 0.3
+    figure = Figure(
+        (size * num_heads + margin + 1, size * num_layers + margin + 0.5),
+        layout="constrained",
+    )
+    panels = figure.subplots(
+        num_layers, num_heads, squeeze=False, sharex=True, sharey=True
+    )
+    darkest = float(np.percentile(probs, _DARKEST_PERCENTILE))
+    for row, column in np.ndindex(num_layers, num_heads):
+        axis = panels[row, column]
+        image = axis.imshow(
+            probs[row, column], cmap="Blues", vmin=0, vmax=darkest
+        )
+        axis.set_title(names[row][column], fontsize=8)
+        if has_labels:
+            axis.set_yticks(range(length), tokens, fontsize=7)
+            axis.set_xticks(range(length), tokens, fontsize=7, rotation=90)
+        else:
+            axis.set_xticks([])
+            axis.set_yticks([])
+    figure.colorbar(image, ax=panels, shrink=0.5, label="attention")
+    figure.supylabel("from", fontsize=9)
+    figure.supxlabel("to", fontsize=9)
+    return figure
+
+
+def run(options: Options) -> None:
+    """Draws the heads and writes the picture.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: the text, the config, the vocabulary or the checkpoint does
+            not fit.
+    """
+    from matplotlib.backends import backend_agg
+
+    from modeling import bert, checkpoints
+    from modeling import config as config_lib
+
+    config = config_lib.BertConfig.from_json_file(
+        options.bert_config_file, paths.open_to_read
+    )
+    tokenizer = model_tokenizer.open_tokenizer(
+        options, "[CLS]", "[SEP]", "[UNK]"
+    )
+    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
+    layers = chosen("layers", options.layers, config.num_hidden_layers)
+    heads = chosen("heads", options.heads, config.num_attention_heads)
+    tokens, segment_ids = encode(
+        options.text, tokenizer, config.max_position_embeddings
+    )
+    model = bert.BertModel(config)
+    # Attention needs no pooler.
+    report = checkpoints.load(
+        model, options.init_checkpoint, new=["bert/pooler/.*"]
+    )
+    logging.info("%s: %s", options.init_checkpoint, report)
+    probs = attention(
+        model, tokenizer.convert_tokens_to_ids(tokens), segment_ids
+    )
+    figure = draw(
+        probs[np.ix_(layers, heads)],
+        tokens,
+        [[f"layer {n}, head {h}" for h in heads] for n in layers],
+    )
+    backend_agg.FigureCanvasAgg(figure)
+    with writing.whole_file(options.output_file, "wb") as file:
+        figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
+    logging.info("Wrote %s.", options.output_file)
+
+
+def main(argv: list[str]) -> None:
+    """Runs the tool with the flags of the command line."""
+    command_line.run_tool("plot_attention", argv, Options, run)
+
+
+if __name__ == "__main__":
+    define_flags()
+    app.run(main)
