@@ -114,6 +114,8 @@ def fine_tuning_seconds(
 def hours(seconds: float) -> str:
     """Writes a duration for people."""
     minutes = seconds / 60
+    if seconds < 90:
+        return f"{seconds:.0f} s"
     if minutes < 90:
         return f"{minutes:.0f} min"
     if minutes < 48 * 60:

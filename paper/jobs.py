@@ -86,6 +86,9 @@ class Job:
     def __hash__(self) -> int:
         return hash(self.folder)
 
+    def __repr__(self) -> str:
+        return f"Job({self.folder})"  # All that it needs would be pages.
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Job) and self.folder == other.folder
 

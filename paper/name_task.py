@@ -169,14 +169,14 @@ def _read(files: Sequence[str]) -> list[list[list[str]]]:
 def main(_: Sequence[str]) -> None:
     """Runs the program with its flags."""
     values = flags.FLAGS
-    run(
-        Options(
-            **{
-                field.name: values[field.name].value
-                for field in dataclasses.fields(Options)
-            }
-        )
-    )
+    chosen = {
+        field.name: values[field.name].value
+        for field in dataclasses.fields(Options)
+    }
+    try:
+        run(Options(**chosen))
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"name_task: {error}") from error
 
 
 if __name__ == "__main__":

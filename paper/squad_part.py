@@ -151,14 +151,14 @@ def _to_train_on(article: Mapping[str, Any]) -> dict[str, Any]:
 def main(_: Sequence[str]) -> None:
     """Runs the program with its flags."""
     values = flags.FLAGS
-    run(
-        Options(
-            **{
-                field.name: values[field.name].value
-                for field in dataclasses.fields(Options)
-            }
-        )
-    )
+    chosen = {
+        field.name: values[field.name].value
+        for field in dataclasses.fields(Options)
+    }
+    try:
+        run(Options(**chosen))
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"squad_part: {error}") from error
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ def test_estimates_are_near_what_was_measured():
 
 
 def test_durations_are_written_for_people():
+    assert costs.hours(12.4) == "12 s"
     assert costs.hours(50 * 60) == "50 min"
     assert costs.hours(3.04 * 3600) == "3.0 h"
     assert costs.hours(72 * 3600) == "3.0 days"
