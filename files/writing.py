@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import platform
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -10,9 +11,14 @@ from files import paths
 
 
 def aside(path: str) -> str:
-    """Names the file beside `path` that holds it until it is whole."""
+    """Names the file beside `path` that holds it until it is whole.
+
+    The name is of this process alone, also where machines share a folder.
+    """
     folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{os.getpid()}.partial")
+    return os.path.join(
+        folder, f".{name}.{platform.node()}.{os.getpid()}.partial"
+    )
 
 
 @contextlib.contextmanager
