@@ -24,7 +24,7 @@ from absl import app, flags, logging
 
 from files import paths
 from tasks import baselines, predictions, sentence_pairs, swag
-from training import fine_tuning_flags
+from training import fine_tuning_flags, run_card
 from vocab import model_tokenizer, tokenization
 
 _METRIC = "accuracy"
@@ -187,7 +187,7 @@ def _problem(setup: Any, layout: swag.Layout) -> Any:
 
 def main(_: list[str]) -> None:
     logging.set_verbosity(logging.INFO)
-    run(fine_tuning_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, fine_tuning_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ class LoopOptions:
         higher_is_better: False for losses.
         early_stopping_patience: evaluations without a new best after which
             the run ends; 0 for never.
+        watch: is shown every report, and says what looks wrong.
     """
 
     output_dir: str
@@ -50,6 +51,7 @@ class LoopOptions:
     best_metric: str | None = None
     higher_is_better: bool = True
     early_stopping_patience: int = 0
+    watch: reporting.Watch | None = None
 
 
 class NonFiniteLossError(RuntimeError):
@@ -94,7 +96,10 @@ class Books:
         self._reporter = self._best = None
         if self._meeting.is_chief:
             self._reporter = reporting.Reporter(
-                options.output_dir, options.num_train_steps, first_step
+                options.output_dir,
+                options.num_train_steps,
+                first_step,
+                options.watch,
             )
             if options.best_metric:
                 self._best = selection.BestCheckpoint(

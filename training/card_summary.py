@@ -9,7 +9,7 @@ from training import durations, metrics_log
 _CHECKPOINT_PART = re.compile(r"(model\.ckpt-\d+)\.(index|data-.*|state\.json)")
 _EVENTS = re.compile(r"events\.out\.tfevents\..*")
 _MOST_SHOWN = 12
-_MEGABYTE = 10**6
+_KILOBYTE, _MEGABYTE = 10**3, 10**6
 # Of a report these are told elsewhere, or by the others.
 _NOT_SHOWN = {"step", "examples_per_second", "gradient_norm", "learning_rate"}
 
@@ -75,7 +75,9 @@ def number_in_words(value: Any) -> str:
 
 
 def size_in_words(num_bytes: int) -> str:
-    """Formats a number of bytes in units of 10^6."""
+    """Formats a number of bytes in units of 10^6, or of 10^3."""
+    if num_bytes < _MEGABYTE:
+        return f"{num_bytes / _KILOBYTE:,.1f} kB"
     return f"{num_bytes / _MEGABYTE:,.1f} MB"
 
 

@@ -43,6 +43,16 @@ class Schedule:
                 f"got {self.num_train_steps}."
             )
 
+    def describe(self) -> str:
+        """Says in words which rates a run goes through."""
+        warmup, total = self.num_warmup_steps, self.num_train_steps
+        rise = f"0 to {self.init_lr:.3g} over {warmup:,} steps"
+        if warmup >= total:
+            return f"{rise}, of which the run makes {total:,}"
+        first = float(self.learning_rate(warmup))
+        fall = f"{first:.3g} falling to 0 at step {total:,}"
+        return f"{rise}, then {fall}" if warmup else fall
+
     def learning_rate(self, step: tf.Tensor | int) -> tf.Tensor:
         """Computes the rate of a step, counted from 0.
 

@@ -1,5 +1,6 @@
 """One pre-training run, from its options to its weights."""
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
@@ -17,6 +18,7 @@ from training import (
     optimization,
     pretraining_flags,
     pretraining_phases,
+    pretraining_sanity,
     record_checks,
     record_files,
     record_order,
@@ -194,12 +196,33 @@ def train(
                 use_tpu=runtime.wants_tpu(options),
                 iterations_per_loop=options.iterations_per_loop,
             ),
+            watch=_watch(sources, phases, state.schedule)
+            if first_step < options.num_train_steps
+            else None,
         ),
         first_step=first_step,
         identity=identity,
         evaluate=evaluate if options.eval_every_steps else None,
     )
     return max(first_step, options.num_train_steps), results
+
+
+def _watch(sources, phases, schedule) -> pretraining_sanity.Watch | None:
+    """Measures the records, for the worker that reports."""
+    if not workers.cluster().is_chief:
+        return None
+    batches = [phase.options.train_batch_size for phase in phases]
+    lengths = [phase.options.max_seq_length for phase in phases]
+    return pretraining_sanity.watch(
+        sources,
+        pretraining_sanity.Plan(
+            vocab_size=sources[0].vocab_size,
+            batch_size=max(batches),
+            pieces_per_step=min(map(operator.mul, batches, lengths)),
+            schedule=schedule,
+            is_fresh=not phases[0].options.init_checkpoint,
+        ),
+    )
 
 
 def _batches(source, options, seed) -> input_pipeline.TrainingBatches:

@@ -104,6 +104,7 @@ def start(
         loss_scale=steps.LossScale(active=options.scale_loss),
         seed=options.seed,
     )
+    logging.info("Learning rate: %s.", options.schedule.describe())
     prefix = checkpointing.latest_readable(options.output_dir)
     if prefix is not None:
         return state, _resume(state, prefix, options)

@@ -33,7 +33,7 @@ def test_a_card_in_lines():
         "  held out, step 10  loss 7",
         "  eval_results.txt   loss 6.9  global_step 20",
         "  wrote              model.ckpt-20.* (53.4 MB), "
-        "best/model.ckpt-10.* (0.1 MB), events.out.tfevents.* (0.2 MB)",
+        "best/model.ckpt-10.* (100.0 kB), events.out.tfevents.* (200.0 kB)",
     ]
 
 

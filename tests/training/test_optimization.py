@@ -251,3 +251,31 @@ def test_joint_norm_is_clipped_only_above_the_limit():
     zero, norm = optimization.clip_by_global_norm([tf.zeros([2])], 1.0)
     assert norm == 0.0
     np.testing.assert_array_equal(zero[0], [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("warmup", "kind", "words"),
+    [
+        (0, "release", "0.5 falling to 0 at step 1,000"),
+        (
+            200,
+            "release",
+            "0 to 0.5 over 200 steps, then 0.4 falling to 0 at step 1,000",
+        ),
+        (
+            200,
+            "continuous",
+            "0 to 0.5 over 200 steps, then 0.5 falling to 0 at step 1,000",
+        ),
+        (
+            2000,
+            "release",
+            "0 to 0.5 over 2,000 steps, of which the run makes 1,000",
+        ),
+    ],
+)
+def test_a_schedule_in_words(warmup, kind, words):
+    schedule = optimization.Schedule(
+        init_lr=0.5, num_train_steps=1000, num_warmup_steps=warmup, kind=kind
+    )
+    assert schedule.describe() == words
