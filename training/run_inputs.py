@@ -32,9 +32,10 @@ def describe(options: Any) -> dict[str, list[dict[str, Any]]]:
         options: a dataclass of flags.
 
     Returns:
-        For each flag its files: `path`, `bytes`, `sha256` (None once 4 GB have
-        been hashed) and, of records, what their sidecar says. A file that
-        cannot be read has `error` instead; the run itself will say more.
+        For each flag its files: `path`, `bytes`, `sha256` (None of remote files
+        and once 4 GB have been hashed) and, of records, what their sidecar
+        says. A file that cannot be read has `error` instead; the run itself
+        will say more.
     """
     budget = _MAX_HASHED_BYTES
     described = {}
@@ -116,7 +117,9 @@ def _describe_file(path: str, budget: int) -> dict[str, Any]:
     try:
         with paths.open_to_read(path) as file:
             size = file.seek(0, os.SEEK_END) or file.tell()
-        digest = paths.sha256(path) if size <= budget else None
+        # Remote ones would be fetched a second time.
+        is_hashed = size <= budget and not paths.is_remote(path)
+        digest = paths.sha256(path) if is_hashed else None
         sidecar = _sidecar(path)
     except (OSError, ValueError) as error:
         return {"path": path, "error": str(error)}
