@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from files import paths
+
 
 def parse(content: bytes, path: str) -> Any:
     """Parses a file of JSON.
@@ -51,3 +53,19 @@ def parse_line(line: str, where: str) -> Any:
         ) from error
     except (RecursionError, ValueError) as error:
         raise ValueError(f"{where}: not JSON ({error}).") from error
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """Reads a file of one JSON object.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it holds something else.
+    """
+    with paths.open_to_read(path) as file:
+        value = parse(file.read(), path)
+    if not isinstance(value, dict):
+        raise ValueError(
+            f"{path}: must hold a JSON object; got {type(value).__name__}."
+        )
+    return value

@@ -29,6 +29,7 @@ _COUNTS = (
     "max_position_embeddings",
     "type_vocab_size",
 )
+_LARGEST_COUNT = 2**31 - 1
 _PROBS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 # The standard logger rather than absl's: `modeling` needs keras and numpy
@@ -78,9 +79,16 @@ class BertConfig:
         for name in _COUNTS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):
-                raise ValueError(f"{name} must be an integer; got {value!r}.")
+                raise ValueError(
+                    f"{name} must be an integer; got {value!r:.60}."
+                )
             if value < 1:
-                raise ValueError(f"{name} must be positive; got {value}.")
+                raise ValueError(f"{name} must be positive; got {value!r:.60}.")
+            if value > _LARGEST_COUNT:
+                raise ValueError(
+                    f"{name} must be at most {_LARGEST_COUNT}, as ids are "
+                    f"int32; got {value!r:.60}."
+                )
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 "hidden_size must be a multiple of num_attention_heads; "
@@ -89,11 +97,14 @@ class BertConfig:
         for name in _PROBS:
             value = getattr(self, name)
             if not _is_number(value) or not 0 <= value < 1:
-                raise ValueError(f"{name} must be in [0, 1); got {value!r}.")
+                raise ValueError(
+                    f"{name} must be in [0, 1); got {value!r:.60}."
+                )
         spread = self.initializer_range
         if not _is_number(spread) or not 0 <= spread < math.inf:
             raise ValueError(
-                f"initializer_range must be finite and >= 0; got {spread!r}."
+                "initializer_range must be finite and >= 0; "
+                f"got {spread!r:.60}."
             )
         activation_name(self.hidden_act)
 
@@ -123,7 +134,7 @@ class BertConfig:
         if missing:
             raise ValueError(
                 f"The model config{where} must hold {', '.join(missing)}; "
-                f"it holds {', '.join(sorted(values)) or 'nothing'}."
+                f"it holds {', '.join(sorted(values)) or 'nothing':.300}."
             )
         unknown = sorted(set(values) - set(names) - _INERT_KEYS)
         if unknown:
@@ -156,7 +167,7 @@ class BertConfig:
             content = file.read()
         try:
             values = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: not JSON in UTF-8 ({error}).") from error
         if not isinstance(values, dict):
             raise ValueError(
@@ -225,7 +236,7 @@ def activation_name(hidden_act: str | Callable | None) -> str | None:
     ):
         raise ValueError(
             f"hidden_act must be one of {', '.join(ACTIVATIONS)}; "
-            f"got {hidden_act!r}."
+            f"got {hidden_act!r:.60}."
         )
     return hidden_act.lower()
 

@@ -68,7 +68,7 @@ def read_json(path: str) -> dict[str, Any]:
     with open(path, encoding="utf-8") as file:
         try:
             values = json.load(file)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: not JSON in UTF-8 ({error}).") from error
     if not isinstance(values, dict):
         raise ValueError(
@@ -89,7 +89,14 @@ def check(values: Mapping[str, Any], path: str) -> None:
     """
     # The first configs had no model_type.
     kind = values.get("model_type", _MODEL_TYPE)
-    architectures = values.get("architectures") or ()
+    architectures = values.get("architectures") or []
+    if not isinstance(architectures, list) or not all(
+        isinstance(name, str) for name in architectures
+    ):
+        raise ValueError(
+            f"{path}: architectures must be a list of names; got "
+            f"{architectures!r:.60}."
+        )
     classes = ", ".join(architectures) or "no architecture"
     is_bert = "model_type" in values or all(
         name.startswith("Bert") for name in architectures
@@ -97,19 +104,19 @@ def check(values: Mapping[str, Any], path: str) -> None:
     if kind != _MODEL_TYPE or not is_bert:
         raise ValueError(
             f"{path}: model_type must be {_MODEL_TYPE!r}; this folder is of "
-            f"model_type {kind!r} ({classes})."
+            f"model_type {kind!r:.60} ({classes:.200})."
         )
     for name, want in _FIXED.items():
         if name in values and values[name] != want:
             raise ValueError(
                 f"{path}: {name} must be {want!r}, as in BERT; got "
-                f"{values[name]!r}."
+                f"{values[name]!r:.60}."
             )
     act = values.get("hidden_act", "gelu")
-    if act not in _ACTIVATIONS:
+    if not isinstance(act, str) or act not in _ACTIVATIONS:
         raise ValueError(
             f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}; "
-            f"got {act!r}."
+            f"got {act!r:.60}."
         )
 
 
@@ -210,21 +217,38 @@ def label_names(num_labels: int, names: Sequence[str]) -> list[str]:
     return [_PLACEHOLDER.format(i) for i in range(num_labels)]
 
 
-def labels_of(values: Mapping[str, Any]) -> dict[str, Any] | None:
+def labels_of(
+    values: Mapping[str, Any], path: str = CONFIG
+) -> dict[str, Any] | None:
     """Reads what the output layer of a `config.json` answers.
+
+    Args:
+        values: of the config.
+        path: of its file, for messages.
 
     Returns:
         `problem_type` and `labels` as `labels.json` holds them; None where
         the config does not name them.
+
+    Raises:
+        ValueError: it does not name outputs 0, 1, 2, ...
     """
     names = values.get("id2label")
     if not names:
         return None
-    ordered = [names[key] for key in sorted(names, key=int)]
+    numbers = [str(i) for i in range(len(names))]
+    if not isinstance(names, dict) or not all(
+        isinstance(names.get(number), str) for number in numbers
+    ):
+        raise ValueError(
+            f"{path}: id2label must name the outputs by number, from 0; got "
+            f"{names!r:.60}."
+        )
+    ordered = [names[number] for number in numbers]
     if ordered == label_names(len(ordered), ()):
         return None
     theirs = {name: ours for ours, name in _PROBLEM_TYPES.items()}
-    problem = theirs.get(values.get("problem_type"), "single_label")
+    problem = theirs.get(str(values.get("problem_type")), "single_label")
     is_score = problem == "regression"
     return {"problem_type": problem, "labels": [] if is_score else ordered}
 

@@ -132,7 +132,8 @@ WITHOUT_POOLER = (
 )
 WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
 
-_LAYER_NUMBER = re.compile(r"(?:^|[/.])layer[_.](\d+)[/.]")
+# Of three digits at most: names are made for every layer up to the highest.
+_LAYER_NUMBER = re.compile(r"(?:^|[/.])layer[_.](\d{1,3})[/.]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,15 +1,14 @@
 """What the folder of a training run says of its model."""
 
-import ast
 import dataclasses
-import json
 import os
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import tensorflow as tf
 
-from files import paths
+from files import json_text, paths, wording
 from modeling import checkpoints
 from tasks import labels
 
@@ -23,7 +22,8 @@ _OUTPUT_LAYER = "output_weights"
 _TRIALS = "trials.json"
 _TAGS = "tags"  # Begins the name of what run_ner.py trains.
 _RECORDS = ("train.tf_record", "eval.tf_record", "predict.tf_record")
-_PACKING = ("long_text", "window_stride")
+# Types of what is taken from a sidecar and from its flags.
+_SIDECAR = {"max_seq_length": int, "kind": str, "flags": dict}
 _WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
 
 
@@ -154,8 +154,9 @@ def read(folder: str) -> dict[str, Any]:
     if paths.exists(os.path.join(parent, _TRIALS)):
         places.append(parent)  # Trials share the records of their run.
     for path in (os.path.join(p, name) for p in places for name in _RECORDS):
-        if made := _json(f"{path}.meta.json"):
-            return found | _of_records(made)
+        sidecar = f"{path}.meta.json"
+        if made := _json(sidecar):
+            return found | _of_records(_checked(made, _SIDECAR, sidecar))
     return found
 
 
@@ -188,7 +189,10 @@ def _of_state(folder: str) -> dict[str, Any]:
         prefix = checkpoints.resolve(folder)
     except FileNotFoundError:
         return {}
-    identity = _json(f"{prefix}.state.json").get("identity") or {}
+    path = f"{prefix}.state.json"
+    identity = _checked(_json(path), {"identity": dict}, path)
+    identity = identity.get("identity", {})
+    _checked(identity, {"max_seq_length": int, "objective": str}, path)
     found = {k: identity[k] for k in ("max_seq_length",) if k in identity}
     if "objective" in identity:
         found["is_tagger"] = identity["objective"].startswith(_TAGS)
@@ -197,39 +201,39 @@ def _of_state(folder: str) -> dict[str, Any]:
 
 def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
     """Picks from a sidecar how texts became records."""
-    made_from = made.get("flags") or {}
-    found = {
-        "max_seq_length": made["max_seq_length"],
-        "is_tagger": made["kind"] == "tagging",
-    }
+    made_from = made.get("flags", {})
+    found = {"is_tagger": made.get("kind") == "tagging"}
+    if "max_seq_length" in made:
+        found["max_seq_length"] = made["max_seq_length"]
     found |= {key: made_from[key] for key in _WINDOWS if key in made_from}
-    return found | _packing(made_from.get("packing", ""))
+    return found | _packing(str(made_from.get("packing", "")))
 
 
 def _packing(text: str) -> dict[str, Any]:
     """Reads how texts were fitted: the `repr` of `sentence_pairs.Packing`."""
-    try:
-        call = ast.parse(text, mode="eval").body
-        return {
-            keyword.arg: ast.literal_eval(keyword.value)
-            for keyword in getattr(call, "keywords", ())
-            if keyword.arg in _PACKING
-        }
-    except (SyntaxError, ValueError):
-        return {}
+    found = {}
+    if said := re.search(r"\blong_text='(\w+)'", text):
+        found["long_text"] = said[1]
+    if said := re.search(r"\bwindow_stride=(\d{1,9}|None)\b", text):
+        found["window_stride"] = None if said[1] == "None" else int(said[1])
+    return found
+
+
+def _checked(
+    values: Mapping[str, Any], kinds: Mapping[str, type], path: str
+) -> Mapping[str, Any]:
+    """Checks the types of values, as far as they are there."""
+    for name, kind in kinds.items():
+        if name in values and type(values[name]) is not kind:
+            raise ValueError(
+                f"{path}: {name} must be of type {kind.__name__}; got "
+                f"{wording.shown(values[name])}."
+            )
+    return values
 
 
 def _json(path: str) -> dict[str, Any]:
     """Reads a JSON object; an empty one where there is no file."""
     if not paths.exists(path):
         return {}
-    try:
-        with paths.open_to_read(path) as file:
-            value = json.loads(file.read())
-    except ValueError as error:
-        raise ValueError(f"{path}: must be JSON ({error}).") from error
-    if not isinstance(value, dict):
-        raise ValueError(
-            f"{path}: must be an object; got {type(value).__name__}."
-        )
-    return value
+    return json_text.read_object(path)

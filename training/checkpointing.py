@@ -6,7 +6,6 @@ resume needs beyond that, in `model.ckpt-N.state.json`; and the configuration of
 the model, in `bert_config.json`.
 """
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import paths, writing
+from files import json_text, paths, writing
 from modeling import checkpoints
 
 _NAME = "model.ckpt"
@@ -178,8 +177,7 @@ def load_state(prefix: str) -> dict[str, object] | None:
     path = f"{prefix}.state.json"
     if not tf.io.gfile.exists(path):
         return None
-    with tf.io.gfile.GFile(path) as file:
-        return json.loads(file.read())
+    return json_text.read_object(path)
 
 
 def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
@@ -221,8 +219,7 @@ def claim(output_dir: str, config: Mapping[str, object]) -> None:
     tf.io.gfile.makedirs(output_dir)
     path = os.path.join(output_dir, _CONFIG)
     if tf.io.gfile.exists(path):
-        with tf.io.gfile.GFile(path) as file:
-            held = json.loads(file.read())
+        held = json_text.read_object(path)
         differing = sorted(
             key for key in config if key in held and held[key] != config[key]
         )

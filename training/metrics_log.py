@@ -30,21 +30,28 @@ def read(path: str) -> list[dict[str, float]]:
         None of them where there is no file.
 
     Raises:
-        ValueError: a line is not JSON; names it.
+        ValueError: a line is no report; names it.
     """
     if not paths.exists(path):
         return []
     with paths.open_to_read(path) as file:
-        lines = file.read().decode("utf-8").split("\n")[:-1]
-    records = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            records.append(json.loads(line))
-        except ValueError as error:
-            raise ValueError(
-                f"{path}:{number}: must be a JSON object; got {line[:60]!r}."
-            ) from error
-    return records
+        lines = file.read().split(b"\n")[:-1]
+    return [
+        _record(line, f"{path}:{number}")
+        for number, line in enumerate(lines, start=1)
+    ]
+
+
+def _record(line: bytes, where: str) -> dict[str, float]:
+    try:
+        record = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict) or type(record.get("step")) is not int:
+        raise ValueError(
+            f"{where}: must be a JSON object with a step; got {line[:60]!r}."
+        )
+    return record
 
 
 def keep_until(path: str, step: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from files import paths, writing
+from files import json_text, paths, writing
 from modeling import config_beside, huggingface_config
 from training import checkpointing, vocabulary_checks
 
@@ -178,7 +178,9 @@ def casing(folder: str) -> Casing | None:
     """
     ours = _read_json(os.path.join(folder, TOKENIZER)) or {}
     theirs = _read_json(os.path.join(folder, huggingface_config.TOKENIZER))
-    normalizer = ours.get("normalizer") or {}
+    normalizer = ours.get("normalizer")
+    if not isinstance(normalizer, dict):
+        normalizer = {}
     for name, said in (
         (TOKENIZER, ours.get("do_lower_case")),
         (huggingface_config.TOKENIZER, (theirs or {}).get("do_lower_case")),
@@ -228,8 +230,8 @@ def labels(folder: str) -> dict | None:
     held = _read_json(os.path.join(folder, LABELS))
     if held is not None:
         return held
-    config = _read_json(os.path.join(folder, huggingface_config.CONFIG))
-    return huggingface_config.labels_of(config or {})
+    path = os.path.join(folder, huggingface_config.CONFIG)
+    return huggingface_config.labels_of(_read_json(path) or {}, path)
 
 
 def answers_differ(folder: str, labels_now: Mapping[str, object]) -> bool:
@@ -249,11 +251,4 @@ def of_checkpoint(path: str) -> str:
 def _read_json(path: str) -> dict | None:
     if not tf.io.gfile.exists(path):
         return None
-    with tf.io.gfile.GFile(path) as file:
-        try:
-            values = json.loads(file.read())
-        except ValueError as error:
-            raise ValueError(f"{path}: not JSON ({error}).") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: must hold a JSON object.")
-    return values
+    return json_text.read_object(path)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from files import paths, writing
+from files import paths, wording, writing
 from training import record_bytes, record_files, record_writing
 
 if typing.TYPE_CHECKING:
@@ -298,11 +298,10 @@ def read_metadata(record_path: str) -> Metadata | None:
     path = metadata_path(record_path)
     if not paths.exists(path):
         return None
-    with paths.open_to_read(path) as file:
-        text = file.read()
     try:
-        values = json.loads(text)
-    except ValueError as error:
+        with paths.open_to_read(path) as file:
+            values = json.loads(file.read())
+    except (ValueError, RecursionError) as error:
         raise _broken_sidecar(path, f"it is not JSON ({error})") from error
     if not isinstance(values, dict):
         raise _broken_sidecar(path, "it must hold one JSON object")
@@ -314,7 +313,7 @@ def _check_values(path: str, values: Mapping[str, Any]) -> None:
     fields = {field.name: field for field in dataclasses.fields(Metadata)}
     for name in values:
         if name not in fields:
-            raise _broken_sidecar(path, f"{name!r} is unknown")
+            raise _broken_sidecar(path, f"{wording.shown(name)} is unknown")
     for name, field in fields.items():
         if name not in values:
             if _is_required(field):
@@ -324,7 +323,8 @@ def _check_values(path: str, values: Mapping[str, Any]) -> None:
         if type(values[name]) not in allowed:
             wanted = " or ".join(kind.__name__ for kind in allowed)
             raise _broken_sidecar(
-                path, f"{name!r} must be {wanted}; got {values[name]!r}"
+                path,
+                f"{name!r} must be {wanted}; got {wording.shown(values[name])}",
             )
 
 

@@ -8,16 +8,15 @@ ends it; what earlier programs did in the same folder stays in it in short.
 import concurrent.futures
 import dataclasses
 import datetime
-import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from absl import logging
 
-from files import paths, writing
+from files import json_text, paths, writing
 from training import card_summary, metrics_log, run_environment, run_inputs
 
 FILE = "run_card.json"
@@ -174,17 +173,12 @@ def read(path: str) -> dict[str, Any]:
         OSError: there is none.
         ValueError: it is not of this program.
     """
-    with paths.open_to_read(path) as file:
-        text = file.read()
-    try:
-        card = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON ({error}).") from error
-    if not isinstance(card, Mapping) or card.get("format") != _FORMAT:
+    card = json_text.read_object(path)
+    if card.get("format") != _FORMAT:
         raise ValueError(
             f"{path}: must be a run card of format {_FORMAT}; it is not."
         )
-    return dict(card)
+    return card
 
 
 def _earlier(path: str) -> list[dict[str, Any]]:

@@ -2,14 +2,13 @@
 
 import dataclasses
 import glob
-import json
 import math
 import os
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from files import paths
+from files import json_text, paths
 
 # Flags that name what is read, whichever script has them.
 _FILE_FLAGS = (
@@ -131,8 +130,7 @@ def _sidecar(path: str) -> dict[str, Any] | None:
     beside = path + _SIDECAR_ENDING
     if not paths.exists(beside):
         return None
-    with paths.open_to_read(beside) as file:
-        return json.loads(file.read())
+    return json_text.read_object(beside)
 
 
 def describe_model(folder: str) -> dict[str, Any]:
@@ -146,8 +144,7 @@ def describe_model(folder: str) -> dict[str, Any]:
     described = {}
     path = os.path.join(folder, _CONFIG)
     if paths.exists(path):
-        with paths.open_to_read(path) as file:
-            described["config"] = json.loads(file.read())
+        described["config"] = json_text.read_object(path)
     try:
         variables = checkpoints.list_variables(folder)
     except (OSError, ValueError):

@@ -1,13 +1,12 @@
 """The best checkpoint of a run by a held-out metric, and when to stop."""
 
-import json
 import os
 from collections.abc import Mapping
 
 import tensorflow as tf
 from absl import logging
 
-from files import writing
+from files import json_text, wording, writing
 from training import checkpointing
 
 _FOLDER = "best"
@@ -131,8 +130,16 @@ class BestCheckpoint:
     def _read(self) -> dict | None:
         if not tf.io.gfile.exists(self._path):
             return None
-        with tf.io.gfile.GFile(self._path) as file:
-            return json.loads(file.read())
+        record = json_text.read_object(self._path)
+        for name in ("step", "value", "evaluations_since", "last_step"):
+            value = record.get(name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(
+                    f"{self._path}: {name} must be a number; got "
+                    f"{wording.shown(value)}. Without this file the best "
+                    "checkpoint is chosen anew."
+                )
+        return record
 
     def _write(
         self,

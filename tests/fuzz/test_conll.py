@@ -19,8 +19,8 @@ def test_words_are_those_of_their_lines_or_an_error(
     tmp_path, columns, num_cases
 ):
     def is_right(file, content):
-        lines = content.decode().removeprefix("\ufeff").replace("\r", "")
-        lines = lines.split("\n")
+        text = content.replace(b"\r", b"").decode("utf-8-sig")
+        lines = text.split("\n")
         words = tags = 0
         for sentence in file.sentences:
             held = [lines[number - 1] for number in sentence.lines]

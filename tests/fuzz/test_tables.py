@@ -49,7 +49,7 @@ def _cases(kind: str, num_cases: int):
 
 def _meant(content: bytes, kind: str) -> list:
     """Reads rows by the standard library alone."""
-    text = content.decode("utf-8-sig").replace("\r", "")
+    text = content.replace(b"\r", b"").decode("utf-8-sig")
     if kind == "csv":
         rows = csv.reader(io.StringIO(text, newline=""), strict=True)
         return [row or [""] for row in rows]

@@ -18,13 +18,12 @@ _GOODS = (
 
 def _meant(content: bytes) -> list[str] | None:
     """Cuts text into lines, by the rule; None if it is not UTF-8."""
+    # As released: carriage returns go first, even inside of a character.
     try:
-        text = content.decode("utf-8")
+        lines = content.replace(b"\r", b"").decode("utf-8").split("\n")
     except UnicodeDecodeError:
         return None
-    *whole, rest = text.split("\n")
-    rest = [rest] if rest.replace("\r", "") else []
-    return [line.replace("\r", "") for line in whole + rest]
+    return lines if lines[-1] else lines[:-1]
 
 
 def _cases(num_cases: int):

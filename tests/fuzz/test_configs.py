@@ -1,0 +1,162 @@
+"""Damaged configurations, sidecars, and what lies beside a trained model."""
+
+import dataclasses
+import json
+import pathlib
+
+import pytest
+
+from files import json_text
+from modeling import config as config_lib
+from modeling import huggingface_config
+from tests.fuzz import harness, mutations
+from training import metrics_log, records
+
+_CONFIG = config_lib.BertConfig(
+    vocab_size=22,
+    hidden_size=12,
+    num_attention_heads=3,
+    intermediate_size=20,
+    num_hidden_layers=2,
+    max_position_embeddings=32,
+    type_vocab_size=2,
+)
+_THEIRS = huggingface_config.from_release(
+    _CONFIG.to_dict(),
+    ["BertForSequenceClassification"],
+    {"problem_type": "single_label", "labels": ["no", "yes"]},
+    0,
+)
+_SIDECAR = dataclasses.asdict(
+    records.Metadata(
+        kind="pretraining",
+        max_seq_length=32,
+        max_predictions_per_seq=5,
+        vocab_size=22,
+        vocab_sha256="0" * 64,
+        do_lower_case=True,
+        num_records=7,
+        flags={"dupe_factor": 2},
+    )
+)
+_REPORTS = (
+    b'{"step": 10, "loss": 7.5, "examples_per_second": 3.5}\n'
+    b'{"step": 20, "eval_loss": 7.25}\n{"step": 20, "loss": 7.0}\n'
+)
+
+
+def _cases(good, num_cases):
+    """Yields damage to the values for one half, to the text for the other."""
+    content = json.dumps(good, indent=2).encode()
+    yield from harness.take(mutations.endless_json(6, [good]), num_cases // 2)
+    words = mutations.TEXT_WORDS
+    yield from harness.take(
+        mutations.endless(6, [content], words), num_cases - num_cases // 2
+    )
+
+
+@harness.both_suites
+def test_model_configs_hold_what_the_file_says_or_an_error(tmp_path, num_cases):
+    def is_right(config, content):
+        values = json.loads(content)
+        return repr(config.to_dict()) == repr(
+            {name: values[name] for name in config.to_dict()}
+        )
+
+    outcome = harness.check(
+        config_lib.BertConfig.from_json_file,
+        tmp_path / "bert_config.json",
+        _cases(_CONFIG.to_dict(), num_cases),
+        is_right,
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+def test_hugging_face_configs_hold_what_the_file_says_or_an_error(
+    tmp_path, num_cases
+):
+    def read(path):
+        values = huggingface_config.read(str(pathlib.Path(path).parent))
+        config = config_lib.BertConfig.from_dict(
+            huggingface_config.to_release(values, path), origin=path
+        )
+        return config, huggingface_config.labels_of(values, path)
+
+    def is_right(found, content):
+        config, labels = found
+        values = json.loads(content)
+        return config.hidden_size == values["hidden_size"] and (
+            labels is None
+            or all(isinstance(name, str) for name in labels["labels"])
+        )
+
+    outcome = harness.check(
+        read,
+        tmp_path / "config.json",
+        _cases(_THEIRS, num_cases),
+        is_right,
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+def test_sidecars_hold_what_the_file_says_or_an_error(tmp_path, num_cases):
+    ending = len(".meta.json")
+
+    def is_right(found, content):
+        held = dataclasses.asdict(found)
+        values = json.loads(content)
+        return all(repr(held[name]) == repr(values[name]) for name in values)
+
+    outcome = harness.check(
+        lambda path: records.read_metadata(path[:-ending]),
+        tmp_path / "x.tfrecord.meta.json",
+        _cases(_SIDECAR, num_cases),
+        is_right,
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+def test_objects_are_those_of_the_file_or_an_error(tmp_path, num_cases):
+    good = {"identity": {"objective": "tags", "max_seq_length": 8}, "best": 1}
+    outcome = harness.check(
+        json_text.read_object,
+        tmp_path / "state.json",
+        _cases(good, num_cases),
+        lambda found, content: (
+            repr(found) == repr(json.loads(content.decode("utf-8-sig")))
+        ),
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+def test_reports_are_those_of_the_file_or_an_error(tmp_path, num_cases):
+    def is_right(found, content):
+        lines = content.split(b"\n")[:-1]
+        metrics_log.summarize(found)
+        return repr(found) == repr([json.loads(line) for line in lines])
+
+    cases = mutations.endless(6, [_REPORTS], mutations.TEXT_WORDS)
+    outcome = harness.check(
+        metrics_log.read,
+        tmp_path / "metrics.jsonl",
+        harness.take(cases, num_cases),
+        is_right,
+    )
+    assert outcome.num_read and outcome.num_refused
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"0": "no", "2": "yes"}, "id2label must name the outputs by number"),
+        ({"0": "no", "1": None}, "id2label must name"),
+        (["no", "yes"], "id2label must name"),
+    ],
+)
+def test_labels_of_other_numbers_are_refused(names, message):
+    with pytest.raises(ValueError, match=f"x.json: {message}"):
+        huggingface_config.labels_of({"id2label": names}, "x.json")
