@@ -5,7 +5,6 @@ and results. It is written when a program ends, also when a signal or an error
 ends it; what earlier programs did in the same folder stays in it in short.
 """
 
-import concurrent.futures
 import dataclasses
 import datetime
 import os
@@ -41,19 +40,16 @@ def record(run: Callable[[_Options], None], options: _Options) -> None:
     """
     started = time.time()
     ended = "finished"
-    with concurrent.futures.ThreadPoolExecutor(1) as executor:
-        # Beside the start of the run: it mostly waits for the disk.
-        inputs = executor.submit(run_inputs.describe, options)
-        try:
-            run(options)
-        except BaseException as error:
-            ended = _how_it_ended(error)
-            raise
-        finally:
-            _finish(options, inputs, started, ended)
+    try:
+        run(options)
+    except BaseException as error:
+        ended = _how_it_ended(error)
+        raise
+    finally:
+        _finish(options, started, ended)
 
 
-def _finish(options, inputs, started: float, ended: str) -> None:
+def _finish(options, started: float, ended: str) -> None:
     folder = options.output_dir
     failed = ended != "finished"
     if not os.path.isdir(folder) and not paths.is_remote(folder):
@@ -68,7 +64,7 @@ def _finish(options, inputs, started: float, ended: str) -> None:
     path = os.path.join(folder, FILE)
     card = {
         **_session(options, started, ended),
-        "inputs": inputs.result(),
+        "inputs": run_inputs.describe(options),
         "environment": run_environment.describe(),
         "memory": run_environment.peak_memory(),
         "model": run_inputs.describe_model(folder),
