@@ -4,7 +4,6 @@ import dataclasses
 import time
 
 import numpy as np
-import tensorflow as tf
 
 from benchmarks import contenders
 
@@ -65,6 +64,8 @@ def prepare(job: contenders.Job):
     """Makes the operands of every product."""
     if job.kind == "prediction":
         raise ImportError("no limit is computed for texts of mixed length")
+    import tensorflow as tf
+
     dtype = tf.float32 if job.precision == "float32" else tf.bfloat16
     rng = np.random.default_rng(1)
     multiply = tf.function(tf.matmul)

@@ -4,7 +4,6 @@ import pathlib
 import tempfile
 
 import numpy as np
-import tensorflow as tf
 
 from benchmarks import contenders
 from modeling import config as config_lib
@@ -47,6 +46,8 @@ def prepare(job: contenders.Job):
 
 
 def _training(strategy, objective, job):
+    import tensorflow as tf
+
     with strategy.scope():
         state = steps.TrainState(
             objective=objective,
@@ -96,6 +97,8 @@ def _rows(job) -> dict[str, np.ndarray]:
 
 
 def _prediction(strategy, objective, job):
+    import tensorflow as tf
+
     features = records.classification_features(job.max_seq_length)
     with tempfile.TemporaryDirectory() as folder:
         path = str(pathlib.Path(folder) / "texts.tfrecord")
