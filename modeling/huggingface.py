@@ -33,6 +33,7 @@ _TIED = {
 # Buffers that PyTorch stored at times: 0, 1, 2, ... and zeros.
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _HALF = ("float16", "bfloat16")
+_LONGEST_FILE_NAME = 255  # Of any usual file system.
 # Set by our writer where it adds what only Hugging Face's class has.
 _ADDED = "added"
 
@@ -167,10 +168,15 @@ def weight_files(folder: str) -> list[str]:
     try:
         with open(path, encoding="utf-8") as file:
             names = sorted(set(json.load(file)["weight_map"].values()))
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        if wrong := [n for n in names if not _is_file_name(n)]:
+            raise ValueError(f"{wrong[0]!r:.100} is no name of a file here")
+    except (
+        *(ValueError, KeyError, AttributeError, TypeError),
+        RecursionError,
+    ) as error:
         raise ValueError(
-            f"{path} must be JSON with a weight_map of names of files: "
-            f"{error!r}."
+            f"{path} must be JSON with a weight_map of names of files beside "
+            f"it: {error!r:.300}."
         ) from error
     absent = [n for n in names if not os.path.exists(os.path.join(folder, n))]
     if absent:
@@ -179,6 +185,15 @@ def weight_files(folder: str) -> list[str]:
             f"{mismatches.listed(absent)}. Copy them there too."
         )
     return [os.path.join(folder, name) for name in names]
+
+
+def _is_file_name(name: object) -> bool:
+    """Tells whether a name is of a file in the folder, and not elsewhere."""
+    return (
+        isinstance(name, str)
+        and name == os.path.basename(name) != ""
+        and len(name) <= _LONGEST_FILE_NAME
+    )
 
 
 def canonical_name(name: str) -> str:

@@ -6,6 +6,7 @@ of its own at the top, of `BertModel` too. What such a model has not (moments of
 the optimizer, the step, other heads) is in a group of its own.
 """
 
+import collections
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, BinaryIO
@@ -24,6 +25,8 @@ _FOREIGN = "keras/"
 _ENCODER = "bert"
 # What a `BertModel` on its own has at the top.
 _ENCODER_PARTS = ("embeddings", "encoder", "layers")
+_MOST_PLACES = 2  # Of a group; our writer gives the encoder two.
+_MOST_COMPRESSION = 1100  # Source: zlib.net, "maximum compression factor".
 # A head of each class by a path that no other class has, most telling first.
 _TELLING = {
     "BertForPreTraining": "cls/children/masked_language_model",
@@ -55,6 +58,7 @@ class Reader:
             self._file = h5py.File(path, "r")
         try:
             with _explained(path):
+                _require_own_data(self._file)
                 architecture = _architecture(self._file)
                 groups = sorted(self._file)
             if architecture is None:
@@ -164,6 +168,48 @@ def _explained(path: str) -> Iterator[None]:
         ) from error
 
 
+def _require_own_data(file: Any) -> None:
+    """Checks that a file holds all of its data.
+
+    HDF5 may point to other files, where the data of others lie, may claim
+    arrays of any size for data that is not there, and may hold groups that
+    hold themselves.
+
+    Raises:
+        OSError: it does not.
+    """
+    import h5py
+
+    groups, times = [file], collections.Counter()
+    while groups:
+        group = groups.pop()
+        for name in group:
+            place = f"{group.name.rstrip('/')}/{name}"
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise OSError(f"{place} is a link; only plain arrays are read")
+            member = group.get(name)
+            if isinstance(member, h5py.Group):
+                where = h5py.h5o.get_info(member.id).addr
+                times[where] += 1
+                if times[where] > _MOST_PLACES:
+                    raise OSError(f"{place} is a group that holds itself")
+                groups.append(member)
+            elif isinstance(member, h5py.Dataset):
+                _require_plain(member, place)
+
+
+def _require_plain(dataset: Any, place: str) -> None:
+    if dataset.is_virtual or dataset.external:
+        raise OSError(f"{place} lies in another file")
+    if dataset.dtype.kind not in "fiub":
+        raise OSError(f"{place} holds no numbers, but {dataset.dtype}")
+    stored = dataset.id.get_storage_size()
+    if dataset.nbytes > stored * _MOST_COMPRESSION:
+        raise OSError(
+            f"{place} claims {dataset.nbytes} bytes; {stored} are there"
+        )
+
+
 def _architecture(file: Any) -> str | None:
     for name, telling in _TELLING.items():
         if telling in file and _ENCODER in file:
@@ -180,12 +226,14 @@ def _named(file: Any, architecture: str) -> dict[str, Any]:
         path.removeprefix(f"{_ENCODER}/") if is_bare else path: name
         for name, path in keras_paths(architecture, _num_layers(held)).items()
     }
-    return {
-        table.get(path)
-        or dataset.attrs.get(_NAME)
-        or f"{_FOREIGN}{path}": dataset
-        for path, dataset in held.items()
-    }
+    named = {}
+    for path, dataset in held.items():
+        name = table.get(path) or dataset.attrs.get(_NAME)
+        name = name or f"{_FOREIGN}{path}"
+        if not isinstance(name, str) or name in named:
+            raise ValueError(f"{path} is named {name!r:.100}, as is another")
+        named[name] = dataset
+    return named
 
 
 def _datasets(file: Any) -> Iterator[tuple[str, Any]]:

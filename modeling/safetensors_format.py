@@ -35,6 +35,7 @@ _CODES = {dtype.name: code for code, dtype in _TYPES.items()}
 _METADATA = "__metadata__"
 _LENGTH = struct.Struct("<Q")
 _MOST_HEADER_BYTES = 100_000_000  # Source: the format.
+_MOST_AXES, _LONGEST_AXIS = 32, 2**40
 _ALIGNMENT = 8  # Source: the format; of the first array.
 
 
@@ -158,18 +159,25 @@ def _read_header(
             _broken(path, f"its header would end at byte {first} of {size}")
         )
     try:
-        header = json.loads(file.read(length))
+        header = json.loads(file.read(length), object_pairs_hook=_once)
         metadata = header.pop(_METADATA, {})
+        if not all(isinstance(text, str) for text in metadata.values()):
+            raise ValueError(f"{_METADATA} must hold texts")
         entries = {
             name: _entry(name, value, first) for name, value in header.items()
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(_broken(path, f"its header: {error}")) from error
+    except (
+        *(ValueError, KeyError, TypeError, AttributeError),
+        RecursionError,
+    ) as error:
+        raise ValueError(
+            _broken(path, f"its header: {error!s:.300}")
+        ) from error
     end = first
     for name, entry in sorted(entries.items(), key=lambda e: e[1].start):
         if entry.start != end and entry.num_bytes:
             raise ValueError(
-                _broken(path, f"{name} begins at {entry.start}, not {end}")
+                _broken(path, f"{name:.100} begins at {entry.start}, not {end}")
             )
         end += entry.num_bytes
     if end != size:
@@ -177,6 +185,16 @@ def _read_header(
             _broken(path, f"its arrays end at byte {end}, the file at {size}")
         )
     return entries, metadata
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuses a name that stands twice, of which JSON keeps the second."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice:.100} stands twice")
+    return values
 
 
 def _entry(name: str, value: Mapping[str, Any], first: int) -> Entry:
@@ -187,6 +205,8 @@ def _entry(name: str, value: Mapping[str, Any], first: int) -> Entry:
     dtype = _TYPES[value["dtype"]]
     if not all(type(n) is int and n >= 0 for n in (start, stop, *shape)):
         raise ValueError(f"{name} has an axis or offset that is no count")
+    if len(shape) > _MOST_AXES or max(shape, default=0) > _LONGEST_AXIS:
+        raise ValueError(f"{name} has more or longer axes than any array")
     if stop - start != math.prod(shape) * dtype.itemsize:
         raise ValueError(
             f"{name} {list(shape)} of {dtype.name} cannot take "

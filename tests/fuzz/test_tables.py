@@ -49,12 +49,15 @@ def _cases(kind: str, num_cases: int):
 
 def _meant(content: bytes, kind: str) -> list:
     """Reads rows by the standard library alone."""
-    text = content.replace(b"\r", b"").decode("utf-8-sig")
+    text = content.replace(b"\r", b"").decode("utf-8")
+    # A mark alone makes a line.
+    is_line = bool(text)
+    text = text.removeprefix("\ufeff")
     if kind == "csv":
         rows = csv.reader(io.StringIO(text, newline=""), strict=True)
         return [row or [""] for row in rows]
     lines = text.split("\n")
-    lines = lines[:-1] if not lines[-1] else lines
+    lines = lines[:-1] if (not lines[-1] and text) or not is_line else lines
     if kind == "tsv":
         return [line.split("\t") for line in lines]
     return [json.loads(line) for line in lines]

@@ -1,0 +1,159 @@
+"""Damaged checkpoints: the release's, Keras' and Hugging Face's folders."""
+
+import itertools
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from modeling import checkpoints, huggingface, keras_format
+from tests.fuzz import harness, mutations
+
+_RNG = np.random.default_rng(10)
+_ARRAYS = {
+    "bert/embeddings/word_embeddings": _RNG.random([4, 3], np.float32),
+    "bert/encoder/layer_0/output/dense/bias": _RNG.random([3], np.float32),
+    "global_step": np.asarray(7, np.int64),
+}
+
+
+def _cases(content: bytes, num_cases: int):
+    words = mutations.BINARY_WORDS
+    return harness.take(mutations.endless(10, [content], words), num_cases)
+
+
+@harness.both_suites
+@pytest.mark.parametrize("part", [".index", ".data-00000-of-00001"])
+def test_release_checkpoints_hold_what_was_saved_or_an_error(
+    tmp_path, part, num_cases
+):
+    # Opening one takes TensorFlow a millisecond and more.
+    prefix = str(tmp_path / "model.ckpt")
+    checkpoints.save(prefix, _ARRAYS)
+    path = tmp_path / f"model.ckpt{part}"
+    cases = _cases(path.read_bytes(), num_cases)
+
+    def read(_):
+        try:
+            return checkpoints.read(prefix)
+        except ValueError as error:
+            # The message names the checkpoint, which its files begin with.
+            raise ValueError(f"{path}: {error}") from error
+
+    def is_right(found, content):
+        return found.keys() <= _ARRAYS.keys() and all(
+            np.array_equal(found[name], _ARRAYS[name]) for name in _ARRAYS
+        )
+
+    outcome = harness.check(read, path, cases, is_right)
+    assert outcome.num_refused > outcome.num_read
+
+
+@harness.both_suites
+def test_keras_files_hold_arrays_or_an_error(tmp_path, num_cases):
+    path = tmp_path / "model.weights.h5"
+    with path.open("w+b") as file:
+        specs = {n: (a.shape, a.dtype.name) for n, a in _ARRAYS.items()}
+        keras_format.write(
+            file,
+            specs,
+            _ARRAYS.__getitem__,
+            num_layers=1,
+            architectures=["BertModel"],
+        )
+    cases = _cases(path.read_bytes(), num_cases)
+
+    def is_right(found, content):
+        return all(array.dtype.kind in "fiub" for array in found.values())
+
+    outcome = harness.check(checkpoints.read, path, cases, is_right)
+    assert outcome.num_read and outcome.num_refused
+
+
+@harness.both_suites
+def test_indices_name_files_of_their_folder_or_an_error(tmp_path, num_cases):
+    (tmp_path / "a.safetensors").write_bytes(b"")
+    path = tmp_path / huggingface.INDEX
+    good = {"metadata": {"size": 1}, "weight_map": {"x": "a.safetensors"}}
+    cases = itertools.chain(
+        harness.take(mutations.endless_json(10, [good]), num_cases // 2),
+        harness.take(
+            mutations.endless(
+                10, [json.dumps(good).encode()], mutations.TEXT_WORDS
+            ),
+            num_cases // 2,
+        ),
+    )
+
+    def read(path):
+        try:
+            return huggingface.weight_files(str(tmp_path))
+        except FileNotFoundError as error:
+            # Names the folder, and the index in it.
+            assert f"{str(tmp_path)!r} must hold all files" in str(error)
+            raise ValueError(f"{path}: {error}") from error
+
+    def is_right(found, content):
+        return {*found} <= {str(tmp_path / "a.safetensors")}
+
+    outcome = harness.check(read, path, cases, is_right)
+    assert outcome.num_read and outcome.num_refused
+
+
+def _link(file, other):
+    file["bert/x"] = h5py.ExternalLink(other, "secret")
+
+
+def _virtual(file, other):
+    layout = h5py.VirtualLayout(shape=(3,), dtype="f4")
+    layout[:] = h5py.VirtualSource(other, "secret", shape=(3,))
+    file.create_virtual_dataset("bert/x", layout)
+
+
+def _outside(file, other):
+    file.create_dataset("bert/x", (3,), "f4", external=[(other, 0, 12)])
+
+
+def _huge(file, other):
+    file.create_dataset("bert/x", (2**40,), "f4")
+
+
+def _loop(file, other):
+    file.create_group("bert/x")
+    file["bert/x/again"] = file["bert"]
+
+
+def _objects(file, other):
+    file.create_dataset("bert/x", data=[b"a"], dtype=h5py.string_dtype())
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (_link, "x is a link"),
+        (_virtual, "x lies in another file"),
+        (_outside, "x lies in another file"),
+        (_huge, "x claims 4398046511104 bytes; 0 are there"),
+        (_loop, "a group that holds itself"),
+        (_objects, "x holds no numbers"),
+    ],
+)
+def test_keras_files_hold_their_own_data(tmp_path, write, message):
+    other = str(tmp_path / "other.h5")
+    with h5py.File(other, "w") as file:
+        file["secret"] = np.ones([3], np.float32)
+    path = tmp_path / "model.weights.h5"
+    with h5py.File(path, "w") as file:
+        file["bert/embeddings/vars/0"] = np.ones([2, 2], np.float32)
+        write(file, other)
+    with pytest.raises(ValueError, match=rf"model\.weights\.h5.*{message}"):
+        checkpoints.list_variables(str(path))
+
+
+@pytest.mark.parametrize("name", ["../x.safetensors", "/etc/passwd", 3, ""])
+def test_parts_outside_of_the_folder_are_refused(tmp_path, name):
+    path = tmp_path / huggingface.INDEX
+    path.write_text(json.dumps({"weight_map": {"x": name}}))
+    with pytest.raises(ValueError, match="weight_map of names of files"):
+        huggingface.weight_files(str(tmp_path))
