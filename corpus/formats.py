@@ -8,13 +8,15 @@ import dataclasses
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from corpus import books, python_docs, sources
-from files import json_text
+from files import json_text, wording
 
 Document = list[str]
 
-_DOC = re.compile(r"<doc\b[^>]*?(?:\btitle=\"(.*)\")?\s*>$")
+_DOC = re.compile(r"<doc\b")
+_TITLE = re.compile(r'\btitle="')
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 # What templates, tables and links leave behind at the start of a line.
 _WIKI_RESIDUE = ("|", "!", "{", "}", "#", "<", "[[")
@@ -78,10 +80,10 @@ def read_wikiextractor(
     document: Document = []
     lines = sources.read_lines(source, options.encoding)
     for number, line in enumerate(lines, start=1):
-        if doc := _DOC.match(line):
+        if _opens_article(line):
             if opened_at:
                 break
-            opened_at, title = number, doc.group(1)
+            opened_at, title = number, _title(line)
             document = []
         elif line.strip() == "</doc>" and opened_at:
             yield _without_title(document, title)
@@ -98,6 +100,26 @@ def read_wikiextractor(
             f"{source.name}, line {opened_at}: <doc> without </doc>. Is the "
             "file cut short?"
         )
+
+
+def _opens_article(line: str) -> bool:
+    """Tells `<doc ...>` from text; a title may hold any character."""
+    if not _DOC.match(line) or not line.endswith(">"):
+        return False
+    inside = line[:-1].rstrip()
+    mark = _TITLE.search(inside)
+    is_titled = mark is not None and inside.endswith('"', mark.end())
+    return ">" not in (inside[: mark.start()] if is_titled else inside)
+
+
+def _title(line: str) -> str | None:
+    """Reads the title in `<doc ...>`, which ends its attributes."""
+    # In two steps: one pattern for all takes a square of the line's length.
+    inside = line[:-1].rstrip()
+    mark = _TITLE.search(inside)
+    if mark is None or not inside.endswith('"', mark.end()):
+        return None
+    return inside[mark.end() : -1]
 
 
 def read_json_lines(
@@ -124,11 +146,15 @@ def read_json_lines(
         if not isinstance(text, str):
             raise ValueError(
                 f"{where}: the text must be a string in the field "
-                f"{options.text_field!r}; got {text!r}. Fields here: "
-                f"{', '.join(sorted(value)) or 'none'} (choose with "
-                "--text_field)."
+                f"{options.text_field!r}; got {wording.shown(text)}. Fields "
+                f"here: {wording.listed(sorted(value)) or 'none'} (choose "
+                "with --text_field)."
             )
-        yield _without_title(text.splitlines(), value.get("title"))
+        yield _without_title(text.splitlines(), _text(value.get("title")))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _without_title(lines: list[str], title: str | None) -> Document:

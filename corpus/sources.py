@@ -106,7 +106,10 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
 def _naming_damage(name: str) -> Iterator[None]:
     try:
         yield
-    except (*_DAMAGE, tarfile.ReadError) as error:
+    except (*_DAMAGE, OSError, tarfile.TarError, OverflowError) as error:
+        # Without a number, it is bz2's word for damage, not the system's.
+        if getattr(error, "errno", None) is not None:
+            raise
         raise ValueError(
             f"{name}: damaged or cut short ({error}). Fetch it again."
         ) from error

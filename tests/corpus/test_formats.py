@@ -93,7 +93,7 @@ def test_json_field_is_chosen_by_name():
     [
         ('{"text": "a"', r"line 2: not JSON .* at column"),
         ('["a"]', "line 2: every line must be a JSON object"),
-        ('{"id": 1, "body": "a"}', r"field 'text'; got None.*: body, id"),
+        ('{"id": 1, "body": "a"}', r"field 'text'; got None.*: 'body', 'id'"),
         ('{"text": 3}', "must be a string in the field 'text'; got 3"),
     ],
 )

@@ -1,0 +1,130 @@
+"""Damaged raw text: documents in all formats, compressed and in archives."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import tarfile
+
+import pytest
+
+from corpus import formats
+from tests.fuzz import harness, mutations
+
+_OPTIONS = formats.ReadOptions()
+_TEXT = b"One sentence.\nAnother.\n\nA second document.\n"
+_GOODS = {
+    "text": _TEXT,
+    "wikiextractor": (
+        b'<doc id="1" url="x" title="Ada "Lady" >">\nAda "Lady" >\n\n'
+        b"She wrote.\nIt ran.\n</doc>\n<doc id='2'>\nB\n\nText.\n</doc>\n"
+    ),
+    "jsonl": b'{"title": "Ada", "text": "Ada\\n\\nShe wrote."}\n{"text": ""}\n',
+    "book": b"CHAPTER I.\n\n*** START OF THE PROJECT GUTENBERG EBOOK X ***\n"
+    b"It was a dark\nnight.\n\n  *** END OF THIS PROJECT GUTENBERG",
+}
+# What patterns of text might take long for.
+_LONG = tuple(
+    start + piece * (20_000 // len(piece))
+    for start in (b"<doc ", b'<doc title="', b"", b'{"text":"')
+    for piece in (b" ", b'title="', b"<a", b"&", b"*** ", b".'", b"( ", b'"')
+)
+
+
+def _read(kind):
+    return lambda path: list(formats.read_documents(kind, [path], _OPTIONS))
+
+
+def _is_text(documents, content):
+    return all(
+        isinstance(paragraph, str)
+        and isinstance(formats.clean_wiki_paragraph(paragraph), str)
+        for document in documents
+        for paragraph in document
+    )
+
+
+@harness.both_suites
+@pytest.mark.parametrize("kind", sorted(_GOODS))
+def test_documents_are_text_or_an_error(tmp_path, kind, num_cases):
+    words = (*mutations.TEXT_WORDS, b"<doc ", b"</doc>\n", b'title="')
+    cases = mutations.endless(11, [_GOODS[kind]], words)
+    path = tmp_path / "corpus.txt"
+    outcome = harness.check(
+        _read(kind), path, harness.take(cases, num_cases), _is_text
+    )
+    assert outcome.num_read and outcome.num_refused
+    harness.check(_read(kind), path, _LONG, _is_text)
+
+
+def test_the_text_of_json_lines_is_kept(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    texts = ["a\nb", "\u2028x", "", '"', "long " * 1000]
+    path.write_text("".join(f"{json.dumps({'text': t})}\n" for t in texts))
+    assert _read("jsonl")(str(path)) == [
+        [line for line in text.splitlines() if line.strip()] for text in texts
+    ]
+
+
+def _archive() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name in ("a.txt", "b.txt"):
+            member = tarfile.TarInfo(name)
+            member.size = len(_TEXT)
+            archive.addfile(member, io.BytesIO(_TEXT))
+    return file.getvalue()
+
+
+_PACKED = {
+    ".gz": gzip.compress(_TEXT),
+    ".bz2": bz2.compress(_TEXT),
+    ".xz": lzma.compress(_TEXT),
+    ".tar": _archive(),
+    ".tar.gz": gzip.compress(_archive()),
+    ".tar.bz2": bz2.compress(_archive()),
+    ".tar.xz": lzma.compress(_archive()),
+}
+
+
+@harness.both_suites
+@pytest.mark.parametrize("suffix", _PACKED)
+def test_packed_text_is_read_or_an_error(tmp_path, suffix, num_cases):
+    words = mutations.BINARY_WORDS
+    cases = mutations.endless(12, [_PACKED[suffix]], words)
+    outcome = harness.check(
+        _read("text"),
+        tmp_path / f"corpus{suffix}",
+        harness.take(cases, num_cases),
+        _is_text,
+    )
+    assert outcome.num_refused
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ('<doc id="1" title="A">', "A"),
+        ('<doc title="A "b" > c"  >', 'A "b" > c'),
+        ('<doc title="">', ""),
+        ("<doc>", None),
+        ('<doc title="A" id="2">', 'A" id="2'),
+        ("<doctor>", "text"),
+        ("<doc id=1> x>", "text"),
+        ("<doc id=1", "text"),
+    ],
+)
+def test_an_article_opens_with_its_title(tmp_path, line, title):
+    path = tmp_path / "wiki.txt"
+    path.write_text(f"{line}\nfirst\nsecond\n</doc>\n")
+    if title == "text":
+        with pytest.raises(ValueError, match="line 1: expected <doc"):
+            _read("wikiextractor")(str(path))
+        return
+    path.write_text(f"{line}\n{title}\nsecond\nthird\n</doc>\n")
+    kept = ["second", "third"] if title is not None else ["None", *_REST]
+    assert _read("wikiextractor")(str(path)) == [kept]
+
+
+_REST = ["second", "third"]
