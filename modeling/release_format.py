@@ -65,8 +65,12 @@ class Reader:
 
         try:
             return call(argument)
-        # A file that ends too early is an IndexError to TensorFlow.
-        except (tf.errors.OpError, RuntimeError, IndexError) as error:
+        # A file that ends too early is an IndexError to TensorFlow; of a
+        # damaged size it asks the memory.
+        except (
+            *(tf.errors.OpError, RuntimeError, IndexError, MemoryError),
+            UnicodeDecodeError,
+        ) as error:
             raise ValueError(
                 f"{self.origin!r} is broken, or no checkpoint (TensorFlow "
                 f"says: {error}). If it was copied, copy it again."

@@ -1,7 +1,6 @@
 """What is known of a model whose checkpoint is converted."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import paths
+from files import json_text, paths
 from modeling import name_tables
 
 _HALF = ("float16", "bfloat16")
@@ -192,9 +191,9 @@ def _hint(source: Any, beside: Beside) -> str | None:
     }
     state = f"{source.origin}.state.json"
     if os.path.exists(state):
-        with open(state, encoding="utf-8") as file:
-            identity = json.load(file).get("identity", {})
-        if str(identity.get("objective", "")).startswith(_TAGS):
+        identity = json_text.read_object(state).get("identity")
+        said_of_it = identity if isinstance(identity, dict) else {}
+        if str(said_of_it.get("objective", "")).startswith(_TAGS):
             said.add(name_tables.TOKEN_CLASSIFICATION)
     return (
         name_tables.TOKEN_CLASSIFICATION

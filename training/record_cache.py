@@ -69,10 +69,10 @@ def reuse(path: str, made_from: records.Metadata) -> CachedRecords | None:
     ):
         return None
     files = record_files.RecordFiles([path])
-    if len(files) != held.num_records:
+    counts = held.flags.get(_ROWS) or [1] * len(files)
+    if len(files) != held.num_records or not _adds_up(counts, len(files)):
         return None
     logging.info("%s: reusing %d records", path, len(files))
-    counts = held.flags.get(_ROWS) or np.ones(len(files))
     return CachedRecords(
         files=files, rows_per_example=np.asarray(counts, np.int64)
     )
@@ -123,6 +123,15 @@ def _make(path, features, made_from, examples) -> CachedRecords:
     return CachedRecords(
         files=record_files.RecordFiles([path]),
         rows_per_example=np.asarray(counts, np.int64),
+    )
+
+
+def _adds_up(counts: Any, total: int) -> bool:
+    """Tells whether counts from a sidecar share out so many records."""
+    return (
+        isinstance(counts, list)
+        and all(type(count) is int and count > 0 for count in counts)
+        and sum(counts) == total
     )
 
 

@@ -182,4 +182,10 @@ def _earlier(path: str) -> list[dict[str, Any]]:
     if not paths.exists(path):
         return []
     card = read(path)
+    if missing := [n for n in ("earlier", *_KEPT_OF_EARLIER) if n not in card]:
+        raise ValueError(
+            f"{path}: must hold {', '.join(missing)}; move this file away."
+        )
+    if not isinstance(card["earlier"], list):
+        raise ValueError(f"{path}: earlier must be a list; move it away.")
     return [*card["earlier"], {name: card[name] for name in _KEPT_OF_EARLIER}]

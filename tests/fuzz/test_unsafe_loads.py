@@ -1,0 +1,121 @@
+"""Nothing that a file holds is ever run: what could, is not called."""
+
+import ast
+import functools
+import pathlib
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).parents[2]
+# Modules that run what they read.
+_MODULES = {
+    *("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib"),
+    *("shelve", "marshal", "torch", "runpy", "code"),
+}
+_CALLS = {
+    *("eval", "exec", "compile", "__import__"),
+    *("yaml.load", "yaml.unsafe_load", "yaml.full_load"),
+    *("os.system", "os.popen"),
+}
+# Calls by their last name: whole models hold layers of code.
+_METHODS = {
+    *("load_model", "model_from_json", "model_from_config"),
+    *("enable_unsafe_deserialization", "Lambda"),
+}
+# Compared with, in processes of their own; they read nothing of a user's.
+_PEERS = {"benchmarks/huggingface.py"}
+
+
+def _faults(source: str):
+    """Yields the line of each unsafe import or call, and what it is."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            names = []
+        for name in names:
+            if name.split(".")[0] in _MODULES:
+                yield node.lineno, f"import {name}"
+        if isinstance(node, ast.Call):
+            yield from _faults_of_call(node)
+
+
+def _faults_of_call(node: ast.Call):
+    name = ast.unparse(node.func)
+    if name in _CALLS or name.rpartition(".")[2] in _METHODS:
+        yield node.lineno, f"call of {name}"
+    if name == "importlib.import_module" and not isinstance(
+        node.args[0], ast.Constant
+    ):
+        yield node.lineno, "import of a name that is computed"
+    for keyword in node.keywords:
+        value = getattr(keyword.value, "value", None)
+        is_unsafe = (keyword.arg, value) in {
+            *(("allow_pickle", True), ("safe_mode", False), ("shell", True)),
+            *(("weights_only", False), ("trust_remote_code", True)),
+        }
+        if is_unsafe:
+            yield node.lineno, f"{name}({keyword.arg}={value})"
+
+
+@functools.cache
+def _sources():
+    """Lists the name and text of each module, hidden folders left out."""
+    rooms = [
+        place
+        for place in sorted(_ROOT.iterdir())
+        if place.is_dir() and not place.name.startswith((".", "tests"))
+    ]
+    found = [*_ROOT.glob("*.py"), *(p for r in rooms for p in r.rglob("*.py"))]
+    return [
+        (path.relative_to(_ROOT).as_posix(), path.read_text(encoding="utf-8"))
+        for path in found
+    ]
+
+
+def test_no_source_loads_what_may_run():
+    found = [
+        f"{name}:{line}: {fault}"
+        for name, source in _sources()
+        if name not in _PEERS
+        for line, fault in _faults(source)
+    ]
+    assert found == []
+
+
+def test_every_numpy_file_is_read_without_pickles():
+    loads = [
+        (name, call)
+        for name, source in _sources()
+        for call in ast.walk(ast.parse(source))
+        if isinstance(call, ast.Call)
+        and ast.unparse(call.func) in ("np.load", "numpy.load")
+    ]
+    assert loads
+    for name, call in loads:
+        kept = {k.arg: ast.unparse(k.value) for k in call.keywords}
+        assert kept.get("allow_pickle") == "False", f"{name}:{call.lineno}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "from torch import load",
+        "eval(text)",
+        "keras.models.load_model(path)",
+        "np.load(path, allow_pickle=True)",
+        "f(path, safe_mode=False)",
+        "keras.layers.Lambda(f)",
+        "subprocess.run(text, shell=True)",
+        "importlib.import_module(name)",
+    ],
+)
+def test_what_may_run_is_noticed(source):
+    assert len(list(_faults(source))) == 1
+
+
+def test_what_may_not_run_passes():
+    assert not list(_faults("re.compile(x); json.load(f); model.compile()"))
