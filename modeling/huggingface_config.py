@@ -236,15 +236,14 @@ def labels_of(
     names = values.get("id2label")
     if not names:
         return None
-    numbers = [str(i) for i in range(len(names))]
-    if not isinstance(names, dict) or not all(
-        isinstance(names.get(number), str) for number in numbers
-    ):
+    held = names if isinstance(names, dict) else {}
+    numbers = [str(i) for i in range(len(held))]
+    if not held or not all(isinstance(held.get(n), str) for n in numbers):
         raise ValueError(
             f"{path}: id2label must name the outputs by number, from 0; got "
             f"{names!r:.60}."
         )
-    ordered = [names[number] for number in numbers]
+    ordered = [held[number] for number in numbers]
     if ordered == label_names(len(ordered), ()):
         return None
     theirs = {name: ours for ours, name in _PROBLEM_TYPES.items()}

@@ -199,6 +199,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _entry(name: str, value: Mapping[str, Any], first: int) -> Entry:
     start, stop = value["data_offsets"]
+    if not isinstance(value["shape"], list):
+        raise ValueError(f"{name} has a shape that is no list")
     shape = tuple(value["shape"])
     if value["dtype"] not in _TYPES:
         raise ValueError(f"{name} is of the unknown type {value['dtype']}")

@@ -223,6 +223,9 @@ def _checked(
     ids: np.ndarray, logits: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Checks that arrays are ids `[W]` and logits `[W, 2, T]`."""
+    # A damaged member comes as its bytes.
+    if not isinstance(ids, np.ndarray) or not isinstance(logits, np.ndarray):
+        raise ValueError("one of them is no array")
     if ids.dtype.kind not in "iu" or ids.ndim != 1:
         raise ValueError(
             f"unique_ids must be [W] integers; got {ids.dtype} of shape "

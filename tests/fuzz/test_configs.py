@@ -155,6 +155,7 @@ def test_reports_are_those_of_the_file_or_an_error(tmp_path, num_cases):
         ({"0": "no", "2": "yes"}, "id2label must name the outputs by number"),
         ({"0": "no", "1": None}, "id2label must name"),
         (["no", "yes"], "id2label must name"),
+        (-1.5, "id2label must name"),
     ],
 )
 def test_labels_of_other_numbers_are_refused(names, message):

@@ -30,10 +30,11 @@ def test_words_are_those_of_their_lines_or_an_error(
             if sentence.tags is not None:
                 tags += len(sentence.tags)
                 assert all(map(str.__contains__, held, sentence.tags))
+        stripped = [line.strip(" \t") for line in lines]
         starts = sum(
             conll.DOCUMENT_START
-            in [c.strip(" ") for c in line.replace("\t", " ").split(" ")]
-            for line in lines
+            in [c.strip(" ") for c in line.split("\t" if "\t" in line else " ")]
+            for line in stripped
         )
         rows = sum(bool(line.strip(" \t")) for line in lines) - starts
         return words == rows and tags in (0, words)

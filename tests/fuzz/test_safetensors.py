@@ -89,6 +89,10 @@ def test_arrays_are_those_of_the_bytes_or_an_error(tmp_path, num_cases):
         (b"[" * 100_000, "its header"),
         (b'{"__metadata__": {"x": 1}}', "__metadata__ must hold texts"),
         (
+            b'{"a":{"dtype":"I8","shape":{},"data_offsets":[0,1]}}',
+            "a shape that is no list",
+        ),
+        (
             b'{"a":{"dtype":"I8","shape":[0,1000000000000000000000],'
             b'"data_offsets":[0,0]}}',
             "more or longer axes",
