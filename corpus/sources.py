@@ -49,7 +49,12 @@ def open_sources(path: str) -> Iterator[Source]:
     """
     with paths.open_to_read(path) as raw, _naming_damage(path):
         if path.endswith(_ARCHIVES):
-            with tarfile.open(fileobj=raw, mode="r|*") as archive:
+            try:
+                archive = tarfile.open(fileobj=raw, mode="r|*")  # noqa: SIM115
+            except TypeError as error:
+                # What tarfile makes of a gzip header that is cut short.
+                raise EOFError("no whole header") from error
+            with archive:
                 yield from _members(path, archive)
             return
         suffix = path[path.rfind(".") :]
