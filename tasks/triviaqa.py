@@ -177,5 +177,5 @@ def _warn(path: str, names: Sequence[str], what: str) -> None:
             path,
             len(names),
             what,
-            ", ".join(names[:_NUM_NAMED]),
+            wording.listed(names[:_NUM_NAMED]),
         )

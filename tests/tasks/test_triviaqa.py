@@ -73,7 +73,7 @@ def test_what_has_no_answer_is_left_out_and_counted(tmp_path, caplog):
     assert list(_answers(dataset)) == ["q3--Stockholm.txt"]
     assert "1 pages are not in" in caplog.text
     assert "2 pairs of question and page have no answer" in caplog.text
-    assert "q1--Stockholm.txt, q2--Stockholm.txt" in caplog.text
+    assert "'q1--Stockholm.txt', 'q2--Stockholm.txt'" in caplog.text
 
 
 def test_answer_after_the_first_words_is_left_out(tmp_path):
