@@ -20,6 +20,7 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_trials_of_a_grid(trained, tmp_path):
     out = tmp_path / "trials"
     toy.run(

@@ -20,7 +20,7 @@ _LEARNING = {
     "context": "sentence",
     "max_seq_length": 20,
     "learning_rate": 1e-2,
-    "num_train_epochs": 12,
+    "num_train_epochs": 20,
     "train_batch_size": 8,
     "lstm_units": 24,
 }
@@ -54,6 +54,7 @@ def test_grammar_is_learnt_by_fine_tuning(learned):
     assert toy.results(learned / "test_results.txt")["test_f1"] > 0.95
 
 
+@pytest.mark.slow
 def test_grammar_is_learnt_from_features(folder):
     toy.run(folder, **{**_LEARNING, "num_train_epochs": 8, "features": "last"})
     results = toy.results(folder / "out" / "test_results.txt")
@@ -179,6 +180,7 @@ def test_features_are_computed_once(folder, monkeypatch):
     assert len(made) == 4
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_to_the_same_weights(folder):
     changes = {**_SHORT, "do_eval": False, "context": "document"}
     changes |= {"max_seq_length": 40, "bucket_by_length": True}

@@ -237,6 +237,7 @@ def test_systems_that_answered_other_questions(tmp_path):
     assert "must be combined by files of one kind" in message
 
 
+@pytest.mark.slow
 def test_a_folder_whose_model_reads_text_otherwise(tmp_path):
     toy_squad.run(tmp_path, do_train=True, num_train_epochs=0.1)
     with pytest.raises(ValueError, match="do_lower_case was True and is False"):

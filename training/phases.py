@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from absl import logging
 
-from training import reporting
+from training import durations
 
 _LOG_EVERY_SECONDS = 5.0
 _BAR_LENGTH = 10
@@ -42,7 +42,7 @@ def progress_line(phase: str, done: int, total: int, seconds: float) -> str:
     full = _BAR_LENGTH * done // total
     bar = "█" * full + "·" * (_BAR_LENGTH - full)
     return (
-        f"{bar} {phase} {done:,}/{total:,}  {reporting.duration(seconds)} left"
+        f"{bar} {phase} {done:,}/{total:,}  {durations.in_words(seconds)} left"
     )
 
 

@@ -130,7 +130,7 @@ def _adds_up(counts: Any, total: int) -> bool:
     """Tells whether counts from a sidecar share out so many records."""
     return (
         isinstance(counts, list)
-        and all(type(count) is int and count > 0 for count in counts)
+        and all(type(count) is int and count >= 0 for count in counts)
         and sum(counts) == total
     )
 

@@ -38,6 +38,7 @@ def test_a_panel_for_each_head_with_its_tokens():
     assert labels == tokens
 
 
+@pytest.mark.slow
 def test_many_long_heads_are_drawn_small():
     probs = np.full((12, 12, 60, 60), 1 / 60, np.float32)
     names = [["x"] * 12] * 12

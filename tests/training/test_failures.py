@@ -35,6 +35,7 @@ def test_out_of_memory_names_the_next_accumulation(batch_size, parts, advice):
     assert caught.value.__cause__ is error
 
 
+@pytest.mark.slow
 def test_what_tensorflow_says_without_memory_is_understood():
     with (
         pytest.raises(failures.OutOfMemoryError, match="not enough memory"),

@@ -431,6 +431,7 @@ print(json.dumps([result, sorted(ours)]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [977, pytest.param(1, marks=pytest.mark.slow)])
 def test_saved_model_runs_without_this_program(golden, tmp_path, step):
     definition = golden.definition
