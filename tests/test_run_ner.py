@@ -160,6 +160,7 @@ def test_trials_are_summarised(folder):
             assert toy.results(results)[f"{name}_f1"] == pytest.approx(value)
 
 
+@pytest.mark.slow
 def test_features_are_computed_once(folder, monkeypatch):
     made = []
     forget = record_cache.forget

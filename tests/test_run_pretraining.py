@@ -108,7 +108,11 @@ def test_results_have_the_layout_of_the_release(unbroken):
 
 
 @pytest.mark.parametrize(
-    ("step", "event"), [(4, "training"), (8, "evaluation")]
+    ("step", "event"),
+    [
+        (4, "training"),
+        pytest.param(8, "evaluation", marks=pytest.mark.slow),
+    ],
 )
 def test_sigterm_then_the_same_command_gives_the_same_run(
     tmp_path, unbroken, step, event
@@ -177,7 +181,7 @@ def test_a_run_goes_on_at_once_from_a_high_step(tmp_path, unbroken):
     [
         ("mlm", "mixed_bfloat16"),
         ("ltr", "float32"),
-        ("mlm_nsp", "mixed_float16"),
+        pytest.param("mlm_nsp", "mixed_float16", marks=pytest.mark.slow),
     ],
 )
 def test_every_objective_and_precision_learns(tmp_path, objective, precision):

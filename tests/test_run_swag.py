@@ -80,6 +80,7 @@ def _results(path):
     return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
 
 
+@pytest.mark.slow
 def test_learns_what_a_right_ending_is(tmp_path):
     toy.write(tmp_path / "train.csv", toy.copying(400, seed=1))
     toy.write(tmp_path / "val.csv", toy.copying(100, seed=2))
@@ -126,6 +127,7 @@ def test_resumed_run_ends_at_the_same_weights(trained):
         np.testing.assert_array_equal(value, resumed[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_bucketing_or_batches(trained):
     _run(trained, do_eval=True, do_predict=True)
     before = _results(trained / "out/eval_results.txt")

@@ -100,6 +100,7 @@ def test_a_peer_that_is_not_installed_says_so():
     assert "torch" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_contender_that_fails_shows_why():
     with pytest.raises(RuntimeError, match="KeyError"):
         contenders.Contender("machine", _job(kind="pretraining", sizes={}))

@@ -74,6 +74,7 @@ def test_source_that_is_no_python_is_passed_over(tmp_path):
     assert list(python_docs._docstrings(path)) == []
 
 
+@pytest.mark.slow
 def test_this_python_carries_enough_text():
     documents = list(python_docs.read_documents())
     assert len(documents) > 300

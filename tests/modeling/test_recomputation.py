@@ -49,6 +49,7 @@ def _gradients(model, *, recompute):
     return output, gradients, concrete
 
 
+@pytest.mark.slow
 def test_gradients_are_the_same_with_dropout(model):
     output, gradients, _ = _gradients(model, recompute=False)
     again, others, _ = _gradients(model, recompute=True)

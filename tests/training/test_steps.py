@@ -339,6 +339,7 @@ def check_two_replicas(strategy, folder):
     assert float(first) != float(second)
 
 
+@pytest.mark.slow
 def test_two_replicas_train_as_one(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", _TWO_REPLICAS, str(tmp_path)],
