@@ -198,6 +198,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(folder):
     assert (folder / "part" / "test_results.txt").read_text() == whole
 
 
+@pytest.mark.slow
 def test_best_checkpoint_is_kept_by_f1(folder):
     toy.run(folder, **_SHORT, eval_every_epoch=True, use_best_checkpoint=True)
     best = json.loads((folder / "out" / "best" / "best.json").read_text())

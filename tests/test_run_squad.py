@@ -211,6 +211,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path):
     assert all(np.array_equal(a[name], b[name]) for name in a)
 
 
+@pytest.mark.slow
 def test_files_are_trained_on_in_the_order_given(tmp_path, monkeypatch):
     train, seen = loop.train, []
 

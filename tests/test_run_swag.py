@@ -116,6 +116,7 @@ def test_learns_what_a_right_ending_is(tmp_path):
     assert probs.argmax(1).tolist() == [int(row[1]) for row in rows[1:]]
 
 
+@pytest.mark.slow
 def test_resumed_run_ends_at_the_same_weights(trained):
     whole = checkpoints.read(str(trained / "out/model.ckpt-6"))
     for name in ("checkpoint", "model.ckpt-6.index"):
@@ -186,6 +187,7 @@ def test_other_sets_of_choices_work_by_their_columns(tmp_path):
     assert {line[2:] for line in lines[1:]} <= {"A", "B"}
 
 
+@pytest.mark.slow
 def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
     stored = checkpoints.read(str(trained / "out"))
     new = "cls/multiple_choice/output_weights"

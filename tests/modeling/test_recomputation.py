@@ -64,6 +64,7 @@ def test_gradients_are_the_same_with_dropout(model):
         assert np.any(one), weight.path
 
 
+@pytest.mark.slow
 def test_layers_run_a_second_time_and_only_then(model):
     *_, plain = _gradients(model, recompute=False)
     *_, doubled = _gradients(model, recompute=True)

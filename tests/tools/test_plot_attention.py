@@ -72,6 +72,7 @@ def options(tmp_path):
     return make
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn_of_a_checkpoint(options, tmp_path, monkeypatch):
     drawn = []
     draw = plot_attention.draw
