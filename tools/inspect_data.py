@@ -139,14 +139,7 @@ def inspect_text(
         OSError: a file cannot be opened.
         ValueError: a file holds no text, or an option is impossible.
     """
-    instance_options = pretraining.InstanceOptions(
-        max_seq_length=options.max_seq_length,
-        max_predictions_per_seq=options.max_predictions_per_seq,
-        masked_lm_prob=options.masked_lm_prob,
-        short_seq_prob=options.short_seq_prob,
-        do_whole_word_mask=options.do_whole_word_mask,
-        dupe_factor=1,
-    )
+    instance_options = _instance_options(options)
     names = paths.expand(options.input_file)
 
     def documents() -> Iterator[list[str]]:
@@ -193,6 +186,17 @@ def inspect_text(
                 options.max_seq_length,
             ),
         ],
+    )
+
+
+def _instance_options(options: Options) -> pretraining.InstanceOptions:
+    return pretraining.InstanceOptions(
+        max_seq_length=options.max_seq_length,
+        max_predictions_per_seq=options.max_predictions_per_seq,
+        masked_lm_prob=options.masked_lm_prob,
+        short_seq_prob=options.short_seq_prob,
+        do_whole_word_mask=options.do_whole_word_mask,
+        dupe_factor=1,
     )
 
 

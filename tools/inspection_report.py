@@ -113,10 +113,17 @@ def records_section(
         title: names them.
         contents: what they hold.
     """
+    return f"{title}\n{terminal.table(_record_rows(contents))}"
+
+
+def _record_rows(
+    contents: record_contents.RecordContents,
+) -> list[tuple[str, str, str]]:
+    """Lists what is counted: names, counts, and what they mean."""
     tokens = contents.lengths.mean * contents.num_records
     predicted = contents.num_predicted
     of_records = contents.num_records
-    rows = [
+    return [
         (
             "records",
             f"{of_records:,}",
@@ -164,7 +171,6 @@ def records_section(
             terminal.share(contents.num_repeated, of_records),
         ),
     ]
-    return f"{title}\n{terminal.table(rows)}"
 
 
 def sequences_section(
