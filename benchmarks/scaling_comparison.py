@@ -36,6 +36,16 @@ def read_config(name: str) -> config_lib.BertConfig:
     return config_lib.BertConfig.from_json_file(str(_CONFIGS / f"{name}.json"))
 
 
+def shape_of(length: int) -> scaling_costs.Shape:
+    """Returns the shape of a record of a length, with as many predictions."""
+    return scaling_costs.Shape(
+        max_seq_length=length,
+        max_predictions_per_seq=_PREDICTIONS_OF_128
+        if length == 128
+        else round(length * _PREDICTED_SHARE),
+    )
+
+
 def read_case(text: str, precision: str) -> scaling_measurement.Case:
     """Reads `CONFIG:LENGTH:BATCH`, or with `:recompute` or `:PARTS` behind it.
 
@@ -54,17 +64,10 @@ def read_case(text: str, precision: str) -> scaling_measurement.Case:
             "A case must be CONFIG:LENGTH:BATCH, or with :recompute or :PARTS "
             f"behind it; got {text!r}."
         ) from error
-    predictions = (
-        _PREDICTIONS_OF_128
-        if length == 128
-        else round(length * _PREDICTED_SHARE)
-    )
     return scaling_measurement.Case(
         name=text,
         config=read_config(name),
-        shape=scaling_costs.Shape(
-            max_seq_length=length, max_predictions_per_seq=predictions
-        ),
+        shape=shape_of(length),
         batch_size=batch_size,
         method=scaling_costs.Method(
             precision=precision, recompute=recompute, num_parts=num_parts

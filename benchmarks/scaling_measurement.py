@@ -297,7 +297,7 @@ def _run(
         peak = 0
         while process.poll() is None:
             look(process.pid)
-            peak = max(peak, _peak_bytes(process.pid))
+            peak = max(peak, memory_bytes(process.pid))
             time.sleep(_LOOK_SECONDS)
         if process.returncode:
             errors.seek(0)
@@ -307,14 +307,18 @@ def _run(
     return peak
 
 
-def _peak_bytes(process_id: int) -> int:
+def memory_bytes(process_id: int | str, field: str = "VmHWM") -> int:
     """Reads the most memory that a process has held; 0 once it is gone.
 
     Not `ru_maxrss`, which begins with the memory of the parent.
+
+    Args:
+        process_id: or "self".
+        field: VmHWM, or VmRSS for what it holds now.
     """
     try:
         status = pathlib.Path(f"/proc/{process_id}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    match = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    match = re.search(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
     return int(match[1]) * 1024 if match else 0

@@ -8,7 +8,7 @@ from modeling import config as config_lib
 
 _SECONDS_PER_DAY = 86_400
 # Room that a device's runtime and fragments of memory need; an assumption.
-_USABLE_MEMORY = 0.9
+USABLE_MEMORY = 0.9
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -183,7 +183,7 @@ def plan(
     while num_parts <= num_rows:
         fitted = dataclasses.replace(method, num_parts=num_parts)
         need = scaling_costs.memory(config, shape, num_rows, fitted)
-        if need.total <= _USABLE_MEMORY * cluster.device.memory_bytes:
+        if need.total <= USABLE_MEMORY * cluster.device.memory_bytes:
             step = step_seconds(
                 config, shape, num_rows, cluster, recompute=method.recompute
             )

@@ -38,9 +38,9 @@ def test_half_a_line_is_looked_at_later(tmp_path):
 
 def test_processor_and_memory_of_this_process_are_read():
     assert scaling_measurement._processor_seconds(os.getpid()) > 0
-    ours = scaling_measurement._peak_bytes(os.getpid())
+    ours = scaling_measurement.memory_bytes(os.getpid())
     assert 1e7 < ours < 1e12
-    assert scaling_measurement._peak_bytes(2**22 + 1) == 0
+    assert scaling_measurement.memory_bytes(2**22 + 1) == 0
 
 
 def test_script_that_fails_is_quoted():

@@ -1,0 +1,169 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from benchmarks import (
+    memory,
+    memory_step,
+    scaling_comparison,
+    scaling_costs,
+    scaling_plans,
+)
+from modeling import sizes
+
+_BASE = scaling_comparison.read_config("bert_base_uncased")
+
+
+def _need(length=128, kind="fine_tuning", **method):
+    return memory.computed_need(
+        _BASE, memory.shape_of(length, kind), scaling_costs.Method(**method)
+    )
+
+
+def test_fixed_part_is_weights_moments_and_two_copies_of_gradients():
+    count = sizes.pretraining_parameters(_BASE)
+    assert _need().fixed == (4 + 8 + 8) * count
+    assert _need(num_parts=2).fixed == (4 + 8 + 12) * count
+    assert _need(precision="mixed_bfloat16").fixed == (6 + 8 + 8) * count
+
+
+def test_need_of_rows_is_that_of_the_formulas():
+    shape = memory.shape_of(256, "pretraining")
+    need = _need(256, "pretraining")
+    whole = scaling_costs.memory(_BASE, shape, 7, scaling_costs.Method())
+    assert need.fixed + 7 * need.per_example == whole.total
+
+
+def test_fine_tuning_has_no_logits_of_the_vocabulary():
+    difference = _need(kind="pretraining").per_example - _need().per_example
+    assert difference == 20 * _BASE.vocab_size * 2 * 4  # P V, kept twice.
+
+
+def test_recomputing_keeps_a_fraction_of_each_layer():
+    assert _need(recompute=True).per_example < _need().per_example / 5
+    assert _need(recompute=True).fixed == _need().fixed
+
+
+def test_line_is_fitted_to_peaks():
+    need = memory.fitted_need({1: 110, 2: 120, 4: 140})
+    assert need.fixed == pytest.approx(100)
+    assert need.per_example == pytest.approx(10)
+    need = memory.fitted_need({1: 1, 2: 3, 3: 2})  # By hand: 1 + x / 2.
+    assert need.fixed == pytest.approx(1)
+    assert need.per_example == pytest.approx(0.5)
+
+
+def test_one_batch_size_makes_no_line():
+    with pytest.raises(ValueError, match=r"Two batch sizes .* got \[8\]"):
+        memory.fitted_need({8: 5})
+
+
+@pytest.mark.parametrize(
+    ("fixed", "expected"),
+    [(0, 90), (1e9, 80), (8.9e9, 1), (8.95e9, 0), (20e9, 0)],
+)
+def test_largest_batch_leaves_a_tenth_of_the_memory(fixed, expected):
+    need = memory.Need(fixed=fixed, per_example=1e8)
+    assert scaling_plans.USABLE_MEMORY == 0.9
+    assert memory.largest_batch(need, 10) == expected
+
+
+def test_largest_batch_fits_and_one_more_does_not():
+    need = _need(384, recompute=True)
+    rows = memory.largest_batch(need, 12)
+    room = scaling_plans.USABLE_MEMORY * 12e9
+    assert need.fixed + rows * need.per_example <= room
+    assert need.fixed + (rows + 1) * need.per_example > room
+
+
+def test_cases_read_a_batch_after_the_other():
+    cases = memory.read_cases("bert_tiny:64:8+16:recompute", "float32")
+    assert [case.batch_size for case in cases] == [8, 16]
+    assert {case.shape.max_seq_length for case in cases} == {64}
+    assert all(case.method.recompute for case in cases)
+    (case,) = memory.read_cases("bert_tiny:128:8:4", "mixed_bfloat16")
+    assert case.method.num_parts == 4
+
+
+@pytest.mark.parametrize("text", ["bert_tiny", "bert_tiny:64", "bert_tiny:a:8"])
+def test_cases_of_another_form_are_refused(text):
+    with pytest.raises(ValueError, match="CONFIG:LENGTH:BATCH"):
+        memory.read_cases(text, "float32")
+
+
+def test_table_has_a_row_for_each_memory_and_a_column_for_each_length():
+    options = memory.Options(lengths=("64", "512"), memory_gb=("8", "80"))
+    lines = memory.network_table(
+        "bert_mini", options, in_parts=False
+    ).splitlines()
+    assert lines[0] == "| bert_mini, length | 64 | 512 |"
+    assert [line.split(" | ")[0] for line in lines[2:4]] == [
+        "| 8 GB",
+        "| 80 GB",
+    ]
+    plain, recompute = lines[2].split(" | ")[1].split(" / ")
+    assert 0 < int(plain) < int(recompute)
+
+
+def test_released_table_holds_the_releases_numbers():
+    lines = memory.released_table().splitlines()
+    assert lines[3].startswith("| 128 | 32 | ")
+    assert len(lines) == 2 + len(memory.RELEASED) + 1
+
+
+def test_rows_are_a_batch_of_the_models_features():
+    job = memory_step.Job(
+        sizes={"vocab_size": 11},
+        num_rows=3,
+        max_seq_length=7,
+        max_predictions_per_seq=2,
+        method={},
+    )
+    rows = memory_step.rows(job)
+    assert {name: row.shape for name, row in rows.items()} == {
+        "input_ids": (3, 7),
+        "input_mask": (3, 7),
+        "segment_ids": (3, 7),
+        "masked_lm_positions": (3, 2),
+        "masked_lm_ids": (3, 2),
+        "masked_lm_weights": (3, 2),
+        "next_sentence_labels": (3, 1),
+    }
+    assert rows["masked_lm_weights"].dtype == np.float32
+    job = dataclasses.replace(job, max_predictions_per_seq=0)
+    assert set(memory_step.rows(job)) == {
+        *("input_ids", "input_mask", "segment_ids", "label_ids")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("predictions", [0, 5])
+def test_more_rows_take_more_memory(predictions):
+    config = scaling_comparison.read_config("bert_tiny")
+    peaks = [
+        memory_step.peak_bytes_apart(
+            memory_step.Job(
+                sizes=config.to_dict(),
+                num_rows=num_rows,
+                max_seq_length=128,
+                max_predictions_per_seq=predictions,
+                method={"recompute": False, "num_parts": 1},
+            )
+        )
+        for num_rows in (8, 128)
+    ]
+    # Some 4 MB an example, by the formulas.
+    assert 120 * 2e6 < peaks[1] - peaks[0] < 120 * 8e6
+
+
+def test_step_that_cannot_be_made_is_an_error():
+    job = memory_step.Job(
+        sizes={"vocab_size": 11},
+        num_rows=1,
+        max_seq_length=4,
+        max_predictions_per_seq=0,
+        method={"no_such": 1},
+    )
+    with pytest.raises(RuntimeError, match="no_such"):
+        memory_step.peak_bytes_apart(job)
