@@ -7,6 +7,8 @@ import dataclasses
 
 from absl import flags
 
+from commands import flag_groups
+
 BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
 
 
@@ -23,6 +25,7 @@ class AblationOptions:
         return self.attention != BIDIRECTIONAL or self.bilstm_head
 
 
+@flag_groups.under(flag_groups.Group.MODEL)
 def define_flags(values: flags.FlagValues) -> None:
     """Defines all flags of `AblationOptions`."""
     default = AblationOptions()

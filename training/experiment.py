@@ -19,6 +19,7 @@ from training import (
     bookkeeping,
     checkpointing,
     epochs,
+    failures,
     fine_tuning_flags,
     input_pipeline,
     loop,
@@ -33,6 +34,7 @@ from training import (
     selection,
     starting,
     steps,
+    workers,
 )
 from training import flags as shared_flags
 
@@ -78,6 +80,11 @@ class Learner:
     objective: objectives.Objective
     predictor: prediction.Predictor
 
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes; of several workers one does."""
+        return workers.Meeting(self.strategy).is_chief
+
     def train(self, training: Training) -> None:
         """Trains the model, from wherever its folder stands.
 
@@ -97,7 +104,13 @@ class Learner:
                 self.objective, self._start_options(training, length, identity)
             )
         loop.train(
-            steps.Trainer(self.strategy, state),
+            steps.Trainer(
+                self.strategy,
+                state,
+                jit_compile=runtime.compiles_whole_steps(
+                    self.strategy, options.jit_compile
+                ),
+            ),
             training_batches(training.source, options, training.parts),
             _loop_options(training, options, length),
             first_step=first_step,
@@ -149,6 +162,7 @@ class Learner:
             self.strategy, self.objective, prefix, self.options
         )
 
+    @failures.of_workers()
     def predict(
         self, source: input_pipeline.Source, batch_size: int
     ) -> dict[str, np.ndarray]:
@@ -170,6 +184,8 @@ class Learner:
 
     def write_files(self, files: Mapping[str, Iterable[str]]) -> None:
         """Writes the lines of files, by name, to the folder."""
+        if not self.is_chief:
+            return
         for name, lines in files.items():
             path = os.path.join(self.options.output_dir, name)
             with writing.whole_file(path) as file:
@@ -179,6 +195,8 @@ class Learner:
         self, results: Mapping[str, float], name: str = "eval_results.txt"
     ) -> None:
         """Writes results to a file of the folder, and logs them."""
+        if not self.is_chief:
+            return
         path = os.path.join(self.options.output_dir, name)
         reporting.write_results(path, results)
 
@@ -205,7 +223,8 @@ def make_learner(
         ValueError: a folder holds another model, or `init_checkpoint` reads
             text in another way.
     """
-    _claim(setup, options.output_dir, labels)
+    with failures.of_workers():
+        _claim(setup, options.output_dir, labels)
     runtime.set_seed(options.random_seed)
     with setup.strategy.scope():
         objective = make_objective()
@@ -223,7 +242,17 @@ def _claim(
     folder: str,
     labels: Mapping[str, object] | None,
 ) -> None:
-    """Marks the folder of a model, and that of the whole run."""
+    """Marks the folder of a model, and that of the whole run.
+
+    The chief does, while other workers wait: what they load depends on it.
+    """
+    meeting = workers.Meeting(setup.strategy)
+    if meeting.is_chief:
+        _write_claims(setup, folder, labels)
+    meeting.wait()
+
+
+def _write_claims(setup, folder, labels) -> None:
     config, whole = setup.config.to_dict(), setup.options
     if whole.init_checkpoint:
         origin = model_folder.of_checkpoint(whole.init_checkpoint)
@@ -258,6 +287,7 @@ def _loop_options(training, options, length) -> bookkeeping.LoopOptions:
         iterations_per_loop=runtime.steps_per_call(
             use_tpu=runtime.wants_tpu(options),
             iterations_per_loop=options.iterations_per_loop,
+            steps_per_loop=options.steps_per_loop,
         ),
     )
 

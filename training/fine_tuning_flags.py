@@ -5,7 +5,10 @@ from typing import TypeVar
 
 from absl import flags
 
+from commands import flag_groups
 from training import flags as shared_flags
+
+_Group = flag_groups.Group
 
 # What `--stable` sets, unless the flag itself is given.
 # Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT", section
@@ -78,10 +81,82 @@ def define_task_flags(values: flags.FlagValues) -> None:
 
     Its default is the task's.
     """
+    _define_action_flags(values)
     shared_flags.define_model_flags(values)
+    _define_text_flags(values)
+    _define_length_flags(values)
     shared_flags.define_training_flags(values)
-    shared_flags.define_fine_tuning_flags(values)
+    _define_fine_tuning_flags(values)
+    _define_selection_flags(values)
     shared_flags.define_device_flags(values)
+    _define_speed_flags(values)
+
+
+def define_flags(values: flags.FlagValues) -> None:
+    """Defines all flags of `FineTuningOptions`."""
+    define_task_flags(values)
+    shared_flags.define_evaluation_flags(values)
+    _define_sequence_flags(values)
+    _define_trial_flags(values)
+
+
+@flag_groups.under(_Group.ACTIONS)
+def _define_action_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_boolean("do_train", False, "Train.", flag_values=values)
+    flags.DEFINE_boolean("do_eval", False, "Evaluate.", flag_values=values)
+    flags.DEFINE_boolean("do_predict", False, "Predict.", flag_values=values)
+
+
+@flag_groups.under(_Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "vocab_file",
+        None,
+        "The vocabulary that the model was trained with.",
+        required=True,
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "do_lower_case",
+        True,
+        "Lower-case the text; False for cased models.",
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.TEXT)
+def _define_sequence_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "max_seq_length",
+        128,
+        "Word pieces the model reads at once; longer text is cut, shorter "
+        "padded.",
+        lower_bound=1,
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.TRAINING)
+def _define_length_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_float(
+        "num_train_epochs",
+        3.0,
+        "How often training goes through the examples; may be a fraction.",
+        lower_bound=0.0,
+        flag_values=values,
+    )
+    flags.DEFINE_float(
+        "warmup_proportion",
+        0.1,
+        "Share of the steps over which the learning rate rises.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.TRAINING)
+def _define_fine_tuning_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "freeze_layers",
         0,
@@ -92,18 +167,59 @@ def define_task_flags(values: flags.FlagValues) -> None:
     )
 
 
-def define_flags(values: flags.FlagValues) -> None:
-    """Defines all flags of `FineTuningOptions`."""
-    define_task_flags(values)
-    shared_flags.define_evaluation_flags(values)
+@flag_groups.under(_Group.EVALUATION)
+def _define_selection_flags(values: flags.FlagValues) -> None:
+    """Defines what is looked at while training, and which weights count."""
     flags.DEFINE_integer(
-        "max_seq_length",
-        128,
-        "Word pieces the model reads at once; longer text is cut, shorter "
-        "padded.",
+        "predict_batch_size",
+        8,
+        "Examples in a prediction batch, over all devices together.",
         lower_bound=1,
         flag_values=values,
     )
+    flags.DEFINE_integer(
+        "eval_every_steps",
+        0,
+        "Steps between evaluations while training; 0 for none. The weights "
+        "that do best are kept in best/.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "eval_every_epoch",
+        False,
+        "Evaluate after each epoch while training.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "early_stopping_patience",
+        0,
+        "Evaluations without a new best after which training ends; 0 for "
+        "never.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "use_best_checkpoint",
+        False,
+        "Evaluate and predict with best/ instead of the latest checkpoint.",
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.SPEED)
+def _define_speed_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_boolean(
+        "bucket_by_length",
+        False,
+        "Put texts of like length into a batch and cut the padding that they "
+        "share.",
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.TRIALS)
+def _define_trial_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "num_trials",
         1,
@@ -151,12 +267,6 @@ class _RatesSerializer(flags.ArgumentSerializer):
 
     def serialize(self, value: tuple[float, ...]) -> str:
         return ",".join(map(str, value))
-
-
-def adopt() -> None:
-    """Makes these flags key flags of the script, so that --help shows them."""
-    shared_flags.adopt()
-    shared_flags.adopt(__name__)
 
 
 def read_options(options: type[_Options], values: flags.FlagValues) -> _Options:

@@ -5,11 +5,13 @@ one process. Names and defaults are the release's where it has the flag.
 """
 
 import dataclasses
-import sys
 from typing import Any, TypeVar
 
 from absl import flags
 
+from commands import flag_groups
+
+_Group = flag_groups.Group
 _T = TypeVar("_T")
 
 DISTRIBUTION_STRATEGIES = (
@@ -27,22 +29,34 @@ class TrainerOptions:
     keep_checkpoint_every_n_steps: int = 0
     distribution_strategy: str = "auto"
     num_cpu_devices: int = 0
+    steps_per_loop: int = 0
+    jit_compile: str = "auto"
 
 
 def define_model_flags(values: flags.FlagValues) -> None:
     """Defines which model a run starts from and where it writes."""
-    flags.DEFINE_string(
-        "bert_config_file",
-        None,
-        "JSON file with the sizes of the model.",
-        required=True,
-        flag_values=values,
-    )
+    _define_output_flags(values)
+    _define_start_flags(values)
+
+
+@flag_groups.under(_Group.FILES)
+def _define_output_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "output_dir",
         None,
         "Folder for checkpoints and results. A run whose folder holds a "
         "checkpoint goes on from it.",
+        required=True,
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.MODEL)
+def _define_start_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "bert_config_file",
+        None,
+        "JSON file with the sizes of the model.",
         required=True,
         flag_values=values,
     )
@@ -55,6 +69,7 @@ def define_model_flags(values: flags.FlagValues) -> None:
     )
 
 
+@flag_groups.under(_Group.TRAINING)
 def define_training_flags(values: flags.FlagValues) -> None:
     """Defines how a run trains, apart from its length."""
     flags.DEFINE_integer(
@@ -94,13 +109,6 @@ def define_training_flags(values: flags.FlagValues) -> None:
         flag_values=values,
     )
     flags.DEFINE_integer(
-        "log_every_steps",
-        100,
-        "Steps between progress reports.",
-        lower_bound=1,
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
         "random_seed",
         12345,
         "Seed of initial weights, order of examples and dropout.",
@@ -112,7 +120,15 @@ def define_training_flags(values: flags.FlagValues) -> None:
     _define_distribution_flags(values)
 
 
+@flag_groups.under(_Group.CHECKPOINTS)
 def _define_checkpoint_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "log_every_steps",
+        100,
+        "Steps between progress reports.",
+        lower_bound=1,
+        flag_values=values,
+    )
     flags.DEFINE_integer(
         "save_checkpoints_steps",
         1000,
@@ -136,6 +152,7 @@ def _define_checkpoint_flags(values: flags.FlagValues) -> None:
     )
 
 
+@flag_groups.under(_Group.SPEED)
 def _define_memory_flags(values: flags.FlagValues) -> None:
     """Defines what a run pays in time for less memory; its result stays."""
     flags.DEFINE_integer(
@@ -155,6 +172,7 @@ def _define_memory_flags(values: flags.FlagValues) -> None:
     )
 
 
+@flag_groups.under(_Group.DEVICES)
 def _define_distribution_flags(values: flags.FlagValues) -> None:
     """Defines how a run spreads over devices and machines."""
     flags.DEFINE_enum(
@@ -173,8 +191,25 @@ def _define_distribution_flags(values: flags.FlagValues) -> None:
         lower_bound=0,
         flag_values=values,
     )
+    flags.DEFINE_integer(
+        "steps_per_loop",
+        0,
+        "Steps in a row, in one call of the graph, before there is a look at "
+        "signals and the clock; 0: one, and --iterations_per_loop on a TPU.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "jit_compile",
+        "auto",
+        ("auto", "true", "false"),
+        "Let XLA compile the way forward and back as a whole; auto: on GPUs. "
+        "Results then differ in their last bits.",
+        flag_values=values,
+    )
 
 
+@flag_groups.under(_Group.EVALUATION)
 def define_evaluation_flags(values: flags.FlagValues) -> None:
     """Defines how a run evaluates on records that hold the right answers."""
     flags.DEFINE_integer(
@@ -186,88 +221,7 @@ def define_evaluation_flags(values: flags.FlagValues) -> None:
     )
 
 
-def define_fine_tuning_flags(values: flags.FlagValues) -> None:
-    """Defines what the tasks share: text, epochs, the best checkpoint."""
-    flags.DEFINE_string(
-        "vocab_file",
-        None,
-        "The vocabulary that the model was trained with.",
-        required=True,
-        flag_values=values,
-    )
-    flags.DEFINE_boolean(
-        "do_lower_case",
-        True,
-        "Lower-case the text; False for cased models.",
-        flag_values=values,
-    )
-    flags.DEFINE_boolean("do_train", False, "Train.", flag_values=values)
-    flags.DEFINE_boolean("do_eval", False, "Evaluate.", flag_values=values)
-    flags.DEFINE_boolean("do_predict", False, "Predict.", flag_values=values)
-    flags.DEFINE_integer(
-        "predict_batch_size",
-        8,
-        "Examples in a prediction batch, over all devices together.",
-        lower_bound=1,
-        flag_values=values,
-    )
-    flags.DEFINE_float(
-        "num_train_epochs",
-        3.0,
-        "How often training goes through the examples; may be a fraction.",
-        lower_bound=0.0,
-        flag_values=values,
-    )
-    flags.DEFINE_float(
-        "warmup_proportion",
-        0.1,
-        "Share of the steps over which the learning rate rises.",
-        lower_bound=0.0,
-        upper_bound=1.0,
-        flag_values=values,
-    )
-    _define_selection_flags(values)
-    flags.DEFINE_boolean(
-        "bucket_by_length",
-        False,
-        "Put texts of like length into a batch and cut the padding that they "
-        "share.",
-        flag_values=values,
-    )
-
-
-def _define_selection_flags(values: flags.FlagValues) -> None:
-    """Defines what is looked at while training, and which weights count."""
-    flags.DEFINE_integer(
-        "eval_every_steps",
-        0,
-        "Steps between evaluations while training; 0 for none. The weights "
-        "that do best are kept in best/.",
-        lower_bound=0,
-        flag_values=values,
-    )
-    flags.DEFINE_boolean(
-        "eval_every_epoch",
-        False,
-        "Evaluate after each epoch while training.",
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
-        "early_stopping_patience",
-        0,
-        "Evaluations without a new best after which training ends; 0 for "
-        "never.",
-        lower_bound=0,
-        flag_values=values,
-    )
-    flags.DEFINE_boolean(
-        "use_best_checkpoint",
-        False,
-        "Evaluate and predict with best/ instead of the latest checkpoint.",
-        flag_values=values,
-    )
-
-
+@flag_groups.under(_Group.SPEED)
 def define_device_flags(values: flags.FlagValues) -> None:
     """Defines where a run computes, and how precisely."""
     flags.DEFINE_enum(
@@ -278,6 +232,11 @@ def define_device_flags(values: flags.FlagValues) -> None:
         "is for GPUs without bfloat16.",
         flag_values=values,
     )
+    _define_tpu_flags(values)
+
+
+@flag_groups.under(_Group.TPU)
+def _define_tpu_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_boolean(
         "use_tpu", False, "Compute on a TPU.", flag_values=values
     )
@@ -312,19 +271,6 @@ def define_device_flags(values: flags.FlagValues) -> None:
         lower_bound=1,
         flag_values=values,
     )
-
-
-def adopt(module: str = __name__) -> None:
-    """Makes a module's flags key flags of the script, for --help to show them.
-
-    Args:
-        module: whose functions defined the flags.
-    """
-    # `flags.adopt_module_key_flags` would make them this module's own: it acts
-    # for the module that calls it. absl knows a script by its command.
-    values = flags.FLAGS
-    for flag in values.flags_by_module_dict().get(module, ()):
-        values.register_key_flag_for_module(sys.argv[0], flag)
 
 
 def narrow(options: type[_T], wider: Any, **replaced: Any) -> _T:

@@ -156,8 +156,9 @@ def _choose(
         f"eval_{problem.metric}",
         problem.constant_answer(data.decisive.label_ids),
     )
-    folder = setup.options.output_dir
-    writing.write_json(os.path.join(folder, trials.SUMMARY_FILE), summary)
+    if learner.is_chief:
+        path = os.path.join(setup.options.output_dir, trials.SUMMARY_FILE)
+        writing.write_json(path, summary)
     logging.info("%s", trials.table(summary))
     best = next(
         options

@@ -14,7 +14,9 @@ from training import (
     fine_tuning_flags,
     records,
     runtime,
+    sharing,
     starting,
+    workers,
 )
 from training import flags as shared_flags
 
@@ -87,13 +89,15 @@ def prepare(
     Raises:
         OSError: the sizes cannot be read.
         ValueError: the options do not fit together, or not to the model or to
-            the devices.
+            the devices; workers do not share the folder of the run.
     """
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
     )
     check_options(options, config, tokenizer.vocab_size)
     ablations.check_checkpoints(options)
+    strategy = _prepare_devices(options)
+    sharing.check_shared(workers.Meeting(strategy), options.output_dir)
     return Setup(
         options=options,
         config=config,
@@ -102,7 +106,7 @@ def prepare(
             "do_lower_case": options.do_lower_case,
         },
         vocab_size=tokenizer.vocab_size,
-        strategy=_prepare_devices(options),
+        strategy=strategy,
     )
 
 

@@ -179,7 +179,13 @@ def train(
             objective, _start_options(options, identity)
         )
     results = loop.train(
-        steps.Trainer(strategy, state),
+        steps.Trainer(
+            strategy,
+            state,
+            jit_compile=runtime.compiles_whole_steps(
+                strategy, options.jit_compile
+            ),
+        ),
         batch_phases.PhasedBatches(
             [
                 _batches(source, phase.options, options.random_seed + number)
@@ -195,6 +201,7 @@ def train(
             iterations_per_loop=runtime.steps_per_call(
                 use_tpu=runtime.wants_tpu(options),
                 iterations_per_loop=options.iterations_per_loop,
+                steps_per_loop=options.steps_per_loop,
             ),
             watch=_watch(sources, phases, state.schedule)
             if first_step < options.num_train_steps

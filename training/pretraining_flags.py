@@ -4,7 +4,10 @@ import dataclasses
 
 from absl import flags
 
+from commands import flag_groups
 from training import flags as shared_flags
+
+_Group = flag_groups.Group
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,13 +52,45 @@ class PretrainingOptions(shared_flags.TrainerOptions):
 
 def define_flags(values: flags.FlagValues) -> None:
     """Defines all flags of `PretrainingOptions`."""
+    _define_action_flags(values)
+    _define_input_flags(values)
     shared_flags.define_model_flags(values)
+    _define_objective_flags(values)
+    _define_record_flags(values)
+    _define_length_flags(values)
     shared_flags.define_training_flags(values)
     shared_flags.define_evaluation_flags(values)
-    shared_flags.define_device_flags(values)
-    _define_length_flags(values)
     _define_held_out_flags(values)
-    _define_input_flags(values)
+    shared_flags.define_device_flags(values)
+
+
+@flag_groups.under(_Group.ACTIONS)
+def _define_action_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_boolean("do_train", False, "Train.", flag_values=values)
+    flags.DEFINE_boolean("do_eval", False, "Evaluate.", flag_values=values)
+    flags.DEFINE_boolean(
+        "eval_all_checkpoints",
+        False,
+        "With --do_eval: evaluate every checkpoint in --output_dir, too, and "
+        "write eval_checkpoints.jsonl, with the perplexity of each.",
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.MODEL)
+def _define_objective_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_enum(
+        "objective",
+        "mlm_nsp",
+        ["mlm_nsp", "mlm", "ltr"],
+        "What is learnt: masked words and next sentences; masked words alone; "
+        "or the next word from those to its left (causal attention).",
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.PAIRS)
+def _define_record_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "max_seq_length",
         128,
@@ -70,24 +105,46 @@ def define_flags(values: flags.FlagValues) -> None:
         lower_bound=1,
         flag_values=values,
     )
-    flags.DEFINE_enum(
-        "objective",
-        "mlm_nsp",
-        ["mlm_nsp", "mlm", "ltr"],
-        "What is learnt: masked words and next sentences; masked words alone; "
-        "or the next word from those to its left (causal attention).",
-        flag_values=values,
-    )
-    flags.DEFINE_boolean("do_train", False, "Train.", flag_values=values)
-    flags.DEFINE_boolean("do_eval", False, "Evaluate.", flag_values=values)
 
 
+@flag_groups.under(_Group.FILES)
 def _define_input_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "input_file",
         None,
         "Record files: comma-separated names or globs. Required, but where "
         "all of --phases name theirs.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "eval_input_file",
+        None,
+        "Held-out record files to evaluate on; --input_file if not given.",
+        flag_values=values,
+    )
+    flags.DEFINE_boolean(
+        "shard_input_files",
+        False,
+        "Each worker reads files of its own: every so many-th of the sorted "
+        "names. The order of the records then depends on the number of "
+        "workers.",
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.TRAINING)
+def _define_length_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "num_train_steps",
+        100000,
+        "Steps in all, those before a resume included.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "num_warmup_steps",
+        10000,
+        "Steps over which the learning rate rises.",
+        lower_bound=0,
         flag_values=values,
     )
     flags.DEFINE_string(
@@ -109,39 +166,10 @@ def _define_input_flags(values: flags.FlagValues) -> None:
         "has.",
         flag_values=values,
     )
-    flags.DEFINE_boolean(
-        "shard_input_files",
-        False,
-        "Each worker reads files of its own: every so many-th of the sorted "
-        "names. The order of the records then depends on the number of "
-        "workers.",
-        flag_values=values,
-    )
 
 
-def _define_length_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "num_train_steps",
-        100000,
-        "Steps in all, those before a resume included.",
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
-        "num_warmup_steps",
-        10000,
-        "Steps over which the learning rate rises.",
-        lower_bound=0,
-        flag_values=values,
-    )
-
-
+@flag_groups.under(_Group.EVALUATION)
 def _define_held_out_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "eval_input_file",
-        None,
-        "Held-out record files to evaluate on; --input_file if not given.",
-        flag_values=values,
-    )
     flags.DEFINE_integer(
         "max_eval_steps",
         100,
@@ -155,12 +183,5 @@ def _define_held_out_flags(values: flags.FlagValues) -> None:
         0,
         "Steps between evaluations while training; 0 for none.",
         lower_bound=0,
-        flag_values=values,
-    )
-    flags.DEFINE_boolean(
-        "eval_all_checkpoints",
-        False,
-        "With --do_eval: evaluate every checkpoint in --output_dir, too, and "
-        "write eval_checkpoints.jsonl, with the perplexity of each.",
         flag_values=values,
     )

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from training import record_files, records
+from training import record_files, records, sharing
 
 _ROWS = "rows_per_example"
 _RECORDS_PER_SCAN = 1024
@@ -37,7 +37,8 @@ def make_or_reuse(
     """Writes the records of a data set, unless they are there already.
 
     They are if the sidecar of the file says that it was made from the same:
-    data, vocabulary, length and whatever else `made_from` holds.
+    data, vocabulary, length and whatever else `made_from` holds. Of several
+    workers the chief writes, and the others wait.
 
     Args:
         path: of the record file.
@@ -48,7 +49,11 @@ def make_or_reuse(
     Raises:
         ValueError: there is no example.
     """
-    return reuse(path, made_from) or _make(path, features, made_from, examples)
+    return sharing.find_or_make(
+        path,
+        lambda: reuse(path, made_from),
+        lambda: _make(path, features, made_from, examples),
+    )
 
 
 def reuse(path: str, made_from: records.Metadata) -> CachedRecords | None:

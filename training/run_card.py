@@ -56,10 +56,10 @@ def _finish(options, started: float, ended: str) -> None:
         return
     from training import workers
 
+    if not workers.cluster().is_chief:
+        return
     written = files_written(folder, started)
-    if (failed and metrics_log.FILE not in written) or (
-        not workers.cluster().is_chief
-    ):
+    if failed and metrics_log.FILE not in written:
         return
     path = os.path.join(folder, FILE)
     card = {

@@ -66,9 +66,26 @@ def wants_tpu(options: DeviceOptions) -> bool:
     return options.use_tpu or options.distribution_strategy == "tpu"
 
 
-def steps_per_call(*, use_tpu: bool, iterations_per_loop: int) -> int:
+def steps_per_call(
+    *, use_tpu: bool, iterations_per_loop: int, steps_per_loop: int
+) -> int:
     """Says how many steps are made without a look at signals and the clock."""
-    return iterations_per_loop if use_tpu else 1
+    return steps_per_loop or (iterations_per_loop if use_tpu else 1)
+
+
+def compiles_whole_steps(strategy: tf.distribute.Strategy, choice: str) -> bool:
+    """Says whether XLA is to compile the way forward and back as a whole.
+
+    On a CPU its matrix products are slower than TensorFlow's own; a TPU has
+    nothing but XLA, and compiles by itself.
+
+    Args:
+        strategy: where the steps run.
+        choice: a value of `--jit_compile`.
+    """
+    if choice != "auto":
+        return choice == "true"
+    return any("GPU" in name for name in strategy.extended.worker_devices)
 
 
 def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:

@@ -82,12 +82,25 @@ class Trainer:
     Args:
         strategy: where the variables live.
         state: what a step reads or changes, made in the strategy's scope.
+        jit_compile: whether XLA compiles the way forward and back as a whole.
     """
 
-    def __init__(self, strategy: tf.distribute.Strategy, state: TrainState):
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        state: TrainState,
+        *,
+        jit_compile: bool = False,
+    ):
         self.strategy = strategy
         self.state = state
         self._compiled = tf.function(self._steps)
+        # The sum over replicas stays outside, and with it the update.
+        self._compiled_gradients = (
+            tf.function(self._gradients, jit_compile=True)
+            if jit_compile
+            else self._gradients
+        )
 
     def run(
         self,
@@ -164,8 +177,10 @@ class Trainer:
 
         def part(index):
             if num_parts == 1:
-                return self._gradients(features, denominators, seed, scale)
-            return self._gradients(
+                return self._compiled_gradients(
+                    features, denominators, seed, scale
+                )
+            return self._compiled_gradients(
                 accumulation.part_of(features, index, num_parts),
                 denominators,
                 runtime.part_seed(seed, index),

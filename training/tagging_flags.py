@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from absl import flags
 
+from commands import flag_groups
 from modeling import feature_layers
 from training import fine_tuning_flags
 
@@ -32,6 +33,11 @@ def define_flags(values: flags.FlagValues) -> None:
     # context, and App. A.2: 512 pieces.
     values.set_default("do_lower_case", False)
     values.set_default("max_seq_length", 512)
+    _define_feature_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.MODEL)
+def _define_feature_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "features",
         None,

@@ -5,6 +5,7 @@ the bytes of `[n, L * D]` float32, and `label_ids`, the bytes of `[n]` int32,
 both little-endian.
 """
 
+import collections
 import dataclasses
 import functools
 import hashlib
@@ -19,7 +20,16 @@ from absl import logging
 from files import paths, writing
 from modeling import bert, checkpoints
 from modeling import config as config_lib
-from training import extraction, phases, record_cache, record_files, records
+from training import (
+    extraction,
+    failures,
+    phases,
+    record_cache,
+    record_files,
+    records,
+    sharing,
+    workers,
+)
 
 _FLOAT_BYTES = 4
 _LABEL_BYTES = 4
@@ -100,13 +110,17 @@ class WordFeatureSource:
                 yield np.frombuffer(labels, "<i4")
 
 
+@failures.of_workers()
 def make_or_reuse(
     path: str,
     width: int,
     made_from: records.Metadata,
     sentences: Callable[[], Iterable[tuple[np.ndarray, Sequence[int]]]],
+    meeting: workers.Meeting,
 ) -> WordFeatureSource:
     """Writes the word features of a file, unless they are there already.
+
+    Of several workers, who share out each batch, the chief writes.
 
     Args:
         path: of the record file.
@@ -114,21 +128,34 @@ def make_or_reuse(
         made_from: what they depend on: data, vocabulary, checkpoint, layers.
         sentences: computes for each sentence `[n, L * D]` float32 and the `n`
             labels; asked only if the file is to be written.
+        meeting: of the workers that compute them.
     """
-    held = record_cache.reuse(path, made_from)
-    if held is not None:
-        return WordFeatureSource(files=held.files, width=width)
+
+    def find() -> record_cache.CachedRecords | None:
+        return record_cache.reuse(path, made_from)
+
+    held = find()
+    # Asked together: all workers compute features, or none does.
+    if not meeting.all_of(int(held is not None))[0]:
+        _make(path, made_from, sentences(), is_chief=meeting.is_chief)
+        held = None
+    files = (held or sharing.wait_for(path, find)).files
+    return WordFeatureSource(files=files, width=width)
+
+
+def _make(path, made_from, sentences, *, is_chief) -> None:
+    """Goes through all sentences; the chief writes them."""
+    if not is_chief:
+        collections.deque(sentences, maxlen=0)
+        return
     record_cache.forget(path)
     count = 0
     with writing.whole_file(path, "wb") as file:
-        for values, label_ids in sentences():
+        for values, label_ids in sentences:
             file.write(record_files.frame(_serialized(values, label_ids)))
             count += 1
     records.write_metadata(
         path, dataclasses.replace(made_from, num_records=count)
-    )
-    return WordFeatureSource(
-        files=record_files.RecordFiles([path]), width=width
     )
 
 

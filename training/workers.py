@@ -127,6 +127,11 @@ class Meeting:
         """Tells whether this process is the one that writes."""
         return not self._several or self._members.is_chief
 
+    @property
+    def has_several(self) -> bool:
+        """Tells whether there is anybody to meet."""
+        return self._several
+
     def all_of(self, number: int) -> list[int]:
         """Returns the number that each worker came with, by rank."""
         if not self._several:

@@ -87,9 +87,12 @@ def _numbers(result):
     return tf.nest.map_structure(lambda x: x.numpy().item(), result)
 
 
-def _train(strategy, state, counts, num_accumulation_steps=1):
+def _train(
+    strategy, state, counts, num_accumulation_steps=1, *, jit_compile=False
+):
     """Runs as many steps at a time as `counts` says."""
-    trainer, iterator = steps.Trainer(strategy, state), _iterator(strategy)
+    trainer = steps.Trainer(strategy, state, jit_compile=jit_compile)
+    iterator = _iterator(strategy)
     results, first = [], 0
     for count in counts:
         result = trainer.run(
@@ -196,6 +199,18 @@ def test_a_batch_in_parts_gives_the_same_update(tmp_path):
     strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
     state = _state(strategy, tmp_path)
     results = _train(strategy, state, [1] * _STEPS, 4)
+    _check_against_golden(results, _tensors(state))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_parts", [1, 4])
+def test_steps_compiled_as_a_whole_are_those_of_the_release(
+    num_parts, tmp_path
+):
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    state = _state(strategy, tmp_path)
+    counts = [1] * _STEPS
+    results = _train(strategy, state, counts, num_parts, jit_compile=True)
     _check_against_golden(results, _tensors(state))
 
 
