@@ -232,8 +232,11 @@ def _prepare(options, tokenizer) -> Iterator[features.Line]:
 
 @contextlib.contextmanager
 def _open_output(options):
-    from training import extraction
+    from training import extraction, workers
 
+    if not workers.cluster().is_chief:
+        yield _Nowhere()  # One worker writes what all of them compute.
+        return
     layers = features.parse_layers(options.layers)
     with writing.whole_file(options.output_file, "wb") as file:
         if options.output_format == "jsonl":
@@ -266,6 +269,13 @@ def _extract(window, hidden_layers, options, progress) -> list:
             )
         progress.add(window[place] for place in batch)
     return found
+
+
+class _Nowhere:
+    """Takes vectors in place of a file."""
+
+    def write(self, part) -> None:
+        """Forgets them."""
 
 
 class _Progress:

@@ -168,7 +168,7 @@ def _predict(
         )
         learner.write_files(files)
         collected |= result_files.submitted(each.file.part, files)
-    if options.write_submission:
+    if options.write_submission and learner.is_chief:
         submission.add_to_zip(options.write_submission, collected)
 
 

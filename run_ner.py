@@ -261,7 +261,7 @@ def _summarize(
     folder: str, runs: Sequence[Any], results: Sequence[Mapping[str, float]]
 ) -> None:
     """Writes what several trials came to: means and deviations."""
-    from training import trials
+    from training import trials, workers
 
     # A constant answer, O, finds nothing.
     summaries = {
@@ -271,7 +271,8 @@ def _summarize(
     }
     for summary in summaries.values():
         logging.info("%s", trials.table(summary))
-    writing.write_json(os.path.join(folder, trials.SUMMARY_FILE), summaries)
+    if workers.cluster().is_chief:
+        writing.write_json(os.path.join(folder, trials.SUMMARY_FILE), summaries)
 
 
 def main(_: list[str]) -> None:

@@ -75,6 +75,8 @@ def run(options: Options) -> None:
         if options.do_predict:
             results["global_step"] = this.learner.load()
             questions, answers = this.questions, this.answers()
+            if not this.learner.is_chief:
+                return  # Of several workers one writes what all computed.
     elif options.do_predict:
         questions, answers = _combine(options)
     if options.do_predict:
@@ -159,7 +161,7 @@ class _Run:
     def answers(self) -> list[squad_answers.RankedAnswers]:
         """Answers the questions with the weights as they are."""
         logits = self._logits()
-        if self.options.save_logits:
+        if self.options.save_logits and self.learner.is_chief:
             path = os.path.join(self.options.output_dir, _LOGITS)
             squad_ensemble.write_logits(path, logits)
         return _rank(self.questions, logits, self.options, self.tokenizer)

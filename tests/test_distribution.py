@@ -32,11 +32,12 @@ def _start(folder, *, workers=1, dropout=False, **changes):
     }
     return [
         toy.start(folder, environment, f"log-{index}", **named)
-        for index, environment in enumerate(_environments(workers))
+        for index, environment in enumerate(environments(workers))
     ]
 
 
-def _environments(workers):
+def environments(workers):
+    """Lists the variables that make each process one of so many workers."""
     if workers == 1:
         return [{}]
     sockets = [socket.socket() for _ in range(workers)]
@@ -178,7 +179,7 @@ def test_workers_that_do_not_start_alike_are_named(tmp_path):
             train_batch_size=8,
             output_dir=tmp_path / ("elsewhere" if index else "out"),
         )
-        for index, environment in enumerate(_environments(2))
+        for index, environment in enumerate(environments(2))
     ]
     for number, process in enumerate(processes):
         assert process.wait(120) != 0

@@ -14,6 +14,7 @@ from training import (
     records,
     tagging_approaches,
     word_features,
+    workers,
 )
 
 _MADE_FROM = records.Metadata(
@@ -33,7 +34,8 @@ _SENTENCES = [
 
 def _source(tmp_path, made_from=_MADE_FROM, sentences=lambda: _SENTENCES):
     path = str(tmp_path / "features.tf_record")
-    return word_features.make_or_reuse(path, 3, made_from, sentences)
+    meeting = workers.Meeting(tf.distribute.get_strategy())
+    return word_features.make_or_reuse(path, 3, made_from, sentences, meeting)
 
 
 def test_batches_are_as_long_as_their_longest_sentence(tmp_path):

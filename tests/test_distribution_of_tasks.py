@@ -1,0 +1,219 @@
+"""Fine-tuning in two processes, against the same in one."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from modeling import checkpoints
+from tests import (
+    test_distribution,
+    toy_sentences,
+    toy_squad,
+    toy_swag,
+    toy_tagging,
+)
+
+_ROOT = pathlib.Path(__file__).parents[1]
+# Float32 sums of other orders, through the steps of Adam.
+_TOLERANCE = 2e-5
+_NO_DROPOUT = {
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+_COMMON = {
+    "do_train": True,
+    "do_eval": True,
+    "do_predict": True,
+    "num_train_epochs": 2,
+    "train_batch_size": 8,
+    "learning_rate": 1e-3,
+    "bucket_by_length": True,
+    "eval_every_epoch": True,
+}
+
+
+def _classifier(folder):
+    train = toy_sentences.sentences(80, seed=1)
+    toy_sentences.write_data(folder / "data", train)
+    named = toy_sentences.flags_of(folder)
+    return "run_classifier.py", named
+
+
+def _trials(folder):
+    script, named = _classifier(folder)
+    return script, {**named, "num_trials": 2, "num_train_epochs": 1}
+
+
+def _squad(folder):
+    named = toy_squad.flags_of(folder)
+    toy_squad.write_config(folder / "config.json", **_NO_DROPOUT)
+    return "run_squad.py", {**named, "save_logits": True}
+
+
+def _swag(folder):
+    toy_swag.write(folder / "train.csv", toy_swag.copying(50, seed=1))
+    toy_swag.write(folder / "val.csv", toy_swag.copying(15, seed=2))
+    test = toy_swag.copying(9, seed=3)
+    toy_swag.write(folder / "test.csv", test, with_labels=False)
+    return "run_swag.py", {
+        **toy_swag.write_model(folder),
+        "data_dir": str(folder),
+        "output_dir": str(folder / "out"),
+        "max_seq_length": 8,
+    }
+
+
+def _tagger(folder):
+    toy_tagging.write_all(folder, num_sentences=60)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **_NO_DROPOUT}))
+    return "run_ner.py", {
+        "data_dir": folder,
+        "vocab_file": folder / "vocab.txt",
+        "bert_config_file": folder / "config.json",
+        "init_checkpoint": folder / "bert.ckpt",
+        "output_dir": folder / "out",
+        "max_seq_length": 40,
+    }
+
+
+def _feature_tagger(folder):
+    script, named = _tagger(folder)
+    return script, {**named, "features": "last_hidden"}
+
+
+def _start(folder, make, num_workers):
+    """Makes the files and starts the processes of a run."""
+    folder.mkdir(parents=True)
+    script, named = make(folder)
+    command = [f"--{k}={v}" for k, v in {**_COMMON, **named}.items()]
+    processes = []
+    for number, environment in enumerate(
+        test_distribution.environments(num_workers)
+    ):
+        watched = ["-m", "tests.watched_program", folder / f"list-{number}"]
+        with (folder / f"log-{number}").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, *watched, script, *command],
+                cwd=_ROOT,
+                env={**os.environ, **environment},
+                stdout=log,
+                stderr=log,
+            )
+        processes.append(process)
+    return processes
+
+
+def _finish(folder, make, num_workers):
+    for number, process in enumerate(_start(folder, make, num_workers)):
+        log = folder / f"log-{number}"
+        assert process.wait(600) == 0, log.read_text()[-3000:]
+
+
+def _numbers_and_words(text):
+    """Splits a text; numbers, also in JSON, apart from what is none."""
+    numbers, words = [], []
+    for word in text.replace(",", " ").split():
+        try:
+            numbers.append(float(word))
+        except ValueError:
+            words.append(word)
+    return np.array(numbers), words
+
+
+def _written(folder, number):
+    """Lists the final names in the run's folder that a process wrote."""
+    lines = (folder / f"list-{number}").read_text().splitlines()
+    out = str(folder / "out")
+    return {x.removeprefix(out) for x in lines if x.startswith(out)}
+
+
+def _check_same_answers(folder, other):
+    names = {
+        str(path.relative_to(other / "out"))
+        for ending in ("txt", "tsv", "json", "csv")
+        for path in (other / "out").rglob(f"*.{ending}")
+        if path.name != "run_card.json" and ".state." not in path.name
+    }
+    assert names
+    for name in names:
+        found, wanted = (
+            _numbers_and_words((each / "out" / name).read_text())
+            for each in (folder, other)
+        )
+        assert found[1] == wanted[1], name
+        np.testing.assert_allclose(
+            found[0], wanted[0], rtol=0, atol=1e-4, err_msg=name
+        )
+
+
+def _check_same_weights(folder, other):
+    prefixes = [
+        path.relative_to(other / "out").with_suffix("")
+        for path in (other / "out").rglob("*.index")
+    ]
+    assert prefixes
+    for prefix in prefixes:
+        found, wanted = (
+            checkpoints.read(str(each / "out" / prefix))
+            for each in (folder, other)
+        )
+        assert found.keys() == wanted.keys()
+        for name, value in wanted.items():
+            np.testing.assert_allclose(
+                *(found[name], value),
+                rtol=0,
+                atol=_TOLERANCE,
+                err_msg=f"{prefix} {name}",
+            )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "make", [_classifier, _trials, _squad, _swag, _tagger, _feature_tagger]
+)
+def test_two_workers_answer_as_one_does_and_one_of_them_writes(tmp_path, make):
+    _finish(tmp_path / "one", make, 1)
+    _finish(tmp_path / "two", make, 2)
+    _check_same_weights(tmp_path / "two", tmp_path / "one")
+    _check_same_answers(tmp_path / "two", tmp_path / "one")
+    assert _written(tmp_path / "two", 0)
+    assert _written(tmp_path / "two", 1) == set()
+    ours, theirs = (
+        sorted(
+            path.name
+            for path in (tmp_path / each / "out").rglob("*")
+            if "tfevents" not in path.name
+        )
+        for each in ("two", "one")
+    )
+    assert ours == theirs
+
+
+@pytest.mark.slow
+def test_workers_without_a_shared_folder_are_named(tmp_path):
+    script, named = _classifier(tmp_path)
+    processes = []
+    for number, environment in enumerate(test_distribution.environments(2)):
+        given = {**_COMMON, **named, "output_dir": tmp_path / f"out-{number}"}
+        command = [f"--{k}={v}" for k, v in given.items()]
+        with (tmp_path / f"log-{number}").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, script, *command],
+                cwd=_ROOT,
+                env={**os.environ, **environment},
+                stdout=log,
+                stderr=log,
+            )
+        processes.append(process)
+    for number, process in enumerate(processes):
+        assert process.wait(300) != 0
+        text = (tmp_path / f"log-{number}").read_text()
+        assert "All workers must read and write the same folder" in text
+        assert "worker 1 (localhost:" in text
+    assert not list((tmp_path / "out-0").iterdir())
