@@ -17,8 +17,9 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import lines, paths, writing
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -41,6 +42,7 @@ class Options:
     num_dev: int = 2_500
 
 
+@flag_groups.under(flag_groups.Group.FILES)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this program."""
     flags.DEFINE_string(
@@ -166,20 +168,15 @@ def _read(files: Sequence[str]) -> list[list[list[str]]]:
     return [document for document in documents if document]
 
 
-def main(_: Sequence[str]) -> None:
+def main(_: list[str]) -> None:
     """Runs the program with its flags."""
     values = flags.FLAGS
     chosen = {
         field.name: values[field.name].value
         for field in dataclasses.fields(Options)
     }
-    try:
-        run(Options(**chosen))
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"name_task: {error}") from error
+    run(Options(**chosen))
 
 
 if __name__ == "__main__":
-    define_flags()
-    flags.FLAGS.set_default("verbosity", logging.INFO)
-    app.run(main)
+    program.start(define_flags, main)

@@ -14,8 +14,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import writing
 from paper import (
     costs,
@@ -62,6 +63,13 @@ class Options:
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this program."""
+    _define_action_flags(values)
+    _define_file_flags(values)
+    _define_training_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.ACTIONS)
+def _define_action_flags(values: flags.FlagValues) -> None:
     kinds = ("table", "figure")
     for kind in kinds:
         numbers = [
@@ -87,25 +95,33 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         "Only this model's rows, of tables 1, 2, 3, 4 and 7.",
         flag_values=values,
     )
+    for name, meaning in (
+        ("dry_run", "Write the commands and what they cost; run nothing."),
+        ("report_only", "Write the report of what is there; run nothing."),
+    ):
+        flags.DEFINE_boolean(name, False, meaning, flag_values=values)
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     for name, default, meaning in (
         ("data_dir", "data", "Folder of data sets and released models."),
         ("work_dir", "runs", "Folder for all that is made."),
     ):
         flags.DEFINE_string(name, default, meaning, flag_values=values)
-    flags.DEFINE_integer(
-        "jobs", 1, "Commands at a time.", lower_bound=1, flag_values=values
-    )
+
+
+@flag_groups.under(flag_groups.Group.TRAINING)
+def _define_training_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_list(
         "training_flags",
         [],
         "Passed to every script that trains, such as precision=mixed_bfloat16.",
         flag_values=values,
     )
-    for name, meaning in (
-        ("dry_run", "Write the commands and what they cost; run nothing."),
-        ("report_only", "Write the report of what is there; run nothing."),
-    ):
-        flags.DEFINE_boolean(name, False, meaning, flag_values=values)
+    flags.DEFINE_integer(
+        "jobs", 1, "Commands at a time.", lower_bound=1, flag_values=values
+    )
 
 
 def run(options: Options) -> bool:
@@ -169,22 +185,15 @@ def _more_flags(
     return tuple((name, value or True) for name, _, value in parted)
 
 
-def main(argv: list[str]) -> int:
+def main(_: list[str]) -> int:
     """Runs the program with its flags."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Only flags are expected; got {argv[1:]}.")
     values = flags.FLAGS
     chosen = {
         field.name: values[field.name].value
         for field in dataclasses.fields(Options)
     }
-    try:
-        return 0 if run(Options(**chosen)) else 1
-    except ValueError as error:
-        raise SystemExit(f"reproduce: {error}") from error
+    return 0 if run(Options(**chosen)) else 1
 
 
 if __name__ == "__main__":
-    define_flags()
-    flags.FLAGS.set_default("verbosity", logging.INFO)
-    app.run(main)
+    program.start(define_flags, main)

@@ -49,10 +49,13 @@ def sentence_cell(
     *,
     bilstm_head: bool = False,
     max_seq_length: int = 128,
+    num_trials: int = small_scale.NUM_TRIALS,
 ) -> tables.Cell:
     key = _KEYS.get(task, "accuracy")
     tuning = small_scale.tuning(
-        max_seq_length=max_seq_length, bilstm_head=bilstm_head
+        num_trials=num_trials,
+        max_seq_length=max_seq_length,
+        bilstm_head=bilstm_head,
     )
     if task == "SST-2":
         tuning = dataclasses.replace(tuning, num_epochs=LARGE_EPOCHS)
@@ -92,9 +95,11 @@ def names_cell(
     *,
     bilstm_head: bool = False,
     max_seq_length: int = 128,
+    num_trials: int = small_scale.NUM_TRIALS,
 ) -> tables.Cell:
     tuning = small_scale.tuning(
         num_epochs=LARGE_EPOCHS,
+        num_trials=num_trials,
         max_seq_length=max_seq_length,
         bilstm_head=bilstm_head,
     )

@@ -10,7 +10,7 @@ from paper import costs, jobs, pretraining, recipes
 # miniatures, as are the epochs of the small data sets.
 _RATE = 3e-4
 _EPOCHS = 4.0
-_NUM_TRIALS = 5
+NUM_TRIALS = 5
 
 _VOCAB_SIZE = 8192
 _WIKIPEDIA_BYTES, _BOOK_BYTES = 1.9e8, 7.2e7
@@ -108,7 +108,7 @@ SWAG = recipes.DataSet(
 def tuning(
     *,
     num_epochs: float = _EPOCHS,
-    num_trials: int = _NUM_TRIALS,
+    num_trials: int = NUM_TRIALS,
     max_seq_length: int = 128,
     bilstm_head: bool = False,
 ) -> recipes.Tuning:
@@ -136,7 +136,7 @@ def features_tuning() -> recipes.Tuning:
         batch_size=32,
         num_epochs=3.0,
         learning_rates=(1e-3,),
-        num_trials=_NUM_TRIALS,
+        num_trials=NUM_TRIALS,
     )
 
 

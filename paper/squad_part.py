@@ -17,8 +17,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import paths, writing
 
 
@@ -40,6 +41,7 @@ class Options:
             )
 
 
+@flag_groups.under(flag_groups.Group.FILES)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this program."""
     for name, meaning in (
@@ -148,20 +150,15 @@ def _to_train_on(article: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def main(_: Sequence[str]) -> None:
+def main(_: list[str]) -> None:
     """Runs the program with its flags."""
     values = flags.FLAGS
     chosen = {
         field.name: values[field.name].value
         for field in dataclasses.fields(Options)
     }
-    try:
-        run(Options(**chosen))
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"squad_part: {error}") from error
+    run(Options(**chosen))
 
 
 if __name__ == "__main__":
-    define_flags()
-    flags.FLAGS.set_default("verbosity", logging.INFO)
-    app.run(main)
+    program.start(define_flags, main)
