@@ -18,8 +18,9 @@ import functools
 import time
 from collections.abc import Iterator, Sequence
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from corpus import (
     beam,
     formats,
@@ -33,6 +34,9 @@ from files import paths
 from tasks import masking, pretraining, pretraining_warnings
 from vocab import tokenization
 
+_FORMATS = ("text", "wikiextractor", "jsonl", "book")
+ARGUMENTS = "[-- --OPTION_OF_BEAM=VALUE ...]"
+_Group = flag_groups.Group
 _INSTANCE_DEFAULTS = pretraining.InstanceOptions()
 
 
@@ -89,68 +93,73 @@ _THIS_MACHINE = Machinery()
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of the release, and those for more and other text."""
-    _define_release_flags(values)
+    _define_file_flags(values)
+    _define_casing_flags(values)
     _define_text_flags(values)
+    _define_pair_flags(values)
     _define_shard_flags(values)
+
+
+@flag_groups.under(_Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
+    for name, text in (
+        ("input_file", "Text files: comma-separated paths or globs."),
+        ("output_file", "TFRecords, comma-separated, filled in turn."),
+    ):
+        flags.DEFINE_string(name, None, text, required=True, flag_values=values)
+    flags.DEFINE_enum(
+        "input_format", Options.input_format, _FORMATS,
+        "text: a sentence a line, an empty line between documents, as "
+        "released. Split into sentences here, and read from .xz, .gz, .bz2 "
+        "and .tar too: wikiextractor: <doc ...> to </doc>; jsonl: an object a "
+        "line; book: each file one book.",
+        flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(_Group.TEXT)
+def _define_casing_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
-        "masking",
-        ",".join(map(str, _INSTANCE_DEFAULTS.masking)),
-        "Percent of the predicted tokens that become [MASK], stay the same, "
-        "become a random token (not in the release).",
-        flag_values=values,
-    )
+        "vocab_file", None, "The vocabulary: one word piece a line.",
+        required=True, flag_values=values)  # fmt: skip
+    flags.DEFINE_boolean(
+        "do_lower_case", Options.do_lower_case,
+        "Lower-case and strip accents: True for an uncased vocabulary.",
+        flag_values=values)  # fmt: skip
 
 
-def _define_release_flags(values: flags.FlagValues) -> None:
+@flag_groups.under(_Group.PAIRS)
+def _define_pair_flags(values: flags.FlagValues) -> None:
     default = _INSTANCE_DEFAULTS
-    text = functools.partial(
-        flags.DEFINE_string, default=None, required=True, flag_values=values
-    )
-    boolean = functools.partial(flags.DEFINE_bool, flag_values=values)
     integer = functools.partial(flags.DEFINE_integer, flag_values=values)
     number = functools.partial(flags.DEFINE_float, flag_values=values)
-
-    text("input_file", help="Text files: comma-separated paths or globs.")
-    text("output_file", help="TFRecords, comma-separated, filled in turn.")
-    text("vocab_file", help="The vocabulary: one word piece a line.")
-    boolean(
-        "do_lower_case",
-        Options.do_lower_case,
-        "Lower-case and strip accents: True for an uncased vocabulary.",
-    )
-    boolean(
-        "do_whole_word_mask",
-        default.do_whole_word_mask,
-        "Predict all pieces of a word together.",
-    )
     integer("max_seq_length", default.max_seq_length, "Tokens per pair.")
     integer(
         "max_predictions_per_seq",
         default.max_predictions_per_seq,
         "Most tokens to predict per pair.",
     )
-    integer("random_seed", Options.random_seed, "Decides every random draw.")
-    integer("dupe_factor", default.dupe_factor, "Passes over the text.")
     number("masked_lm_prob", default.masked_lm_prob, "Share to predict.")
+    flags.DEFINE_boolean(
+        "do_whole_word_mask", default.do_whole_word_mask,
+        "Predict all pieces of a word together.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "masking", ",".join(map(str, default.masking)),
+        "Percent of the predicted tokens that become [MASK], stay the same, "
+        "become a random token (not in the release).",
+        flag_values=values)  # fmt: skip
     number(
         "short_seq_prob",
         default.short_seq_prob,
         "Share of documents cut into pairs of a random shorter length.",
     )
+    integer("dupe_factor", default.dupe_factor, "Passes over the text.")
+    integer("random_seed", Options.random_seed, "Decides every random draw.")
 
 
+@flag_groups.under(_Group.RAW_TEXT)
 def _define_text_flags(values: flags.FlagValues) -> None:
     string = functools.partial(flags.DEFINE_string, flag_values=values)
-    flags.DEFINE_enum(
-        "input_format",
-        Options.input_format,
-        ["text", "wikiextractor", "jsonl", "book"],
-        "text: a sentence a line, an empty line between documents, as "
-        "released. Split into sentences here, and read from .xz, .gz, .bz2 "
-        "and .tar too: wikiextractor: <doc ...> to </doc>; jsonl: an object a "
-        "line; book: each file one book.",
-        flag_values=values,
-    )
     string("language", Options.language, "ISO 639 code: how sentences end.")
     string("encoding", Options.encoding, "Of the files; text is always UTF-8.")
     string("text_field", Options.text_field, "jsonl: the field with the text.")
@@ -164,6 +173,7 @@ def _define_text_flags(values: flags.FlagValues) -> None:
     )
 
 
+@flag_groups.under(_Group.SPEED)
 def _define_shard_flags(values: flags.FlagValues) -> None:
     integer = functools.partial(
         flags.DEFINE_integer, lower_bound=0, flag_values=values
@@ -335,16 +345,11 @@ def _reports(text, recipe, machinery) -> Iterator[pretraining_shards.Report]:
             yield pretraining_shards.make_shard(recipe, shard, bar.update)
 
 
-def main(argv: Sequence[str]) -> None:
-    """Runs the program with its flags."""
-    try:
-        machinery = machinery_from(flags.FLAGS, argv[1:])
-    except ValueError as error:
-        raise app.UsageError(str(error)) from error
+def main(argv: list[str]) -> None:
+    """Runs the script with its flags, and options of Apache Beam after --."""
+    machinery = machinery_from(flags.FLAGS, argv[1:])
     run(options_from(flags.FLAGS), machinery)
 
 
 if __name__ == "__main__":
-    define_flags()
-    flags.FLAGS.set_default("verbosity", logging.INFO)
-    app.run(main)
+    program.start(define_flags, main, arguments=ARGUMENTS)

@@ -18,13 +18,15 @@ import os
 import time
 from collections.abc import Iterator
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import lines, paths, writing
 from tasks import feature_files, features, sentence_pairs
 from training import flags as shared_flags
 from vocab import model_tokenizer
 
+_Group = flag_groups.Group
 _FORMATS = ("jsonl", "npz", "tfrecord")
 _LOG_EVERY_SECONDS = 10.0
 # How much is held at once, so that lines can be sorted by length: no more than
@@ -65,33 +67,35 @@ class Options:
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags; names and defaults are the release's."""
     _define_file_flags(values)
-    _define_output_flags(values)
+    _define_model_flags(values)
+    _define_text_flags(values)
+    _define_vector_flags(values)
     shared_flags.define_device_flags(values)
-    flags.DEFINE_boolean(
-        "use_one_hot_embeddings", False,
-        "As in the release's commands; changes nothing: words are looked up "
-        "the same way everywhere.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "max_seq_length", Options.max_seq_length,
-        "Word pieces of a line at most; the rest is cut.",
-        lower_bound=3, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "batch_size", Options.batch_size,
-        "Lines the model reads at once, over all devices together.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_boolean(
-        "bucket_by_length", Options.bucket_by_length,
-        "Put lines of like length into a batch and pad it to its longest; if "
-        "not, and on a TPU, every batch is padded to --max_seq_length.",
-        flag_values=values)  # fmt: skip
+    _define_batch_flags(values)
+    _define_one_hot_flag(values)
 
 
+@flag_groups.under(_Group.FILES)
 def _define_file_flags(values: flags.FlagValues) -> None:
     for name, text in (
         ("input_file", "Text, one or two (with ` ||| ` between) a line."),
         ("output_file", "Where the vectors go."),
-        ("vocab_file", "The vocabulary that the model was trained with."),
+    ):
+        flags.DEFINE_string(name, None, text, required=True, flag_values=values)
+    flags.DEFINE_enum(
+        "output_format", Options.output_format, _FORMATS,
+        "jsonl: the release's JSON lines; npz: arrays for numpy.load, part by "
+        "part; tfrecord: a tf.train.Example for each line.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_enum(
+        "dtype", Options.dtype, ("float32", "float16"),
+        "Of the numbers in npz and tfrecord files.",
+        flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(_Group.MODEL)
+def _define_model_flags(values: flags.FlagValues) -> None:
+    for name, text in (
         ("bert_config_file", "JSON file with the sizes of the model."),
         (
             "init_checkpoint",
@@ -99,22 +103,29 @@ def _define_file_flags(values: flags.FlagValues) -> None:
         ),
     ):
         flags.DEFINE_string(name, None, text, required=True, flag_values=values)
+
+
+@flag_groups.under(_Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "vocab_file", None, "The vocabulary that the model was trained with.",
+        required=True, flag_values=values)  # fmt: skip
     flags.DEFINE_boolean(
         "do_lower_case", Options.do_lower_case,
         "Lower-case the text; False for cased models.",
         flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "max_seq_length", Options.max_seq_length,
+        "Word pieces of a line at most; the rest is cut.",
+        lower_bound=3, flag_values=values)  # fmt: skip
 
 
-def _define_output_flags(values: flags.FlagValues) -> None:
+@flag_groups.under(_Group.VECTORS)
+def _define_vector_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "layers", Options.layers,
         "Numbers of layers between commas: 0 for the lowest, -1 for the "
         "highest.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "output_format", Options.output_format, _FORMATS,
-        "jsonl: the release's JSON lines; npz: arrays for numpy.load, part by "
-        "part; tfrecord: a tf.train.Example for each line.",
         flag_values=values)  # fmt: skip
     flags.DEFINE_enum(
         "pooling", Options.pooling, features.POOLINGS,
@@ -129,9 +140,27 @@ def _define_output_flags(values: flags.FlagValues) -> None:
         "word_vector", Options.word_vector, features.WORD_VECTORS,
         "With --align=word: that of a word's first token, or the mean of all.",
         flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "dtype", Options.dtype, ("float32", "float16"),
-        "Of the numbers in npz and tfrecord files.",
+
+
+@flag_groups.under(_Group.SPEED)
+def _define_batch_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "batch_size", Options.batch_size,
+        "Lines the model reads at once, over all devices together.",
+        lower_bound=1, flag_values=values)  # fmt: skip
+    flags.DEFINE_boolean(
+        "bucket_by_length", Options.bucket_by_length,
+        "Put lines of like length into a batch and pad it to its longest; if "
+        "not, and on a TPU, every batch is padded to --max_seq_length.",
+        flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(_Group.TPU)
+def _define_one_hot_flag(values: flags.FlagValues) -> None:
+    flags.DEFINE_boolean(
+        "use_one_hot_embeddings", False,
+        "As in the release's commands; changes nothing: words are looked up "
+        "the same way everywhere.",
         flag_values=values)  # fmt: skip
 
 
@@ -310,11 +339,9 @@ class _Progress:
 
 
 def main(_: list[str]) -> None:
-    logging.set_verbosity(logging.INFO)
+    """Runs the script with its flags."""
     run(shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    shared_flags.adopt()
-    app.run(main)
+    program.start(define_flags, main)

@@ -22,8 +22,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from absl import app, flags, logging
+from absl import flags
 
+from commands import program
 from tasks import (
     baselines,
     classification,
@@ -35,7 +36,6 @@ from tasks import (
     text_files,
 )
 from training import ablation_flags, fine_tuning_flags, run_card
-from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
 
@@ -50,8 +50,8 @@ class Options(
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags; names and defaults are the release's."""
-    fine_tuning_flags.define_flags(values)
     sentence_flags.define_flags(values)
+    fine_tuning_flags.define_flags(values)
     ablation_flags.define_flags(values)
 
 
@@ -173,13 +173,9 @@ def _predict(
 
 
 def main(_: list[str]) -> None:
-    logging.set_verbosity(logging.INFO)
+    """Runs the script with its flags."""
     run_card.record(run, fine_tuning_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    fine_tuning_flags.adopt()
-    for module in (sentence_flags, ablation_flags):
-        shared_flags.adopt(module.__name__)
-    app.run(main)
+    program.start(define_flags, main)

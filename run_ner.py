@@ -20,8 +20,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import program
 from files import paths, writing
 from tasks import (
     conll,
@@ -32,7 +33,7 @@ from tasks import (
     ner_results,
     tag_schemes,
 )
-from training import ablation_flags, fine_tuning_flags, run_card, tagging_flags
+from training import ablation_flags, run_card, tagging_flags
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
@@ -51,8 +52,8 @@ class Options(
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags."""
-    tagging_flags.define_flags(values)
     ner_flags.define_flags(values)
+    tagging_flags.define_flags(values)
     ablation_flags.define_flags(values)
 
 
@@ -276,13 +277,9 @@ def _summarize(
 
 
 def main(_: list[str]) -> None:
-    logging.set_verbosity(logging.INFO)
+    """Runs the script with its flags."""
     run_card.record(run, tagging_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    fine_tuning_flags.adopt()
-    for module in (tagging_flags, ner_flags, ablation_flags):
-        shared_flags.adopt(module.__name__)
-    app.run(main)
+    program.start(define_flags, main)

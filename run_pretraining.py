@@ -16,8 +16,9 @@ and run the same command again: it goes on where it stopped, to the same result.
 
 import os
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import program
 from files import paths
 from training import flags as shared_flags
 from training import pretraining_flags, run_card
@@ -96,12 +97,9 @@ def run(options: Options) -> None:
 
 
 def main(_: list[str]) -> None:
-    logging.set_verbosity(logging.INFO)
+    """Runs the script with its flags."""
     run_card.record(run, shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    shared_flags.adopt()
-    shared_flags.adopt(pretraining_flags.__name__)
-    app.run(main)
+    program.start(define_flags, main)

@@ -21,8 +21,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import program
 from files import paths
 from tasks import (
     squad,
@@ -56,8 +57,8 @@ class Options(
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags; names and defaults are the release's."""
-    fine_tuning_flags.define_task_flags(values)
     squad_flags.define_flags(values)
+    fine_tuning_flags.define_task_flags(values)
     ablation_flags.define_flags(values)
 
 
@@ -298,18 +299,12 @@ def _combine(
     return questions, _rank(questions, logits, options, tokenizer)
 
 
-def main(argv: Sequence[str]) -> None:
-    """Runs the program with its flags."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Only flags are expected; got {argv[1:]}.")
-    verbose = flags.FLAGS.verbose_logging
-    logging.set_verbosity(logging.DEBUG if verbose else logging.INFO)
+def main(_: list[str]) -> None:
+    """Runs the script with its flags."""
+    if flags.FLAGS.verbose_logging:
+        logging.set_verbosity(logging.DEBUG)
     run_card.record(run, shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    fine_tuning_flags.adopt()
-    for module in (squad_flags, ablation_flags):
-        shared_flags.adopt(module.__name__)
-    app.run(main)
+    program.start(define_flags, main)

@@ -20,8 +20,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from absl import app, flags, logging
+from absl import flags
 
+from commands import flag_groups, program
 from files import paths
 from tasks import baselines, predictions, sentence_pairs, swag
 from training import fine_tuning_flags, run_card
@@ -49,21 +50,31 @@ class Options(fine_tuning_flags.FineTuningOptions):
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags; common ones are as in the release's scripts."""
+    _define_file_flags(values)
+    _define_column_flags(values)
     fine_tuning_flags.define_flags(values)
     for name, value in _PAPER.items():
         values.set_default(name, value)
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "data_dir", None, "Folder of the files.",
         required=True, flag_values=values)  # fmt: skip
-    for name, default in (
-        ("train_file", "train.csv"),
-        ("eval_file", "val.csv"),
-        ("predict_file", "test.csv"),
+    for name, default, use in (
+        ("train_file", "train.csv", "train on"),
+        ("eval_file", "val.csv", "evaluate on"),
+        ("predict_file", "test.csv", "predict"),
     ):
         flags.DEFINE_string(
             name, default,
-            "In --data_dir: CSV or, by its name, .tsv or .jsonl.",
+            f"To {use}, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
             flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.COLUMNS)
+def _define_column_flags(values: flags.FlagValues) -> None:
     columns = swag.Layout()
     for name, default, text in (
         ("first_column", columns.first, "Column of the text before."),
@@ -186,11 +197,9 @@ def _problem(setup: Any, layout: swag.Layout) -> Any:
 
 
 def main(_: list[str]) -> None:
-    logging.set_verbosity(logging.INFO)
+    """Runs the script with its flags."""
     run_card.record(run, fine_tuning_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    fine_tuning_flags.adopt()
-    app.run(main)
+    program.start(define_flags, main)

@@ -28,8 +28,9 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from tasks import pretraining
 from tests import plain_pretraining
 from training import record_files
@@ -53,6 +54,7 @@ class Options:
     shard_documents: int = 1000
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of the benchmark."""
     for name in ("text_file", "vocab_file"):
@@ -279,6 +281,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.INFO)
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

@@ -20,8 +20,9 @@ import sys
 import tempfile
 import time
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import lines
 
 _SCRIPT = pathlib.Path(__file__).parents[1] / "extract_features.py"
@@ -45,6 +46,7 @@ class Cost:
     output_mb: float
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this benchmark."""
     for name in ("input_file", *_MODEL_FLAGS):
@@ -159,11 +161,9 @@ def _difference(short: list[Cost], long: list[Cost], attribute: str) -> float:
 
 def main(_: list[str]) -> None:
     """Measures what the flags say."""
-    logging.set_verbosity(logging.INFO)
     with tempfile.TemporaryDirectory() as folder:
         compare(flags.FLAGS, pathlib.Path(folder))
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

@@ -14,11 +14,14 @@ import pathlib
 import statistics
 import time
 
-from absl import app, flags, logging
+from absl import flags, logging
+
+from commands import flag_groups, program
 
 _LEARNING_RATE = 1e-3
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this benchmark."""
     flags.DEFINE_string(
@@ -128,7 +131,6 @@ def measure(values: flags.FlagValues) -> list[float]:
 
 def main(_: list[str]) -> None:
     """Measures what the flags say."""
-    logging.set_verbosity(logging.INFO)
     try:
         import jax  # noqa: F401
     except ImportError:
@@ -138,5 +140,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

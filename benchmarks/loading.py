@@ -1,6 +1,6 @@
 """Seconds and memory of loading BERT from a checkpoint of each form.
 
-  python -m benchmarks.loading --forms=release,keras,huggingface
+  python -m benchmarks.loading --forms=release --forms=keras
 
 Makes a checkpoint of BERT-Base with random weights, converts it, and loads each
 form in a process of its own. Memory is that of the process at most, above what
@@ -16,7 +16,9 @@ import sys
 import tempfile
 import time
 
-from absl import app, flags, logging
+from absl import flags, logging
+
+from commands import flag_groups, program
 
 _SIZES = {
     "vocab_size": 30522,
@@ -60,6 +62,7 @@ class Cost:
         )
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this benchmark."""
     flags.DEFINE_multi_enum(
@@ -152,10 +155,8 @@ def _memory_mb(field: str) -> float:
     return int(values[field].split()[0]) / 1024  # The file counts in KiB.
 
 
-def main(argv: list[str]) -> None:
+def main(_: list[str]) -> None:
     """Runs the benchmark with the flags of the command line."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {' '.join(argv[1:])}")
     forms = flags.FLAGS.forms
     with tempfile.TemporaryDirectory() as temporary:
         folder = flags.FLAGS.folder or temporary
@@ -170,6 +171,4 @@ if __name__ == "__main__":
         sys.stdout.write(json.dumps(dataclasses.asdict(measure(sys.argv[2]))))
         sys.stdout.write("\n")
     else:
-        logging.set_verbosity(logging.INFO)
-        define_flags()
-        app.run(main)
+        program.start(define_flags, main)

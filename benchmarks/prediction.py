@@ -13,15 +13,17 @@ together, in turns. Tokenization is left out: both get ids.
 import json
 import pathlib
 
-from absl import app, flags, logging
+from absl import flags, logging
 
 from benchmarks import contenders
+from commands import flag_groups, program
 from files import lines
 from vocab import tokenization
 
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP].
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this benchmark."""
     for name in ("bert_config_file", "vocab_file", "input_file"):
@@ -102,10 +104,8 @@ def compare(values: flags.FlagValues) -> None:
 
 def main(_: list[str]) -> None:
     """Measures what the flags say."""
-    logging.set_verbosity(logging.INFO)
     compare(flags.FLAGS)
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

@@ -12,9 +12,10 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from absl import app, flags, logging
+from absl import flags
 
 from benchmarks import scaling_comparison, scaling_costs, scaling_plans
+from commands import flag_groups, program
 from modeling import sizes
 from training import flags as shared_flags
 
@@ -42,6 +43,7 @@ class Options:
     work_dir: str | None = None
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this benchmark."""
     flags.DEFINE_list(
@@ -248,18 +250,11 @@ def report(options: Options) -> str:
     )
 
 
-def main(argv: list[str]) -> None:
+def main(_: list[str]) -> None:
     """Prints the tables that the flags ask for."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {' '.join(argv[1:])}")
-    logging.set_verbosity(logging.INFO)
-    try:
-        options = shared_flags.read_options(Options, flags.FLAGS)
-        sys.stdout.write(report(options))
-    except (OSError, ValueError, RuntimeError) as error:
-        raise SystemExit(f"scaling: {error}") from error
+    options = shared_flags.read_options(Options, flags.FLAGS)
+    sys.stdout.write(report(options))
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

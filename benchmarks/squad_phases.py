@@ -17,8 +17,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from tasks import (
     squad,
     squad_answers,
@@ -126,6 +127,7 @@ class _Clock:
         self._start = time.perf_counter()
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this benchmark."""
     flags.DEFINE_string(
@@ -206,11 +208,8 @@ def _score(
     return squad_metrics.evaluate_v2(gold, texts, odds)
 
 
-def main(argv: list[str]) -> None:
+def main(_: list[str]) -> None:
     """Measures what the flags say."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {' '.join(argv[1:])}")
-    logging.set_verbosity(logging.INFO)
     values = flags.FLAGS
     measure(
         values.predict_file,
@@ -221,5 +220,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

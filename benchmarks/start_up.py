@@ -14,12 +14,15 @@ import sys
 import tempfile
 import time
 
-from absl import app, flags, logging
+from absl import flags, logging
+
+from commands import flag_groups, program
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _HELP_IS_SHOWN = (0, 1)  # absl ends a program that showed its help with 1.
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this benchmark."""
     flags.DEFINE_string(
@@ -96,10 +99,8 @@ def compare(values: flags.FlagValues) -> None:
 
 def main(_: list[str]) -> None:
     """Measures what the flags say."""
-    logging.set_verbosity(logging.INFO)
     compare(flags.FLAGS)
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

@@ -27,8 +27,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import lines
 from tests import plain_tokenization
 from vocab import fast_tokenization, tokenization, word_memory
@@ -57,6 +58,7 @@ class Options:
     peers: str | None = None
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of the benchmark."""
     flags.DEFINE_string(
@@ -334,6 +336,4 @@ def main(_: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.INFO)
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

@@ -12,14 +12,16 @@ Python of --peers, Hugging Face transformers and keras-hub where installed.
 import json
 import pathlib
 
-from absl import app, flags, logging
+from absl import flags, logging
 
 from benchmarks import contenders, machine
+from commands import flag_groups, program
 
 _OURS, _LIMIT = "this project", "its matrix products alone"
 _PEERS = {"Hugging Face, PyTorch": "huggingface", "keras-hub": "keras_hub"}
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this benchmark."""
     flags.DEFINE_string(
@@ -85,10 +87,8 @@ def compare(values: flags.FlagValues) -> None:
 
 def main(_: list[str]) -> None:
     """Measures what the flags say."""
-    logging.set_verbosity(logging.INFO)
     compare(flags.FLAGS)
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

@@ -5,6 +5,7 @@ import os
 
 from absl import flags, logging
 
+from commands import flag_groups
 from files import paths
 from tasks import conll, ner, tag_schemes
 
@@ -31,6 +32,13 @@ class NerOptions:
 
 def define_flags(values: flags.FlagValues) -> None:
     """Defines all flags of `NerOptions`."""
+    _define_file_flags(values)
+    _define_column_flags(values)
+    _define_context_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "data_dir",
         None,
@@ -49,6 +57,10 @@ def define_flags(values: flags.FlagValues) -> None:
             f"Column file that is {what}, in place of one in --data_dir.",
             flag_values=values,
         )
+
+
+@flag_groups.under(flag_groups.Group.COLUMNS)
+def _define_column_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "columns",
         "word:0,tag:-1",
@@ -65,6 +77,10 @@ def define_flags(values: flags.FlagValues) -> None:
         "IOB2.",
         flag_values=values,
     )
+
+
+@flag_groups.under(flag_groups.Group.TEXT)
+def _define_context_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "context",
         ner.DOCUMENT,

@@ -5,7 +5,10 @@ import os
 
 from absl import flags
 
+from commands import flag_groups
 from tasks import classification, custom, glue, labels, sentence_pairs
+
+_Group = flag_groups.Group
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,13 @@ def define_flags(values: flags.FlagValues) -> None:
     Names and defaults are the release's where it has the flag.
     """
     _define_task_flags(values)
+    _define_xnli_flags(values)
     _define_custom_flags(values)
+    _define_long_text_flags(values)
+
+
+@flag_groups.under(_Group.TEXT)
+def _define_long_text_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "long_text",
         sentence_pairs.HEAD,
@@ -51,6 +60,17 @@ def define_flags(values: flags.FlagValues) -> None:
         lower_bound=1,
         flag_values=values,
     )
+
+
+@flag_groups.under(_Group.FILES)
+def _define_task_flags(values: flags.FlagValues) -> None:
+    for name, meaning in (
+        ("task_name", f"{', '.join(glue.TASKS)}, XNLI or custom."),
+        ("data_dir", "Folder of the task's files."),
+    ):
+        flags.DEFINE_string(
+            name, None, meaning, required=True, flag_values=values
+        )
     flags.DEFINE_string(
         "write_submission",
         None,
@@ -60,33 +80,28 @@ def define_flags(values: flags.FlagValues) -> None:
     )
 
 
-def _define_task_flags(values: flags.FlagValues) -> None:
-    for name, meaning in (
-        ("task_name", f"{', '.join(glue.TASKS)}, XNLI or custom."),
-        ("data_dir", "Folder of the task's files."),
-    ):
-        flags.DEFINE_string(
-            name, None, meaning, required=True, flag_values=values
-        )
+@flag_groups.under(_Group.XNLI)
+def _define_xnli_flags(values: flags.FlagValues) -> None:
     for name, default, choices, meaning in (
-        ("xnli_language", "zh", glue.XNLI_LANGUAGES, "XNLI: the language."),
+        ("xnli_language", "zh", glue.XNLI_LANGUAGES, "The language."),
         (
             "xnli_mode",
             glue.TRANSLATE_TRAIN,
             glue.XNLI_MODES,
-            "XNLI: train on the translation into the language; or on English "
+            "Train on the translation into the language; or on English "
             "and test on the translation into English; or on the language.",
         ),
     ):
         flags.DEFINE_enum(name, default, choices, meaning, flag_values=values)
 
 
+@flag_groups.under(_Group.OWN_DATA)
 def _define_custom_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "problem_type",
         labels.SINGLE_LABEL,
         labels.PROBLEM_TYPES,
-        "custom: one label a row, any number of them, or a score.",
+        "One label a row, any number of them, or a score.",
         flag_values=values,
     )
     for name, default, meaning in (
@@ -96,19 +111,19 @@ def _define_custom_flags(values: flags.FlagValues) -> None:
         ("label_separator", ",", "What parts several labels in a cell."),
     ):
         flags.DEFINE_string(
-            name, default, f"custom: {meaning}", flag_values=values
+            name, default, meaning, flag_values=values
         )
     flags.DEFINE_list(
         "label_names",
         [],
-        "custom: the labels, separated by commas; if not given, those of the "
+        "The labels, separated by commas; if not given, those of the "
         "training file.",
         flag_values=values,
     )
     flags.DEFINE_boolean(
         "has_header",
         None,
-        "custom: whether TSV and CSV begin with the names of the columns; if "
+        "Whether TSV and CSV begin with the names of the columns; if "
         "not given, they do where a column is given by name.",
         flag_values=values,
     )

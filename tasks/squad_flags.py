@@ -7,7 +7,10 @@ from typing import Any
 
 from absl import flags
 
+from commands import flag_groups
 from tasks import squad_search, squad_windows
+
+_Group = flag_groups.Group
 
 # The value of --null_score_diff_threshold that has the best one found.
 AUTO = "auto"
@@ -53,19 +56,52 @@ class SquadOptions:
 
 def define_flags(values: flags.FlagValues) -> None:
     """Defines which files are used, how paragraphs are cut and searched."""
+    _define_file_flags(values)
+    _define_window_flags(values)
+    _define_answer_flags(values)
+    _define_report_flags(values)
+
+
+@flag_groups.under(_Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     text = functools.partial(
         flags.DEFINE_string, default=None, flag_values=values
     )
-    count = functools.partial(
-        flags.DEFINE_integer, lower_bound=1, flag_values=values
-    )
-    windows = squad_windows.WindowOptions
     text(
         "train_file",
         help="SQuAD files to train on: comma-separated names or globs, gone "
         "through one after the other, each for --num_train_epochs.",
     )
     text("predict_file", help="SQuAD file whose questions are answered.")
+    text(
+        "predictions_file",
+        help="Answers for --do_eval without --do_predict; predictions.json in "
+        "--output_dir if not given.",
+    )
+    text(
+        "null_odds_file",
+        help="Their null odds; null_odds.json beside them, if there is one.",
+    )
+    text(
+        "ensemble",
+        help="nbest_predictions.json or logits (.npz) of several systems, "
+        "comma-separated names or globs: --do_predict combines them and runs "
+        "no model.",
+    )
+    flags.DEFINE_boolean(
+        "save_logits",
+        False,
+        "Write logits.npz too, for --ensemble.",
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.TEXT)
+def _define_window_flags(values: flags.FlagValues) -> None:
+    count = functools.partial(
+        flags.DEFINE_integer, lower_bound=1, flag_values=values
+    )
+    windows = squad_windows.WindowOptions
     count(
         "max_seq_length",
         windows.max_seq_length,
@@ -82,19 +118,13 @@ def define_flags(values: flags.FlagValues) -> None:
         windows.max_query_length,
         "Word pieces of a question; what is longer is cut off.",
     )
-    _define_answer_flags(values)
 
 
+@flag_groups.under(_Group.ANSWERS)
 def _define_answer_flags(values: flags.FlagValues) -> None:
-    """Defines how answers are searched, scored and combined."""
-    text = functools.partial(
-        flags.DEFINE_string, default=None, flag_values=values
-    )
+    """Defines how answers are searched."""
     count = functools.partial(
         flags.DEFINE_integer, lower_bound=1, flag_values=values
-    )
-    boolean = functools.partial(
-        flags.DEFINE_boolean, default=False, flag_values=values
     )
     answers = squad_search.AnswerOptions
     count(
@@ -108,9 +138,11 @@ def _define_answer_flags(values: flags.FlagValues) -> None:
         answers.max_answer_length,
         "Word pieces of the longest answer.",
     )
-    boolean(
+    flags.DEFINE_boolean(
         "version_2_with_negative",
-        help="The files are of SQuAD 2.0: some questions have no answer.",
+        False,
+        "The files are of SQuAD 2.0: some questions have no answer.",
+        flag_values=values,
     )
     flags.DEFINE(
         _ThresholdParser(),
@@ -121,28 +153,15 @@ def _define_answer_flags(values: flags.FlagValues) -> None:
         serializer=flags.ArgumentSerializer(),
         flag_values=values,
     )
-    text(
-        "predictions_file",
-        help="Answers for --do_eval without --do_predict; predictions.json in "
-        "--output_dir if not given.",
-    )
-    text(
-        "null_odds_file",
-        help="Their null odds; null_odds.json beside them, if there is one.",
-    )
-    text(
-        "ensemble",
-        help="nbest_predictions.json or logits (.npz) of several systems, "
-        "comma-separated names or globs: --do_predict combines them and runs "
-        "no model.",
-    )
-    boolean(
-        "save_logits",
-        help="Write logits.npz too, for --ensemble.",
-    )
-    boolean(
+
+
+@flag_groups.under(_Group.CHECKPOINTS)
+def _define_report_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_boolean(
         "verbose_logging",
-        help="Log where word pieces could not be found in the paragraph.",
+        False,
+        "Log where word pieces could not be found in the paragraph.",
+        flag_values=values,
     )
 
 

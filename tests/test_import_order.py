@@ -9,14 +9,15 @@ _ROOT = pathlib.Path(__file__).parents[1]
 
 # What each room may import of ours, besides itself.
 _MAY_IMPORT = {
+    "commands": set(),
     "files": set(),
     "modeling": set(),
     "vocab": {"files"},
-    "tasks": {"files"},
+    "tasks": {"commands", "files"},
     "corpus": {"files", "vocab", "tasks"},
-    "training": {"files", "modeling"},
+    "training": {"commands", "files", "modeling"},
     "serving": {"files", "vocab", "modeling", "tasks"},
-    "paper": {"files"},
+    "paper": {"commands", "files"},
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [

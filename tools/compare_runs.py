@@ -16,8 +16,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from absl import app, flags, logging
+from absl import flags
 
+from commands import flag_groups, program
 from files import paths
 from tools import terminal
 from training import (
@@ -28,6 +29,7 @@ from training import (
     run_card,
 )
 
+ARGUMENTS = "FOLDER ..."
 _ABSENT = "-"
 # Of these a run has its own in any case.
 _NOT_COMPARED = {"output_dir"}
@@ -52,6 +54,7 @@ class Run:
     results: Mapping[str, Mapping[str, Any]]
 
 
+@flag_groups.under(flag_groups.Group.FILES)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
     flags.DEFINE_string(
@@ -268,13 +271,8 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
 
 def main(argv: list[str]) -> None:
     """Runs the tool with the folders of the command line."""
-    logging.set_verbosity(logging.INFO)
-    try:
-        run(argv[1:], flags.FLAGS.plot, sys.stdout)
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"compare_runs: {error}") from error
+    run(argv[1:], flags.FLAGS.plot, sys.stdout)
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main, arguments=ARGUMENTS)

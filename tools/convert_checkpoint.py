@@ -17,8 +17,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from modeling import name_tables
 from tools import conversion, conversion_outputs
 
@@ -27,6 +28,13 @@ _FORMATS = ("release", "keras", "huggingface")
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
+    _define_file_flags(values)
+    _define_model_flags(values)
+    _define_text_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     default = conversion.Options
     flags.DEFINE_string(
         "input", None,
@@ -40,19 +48,18 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_enum(
         "output_format", None, _FORMATS, "Form to write.",
         required=True, flag_values=values)  # fmt: skip
+    flags.DEFINE_bool(
+        "overwrite", default.overwrite, "Replace files that are there.",
+        flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.MODEL)
+def _define_model_flags(values: flags.FlagValues) -> None:
+    default = conversion.Options
     flags.DEFINE_string(
         "bert_config_file", default.bert_config_file,
         "JSON file with the sizes of the model; by default that beside the "
         "input.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "vocab_file", default.vocab_file,
-        "Vocabulary of the model; by default the vocab.txt beside the input.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "do_lower_case", default.do_lower_case,
-        "Whether the model reads lower-cased text; by default what lies beside "
-        "the input says, or the vocabulary shows.",
         flag_values=values)  # fmt: skip
     flags.DEFINE_enum(
         "architecture", default.architecture,
@@ -67,8 +74,19 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         "strip_optimizer", default.strip_optimizer,
         "Leave out the moments of the optimizer and the step.",
         flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
+    default = conversion.Options
+    flags.DEFINE_string(
+        "vocab_file", default.vocab_file,
+        "Vocabulary of the model; by default the vocab.txt beside the input.",
+        flag_values=values)  # fmt: skip
     flags.DEFINE_bool(
-        "overwrite", default.overwrite, "Replace files that are there.",
+        "do_lower_case", default.do_lower_case,
+        "Whether the model reads lower-cased text; by default what lies beside "
+        "the input says, or the vocabulary shows.",
         flag_values=values)  # fmt: skip
 
 
@@ -108,14 +126,9 @@ def convert(options: conversion.Options) -> None:
     )
 
 
-def main(argv: list[str]) -> None:
-    """Runs the tool with the flags of the command line."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {' '.join(argv[1:])}")
-    try:
-        convert(read_options())
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"convert_checkpoint: {error}") from error
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    convert(read_options())
 
 
 _KINDS = (
@@ -137,6 +150,4 @@ def _counts(variables: Mapping[str, Any]) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    logging.set_verbosity(logging.INFO)
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

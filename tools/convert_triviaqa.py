@@ -11,11 +11,12 @@ Then train on it before SQuAD, as the paper did for Table 2:
 
 import dataclasses
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import writing
 from tasks import triviaqa
-from tools import command_line
+from training import flags as shared_flags
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,12 @@ class Options:
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
+    _define_file_flags(values)
+    _define_text_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "input_file", None, "Questions of TriviaQA: wikipedia-train.json.",
         required=True, flag_values=values)  # fmt: skip
@@ -39,6 +46,10 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_string(
         "output_file", None, "SQuAD 1.1 file to write.",
         required=True, flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "max_words", Options.max_words, "Words kept of the start of a page.",
         lower_bound=1, flag_values=values)  # fmt: skip
@@ -68,11 +79,10 @@ def run(options: Options) -> None:
     )
 
 
-def main(argv: list[str]) -> None:
-    """Runs the tool with the flags of the command line."""
-    command_line.run_tool("convert_triviaqa", argv, Options, run)
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    run(shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

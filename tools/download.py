@@ -15,12 +15,14 @@ import time
 import urllib.parse
 from collections.abc import Sequence
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import space, transfer
 from tools import download_table, installation
 from training import flags as shared_flags
 
+ARGUMENTS = "NAME ..."
 _REPORT_SECONDS = 0.5
 # Where lines stay, as in a log file, fewer of them.
 _REPORT_SECONDS_IN_FILES = 30.0
@@ -39,20 +41,30 @@ class Options:
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
+    _define_action_flags(values)
+    _define_file_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.ACTIONS)
+def _define_action_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_bool(
         "list", Options.list, "List what can be fetched, and where it goes.",
         flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "output_dir", Options.output_dir,
         "Folder below which everything goes.",
         flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "sha256", Options.sha256,
-        "Hash that the file to fetch must have; for a single file.",
-        flag_values=values)  # fmt: skip
     flags.DEFINE_bool(
         "keep_archive", Options.keep_archive,
         "Keep zip files, in .downloads, once they are unpacked.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "sha256", Options.sha256,
+        "Hash that the file to fetch must have; for a single file.",
         flag_values=values)  # fmt: skip
     flags.DEFINE_string(
         "mirror", Options.mirror,
@@ -177,17 +189,12 @@ def _places(options: Options) -> installation.Places:
 
 def main(argv: list[str]) -> None:
     """Runs the tool with the names and flags of the command line."""
-    logging.set_verbosity(logging.INFO)
     options = shared_flags.read_options(Options, flags.FLAGS)
     if options.list:
         sys.stdout.write(download_table.listing())
-        return
-    try:
+    else:
         run(argv[1:], options)
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"download: {error}") from error
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main, arguments=ARGUMENTS)

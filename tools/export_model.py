@@ -19,11 +19,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import paths
 from tasks import features, sentence_pairs, squad_search, squad_windows
-from tools import command_line
+from training import flags as shared_flags
 from vocab import tokenization
 
 AUTO = "auto"
@@ -66,19 +67,16 @@ _LENGTHS = {
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
+    _define_file_flags(values)
     _define_model_flags(values)
     _define_text_flags(values)
     _define_answer_flags(values)
-    flags.DEFINE_string(
-        "layers", Options.layers,
-        "embed: numbers of layers between commas; -1 for the highest.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "top_k", Options.top_k, "fill_mask: candidates for each [MASK].",
-        lower_bound=1, flag_values=values)  # fmt: skip
+    _define_vector_flags(values)
+    _define_mask_flags(values)
 
 
-def _define_model_flags(values: flags.FlagValues) -> None:
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "model_dir", Options.model_dir,
         "Folder of a run: its --output_dir, or that of one of its trials.",
@@ -95,6 +93,10 @@ def _define_model_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "version", Options.version, "Servers take the highest.",
         lower_bound=0, flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.MODEL)
+def _define_model_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_boolean(
         "use_best_checkpoint", Options.use_best_checkpoint,
         "Take that in best/ instead of the latest.",
@@ -102,16 +104,19 @@ def _define_model_flags(values: flags.FlagValues) -> None:
     for name, text in (
         ("init_checkpoint", "Weights other than those of --model_dir."),
         ("bert_config_file", "JSON file with the sizes of the model."),
-        ("vocab_file", "The vocabulary that the model was trained with."),
     ):
         flags.DEFINE_string(name, None, text, flag_values=values)
+
+
+@flag_groups.under(flag_groups.Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "vocab_file", None, "The vocabulary that the model was trained with.",
+        flag_values=values)  # fmt: skip
     flags.DEFINE_boolean(
         "do_lower_case", Options.do_lower_case,
         "Lower-case the text; True where the run does not say.",
         flag_values=values)  # fmt: skip
-
-
-def _define_text_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "max_seq_length", Options.max_seq_length,
         "Word pieces of a row at most.",
@@ -126,6 +131,7 @@ def _define_text_flags(values: flags.FlagValues) -> None:
         lower_bound=1, flag_values=values)  # fmt: skip
 
 
+@flag_groups.under(flag_groups.Group.ANSWERS)
 def _define_answer_flags(values: flags.FlagValues) -> None:
     for name, text in (
         ("doc_stride", "from the start of one window's part to the next's."),
@@ -147,6 +153,21 @@ def _define_answer_flags(values: flags.FlagValues) -> None:
         "null_score_diff_threshold", Options.null_score_diff_threshold,
         "answer: the answer is none above this difference of logits.",
         flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.VECTORS)
+def _define_vector_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "layers", Options.layers,
+        "embed: numbers of layers between commas; -1 for the highest.",
+        flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.MASKS)
+def _define_mask_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "top_k", Options.top_k, "fill_mask: candidates for each [MASK].",
+        lower_bound=1, flag_values=values)  # fmt: skip
 
 
 def run(options: Options) -> str:
@@ -304,11 +325,10 @@ def _check_text(model_dir: str, described: Mapping[str, Any]) -> None:
     )
 
 
-def main(argv: list[str]) -> None:
-    """Runs the tool with the flags of the command line."""
-    command_line.run_tool("export_model", argv, Options, run)
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    run(shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

@@ -19,10 +19,11 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import lines, paths, writing
-from tools import command_line
+from training import flags as shared_flags
 from vocab import counting, extending, tokenization
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
@@ -49,6 +50,15 @@ class Options:
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
+    _define_file_flags(values)
+    _define_model_flags(values)
+    _define_text_flags(values)
+    _define_vocabulary_flags(values)
+    _define_speed_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "vocab_file", None, "Vocabulary to extend.",
         required=True, flag_values=values)  # fmt: skip
@@ -63,10 +73,29 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         "words_file", Options.words_file,
         "Words to put in, one a line, instead of choosing them from "
         "--input_file.", flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.MODEL)
+def _define_model_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "init_checkpoint", Options.init_checkpoint,
+        "Model whose embeddings the new words get, the mean of their pieces'.",
+        flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "output_checkpoint", Options.output_checkpoint,
+        "Where to write that model: a prefix.", flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_bool(
         "do_lower_case", Options.do_lower_case,
         "Lower-case and strip accents, as the model's tokenizer does.",
         flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.VOCABULARY)
+def _define_vocabulary_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "num_words", Options.num_words,
         "Words to choose at most; no more than there are [unused] entries.",
@@ -75,17 +104,14 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         "min_count", Options.min_count,
         "Words seen less often are not chosen: a model could not learn them.",
         lower_bound=1, flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.SPEED)
+def _define_speed_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "num_workers", Options.num_workers,
         "Processes that count words; 0 for one per core.",
         lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "init_checkpoint", Options.init_checkpoint,
-        "Model whose embeddings the new words get, the mean of their pieces'.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "output_checkpoint", Options.output_checkpoint,
-        "Where to write that model: a prefix.", flag_values=values)  # fmt: skip
 
 
 def choose(
@@ -232,11 +258,10 @@ def run(options: Options) -> None:
     )
 
 
-def main(argv: list[str]) -> None:
-    """Runs the tool with the flags of the command line."""
-    command_line.run_tool("extend_vocab", argv, Options, run)
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    run(shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

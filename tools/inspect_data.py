@@ -20,8 +20,9 @@ import sys
 from collections.abc import Iterator
 from typing import IO
 
-from absl import app, flags
+from absl import flags
 
+from commands import flag_groups, program
 from corpus import text_statistics
 from files import paths, writing
 from tasks import (
@@ -32,11 +33,11 @@ from tasks import (
     text_warnings,
 )
 from tools import (
-    command_line,
     inspected_records,
     inspection_report,
     terminal,
 )
+from training import flags as shared_flags
 from vocab import tokenization, word_memory
 
 _NUM_SPECIAL_TOKENS = 3
@@ -66,24 +67,14 @@ class Options:
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
-    _define_input_flags(values)
-    _define_instance_flags(values)
-    flags.DEFINE_integer(
-        "num_examples", Options.num_examples, "Records shown as words.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "color", Options.color, terminal.COLOR_CHOICES,
-        "Colour what is masked; auto: on a terminal.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "output_file", Options.output_file,
-        "JSON file for the numbers, too.", flag_values=values)  # fmt: skip
+    _define_file_flags(values)
+    _define_text_flags(values)
+    _define_pair_flags(values)
+    _define_display_flags(values)
 
 
-def _define_input_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "vocab_file", None, "Vocabulary of the model.",
-        required=True, flag_values=values)  # fmt: skip
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "input_file", Options.input_file,
         "Text to look at: comma-separated paths or globs.",
@@ -92,21 +83,24 @@ def _define_input_flags(values: flags.FlagValues) -> None:
         "record_file", Options.record_file,
         "TFRecords to look at: comma-separated paths or globs.",
         flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "output_file", Options.output_file,
+        "JSON file for the numbers, too.", flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "vocab_file", None, "Vocabulary of the model.",
+        required=True, flag_values=values)  # fmt: skip
     flags.DEFINE_bool(
         "do_lower_case", Options.do_lower_case,
         "Lower-case and strip accents, as the model's tokenizer does.",
         flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "max_documents", Options.max_documents,
-        "The first so many documents are looked at; 0 for all.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "max_records", Options.max_records,
-        "So many records, spread over the files, are looked at; 0 for all.",
-        lower_bound=0, flag_values=values)  # fmt: skip
 
 
-def _define_instance_flags(values: flags.FlagValues) -> None:
+@flag_groups.under(flag_groups.Group.PAIRS)
+def _define_pair_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "max_seq_length", Options.max_seq_length,
         "Of text: tokens per pair.", flag_values=values)  # fmt: skip
@@ -117,17 +111,36 @@ def _define_instance_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_float(
         "masked_lm_prob", Options.masked_lm_prob,
         "Of text: share of tokens to predict.", flag_values=values)  # fmt: skip
-    flags.DEFINE_float(
-        "short_seq_prob", Options.short_seq_prob,
-        "Of text: share of documents cut shorter.",
-        flag_values=values)  # fmt: skip
     flags.DEFINE_bool(
         "do_whole_word_mask", Options.do_whole_word_mask,
         "Of text: predict all pieces of a word together.",
         flag_values=values)  # fmt: skip
+    flags.DEFINE_float(
+        "short_seq_prob", Options.short_seq_prob,
+        "Of text: share of documents cut shorter.",
+        flag_values=values)  # fmt: skip
     flags.DEFINE_integer(
         "random_seed", Options.random_seed,
         "Of text: decides every random draw.", flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.DISPLAY)
+def _define_display_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "max_documents", Options.max_documents,
+        "The first so many documents are looked at; 0 for all.",
+        lower_bound=0, flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "max_records", Options.max_records,
+        "So many records, spread over the files, are looked at; 0 for all.",
+        lower_bound=0, flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "num_examples", Options.num_examples, "Records shown as words.",
+        lower_bound=0, flag_values=values)  # fmt: skip
+    flags.DEFINE_enum(
+        "color", Options.color, terminal.COLOR_CHOICES,
+        "Colour what is masked; auto: on a terminal.",
+        flag_values=values)  # fmt: skip
 
 
 def inspect_text(
@@ -258,13 +271,10 @@ def run(options: Options, output: IO[str]) -> None:
         writing.write_json(options.output_file, numbers)
 
 
-def main(argv: list[str]) -> None:
-    """Runs the tool with the flags of the command line."""
-    command_line.run_tool(
-        "inspect_data", argv, Options, lambda options: run(options, sys.stdout)
-    )
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    run(shared_flags.read_options(Options, flags.FLAGS), sys.stdout)
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

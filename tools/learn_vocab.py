@@ -9,8 +9,9 @@ For example, for a model of another language or field:
 import dataclasses
 import time
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import paths, writing
 from vocab import learning
 
@@ -26,6 +27,14 @@ class Options:
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
+    _define_file_flags(values)
+    _define_text_flags(values)
+    _define_vocabulary_flags(values)
+    _define_speed_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "input_file", None,
         "Text to learn from, UTF-8: globs, comma-separated.",
@@ -33,14 +42,22 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_string(
         "output_file", None, "Vocabulary to write, one entry a line.",
         required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "vocab_size", learning.Options.vocab_size,
-        "Entries, special tokens included: vocab_size of the model.",
-        lower_bound=1, flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_bool(
         "do_lower_case", learning.Options.do_lower_case,
         "Lower-case and strip accents, as the model's tokenizer will.",
         flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.VOCABULARY)
+def _define_vocabulary_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "vocab_size", learning.Options.vocab_size,
+        "Entries, special tokens included: vocab_size of the model.",
+        lower_bound=1, flag_values=values)  # fmt: skip
     flags.DEFINE_integer(
         "num_unused", learning.Options.num_unused,
         "[unusedN] entries, to be replaced by words of your own later. 99 "
@@ -51,6 +68,10 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         "min_character_count", learning.Options.min_character_count,
         "Leave out characters seen less often; words with one become [UNK].",
         lower_bound=1, flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.SPEED)
+def _define_speed_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "max_words", learning.Options.max_words,
         "Distinct words to hold in memory, about 1 kB each; beyond it the "
@@ -96,17 +117,10 @@ def read_options(values: flags.FlagValues = flags.FLAGS) -> Options:
     )
 
 
-def main(argv: list[str]) -> None:
-    """Runs the tool with the flags of the command line."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {' '.join(argv[1:])}")
-    logging.set_verbosity(logging.INFO)
-    try:
-        run(read_options())
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"learn_vocab: {error}") from error
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    run(read_options())
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

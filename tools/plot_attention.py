@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import paths, writing
 from tasks import sentence_pairs
-from tools import command_line
+from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
 _PAIR_SEPARATOR = " ||| "  # Source: extract_features.py of the release.
@@ -50,20 +51,47 @@ class Options:
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
+    _define_file_flags(values)
+    _define_model_flags(values)
+    _define_text_flags(values)
+    _define_display_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     for name, about in (
-        ("bert_config_file", "JSON file with the sizes of the model."),
-        ("vocab_file", "Vocabulary the model was trained with."),
-        ("init_checkpoint", "Checkpoint: prefix, .index file or folder."),
         ("text", "Text, or pair, to look at."),
         ("output_file", "Picture to write, PNG."),
     ):
         flags.DEFINE_string(
             name, None, about, required=True, flag_values=values
         )
+
+
+@flag_groups.under(flag_groups.Group.MODEL)
+def _define_model_flags(values: flags.FlagValues) -> None:
+    for name, about in (
+        ("bert_config_file", "JSON file with the sizes of the model."),
+        ("init_checkpoint", "Checkpoint: prefix, .index file or folder."),
+    ):
+        flags.DEFINE_string(
+            name, None, about, required=True, flag_values=values
+        )
+
+
+@flag_groups.under(flag_groups.Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "vocab_file", None, "Vocabulary the model was trained with.",
+        required=True, flag_values=values)  # fmt: skip
     flags.DEFINE_bool(
         "do_lower_case", Options.do_lower_case,
         "Lower-case and strip accents: what the model was trained with.",
         flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.DISPLAY)
+def _define_display_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "layers", Options.layers,
         "Numbers from 0, or from the end as -1, separated by commas; or all.",
@@ -233,11 +261,10 @@ def run(options: Options) -> None:
     logging.info("Wrote %s.", options.output_file)
 
 
-def main(argv: list[str]) -> None:
-    """Runs the tool with the flags of the command line."""
-    command_line.run_tool("plot_attention", argv, Options, run)
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    run(shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

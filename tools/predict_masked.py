@@ -17,8 +17,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import lines, paths, writing
 from tasks import sentence_pairs
 from vocab import model_tokenizer, tokenization
@@ -69,20 +70,15 @@ class Candidate:
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
-    flags.DEFINE_string(
-        "bert_config_file", None, "JSON file with the sizes of the model.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "vocab_file", None, "Vocabulary the model was trained with.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "init_checkpoint", None,
-        "Pre-trained checkpoint: prefix, .index file or folder.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "do_lower_case", Options.do_lower_case,
-        "Lower-case and strip accents: what the model was trained with.",
-        flag_values=values)  # fmt: skip
+    _define_file_flags(values)
+    _define_model_flags(values)
+    _define_text_flags(values)
+    _define_mask_flags(values)
+    _define_speed_flags(values)
+
+
+@flag_groups.under(flag_groups.Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "text", Options.text, "Text with at least one [MASK].",
         flag_values=values)  # fmt: skip
@@ -94,9 +90,39 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         "output_file", Options.output_file,
         "JSON lines to write instead of the table on standard output.",
         flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.MODEL)
+def _define_model_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "bert_config_file", None, "JSON file with the sizes of the model.",
+        required=True, flag_values=values)  # fmt: skip
+    flags.DEFINE_string(
+        "init_checkpoint", None,
+        "Pre-trained checkpoint: prefix, .index file or folder.",
+        required=True, flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.TEXT)
+def _define_text_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "vocab_file", None, "Vocabulary the model was trained with.",
+        required=True, flag_values=values)  # fmt: skip
+    flags.DEFINE_bool(
+        "do_lower_case", Options.do_lower_case,
+        "Lower-case and strip accents: what the model was trained with.",
+        flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.MASKS)
+def _define_mask_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "top_k", Options.top_k, "Candidates for each [MASK].",
         lower_bound=1, flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.SPEED)
+def _define_speed_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "batch_size", Options.batch_size, "Texts the model reads at once.",
         lower_bound=1, flag_values=values)  # fmt: skip
@@ -256,14 +282,9 @@ def read_options(values: flags.FlagValues = flags.FLAGS) -> Options:
     return Options(**{name: values[name].value for name in names})
 
 
-def main(argv: list[str]) -> None:
-    """Runs the tool with the flags of the command line."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {' '.join(argv[1:])}")
-    try:
-        run(read_options(), sys.stdin, sys.stdout)
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"predict_masked: {error}") from error
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    run(read_options(), sys.stdin, sys.stdout)
 
 
 def _load_model(options, tokenizer):
@@ -319,5 +340,4 @@ def _padded(rows: Sequence[Sequence[int]]):
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

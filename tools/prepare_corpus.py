@@ -11,10 +11,11 @@ import dataclasses
 import time
 from collections.abc import Iterator
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import paths
-from tools import command_line
+from training import flags as shared_flags
 
 _LOG_EVERY_SECONDS = 5.0
 _FORMATS = ["text", "wikiextractor", "jsonl", "book", "python_docs"]
@@ -42,29 +43,11 @@ class Options:
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
     _define_file_flags(values)
-    flags.DEFINE_string(
-        "language", Options.language,
-        "Language of the text, an ISO 639 code: how sentences end.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "min_paragraph_words", None,
-        "Drop shorter paragraphs: headings, items of lists. 8 by default for "
-        "wikiextractor, else 0.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "min_document_sentences", Options.min_document_sentences,
-        "Drop documents of fewer sentences.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "min_document_characters", Options.min_document_characters,
-        "Drop documents of fewer characters.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "num_workers", Options.num_workers,
-        "Processes; 0 for one per core. The output is the same.",
-        lower_bound=0, flag_values=values)  # fmt: skip
+    _define_raw_text_flags(values)
+    _define_speed_flags(values)
 
 
+@flag_groups.under(flag_groups.Group.FILES)
 def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "input_format", None, _FORMATS,
@@ -92,12 +75,41 @@ def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "holdout_file", None, "Held-out text, for evaluation.",
         flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.RAW_TEXT)
+def _define_raw_text_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_string(
+        "language", Options.language,
+        "Language of the text, an ISO 639 code: how sentences end.",
+        flag_values=values)  # fmt: skip
     flags.DEFINE_string(
         "encoding", Options.encoding, "Encoding of the input files.",
         flag_values=values)  # fmt: skip
     flags.DEFINE_string(
         "text_field", Options.text_field, "jsonl: the field with the text.",
         flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "min_paragraph_words", None,
+        "Drop shorter paragraphs: headings, items of lists. 8 by default for "
+        "wikiextractor, else 0.",
+        lower_bound=0, flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "min_document_sentences", Options.min_document_sentences,
+        "Drop documents of fewer sentences.",
+        lower_bound=1, flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "min_document_characters", Options.min_document_characters,
+        "Drop documents of fewer characters.",
+        lower_bound=0, flag_values=values)  # fmt: skip
+
+
+@flag_groups.under(flag_groups.Group.SPEED)
+def _define_speed_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "num_workers", Options.num_workers,
+        "Processes; 0 for one per core. The output is the same.",
+        lower_bound=0, flag_values=values)  # fmt: skip
 
 
 def check(options: Options) -> list[str]:
@@ -220,11 +232,10 @@ def _log_totals(total, held_out: int, rules, seconds: float) -> None:
     )
 
 
-def main(argv: list[str]) -> None:
-    """Runs the tool with the flags of the command line."""
-    command_line.run_tool("prepare_corpus", argv, Options, run)
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    run(shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

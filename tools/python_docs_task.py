@@ -8,11 +8,13 @@ the library? Writes train.tsv and dev.tsv, with the columns `text` and `label`:
 
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from absl import app, flags, logging
+from absl import flags, logging
 
+from commands import flag_groups, program
 from files import writing
+from training import flags as shared_flags
 
 # Every tenth document is held out, as in quickstart.sh's pre-training text.
 _HOLDOUT_EVERY = 10
@@ -28,6 +30,7 @@ class Options:
     output_dir: str
 
 
+@flag_groups.under(flag_groups.Group.FILES)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags."""
     flags.DEFINE_string(
@@ -72,12 +75,10 @@ def _labelled_documents() -> Iterator[list[tuple[str, str]]]:
         yield kept
 
 
-def main(_: Sequence[str]) -> None:
-    """Runs the program with its flags."""
-    run(Options(output_dir=flags.FLAGS.output_dir))
+def main(_: list[str]) -> None:
+    """Runs the tool with its flags."""
+    run(shared_flags.read_options(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":
-    define_flags()
-    flags.FLAGS.set_default("verbosity", logging.INFO)
-    app.run(main)
+    program.start(define_flags, main)

@@ -1,0 +1,70 @@
+"""Tells what a program refuses from faults of the program."""
+
+import pathlib
+import re
+import traceback
+
+from absl import flags
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_INSTALLED = "site-packages"
+# How a process of `concurrent.futures` hands over where it stopped.
+_REMOTE = "_RemoteTraceback"
+_REMOTE_FRAME = re.compile(r'File "(.+)", line \d+, in .*\n +(.*)')
+
+
+def in_words(error: Exception, values: flags.FlagValues) -> str | None:
+    """Returns what to tell the user of an error.
+
+    Args:
+        error: what a program ended with.
+        values: the flags it was given.
+
+    Returns:
+        The message of a ValueError or OSError that a `raise` of this project
+        made, or of an OSError that the system made, with the flag that names
+        its file. None for anything else, such as a ValueError out of a library
+        or out of `int("x")`: that is a fault of the program, and developers
+        need to see where it is.
+    """
+    if not isinstance(error, OSError | ValueError):
+        return None
+    if isinstance(error, OSError) and error.strerror and error.errno:
+        return _of_system(error, values)
+    return str(error) if _is_raised_here(error) else None
+
+
+def _of_system(error: OSError, values: flags.FlagValues) -> str:
+    """Says which file the system refused, which flag names it, and why."""
+    if error.filename is None:
+        return f"{error.strerror}."
+    path = str(error.filename)
+    given = [
+        f"--{name}={value}"
+        for name in values
+        if isinstance(value := values[name].value, str) and value
+        # The file itself, one of several, or one in a folder.
+        if path in value.split(",") or path.startswith(f"{value.rstrip('/')}/")
+    ]
+    return f"{path}: {error.strerror}" + (
+        f" ({', '.join(dict.fromkeys(given))})." if given else "."
+    )
+
+
+def _is_raised_here(error: Exception) -> bool:
+    """Tells whether a `raise` in this checkout made an error."""
+    frames = [
+        (frame.filename, frame.line or "")
+        for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    if type(error.__cause__).__name__ == _REMOTE:
+        frames = _REMOTE_FRAME.findall(str(error.__cause__)) or frames
+    if not frames:
+        return False
+    file, line = frames[-1]
+    path = pathlib.Path(file)
+    return (
+        path.is_relative_to(_ROOT)
+        and _INSTALLED not in path.parts
+        and line.startswith("raise")
+    )

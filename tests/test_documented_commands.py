@@ -1,0 +1,67 @@
+"""Every command that the manual or a docstring shows is one that works."""
+
+import pathlib
+
+import pytest
+
+from tests import documented_commands as documented
+
+# Programs of others, with which a line of the manual may begin.
+_ELSEWHERE = {"cp", "curl", "docker", "pip", "source"}
+_OTHER_MODULES = {"pytest"}
+_SHELL_SCRIPTS = {"./quickstart.sh", "./run_tests.sh"}
+_PROGRAMS = sorted(documented.programs())
+
+
+def _faults(commands):
+    """Says, of each command that its program would refuse, where and why."""
+    found = []
+    for command in commands:
+        program, arguments = documented.parted(command)
+        if program in documented.programs():
+            message = documented.fault(command)
+        elif program in _SHELL_SCRIPTS:
+            message = None if (documented.ROOT / program).is_file() else "gone"
+        elif program in _OTHER_MODULES | _ELSEWHERE:
+            message = None
+        elif program.endswith(".NAME") and not command.is_whole:
+            message = None  # Any program of that room.
+        else:
+            message = f"there is no program {program}"
+        if message:
+            found.append(f"{command.where}: {program}: {message}")
+    return found
+
+
+def test_programs_and_commands_are_found():
+    assert {"run_squad.py", "tools.download", "paper.reproduce"} < set(
+        _PROGRAMS
+    )
+    counts = [len(documented.commands_of_page(p)) for p in documented.PAGES]
+    assert sum(counts) > 50
+    readme = documented.commands_of_page("README.md")
+    assert sum(command.is_whole for command in readme) > 15
+
+
+@pytest.mark.parametrize("page", documented.PAGES)
+def test_commands_of_the_manual_are_accepted(page):
+    faults = _faults(documented.commands_of_page(page))
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("program", _PROGRAMS)
+def test_examples_of_programs_are_accepted(program):
+    commands = documented.commands_of_docstring(program)
+    assert commands, f"{program} has no example in its docstring"
+    assert _faults(commands) == []
+    assert program in {documented.parted(command)[0] for command in commands}
+
+
+@pytest.mark.parametrize("page", documented.PAGES)
+def test_flags_that_the_manual_names_exist(page):
+    wrong = [
+        f"{where}: {word}: {message}"
+        for where, word in documented.flags_of_page(page)
+        if (message := documented.fault_of_flag(word))
+    ]
+    assert wrong == []
