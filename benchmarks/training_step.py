@@ -9,6 +9,7 @@ on, in turns: here, the step's matrix products alone (`machine.py`), and, on the
 Python of --peers, Hugging Face transformers and keras-hub where installed.
 """
 
+import dataclasses
 import json
 import pathlib
 
@@ -18,7 +19,8 @@ from benchmarks import contenders, machine
 from commands import flag_groups, program
 
 _OURS, _LIMIT = "this project", "its matrix products alone"
-_PEERS = {"Hugging Face, PyTorch": "huggingface", "keras-hub": "keras_hub"}
+_HUGGING_FACE = "Hugging Face, PyTorch"
+_PEERS = {_HUGGING_FACE: "huggingface", "keras-hub": "keras_hub"}
 
 
 @flag_groups.under(flag_groups.Group.MEASUREMENT)
@@ -32,7 +34,8 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         flag_values=values)  # fmt: skip
     flags.DEFINE_enum(
         "precision", "mixed_bfloat16", ["float32", "mixed_bfloat16"],
-        "Of all contenders.", flag_values=values)  # fmt: skip
+        "Of all contenders; Hugging Face also takes part in float32, which "
+        "PyTorch does faster on some CPUs.", flag_values=values)  # fmt: skip
     for name, default in (
         ("batch_size", 32),
         ("max_seq_length", 128),
@@ -65,6 +68,12 @@ def compare(values: flags.FlagValues) -> None:
         running[name] = contenders.Contender(module, job, values.peers)
         if running[name].absent is not None:
             logging.info("%s is left out: %s", name, running[name].absent)
+    if values.peers and job.precision != "float32":
+        running[f"{_HUGGING_FACE}, float32"] = contenders.Contender(
+            _PEERS[_HUGGING_FACE],
+            dataclasses.replace(job, precision="float32"),
+            values.peers,
+        )
     medians = contenders.alternate(running, values.rounds)
     for contender in running.values():
         contender.close()

@@ -182,8 +182,8 @@ def figure_5(bench: recipes.Bench) -> tables.Table:
     first, last = _FIGURE_STEPS[0], _FIGURE_STEPS[-1]
     return tables.Table(
         name="figure-5",
-        title="Two tasks after so many steps of pre-training, small: mean of two "
-        "seeds, development sets",
+        title="Two tasks after so many steps of pre-training, small: mean of "
+        "two seeds, development sets",
         rows=tuple(rows),
         notes=(small_cells.SCALE_NOTE,),
         expected=(
