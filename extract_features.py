@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import os
 import time
+import types
 from collections.abc import Iterator
 
 from absl import flags, logging
@@ -220,8 +221,15 @@ def _load_model(options, tokenizer):
     """Returns what computes the hidden layers, and their width."""
     from modeling import bert, checkpoints
     from modeling import config as config_lib
-    from training import extraction, model_folder, runtime, starting
+    from training import (
+        ablations,
+        extraction,
+        model_folder,
+        runtime,
+        starting,
+    )
 
+    ablations.check_bert(options.init_checkpoint)
     model_folder.check_casing(
         model_folder.of_checkpoint(options.init_checkpoint),
         options.do_lower_case,
@@ -264,7 +272,8 @@ def _open_output(options):
     from training import extraction, workers
 
     if not workers.cluster().is_chief:
-        yield _Nowhere()  # One worker writes what all of them compute.
+        # One worker writes what all of them compute.
+        yield types.SimpleNamespace(write=lambda part: None)
         return
     layers = features.parse_layers(options.layers)
     with writing.whole_file(options.output_file, "wb") as file:
@@ -298,13 +307,6 @@ def _extract(window, hidden_layers, options, progress) -> list:
             )
         progress.add(window[place] for place in batch)
     return found
-
-
-class _Nowhere:
-    """Takes vectors in place of a file."""
-
-    def write(self, part) -> None:
-        """Forgets them."""
 
 
 class _Progress:

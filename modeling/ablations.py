@@ -6,6 +6,7 @@ it is the last, the only one that has seen all others, as [CLS] has of BERT.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -30,6 +31,19 @@ class Ablation:
 
     causal: bool = False
     bilstm_head: bool = False
+
+
+def is_causal(identity: Mapping[str, object]) -> bool:
+    """Tells whether a model was trained from left to right.
+
+    Args:
+        identity: what its run saved of itself beside the checkpoint: the
+            `objective` of pre-training, the `attention` of fine-tuning.
+    """
+    return (
+        identity.get("objective") == "ltr"
+        or identity.get("attention") == "causal"
+    )
 
 
 class _AblatedModel(keras.Model):

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from files import json_text, paths, wording
-from modeling import checkpoints
+from modeling import ablations, checkpoints
 from tasks import labels
 
 ANSWER, CLASSIFY, EMBED = "answer", "classify", "embed"
@@ -19,6 +19,7 @@ TASKS = (CLASSIFY, SCORE, ANSWER, TAG, EMBED, FILL_MASK)
 _ENCODER = "bert/embeddings/word_embeddings"
 _POOLER = "bert/pooler/dense/kernel"
 _OUTPUT_LAYER = "output_weights"
+_BILSTM = "bilstm/"
 _TRIALS = "trials.json"
 _TAGS = "tags"  # Begins the name of what run_ner.py trains.
 _RECORDS = ("train.tf_record", "eval.tf_record", "predict.tf_record")
@@ -53,9 +54,16 @@ def weights(path: str) -> Weights:
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        ValueError: it is broken, or does not hold an encoder.
+        ValueError: it is broken, does not hold an encoder, or reads from left
+            to right.
     """
     prefix = checkpoints.resolve(path)
+    if ablations.is_causal(_identity(prefix)):
+        raise ValueError(
+            f"{prefix} was trained from left to right (--objective=ltr, "
+            "--attention=causal), which no exported model is: it would read "
+            "text in both directions. Export a model of BERT."
+        )
     names = checkpoints.list_variables(prefix).keys()
     if _ENCODER not in names:
         raise ValueError(
@@ -74,9 +82,16 @@ def task_of(found: Weights, run: Mapping[str, Any]) -> str:
         run: what `read` found in its folder.
 
     Raises:
-        ValueError: it chooses among endings, or its labels are not known.
+        ValueError: it chooses among endings, has a BiLSTM, or its labels are
+            not known.
     """
     names = found.variables
+    if any(name.startswith(_BILSTM) for name in names):
+        raise ValueError(
+            f"{found.checkpoint} has a BiLSTM below its output layer "
+            "(--bilstm_head), which no exported model has. Its encoder can be "
+            "exported with --task=embed."
+        )
     if "cls/squad/output_weights" in names:
         return ANSWER
     if "cls/multiple_choice/output_weights" in names:
@@ -189,14 +204,22 @@ def _of_state(folder: str) -> dict[str, Any]:
         prefix = checkpoints.resolve(folder)
     except FileNotFoundError:
         return {}
-    path = f"{prefix}.state.json"
-    identity = _checked(_json(path), {"identity": dict}, path)
-    identity = identity.get("identity", {})
-    _checked(identity, {"max_seq_length": int, "objective": str}, path)
+    identity = _identity(prefix)
     found = {k: identity[k] for k in ("max_seq_length",) if k in identity}
     if "objective" in identity:
         found["is_tagger"] = identity["objective"].startswith(_TAGS)
     return found
+
+
+def _identity(prefix: str) -> Mapping[str, Any]:
+    """Reads what the run that wrote a checkpoint says of itself, if it does."""
+    path = f"{prefix}.state.json"
+    state = _checked(_json(path), {"identity": dict}, path)
+    return _checked(
+        state.get("identity", {}),
+        {"max_seq_length": int, "objective": str},
+        path,
+    )
 
 
 def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:

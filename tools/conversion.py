@@ -76,10 +76,13 @@ def understand(options: Options, source: Any) -> Model:
     Raises:
         OSError: a file that is named is missing.
         ValueError: the checkpoint contradicts its configuration, vocabulary
-            or casing.
+            or casing, or reads from left to right.
     """
     from modeling import checkpoints, mismatches
+    from training import ablations
 
+    # What is written says nothing of how it was trained.
+    ablations.check_bert(options.input)
     variables = {
         name: (shape, "float32" if dtype in _HALF else dtype)
         for name, (shape, dtype) in source.variables.items()

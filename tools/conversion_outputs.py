@@ -12,6 +12,7 @@ from files import paths, writing
 from modeling import name_tables
 from tools import conversion
 
+_BILSTM = "bilstm/"
 _DEFAULT_NAME = "bert_model"  # Source: the names of the released files.
 
 
@@ -102,6 +103,12 @@ def _write_huggingface(
             f"{huggingface_config.CONFIG} needs the sizes of the model, and "
             "there is no configuration beside --input: pass "
             "--bert_config_file."
+        )
+    if any(name.startswith(_BILSTM) for name in model.variables):
+        raise ValueError(
+            f"{options.input} has a BiLSTM below its output layer "
+            "(--bilstm_head), which no model of this form has: it would be "
+            "read without. Choose another --output_format."
         )
     weights, others, index = (
         os.path.join(folder, name)

@@ -184,7 +184,10 @@ def write_checkpoint(
         ValueError: the vocabulary is larger than the model's.
     """
     from modeling import checkpoints
+    from training import ablations
 
+    # What is written says nothing of how it was trained.
+    ablations.check_bert(options.init_checkpoint)
     tensors = checkpoints.read(options.init_checkpoint)
     names = set(tensors)
     tensors = {

@@ -228,7 +228,9 @@ def run(options: Options) -> None:
 
     from modeling import bert, checkpoints
     from modeling import config as config_lib
+    from training import ablations
 
+    ablations.check_bert(options.init_checkpoint)
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
     )

@@ -290,8 +290,9 @@ def main(_: list[str]) -> None:
 def _load_model(options, tokenizer):
     from modeling import checkpoints, heads
     from modeling import config as config_lib
-    from training import model_folder
+    from training import ablations, model_folder
 
+    ablations.check_bert(options.init_checkpoint)
     model_folder.check_casing(
         model_folder.of_checkpoint(options.init_checkpoint),
         options.do_lower_case,

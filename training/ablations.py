@@ -15,6 +15,7 @@ from modeling import config as config_lib
 from training import ablation_flags, checkpointing, fine_tuning
 
 _LEFT_TO_RIGHT = "ltr"
+_OBJECTIVE = "objective"
 _ATTENTION, _BILSTM = "attention", "bilstm_head"
 # New where an encoder is given: the output layer, and the BiLSTM if any.
 HEAD = (*fine_tuning.CLASSIFICATION_HEAD, "bilstm/.*")
@@ -88,7 +89,7 @@ def check_checkpoints(options: Any) -> None:
 
     Args:
         options: of a run: `output_dir`, `init_checkpoint` and, where the script
-            has it, `attention`.
+            has it, `attention` or `objective`.
 
     Raises:
         ValueError: a checkpoint's attention is another.
@@ -105,8 +106,8 @@ def check_checkpoints(options: Any) -> None:
             raise ValueError(
                 f"{prefix} was trained with {trained} attention, and this run "
                 f"has {now}. A model that was trained from left to right stays "
-                f"so (--attention={ablation_flags.CAUSAL}), others do not "
-                "become so; choose the flag or the checkpoint that fits."
+                f"so ({_flag_of(options)}), others do not become so; choose "
+                "the flag or the checkpoint that fits."
             )
 
 
@@ -116,15 +117,36 @@ def attention_of(saved: Mapping[str, object]) -> str | None:
     Args:
         saved: the identity of the run that wrote it.
     """
-    objective = saved.get("objective")
-    if objective == _LEFT_TO_RIGHT:
+    if ablations.is_causal(saved):
         return ablation_flags.CAUSAL
-    if objective in heads.OBJECTIVES:
-        return ablation_flags.BIDIRECTIONAL
     # Fine-tuned: only what is not BERT is written down.
-    return saved.get(
-        _ATTENTION, ablation_flags.BIDIRECTIONAL if saved else None
-    )
+    return ablation_flags.BIDIRECTIONAL if saved else None
+
+
+def check_bert(path: str) -> None:
+    """Checks that a checkpoint is of a model that looks in both directions.
+
+    For programs that know no other. Of what was made elsewhere nothing is
+    known, and nothing checked.
+
+    Args:
+        path: a prefix, one of its files, or a folder.
+
+    Raises:
+        ValueError: it was trained from left to right.
+    """
+    prefix = _find(path)
+    if prefix is None:
+        return
+    state = checkpointing.load_state(prefix) or {}
+    if ablations.is_causal(state.get("identity", {})):
+        raise ValueError(
+            f"{prefix} was trained from left to right (--objective=ltr, "
+            "--attention=causal): each word saw only those before it. This "
+            "program reads text in both directions, where such a model means "
+            "nothing. Only the fine-tuning scripts that have --attention take "
+            "it."
+        )
 
 
 def _find(path: str | None) -> str | None:
@@ -136,4 +158,13 @@ def _find(path: str | None) -> str | None:
 
 
 def _attention(options: Any) -> str:
+    """Says with which attention a run computes; pre-training has a flag too."""
+    if getattr(options, _OBJECTIVE, None) == _LEFT_TO_RIGHT:
+        return ablation_flags.CAUSAL
     return getattr(options, _ATTENTION, ablation_flags.BIDIRECTIONAL)
+
+
+def _flag_of(options: Any) -> str:
+    if hasattr(options, _OBJECTIVE):
+        return f"--objective={_LEFT_TO_RIGHT}"
+    return f"--attention={ablation_flags.CAUSAL}"

@@ -107,6 +107,7 @@ class Books:
                     options.best_metric,
                     higher_is_better=options.higher_is_better,
                     patience=options.early_stopping_patience,
+                    identity=identity,
                 )
         self.saved_step = first_step
         self.is_over = self._has_stopped_improving()

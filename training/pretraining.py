@@ -9,6 +9,7 @@ from absl import logging
 from files import paths
 from modeling import config as config_lib
 from training import (
+    ablations,
     batch_phases,
     bookkeeping,
     checkpointing,
@@ -170,8 +171,10 @@ def train(
         any were taken.
 
     Raises:
-        ValueError: the folder is another run's, or a checkpoint does not fit.
+        ValueError: the folder is another run's, or a checkpoint does not fit,
+            or reads in another direction.
     """
+    ablations.check_checkpoints(options)
     phases = pretraining_phases.of_run(options)
     identity = _identity(strategy, sources, options)
     with strategy.scope():
@@ -290,6 +293,7 @@ def load(
     Raises:
         ValueError: there is no checkpoint.
     """
+    ablations.check_checkpoints(options)
     return starting.load_for_evaluation(
         strategy,
         objective,

@@ -52,6 +52,7 @@ class BestCheckpoint:
         higher_is_better: False for losses.
         patience: evaluations without a new best after which to stop; 0 for
             never.
+        identity: of the run, saved beside the weights.
     """
 
     def __init__(
@@ -61,11 +62,13 @@ class BestCheckpoint:
         *,
         higher_is_better: bool = True,
         patience: int = 0,
+        identity: Mapping[str, object] | None = None,
     ):
         self.folder = os.path.join(output_dir, _FOLDER)
         self.metric = metric
         self._sign = 1 if higher_is_better else -1
         self._patience = patience
+        self._identity = dict(identity or {})
         self._path = os.path.join(self.folder, _RECORD)
         self.record = self._read()
 
@@ -89,7 +92,9 @@ class BestCheckpoint:
         best = self.record
         if best is None or self._sign * (value - best["value"]) > 0:
             prefix = checkpointing.save(
-                self.folder, step, variables, state={}, keep=1
+                *(self.folder, step, variables),
+                state={"identity": self._identity},
+                keep=1,
             )
             self._write(step=step, value=value, evaluations_since=0)
             logging.info(

@@ -1,0 +1,156 @@
+"""Programs that read text in both directions, given a model that does not."""
+
+import json
+import pathlib
+import shutil
+
+import pytest
+
+import extract_features
+from modeling import checkpoints
+from serving import runs
+from tests import toy_pretraining
+from tools import (
+    conversion,
+    convert_checkpoint,
+    export_model,
+    extend_vocab,
+    plot_attention,
+    predict_masked,
+)
+from training import ablation_flags, ablations, checkpointing, selection
+
+_GOLDEN = pathlib.Path(__file__).parent / "golden"
+_CONFIG = str(_GOLDEN / "inputs/bert_config.json")
+_VOCAB = str(_GOLDEN / "inputs/vocab.txt")
+
+
+@pytest.fixture(params=[{"objective": "ltr"}, {"attention": "causal"}])
+def model(tmp_path, request):
+    """Names a checkpoint whose state says that it reads left to right."""
+    for path in (_GOLDEN / "model").glob("tiny.ckpt*"):
+        shutil.copy(path, tmp_path)
+    prefix = tmp_path / "tiny.ckpt"
+    identity = {"identity": request.param, "loss_scale": None}
+    (tmp_path / "tiny.ckpt.state.json").write_text(json.dumps(identity))
+    return str(prefix)
+
+
+def _files(model):
+    return {
+        "bert_config_file": _CONFIG,
+        "vocab_file": _VOCAB,
+        "init_checkpoint": model,
+    }
+
+
+def _extract(model, output):
+    extract_features.run(
+        extract_features.Options(
+            input_file=_VOCAB, output_file=output, **_files(model)
+        )
+    )
+
+
+def _predict(model, output):
+    predict_masked.run(
+        predict_masked.Options(
+            text="a [MASK]", output_file=output, **_files(model)
+        ),
+        None,
+        None,
+    )
+
+
+def _plot(model, output):
+    plot_attention.run(
+        plot_attention.Options(
+            text="a word", output_file=output, **_files(model)
+        )
+    )
+
+
+def _convert(model, output):
+    convert_checkpoint.convert(
+        conversion.Options(
+            input=model,
+            output=output,
+            output_format="huggingface",
+            bert_config_file=_CONFIG,
+        )
+    )
+
+
+def _export(model, output):
+    export_model.run(
+        export_model.Options(export_dir=output, task="embed", **_files(model))
+    )
+
+
+def _pretrain(model, output):
+    named = {"init_checkpoint": model, "output_dir": output}
+    folder = pathlib.Path(model).parent / "pretraining"
+    toy_pretraining.run(folder, **named)
+
+
+@pytest.mark.parametrize(
+    "program", [_extract, _predict, _plot, _convert, _export]
+)
+def test_a_left_to_right_model_is_refused(tmp_path, model, program):
+    output = tmp_path / "output"
+    with pytest.raises(ValueError, match=r"tiny\.ckpt was trained from left"):
+        program(model, str(output))
+    assert not output.exists()
+
+
+def test_words_are_not_added_to_a_left_to_right_model(tmp_path, model):
+    output = tmp_path / "out" / "more.ckpt"
+    options = extend_vocab.Options(
+        vocab_file=_VOCAB,
+        output_file=str(tmp_path / "more.txt"),
+        init_checkpoint=model,
+        output_checkpoint=str(output),
+    )
+    with pytest.raises(ValueError, match="trained from left to right"):
+        extend_vocab.write_checkpoint(options, None, [], [])
+    assert not output.parent.exists()
+
+
+def test_pre_training_in_both_directions_does_not_start_from_one(
+    tmp_path, model
+):
+    with pytest.raises(ValueError, match=r"stays so \(--objective=ltr\)"):
+        _pretrain(model, str(tmp_path / "out"))
+
+
+def test_a_folder_of_it_is_refused_too(tmp_path, model):
+    with pytest.raises(ValueError, match="trained from left to right"):
+        ablations.check_bert(str(tmp_path))
+    (tmp_path / "tiny.ckpt.state.json").unlink()
+    ablations.check_bert(str(tmp_path))  # Made elsewhere: nothing is known.
+    ablations.check_bert(str(tmp_path / "absent"))
+
+
+def test_the_best_weights_of_a_run_say_so_as_well(tmp_path):
+    import tensorflow as tf
+
+    best = selection.BestCheckpoint(
+        str(tmp_path), "f1", identity={"attention": ablation_flags.CAUSAL}
+    )
+    best.offer(3, {"f1": 0.5}, {"x": tf.Variable(1.0)})
+    saved = checkpointing.latest(str(tmp_path / "best"))
+    with pytest.raises(ValueError, match="trained from left to right"):
+        ablations.check_bert(saved)
+
+
+def test_a_bilstm_is_not_left_out_in_silence(tmp_path):
+    values = checkpoints.read(str(_GOLDEN / "model/tiny.ckpt"))
+    values |= {"bilstm/forward/kernel": values["bert/pooler/dense/bias"]}
+    prefix = str(tmp_path / "tiny.ckpt")
+    checkpoints.save(prefix, values)
+    found = runs.weights(prefix)
+    with pytest.raises(ValueError, match=r"has a BiLSTM .* --task=embed"):
+        runs.task_of(found, {})
+    runs.check_task(runs.EMBED, found, {})
+    with pytest.raises(ValueError, match=r"has a BiLSTM .* be read without"):
+        _convert(prefix, str(tmp_path / "hf"))
