@@ -12,7 +12,7 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 
-from absl import app, flags, logging
+from absl import flags, logging
 
 from benchmarks import (
     memory_step,
@@ -21,6 +21,7 @@ from benchmarks import (
     scaling_measurement,
     scaling_plans,
 )
+from commands import flag_groups, program
 from modeling import config as config_lib
 from training import flags as shared_flags
 
@@ -75,6 +76,7 @@ class Need:
     per_example: float
 
 
+@flag_groups.under(flag_groups.Group.MEASUREMENT)
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this benchmark."""
     flags.DEFINE_list(
@@ -307,18 +309,11 @@ def report(options: Options) -> str:
     return f"{networks}{RELEASED_GB} GB:\n\n{released_table()}"
 
 
-def main(argv: list[str]) -> None:
+def main(_: list[str]) -> None:
     """Prints the tables that the flags ask for."""
-    if len(argv) > 1:
-        raise app.UsageError(f"Unknown arguments: {' '.join(argv[1:])}")
-    logging.set_verbosity(logging.INFO)
-    try:
-        options = shared_flags.read_options(Options, flags.FLAGS)
-        sys.stdout.write(report(options))
-    except (OSError, ValueError, RuntimeError) as error:
-        raise SystemExit(f"memory: {error}") from error
+    options = shared_flags.read_options(Options, flags.FLAGS)
+    sys.stdout.write(report(options))
 
 
 if __name__ == "__main__":
-    define_flags()
-    app.run(main)
+    program.start(define_flags, main)

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import select
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -101,6 +102,11 @@ def _parse(
 
 def in_words(error: flags.Error) -> str:
     """Says in one line what is wrong with the flags."""
+    if isinstance(error, flags.UnrecognizedFlagError):
+        meant = re.search(r"Did you mean: (\S+)", str(error))
+        return f"there is no flag --{error.flagname}" + (
+            f"; did you mean --{meant[1]}?" if meant else "."
+        )
     lines = str(error).split("\n")
     missing = [f"--{m[1]}" for line in lines if (m := _MISSING.match(line))]
     others = [line for line in lines if not _MISSING.match(line)]
@@ -122,7 +128,7 @@ def _command(module: Any) -> str:
 def _run(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
     try:
         return _quietly_if_closed(lambda: main(argv))
-    except (OSError, ValueError) as error:
+    except refusals.KINDS as error:
         message = refusals.in_words(error, flags.FLAGS)
         if message is None or flags.FLAGS.traceback:
             raise
@@ -149,10 +155,15 @@ def _quietly_if_closed(write: Callable[[], Any]) -> Any:
         sys.stdout.flush()
         return result
     except BrokenPipeError:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # What is left in the buffer would be written, and fail, at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
-        raise  # Another pipe than stdout.
+        if not _is_closed(sys.stdout.fileno()):
+            raise  # Another pipe than stdout.
+        # What is left in the buffer would be written, and fail, at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _is_closed(descriptor: int) -> bool:
+    """Tells whether nobody reads any more what a pipe carries."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return any(events & select.POLLERR for _, events in poll.poll(0))

@@ -6,6 +6,8 @@ import traceback
 
 from absl import flags
 
+# Of what kinds messages for users are.
+KINDS = (OSError, RuntimeError, ValueError)
 _ROOT = pathlib.Path(__file__).parents[1]
 _INSTALLED = "site-packages"
 # How a process of `concurrent.futures` hands over where it stopped.
@@ -21,13 +23,13 @@ def in_words(error: Exception, values: flags.FlagValues) -> str | None:
         values: the flags it was given.
 
     Returns:
-        The message of a ValueError or OSError that a `raise` of this project
-        made, or of an OSError that the system made, with the flag that names
-        its file. None for anything else, such as a ValueError out of a library
-        or out of `int("x")`: that is a fault of the program, and developers
-        need to see where it is.
+        The message of an error of `KINDS` that a `raise` of this project made,
+        or of an OSError that the system made, with the flag that names its
+        file. None for anything else, such as a ValueError out of a library or
+        out of `int("x")`: that is a fault of the program, and developers need
+        to see where it is.
     """
-    if not isinstance(error, OSError | ValueError):
+    if not isinstance(error, KINDS):
         return None
     if isinstance(error, OSError) and error.strerror and error.errno:
         return _of_system(error, values)

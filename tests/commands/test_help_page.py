@@ -1,0 +1,107 @@
+import re
+
+import pytest
+from absl import flags
+
+from commands import flag_groups, help_page
+from tests import documented_commands as documented
+
+Group = flag_groups.Group
+_NAME = re.compile(r"^  --(?:\[no\])?(\w+)  \(", re.MULTILINE)
+# What absl and `program` define beside a program's own.
+_COMMON = {"flagfile", "verbosity", "traceback", "helpfull"}
+
+
+@flag_groups.under(Group.SPEED)
+def _define_speed(values):
+    flags.DEFINE_enum(
+        "precision", "low", ["low", "high"], "Of numbers.", flag_values=values
+    )
+
+
+@flag_groups.under(Group.FILES)
+def _define_files(values):
+    flags.DEFINE_string("in", None, "Read.", required=True, flag_values=values)
+    flags.DEFINE_string("out", None, "Written.", flag_values=values)
+    flags.DEFINE_string("part", "", "Of it.", flag_values=values)
+    flags.DEFINE_list("names", ["a", "b"], "Of it.", flag_values=values)
+    flags.DEFINE_boolean("fast", True, "Hurry.", flag_values=values)
+    flags.DEFINE_integer(
+        "count", 3, "How many\n  there are.", lower_bound=1, flag_values=values
+    )
+
+
+def test_a_page():
+    values = flags.FlagValues()
+    _define_speed(values)
+    _define_files(values)
+    page = help_page.write(
+        values, "Does it.\n\nExample:\n\n  python x.py\n", "python x.py", 50
+    )
+    assert (
+        page
+        == """Does it.
+
+Usage: python x.py
+
+What is read and written:
+  --in  (required)
+      Read.
+  --out  (no default)
+      Written.
+  --part  (default "")
+      Of it.
+  --names  (a comma separated list; default a,b)
+      Of it.
+  --[no]fast  (default true)
+      Hurry.
+  --count  (a positive integer; default 3)
+      How many there are.
+
+Speed and memory:
+  --precision  (one of low, high; default low)
+      Of numbers.
+
+--flagfile=FILE takes flags from a file, one a
+line. --verbosity=-1 logs warnings alone.
+--traceback shows where in the code something was
+refused. --helpfull lists these and others of
+absl.
+
+Example:
+
+  python x.py
+"""
+    )
+
+
+def _page(program):
+    values = flags.FlagValues()
+    module = documented.module(program)
+    module.define_flags(values)
+    return values, help_page.write(values, module.__doc__, "python x.py", 200)
+
+
+@pytest.mark.parametrize("program", sorted(documented.programs()))
+def test_pages_fit_a_terminal_and_show_every_flag_then_an_example(program):
+    values, page = _page(program)
+    assert sorted(_NAME.findall(page)) == sorted(values)
+    # A word may be longer than a line.
+    lines = [line for line in page.split("\n") if " " in line.strip()]
+    assert [line for line in lines if len(line) > 80] == []
+    assert re.match(r"[A-Z][^\n]+[.?]\n", page)
+    after_flags = page[page.index("--flagfile=FILE") :]
+    assert re.search(r"^  (\w+=\w+ )?python ", after_flags, re.MULTILINE)
+
+
+def test_help_names_flags_that_there_are():
+    every = _COMMON.union(*documented.flag_names().values())
+    wrong = [
+        f"{program} --{flag}: {name}"
+        for program in documented.programs()
+        for values in [_page(program)[0]]
+        for flag in values
+        for name in re.findall(r"(?<![\w-])--(\w+)", values[flag].help)
+        if name not in every
+    ]
+    assert wrong == []
