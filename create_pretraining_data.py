@@ -164,13 +164,10 @@ def _define_text_flags(values: flags.FlagValues) -> None:
     string("encoding", Options.encoding, "Of the files; text is always UTF-8.")
     string("text_field", Options.text_field, "jsonl: the field with the text.")
     flags.DEFINE_integer(
-        "min_paragraph_words",
-        Options.min_paragraph_words,
+        "min_paragraph_words", Options.min_paragraph_words,
         "Drop shorter paragraphs. 8 by default for wikiextractor, else 0; not "
         "for text.",
-        lower_bound=0,
-        flag_values=values,
-    )
+        lower_bound=0, flag_values=values)  # fmt: skip
 
 
 @flag_groups.under(_Group.SPEED)
@@ -185,23 +182,19 @@ def _define_shard_flags(values: flags.FlagValues) -> None:
         "OUT-00000, OUT-00001 ... and the next random_seed; 0 for all at once.",
     )
     flags.DEFINE_bool(
-        "shard_by_file",
-        Options.shard_by_file,
+        "shard_by_file", Options.shard_by_file,
         "The same, with a shard for each input file.",
-        flag_values=values,
-    )
+        flag_values=values)  # fmt: skip
     integer(
         "num_workers",
         Machinery.num_workers,
         "Processes that make shards; 0 for one per core.",
     )
     flags.DEFINE_string(
-        "runner",
-        Machinery.runner,
+        "runner", Machinery.runner,
         "Make the shards with this runner of Apache Beam, such as "
         "DirectRunner; its options follow after --.",
-        flag_values=values,
-    )
+        flag_values=values)  # fmt: skip
 
 
 def options_from(values: flags.FlagValues) -> Options:
@@ -236,8 +229,9 @@ def machinery_from(
     """
     if beam_arguments and not values.runner:
         raise ValueError(
-            "Only flags are expected, and options of Apache Beam after -- "
-            f"where there is a --runner; got {list(beam_arguments)}."
+            "Only flags, --NAME=VALUE with the equals sign, are expected, and "
+            "options of Apache Beam after -- where there is a --runner; got "
+            f"{' '.join(beam_arguments)}."
         )
     return Machinery(
         num_workers=values.num_workers,

@@ -35,15 +35,6 @@ def _program(*arguments):
     )
 
 
-def test_help_shows_every_flag_and_an_example():
-    defined = flags.FlagValues()
-    create_pretraining_data.define_flags(defined)
-    shown = _program("--help").stdout
-    assert "python create_pretraining_data.py --input_file=" in shown
-    for name in defined:
-        assert f"--{name}:" in shown or f"--[no]{name}:" in shown
-
-
 def test_records_are_made_without_tensorflow(tmp_path, text):
     (tmp_path / "tensorflow.py").write_text("raise RuntimeError")
     done = subprocess.run(
@@ -95,12 +86,12 @@ def test_a_stray_argument_is_refused():
         "--input_file=a", "--output_file=b", "--vocab_file=c", "stray"
     )
     assert done.returncode != 0
-    assert "Only flags are expected" in done.stdout + done.stderr
-    assert "got ['stray']" in done.stdout + done.stderr
+    assert "Only flags, --NAME=VALUE" in done.stdout + done.stderr
+    assert "got stray." in done.stdout + done.stderr
 
 
 def test_options_of_beam_need_a_runner():
-    with pytest.raises(ValueError, match=r"--runner; got \['--x=1'\]"):
+    with pytest.raises(ValueError, match=r"--runner; got --x=1\."):
         values = flags.FlagValues()
         create_pretraining_data.define_flags(values)
         values(["p", "--input_file=a", "--output_file=b", "--vocab_file=c"])

@@ -106,33 +106,3 @@ def test_every_flag_reaches_its_option():
 def test_number_out_of_range_is_refused(argument):
     with pytest.raises(flags.IllegalFlagValueError):
         _options(argument)
-
-
-def test_help_shows_every_flag_and_imports_no_tensorflow():
-    result = subprocess.run(
-        [
-            sys.executable,
-            "-X",
-            "importtime",
-            "-m",
-            "tools.learn_vocab",
-            "--help",
-        ],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    values = flags.FlagValues()
-    learn_vocab.define_flags(values)
-    assert [name for name in values if f"{name}" not in result.stdout] == []
-    assert "tensorflow" not in result.stderr
-    assert "vocab.learning" in result.stderr  # The imports are listed there.
-
-
-def test_unknown_arguments_are_refused(corpus, tmp_path):
-    result = _run(
-        f"--input_file={corpus}", f"--output_file={tmp_path / 'vocab'}", "more"
-    )
-    assert result.returncode == 1
-    assert "Unknown arguments: more" in result.stdout + result.stderr

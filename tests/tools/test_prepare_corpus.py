@@ -3,7 +3,6 @@
 import pathlib
 import subprocess
 import sys
-import time
 
 import pytest
 from absl import flags
@@ -98,18 +97,6 @@ def test_flags_and_options_agree():
     assert set(values["input_format"].parser.enum_values) == set(
         formats.FORMATS
     )
-
-
-def test_help_is_quick_and_shows_every_flag():
-    start = time.monotonic()
-    shown = subprocess.run(
-        [sys.executable, "-m", "tools.prepare_corpus", "--help"],
-        cwd=_ROOT, capture_output=True, text=True, check=False,
-    ).stdout  # fmt: skip
-    assert time.monotonic() - start < 5  # 0.1 s on an idle machine.
-    values = flags.FlagValues()
-    prepare_corpus.define_flags(values)
-    assert [name for name in values if f"--{name}:" not in shown] == []
 
 
 def test_command_line_reports_an_error_in_one_line(tmp_path):
