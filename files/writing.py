@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import platform
+import re
+import shutil
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -21,13 +23,50 @@ def aside(path: str) -> str:
     )
 
 
+def remove_remains(path: str) -> None:
+    """Removes what processes that have ended left half-written of a path.
+
+    Files, folders, and files whose names go on, such as those of a checkpoint
+    whose prefix the path is. What a running process, or another machine,
+    writes stays.
+    """
+    folder, name = os.path.split(path)
+    if paths.is_remote(path) or not os.path.isdir(folder or "."):
+        return
+    pattern = re.compile(
+        rf"\.{re.escape(name)}\.(?:{re.escape(platform.node())}\.)?"
+        r"(?P<process>\d{1,9})\.partial(?:[._].*)?"
+    )
+    with os.scandir(folder or ".") as entries:
+        found = [(e, pattern.fullmatch(e.name)) for e in entries]
+    for entry, match in found:
+        if match is None or _is_running(int(match["process"])):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(entry.path)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 @contextlib.contextmanager
 def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
     """Opens a file that takes its name only once it is whole and on disk.
 
     A run that dies, or a body that raises, leaves the earlier file of that
-    name as it was. Remote stores publish a file when it is closed, so there
-    the file is written under its own name.
+    name as it was; the next to write it removes what is left. Remote stores
+    publish a file when it is closed, so there the file is written under its
+    own name.
 
     Args:
         path: the final name; its folder is made if missing.
@@ -40,6 +79,7 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
             yield file
         return
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    remove_remains(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     partial = aside(path)
     try:

@@ -41,6 +41,7 @@ def write(
     check_absent(folder)
     is_remote = paths.is_remote(folder)
     aside = folder if is_remote else writing.aside(folder)
+    writing.remove_remains(folder)
     try:
         _save(servable, aside, vocab_file)
         writing.write_json(

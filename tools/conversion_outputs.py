@@ -57,6 +57,7 @@ def _write_release(
     _refuse(options, [f"{prefix}.index"])
     sidecars = _sidecars(os.path.dirname(prefix), model)
     _write_sidecars(options, sidecars)
+    writing.remove_remains(prefix)
     checkpoints.save(prefix, _Lazy(model))
     return [f"{prefix}.index", *sidecars]
 
@@ -118,7 +119,8 @@ def _write_huggingface(
             huggingface.INDEX,
         )
     )
-    _refuse(options, [weights, others, index])
+    # Without weights, what lies there is of a run that was killed.
+    _refuse(options, [weights, index])
     sidecars = _huggingface_sidecars(folder, model)
     _write_sidecars(options, sidecars)
     # Weights last: until they are there, the folder holds no model.

@@ -225,6 +225,7 @@ def _aside(folder: str) -> Iterator[str]:
     """Names an empty folder beside `folder`; removes it in the end."""
     parent, name = os.path.split(os.path.abspath(folder))
     partial = os.path.join(parent, f".{name}.{os.getpid()}.partial")
+    writing.remove_remains(os.path.join(parent, name))
     os.makedirs(partial)
     try:
         yield partial

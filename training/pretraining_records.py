@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -135,27 +135,4 @@ def forget(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.remove(records.metadata_path(path))
     for final in (path, records.metadata_path(path)):
-        for remain in _remains(final):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(remain)
-
-
-def _remains(path: str) -> Sequence[str]:
-    """Lists what processes that have ended left of a file."""
-    before, after = writing.aside(path).rsplit(str(os.getpid()), 1)
-    found = []
-    for name in glob.glob(f"{glob.escape(before)}*{glob.escape(after)}"):
-        process = name.removeprefix(before).removesuffix(after)
-        if process.isdecimal() and not _is_running(int(process)):
-            found.append(name)
-    return found
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        writing.remove_remains(final)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 
 import pytest
 
@@ -27,6 +28,35 @@ def test_a_failure_leaves_the_earlier_file(tmp_path):
         file.write(b"half")
         raise KeyError("midway")
     assert path.read_bytes() == b"earlier"
+    assert os.listdir(tmp_path) == ["name"]
+
+
+def test_what_the_dead_left_goes_and_all_else_stays(tmp_path):
+    # No process has this number: it is beyond what systems allow.
+    dead, node = "99999999", platform.node()
+    gone = [
+        *(f".name.{node}.{dead}.partial", f".name.{dead}.partial"),
+        *(f".name.{dead}.partial.index", f".name.{dead}.partial_temp"),
+    ]
+    kept = [
+        f".name.{node}.{os.getppid()}.partial",
+        *(f".name.elsewhere.{dead}.partial", f".other.{dead}.partial"),
+        *(".name.partial", f"name.{dead}.partial", "name"),
+    ]
+    for name in (*gone[:-1], *kept):
+        (tmp_path / name).touch()
+    (tmp_path / gone[-1]).mkdir()
+    (tmp_path / gone[-1] / "inside").touch()
+    writing.remove_remains(str(tmp_path / "name"))
+    assert sorted(os.listdir(tmp_path)) == sorted(kept)
+    writing.remove_remains(str(tmp_path / "absent" / "name"))
+    writing.remove_remains("gs://bucket/name")
+
+
+def test_who_writes_a_file_removes_what_the_dead_left(tmp_path):
+    (tmp_path / ".name.99999999.partial").touch()
+    with writing.whole_file(str(tmp_path / "name")):
+        pass
     assert os.listdir(tmp_path) == ["name"]
 
 
