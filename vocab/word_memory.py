@@ -5,8 +5,8 @@ such as data creation on many processes: no TensorFlow. `FastTokenizer` is about
 twice as fast once it runs, but takes seconds and a gigabyte to get there.
 """
 
-import array
 import re
+import sys
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -21,6 +21,7 @@ _VANISHING = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 # Of ASCII, all that is printed and neither letter nor digit is punctuation.
 _ASCII_PARTS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
 _ID_BYTES = 4
+_CONTINUATION = "##"
 
 
 class WordMemory:
@@ -43,7 +44,8 @@ class WordMemory:
 
     def __init__(self, vocab_file: str, do_lower_case: bool = True):
         self.definition = tokenization.FullTokenizer(vocab_file, do_lower_case)
-        self._ids_of_part = _Memory(self._cut_part).__getitem__
+        pieces = _Pieces(self.definition)
+        self._ids_of_part = _Memory(pieces.ids_of).__getitem__
         self._ids_of = _Memory(self._cut).__getitem__
 
     def encode(self, texts: Iterable[str]) -> fast_tokenization.RaggedIds:
@@ -72,16 +74,67 @@ class WordMemory:
         basic = self.definition.basic_tokenizer
         if word.isascii() and word.isprintable():
             word = word.lower() if basic.do_lower_case else word
+            if word.isalnum():
+                return self._ids_of_part(word)
             parts = _ASCII_PARTS.findall(word)
         else:
             parts = basic.tokenize(word)
         return b"".join(map(self._ids_of_part, parts))
 
-    def _cut_part(self, part: str) -> bytes:
-        """Cuts a word without punctuation, or one punctuation mark."""
-        pieces = self.definition.wordpiece_tokenizer.tokenize(part)
-        ids = self.definition.convert_tokens_to_ids(pieces)
-        return array.array("i", ids).tobytes()
+
+class _Pieces:
+    """Cuts words without punctuation, and punctuation marks, into pieces.
+
+    Does what the definition's `WordpieceTokenizer` does, on bytes of ids.
+    """
+
+    def __init__(self, definition: tokenization.FullTokenizer):
+        rules = definition.wordpiece_tokenizer
+        self._max_characters = rules.max_input_chars_per_word
+        self._unknown = rules.unk_token
+        self._definition = definition
+        # As the vocabulary has them, which may have ## at the beginning of a
+        # word too, and without their ##.
+        self._first = {
+            token: index.to_bytes(_ID_BYTES, sys.byteorder)
+            for token, index in definition.vocab.items()
+        }
+        self._next = {
+            piece.removeprefix(_CONTINUATION): ids
+            for piece, ids in self._first.items()
+            if piece.startswith(_CONTINUATION)
+        }
+        self._longest = max(map(len, self._first), default=0)
+
+    def ids_of(self, word: str) -> bytes:
+        """Returns the ids of the pieces of a word.
+
+        Raises:
+            KeyError: the word is unknown and the vocabulary has no [UNK].
+        """
+        if len(word) <= self._max_characters:
+            if word in self._first:
+                return self._first[word]
+            found = self._cut(word)
+            if found is not None:
+                return found
+        (unknown,) = self._definition.convert_tokens_to_ids([self._unknown])
+        return unknown.to_bytes(_ID_BYTES, sys.byteorder)
+
+    def _cut(self, word: str) -> bytes | None:
+        """Takes the longest piece that fits, from the left."""
+        found = b""
+        pieces, start = self._first, 0
+        while start < len(word):
+            for end in range(min(len(word), start + self._longest), start, -1):
+                ids = pieces.get(word[start:end])
+                if ids is not None:
+                    break
+            else:
+                return None
+            found += ids
+            pieces, start = self._next, end
+        return found
 
 
 class _Memory(dict):

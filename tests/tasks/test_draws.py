@@ -34,3 +34,10 @@ def test_a_number_below_is_python_s(limit):
     for _ in range(200):
         assert draws.below(limit, ours) == python_s.randint(0, limit - 1)
     assert ours.getstate() == python_s.getstate()
+
+
+def test_a_number_between_is_python_s():
+    ours, python_s = random.Random(1), random.Random(1)
+    for low, high in [(1, 1), (2, 125), (0, 7)] * 50:
+        assert draws.between(low, high, ours) == python_s.randint(low, high)
+    assert ours.getstate() == python_s.getstate()
