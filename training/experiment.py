@@ -26,6 +26,7 @@ from training import (
     model_folder,
     objectives,
     optimization,
+    precision,
     prediction,
     preparation,
     record_order,
@@ -137,7 +138,7 @@ class Learner:
                 bias_correction=options.adam_bias_correction,
                 layer_adaptation=options.optimizer == "lamb",
             ),
-            scale_loss=options.precision == "mixed_float16",
+            scale_loss=precision.in_use() == "mixed_float16",
             recompute=options.recompute,
             seed=options.random_seed,
             identity=identity,
@@ -295,7 +296,7 @@ def _loop_options(training, options, length) -> bookkeeping.LoopOptions:
 def _identity(training, options, strategy) -> dict[str, object]:
     """Names what a resumed run must share with the one it goes on with."""
     names = (
-        *("train_batch_size", "learning_rate", "lr_schedule", "precision"),
+        *("train_batch_size", "learning_rate", "lr_schedule"),
         *("adam_bias_correction", "num_train_epochs", "warmup_proportion"),
         *("freeze_layers", "bucket_by_length", "random_seed"),
         *("max_seq_length", "optimizer", "num_accumulation_steps"),
@@ -305,6 +306,7 @@ def _identity(training, options, strategy) -> dict[str, object]:
         "num_records": [part.num_records for part in training.parts]
         or len(training.source.files),
         "num_replicas": strategy.num_replicas_in_sync,
+        "precision": precision.in_use(),
         **{name: getattr(options, name) for name in names},
         **ablations.identity(options),
     }

@@ -227,9 +227,10 @@ def define_device_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "precision",
         "float32",
-        ["float32", "mixed_bfloat16", "mixed_float16"],
+        ["float32", "mixed_bfloat16", "mixed_float16", "auto"],
         "Arithmetic; weights stay float32. mixed_float16 scales the loss and "
-        "is for GPUs without bfloat16.",
+        "is for GPUs without bfloat16. auto: mixed_bfloat16 where the device "
+        "is known to multiply it faster, else float32.",
         flag_values=values,
     )
     _define_tpu_flags(values)

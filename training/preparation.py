@@ -183,4 +183,5 @@ def _prepare_devices(
             for field in dataclasses.fields(options)
             if field.name.endswith("_batch_size")
         },
+        output_dir=options.output_dir,
     )

@@ -17,6 +17,7 @@ from training import (
     loop,
     objectives,
     optimization,
+    precision,
     pretraining_flags,
     pretraining_phases,
     pretraining_sanity,
@@ -34,7 +35,7 @@ from training import flags as shared_flags
 _IDENTITY = (
     *("objective", "random_seed", "train_batch_size", "learning_rate"),
     *("lr_schedule", "adam_bias_correction", "num_train_steps"),
-    *("num_warmup_steps", "precision", "optimizer", "num_accumulation_steps"),
+    *("num_warmup_steps", "optimizer", "num_accumulation_steps"),
 )
 
 
@@ -122,6 +123,7 @@ def prepare_devices(
         shared_flags.narrow(runtime.DeviceOptions, options),
         precision=options.precision,
         batch_sizes={"eval_batch_size": options.eval_batch_size},
+        output_dir=options.output_dir,
     )
     for phase in phases:
         input_pipeline.check_batch_size(
@@ -253,6 +255,7 @@ def _identity(strategy, sources, options) -> dict[str, object]:
         records = {"workers_reading": len(workers.cluster().names)}
     return {
         **{name: getattr(options, name) for name in _IDENTITY},
+        "precision": precision.in_use(),
         **records,
         **pretraining_phases.identity(pretraining_phases.of_run(options)),
         "num_replicas": strategy.num_replicas_in_sync,
@@ -273,7 +276,7 @@ def _start_options(options, identity) -> starting.StartOptions:
             bias_correction=options.adam_bias_correction,
             layer_adaptation=options.optimizer == "lamb",
         ),
-        scale_loss=options.precision == "mixed_float16",
+        scale_loss=precision.in_use() == "mixed_float16",
         recompute=options.recompute,
         seed=options.random_seed,
         identity=identity,

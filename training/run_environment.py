@@ -17,6 +17,7 @@ _KILOBYTE = 1024
 
 def describe() -> dict[str, Any]:
     """Names versions, code and machine."""
+    import keras
     import tensorflow as tf
 
     return {
@@ -29,6 +30,7 @@ def describe() -> dict[str, Any]:
         "code": code(),
         "platform": platform.platform(),
         "cpu_cores": os.cpu_count(),
+        "precision": keras.config.dtype_policy().name,
         "devices": sorted(
             device.name.removeprefix("/physical_device:")
             for device in tf.config.list_physical_devices()

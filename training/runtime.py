@@ -10,6 +10,7 @@ import tensorflow as tf
 from absl import logging
 
 from training import input_pipeline, workers
+from training import precision as precision_lib
 
 TRAIN_BATCH_SIZE = "train_batch_size"
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -34,14 +35,20 @@ class DeviceOptions:
 
 
 def prepare(
-    options: DeviceOptions, *, precision: str, batch_sizes: Mapping[str, int]
+    options: DeviceOptions,
+    *,
+    precision: str,
+    batch_sizes: Mapping[str, int],
+    output_dir: str | None = None,
 ) -> tf.distribute.Strategy:
     """Chooses devices and precision, and says so in the log.
 
     Args:
         options: which devices.
-        precision: one of `PRECISIONS`.
+        precision: one of `PRECISIONS`, or "auto".
         batch_sizes: by flag; each counts the examples on all devices.
+        output_dir: of a run that may be resumed, with the precision it began
+            with if that is left to "auto".
 
     Raises:
         RuntimeError: Keras runs on another library.
@@ -55,6 +62,12 @@ def prepare(
             size,
             strategy.num_replicas_in_sync,
             options.num_accumulation_steps if name == TRAIN_BATCH_SIZE else 1,
+        )
+    if precision == precision_lib.AUTO:
+        choice = precision_lib.choose(strategy, output_dir)
+        precision = choice.precision
+        logging.info(
+            "--precision=auto: %s, since %s.", precision, choice.reason
         )
     set_precision(precision)
     logging.info("%s", describe(strategy))

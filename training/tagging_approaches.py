@@ -15,6 +15,7 @@ from modeling import tagging as taggers
 from training import (
     ablations,
     input_pipeline,
+    precision,
     records,
     tagging,
     tagging_flags,
@@ -184,7 +185,7 @@ class FeatureBased:
         origin = {
             **made_from.flags,
             "layers": list(self._layers.numbers),
-            "precision": self._options.precision,
+            "precision": precision.in_use(),
             "encoder_sha256": self._encoder.sha256(),
         }
         return word_features.make_or_reuse(
