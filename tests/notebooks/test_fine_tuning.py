@@ -1,0 +1,114 @@
+"""The notebook is one, holds no outputs, and runs from the first cell on."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_PATH = _ROOT / "notebooks" / "fine_tuning.ipynb"
+_KINDS = {"markdown", "code"}
+
+
+def _notebook():
+    return json.loads(_PATH.read_text(encoding="utf-8"))
+
+
+def _code_cells():
+    for cell in _notebook()["cells"]:
+        if cell["cell_type"] == "code":
+            yield "".join(cell["source"]), cell["metadata"].get("tags", [])
+
+
+def test_notebook_is_of_version_4():
+    notebook = _notebook()
+    assert notebook["nbformat"] == 4
+    assert notebook["nbformat_minor"] >= 5
+    assert set(notebook) == {"cells", "metadata", *_VERSION_KEYS}
+    assert notebook["metadata"]["kernelspec"]["language"] == "python"
+    ids = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(ids)) == len(ids) > 10
+    for cell in notebook["cells"]:
+        assert cell["cell_type"] in _KINDS
+        assert re.fullmatch(r"[\w-]{1,64}", cell["id"])
+        assert all(line.endswith("\n") for line in cell["source"][:-1])
+
+
+_VERSION_KEYS = ("nbformat", "nbformat_minor")
+
+
+def test_notebook_holds_no_outputs():
+    cells = [c for c in _notebook()["cells"] if c["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] for cell in cells)
+    assert all(cell["execution_count"] is None for cell in cells)
+
+
+def test_cells_are_plain_python():
+    for source, _ in _code_cells():
+        compile(source, str(_PATH), "exec")
+        assert not re.search(r"^\s*[!%]", source, re.MULTILINE)
+
+
+def test_first_code_cell_alone_is_for_parameters():
+    tags = [tags for _, tags in _code_cells()]
+    assert tags[0] == ["parameters"]
+    assert not any(tags[1:])
+
+
+@pytest.mark.slow
+def test_every_cell_runs_without_a_network(tmp_path, monkeypatch, capsys):
+    """Runs in a checkout of its own, so that it leaves nothing behind."""
+    checkout = tmp_path / "checkout"
+    _copy_checkout(checkout)
+    monkeypatch.chdir(checkout / "notebooks")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    scope = {"__name__": "__main__"}
+    for number, (source, _) in enumerate(_code_cells()):
+        exec(compile(source, f"cell {number}", "exec"), scope)
+        if number == 0:
+            scope |= {
+                "FETCH_MODEL": False,
+                "PRETRAINING_STEPS": 20,
+                "NUM_TRAIN_EPOCHS": 1,
+            }
+    assert scope["ROOT"] == checkout
+    assert len(scope["predictions"]) > 50
+    assert scope["trained"][-1]["loss"] > 0
+    assert {label.decode() for label in scope["labels"]} <= {
+        row["part"] for row in scope["rows"]
+    }
+    shown = capsys.readouterr().out
+    assert "Right: " in shown
+    assert "FETCH_MODEL is False" in shown
+
+
+def test_without_a_checkout_the_notebook_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (_, _), (setup, _), *_ = _code_cells()
+    with pytest.raises(FileNotFoundError, match="in no checkout"):
+        exec(setup, {"REPOSITORY": ""})
+
+
+def test_on_colab_an_address_is_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "google.colab", object())
+    (_, _), (setup, _), *_ = _code_cells()
+    with pytest.raises(ValueError, match="Set REPOSITORY"):
+        exec(setup, {"REPOSITORY": ""})
+
+
+def _copy_checkout(folder):
+    left_out = shutil.ignore_patterns(
+        *(".*", "tests", "quickstart", "runs", "data", "__pycache__")
+    )
+    folder.mkdir()
+    for name in os.listdir(_ROOT):
+        path = _ROOT / name
+        if path.is_dir() and name not in left_out(str(_ROOT), [name]):
+            if any(path.glob("*.py")) or name in ("notebooks", "modeling"):
+                shutil.copytree(path, folder / name, ignore=left_out)
+        elif path.suffix == ".py":
+            shutil.copy(path, folder)

@@ -1,0 +1,67 @@
+"""The pages of the manual lead to each other, and to files that exist."""
+
+import re
+
+import pytest
+
+from tests import documented_commands as documented
+
+_PAGES = [name for name in documented.PAGES if name.endswith(".md")]
+_LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def _text(path):
+    return _FENCED.sub("", path.read_text(encoding="utf-8"))
+
+
+def _anchor(heading):
+    """Makes the anchor that GitHub makes of a heading."""
+    kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+    return kept.replace(" ", "-")
+
+
+def test_anchors_are_made_as_on_github():
+    assert _anchor("May I use it at work? `Licences`") == (
+        "may-i-use-it-at-work-licences"
+    )
+
+
+@pytest.mark.parametrize("name", _PAGES)
+def test_links_lead_somewhere(name):
+    page = documented.ROOT / name
+    wrong = []
+    for target in _LINK.findall(_text(page)):
+        if re.match(r"https?:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if not there.exists():
+            wrong.append(f"{target}: no such file")
+        elif anchor and anchor not in map(
+            _anchor, _HEADING.findall(_text(there))
+        ):
+            wrong.append(f"{target}: no such heading")
+    assert wrong == []
+
+
+def test_contents_list_the_sections_of_the_readme():
+    text = _text(documented.ROOT / "README.md")
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    contents = text.split("**Contents.**")[1].split("\n\n")[0]
+    listed = re.findall(r"\(#([^)]+)\)", contents)
+    assert listed == [_anchor(s) for s in sections if s != "Licence"]
+
+
+def test_readme_leads_to_every_page():
+    text = _text(documented.ROOT / "README.md")
+    pages = {p.name for p in (documented.ROOT / "docs").glob("*.md")}
+    linked = {path for path in pages if f"docs/{path}" in text}
+    assert pages - linked == set()
+
+
+def test_no_page_of_the_manual_is_too_long():
+    for name in _PAGES:
+        lines = (documented.ROOT / name).read_text("utf-8").count("\n")
+        assert lines <= 450, name
