@@ -61,10 +61,8 @@ class Options:
         "bert_tiny:128:32+64+128",
         "bert_tiny:128:32+64+128:recompute",
         "bert_mini:128:16+32+64",
-        "bert_base_uncased:64:2+4+8",
-        "bert_base_uncased:128:1+2+4",
-        "bert_base_uncased:128:2+4+8:recompute",
-        "bert_base_uncased:128:2+4+8:2",
+        "bert_base_uncased:64:8+16+32",
+        "bert_base_uncased:64:16+32:recompute",
     )
 
 

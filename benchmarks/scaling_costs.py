@@ -143,7 +143,8 @@ def activations(
 ) -> int:
     """Counts the bytes a sequence takes where the way back begins.
 
-    The layer that is gone back through needs as much again for its gradients.
+    The layer that is gone back through needs as much again for its gradients;
+    one that is computed a second time is there once more itself.
     """
     layer = layer_activations(config, shape, method.precision)
     head = head_activations(config, shape, method.precision)
@@ -154,8 +155,8 @@ def activations(
     )
     # The sum of the embeddings is normalised in float32.
     embeddings = FLOAT_BYTES * shape.max_seq_length * config.hidden_size
-    kept = output if method.recompute else layer
-    return embeddings + config.num_hidden_layers * kept + layer + head
+    kept, at_once = (output, 2 * layer) if method.recompute else (layer, layer)
+    return embeddings + config.num_hidden_layers * kept + at_once + head
 
 
 def memory(

@@ -41,7 +41,7 @@ def test_fine_tuning_has_no_logits_of_the_vocabulary():
 
 
 def test_recomputing_keeps_a_fraction_of_each_layer():
-    assert _need(recompute=True).per_example < _need().per_example / 5
+    assert _need(recompute=True).per_example < _need().per_example / 4
     assert _need(recompute=True).fixed == _need().fixed
 
 
