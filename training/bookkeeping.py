@@ -112,16 +112,20 @@ class Books:
         self.saved_step = first_step
         self.is_over = self._has_stopped_improving()
         self._is_compiled = False
-        # Since the last report: the steps and examples whose time counts, what
-        # steps not yet looked at returned, and the sums over the others.
+        # Since the last report: the steps and examples whose time counts, how
+        # long their batches were waited for, what steps not yet looked at
+        # returned, and the sums over the others.
         self._timed_steps = self._timed_examples = 0
         self._results = []
+        self._waits = []
         self._sums = _unreported(options.output_dir, first_step)
 
     def add(self, result, count: int, batch_size: int) -> None:
         """Takes what the next `count` steps returned."""
+        input_seconds = result.pop("input_seconds")
         self._results.append((count, result))
         if self._is_compiled:
+            self._waits.append(input_seconds)
             self._timed_steps += count
             self._timed_examples += count * batch_size
         else:
@@ -134,13 +138,17 @@ class Books:
         self._settle()
         seconds, timed = self._clock.lap(), self._timed_steps
         left = self._options.num_train_steps - step
+        waited = sum(float(each) for each in self._waits)
         progress = reporting.Progress(
             step=step,
             values=_means(self._sums),
-            examples_per_second=self._timed_examples / seconds
+            speed=reporting.Speed(
+                examples_per_second=self._timed_examples / seconds,
+                input_wait=100 * waited / seconds,
+                seconds_left=left * seconds / timed,
+            )
             if timed
             else None,
-            seconds_left=left * seconds / timed if timed else None,
         )
         if self._reporter:
             with self._explained():
@@ -150,7 +158,8 @@ class Books:
                 progress, self._options.num_train_steps
             )
             logging.info("%s", line)
-        self._sums, self._timed_steps, self._timed_examples = {}, 0, 0
+        self._sums, self._waits = {}, []
+        self._timed_steps = self._timed_examples = 0
 
     def save(self, step: int) -> None:
         """Saves a checkpoint; checks the losses of the steps before it."""

@@ -11,7 +11,10 @@ _EVENTS = re.compile(r"events\.out\.tfevents\..*")
 _MOST_SHOWN = 12
 _KILOBYTE, _MEGABYTE = 10**3, 10**6
 # Of a report these are told elsewhere, or by the others.
-_NOT_SHOWN = {"step", "examples_per_second", "gradient_norm", "learning_rate"}
+_NOT_SHOWN = {
+    *("step", "examples_per_second", "input_wait"),
+    *("gradient_norm", "learning_rate"),
+}
 
 
 def lines(card: Mapping[str, Any]) -> list[str]:
@@ -38,6 +41,8 @@ def _run(card: Mapping[str, Any]) -> str:
     ]
     if "examples_per_second" in training:
         parts.append(f"{training['examples_per_second']:.1f} examples/s")
+    if "input_wait" in training:
+        parts.append(f"{training['input_wait']:.1f} % of it waiting for input")
     return ", ".join(parts)
 
 

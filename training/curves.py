@@ -9,7 +9,10 @@ _PANEL_INCHES = (7.0, 2.2)
 _DOTS_PER_INCH = 120
 _LEARNING_RATE = "learning_rate"
 # What is said of the machine and of a step, not of how well a run does.
-_NOT_DRAWN = {"step", "examples_per_second", "gradient_norm", "skipped_steps"}
+_NOT_DRAWN = {
+    *("step", "examples_per_second", "input_wait"),
+    *("gradient_norm", "skipped_steps"),
+}
 _TRAINING, _HELD_OUT = "training", "held out"
 
 Records = Sequence[metrics_log.Record]

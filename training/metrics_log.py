@@ -13,7 +13,8 @@ from files import paths, writing
 
 FILE = "metrics.jsonl"
 HELD_OUT = "eval_"
-_SPEED = "examples_per_second"
+# What is said of the speed of a run: of these the median counts.
+_SPEEDS = ("examples_per_second", "input_wait")
 
 Record = Mapping[str, float]
 
@@ -67,16 +68,18 @@ def summarize(records: Sequence[Record]) -> dict[str, object]:
     """Says in a few numbers what was reported.
 
     Returns:
-        `last_step`; `examples_per_second`, the median; `last_training` and
+        `last_step`; `examples_per_second` and `input_wait` (per cent of the
+        time), the medians; `last_training` and
         `last_evaluation`, the metrics by name, and their steps. What was not
         reported is left out.
     """
     if not records:
         return {}
     summary = {"last_step": max(record["step"] for record in records)}
-    speeds = [record[_SPEED] for record in records if _SPEED in record]
-    if speeds:
-        summary[_SPEED] = statistics.median(speeds)
+    for name in _SPEEDS:
+        speeds = [record[name] for record in records if name in record]
+        if speeds:
+            summary[name] = statistics.median(speeds)
     evaluations = [r for r in records if is_evaluation(r)]
     reports = [r for r in records if not is_evaluation(r)]
     if reports:

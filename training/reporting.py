@@ -20,21 +20,34 @@ Watch = Callable[[int, Mapping[str, float]], Iterable[str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Speed:
+    """How fast a run went on since the last report.
+
+    Attributes:
+        examples_per_second: pauses left out.
+        input_wait: percent of that time in which a batch was waited for.
+        seconds_left: until the last step, at this speed.
+    """
+
+    examples_per_second: float
+    input_wait: float
+    seconds_left: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Progress:
     """What happened since the last report.
 
     Attributes:
         step: how many steps were made in all.
         values: means since the last report, by name.
-        examples_per_second: since the last report; None where nothing but the
-            first steps was made, whose time is that of compiling them.
-        seconds_left: until the last step, at the present speed; None likewise.
+        speed: since the last report; None where nothing but the first steps
+            was made, whose time is that of compiling them.
     """
 
     step: int
     values: Mapping[str, float]
-    examples_per_second: float | None = None
-    seconds_left: float | None = None
+    speed: Speed | None = None
 
 
 class Reporter:
@@ -67,8 +80,9 @@ class Reporter:
         """Reports training progress."""
         logging.info("%s", console_line(progress, self._num_train_steps))
         record = {"step": progress.step, **progress.values}
-        if progress.examples_per_second is not None:
-            record["examples_per_second"] = progress.examples_per_second
+        if progress.speed is not None:
+            record["examples_per_second"] = progress.speed.examples_per_second
+            record["input_wait"] = progress.speed.input_wait
         self._record(record, prefix="")
         if self._watch:
             for warning in self._watch(progress.step, progress.values):
@@ -119,14 +133,16 @@ def console_line(progress: Progress, num_train_steps: int) -> str:
     """Formats one line of progress."""
     done = progress.step / num_train_steps
     bar = "█" * int(10 * done) + "·" * (10 - int(10 * done))
-    return (
+    line = (
         f"{bar} step {progress.step:,}/{num_train_steps:,}  "
         f"{_in_words(progress.values)}"
-    ) + (
-        ""
-        if progress.examples_per_second is None
-        else f"  {progress.examples_per_second:.1f} examples/s  "
-        f"{durations.in_words(progress.seconds_left)} left"
+    )
+    if progress.speed is None:
+        return line
+    return (
+        f"{line}  {progress.speed.examples_per_second:.1f} examples/s  "
+        f"input wait {progress.speed.input_wait:.1f} %  "
+        f"{durations.in_words(progress.speed.seconds_left)} left"
     )
 
 

@@ -126,7 +126,8 @@ class Trainer:
             clipping, `skipped_steps`, those whose float16 gradients
             overflowed; not summed, `learning_rate` of the last step, and
             `first_bad_step`, the first step whose loss was not finite, or
-            whose gradient was not and was applied; -1 if there is none.
+            whose gradient was not and was applied; -1 if there is none; and
+            `input_seconds`, `[]` float64, the time it took to get the batches.
         """
         one_step = count == 1
         return self._compiled(
@@ -137,15 +138,16 @@ class Trainer:
         )
 
     def _steps(self, iterator, first_step, count, num_parts):
-        result = self._step(next(iterator), first_step, num_parts)
+        result = self._step(iterator, first_step, num_parts)
         if count is None:
             return result
         for offset in tf.range(1, count):
-            step = self._step(next(iterator), first_step + offset, num_parts)
+            step = self._step(iterator, first_step + offset, num_parts)
             result = _add(result, step)
         return result
 
-    def _step(self, batch, step, num_parts):
+    def _step(self, iterator, step, num_parts):
+        batch, input_seconds = _timed_next(iterator)
         result = _first_replica(
             self.strategy,
             self.strategy.run(
@@ -162,6 +164,7 @@ class Trainer:
             "learning_rate": self.state.schedule.learning_rate(step),
             "first_bad_step": tf.where(bad, step, -1),
             "skipped_steps": tf.cast(~finite, tf.int64),
+            "input_seconds": input_seconds,
         }
 
     def _replica_step(self, features, step, num_parts):
@@ -295,11 +298,30 @@ def _first_replica(strategy, values):
     )
 
 
+def _timed_next(iterator):
+    """Takes the next batch; also returns the seconds until it was there.
+
+    Where steps are made in a row, or on a device of its own, a batch may be
+    waited for while the step before is still under way: the time that devices
+    wait for input is no longer than this.
+    """
+    start = tf.timestamp()
+    with tf.control_dependencies([start]):
+        batch = next(iterator)
+    with tf.control_dependencies(
+        tf.nest.flatten(batch, expand_composites=True)
+    ):
+        return batch, tf.timestamp() - start
+
+
 def _add(total, step):
     """Adds the result of one more step to those before it."""
     summed = {
         key: tf.nest.map_structure(tf.add, total[key], step[key])
-        for key in ("losses", "metrics", "gradient_norm", "skipped_steps")
+        for key in (
+            *("losses", "metrics", "gradient_norm", "skipped_steps"),
+            "input_seconds",
+        )
     }
     first_bad = total["first_bad_step"]
     return {

@@ -10,6 +10,7 @@ _CARD = {
     "training": {
         "last_step": 20,
         "examples_per_second": 12.34,
+        "input_wait": 1.26,
         "last_training": {"step": 20, "loss": 6.54321, "learning_rate": 0.0},
         "last_evaluation": {"step": 10, "eval_loss": 7.0},
     },
@@ -27,7 +28,8 @@ _CARD = {
 def test_a_card_in_lines():
     assert card_summary.lines(_CARD) == [
         "  run                run_x.py, 2026-01-02T03:04:05+00:00, 5m 06s, "
-        "finished, 1,500.0 MB of memory at most, 12.3 examples/s",
+        "finished, 1,500.0 MB of memory at most, 12.3 examples/s, "
+        "1.3 % of it waiting for input",
         "  model              4,433,468 parameters",
         "  training, step 20  loss 6.543",
         "  held out, step 10  loss 7",

@@ -9,6 +9,7 @@ _RECORDS = [
         "gradient_norm": 1.0,
         "learning_rate": 0.1,
         "examples_per_second": 3.0,
+        "input_wait": 0.5,
     },
     {"step": 2, "loss": 1.0, "learning_rate": 0.05},
     {"step": 2, "eval_loss": 1.5, "eval_f1": 80.0},

@@ -34,12 +34,13 @@ def test_a_run_in_a_few_numbers():
         {"step": 1, "loss": 3.0},
         {"step": 2, "loss": 2.0, "examples_per_second": 5.0},
         {"step": 2, "eval_loss": 2.5},
-        {"step": 3, "loss": 1.0, "examples_per_second": 9.0},
-        {"step": 4, "loss": 0.5, "examples_per_second": 6.0},
+        {"step": 3, "examples_per_second": 9.0, "input_wait": 0.5},
+        {"step": 4, "loss": 0.5, "examples_per_second": 6.0, "input_wait": 1.5},
     ]
     assert metrics_log.summarize(records) == {
         "last_step": 4,
         "examples_per_second": 6.0,
+        "input_wait": 1.0,
         "last_training": records[-1],
         "last_evaluation": records[2],
     }

@@ -15,13 +15,19 @@ def _progress(step, loss=1.0, **changes):
     )
 
 
-def test_console_line():
-    progress = _progress(
-        50, 2.34567, examples_per_second=12.34, seconds_left=61.0
+def _speed(examples_per_second):
+    return reporting.Speed(
+        examples_per_second=examples_per_second,
+        input_wait=0.151,
+        seconds_left=61.0,
     )
+
+
+def test_console_line():
+    progress = _progress(50, 2.34567, speed=_speed(12.34))
     assert reporting.console_line(progress, 1000) == (
         "·········· step 50/1,000  loss 2.346  learning_rate 1.00e-03  "
-        "12.3 examples/s  1m 01s left"
+        "12.3 examples/s  input wait 0.2 %  1m 01s left"
     )
     line = reporting.console_line(_progress(1000), 1000)
     assert line.startswith("██████████ step 1,000/1,000")
@@ -48,9 +54,7 @@ def _lines(folder):
 
 def test_metrics_are_written_as_they_come(tmp_path):
     reporter = reporting.Reporter(str(tmp_path), 10, 0)
-    reporter.training(
-        _progress(5, 1 / 3, examples_per_second=2.0, seconds_left=9.0)
-    )
+    reporter.training(_progress(5, 1 / 3, speed=_speed(2.0)))
     assert not reporter.has_evaluation(5)
     reporter.evaluation(5, {"loss": 0.25, "masked_lm_accuracy": 0.5})
     assert reporter.has_evaluation(5)
@@ -61,6 +65,7 @@ def test_metrics_are_written_as_they_come(tmp_path):
             "loss": 0.3333333,
             "learning_rate": 0.001,
             "examples_per_second": 2.0,
+            "input_wait": 0.151,
         },
         {"step": 5, "eval_loss": 0.25, "eval_masked_lm_accuracy": 0.5},
     ]
