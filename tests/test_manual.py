@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests import documented_commands as documented
+from tests import test_import_order
 
 _PAGES = [name for name in documented.PAGES if name.endswith(".md")]
 _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
@@ -65,3 +66,14 @@ def test_no_page_of_the_manual_is_too_long():
     for name in _PAGES:
         lines = (documented.ROOT / name).read_text("utf-8").count("\n")
         assert lines <= 450, name
+
+
+def test_contributing_has_the_table_that_is_enforced():
+    text = (documented.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = {
+        room: set(re.findall(r"`(\w+)`", imports.split(";")[0]))
+        for room, imports in re.findall(
+            r"^\| `(\w+)/` \|[^|]*\|([^|]*)\|$", text, re.MULTILINE
+        )
+    }
+    assert table == test_import_order._MAY_IMPORT
