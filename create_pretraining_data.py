@@ -30,7 +30,7 @@ from corpus import (
     progress,
     workers,
 )
-from files import paths
+from files import destinations, paths
 from tasks import masking, pretraining, pretraining_warnings
 from vocab import tokenization
 
@@ -253,7 +253,7 @@ def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, do_lower_case=options.do_lower_case
     )
-    tokenizer.require_tokens("[CLS]", "[SEP]", "[MASK]")
+    tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
     for warning in (
         *pretraining_warnings.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
@@ -263,6 +263,8 @@ def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
         logging.warning("%s", warning)
     text = text_of(options)
     store = _record_files(options, tokenizer, text)
+    for path in options.output_file:
+        destinations.check_file(path)
     overwritten = sorted(filter(store.claims, text.paths))
     if overwritten:
         raise ValueError(

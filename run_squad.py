@@ -39,7 +39,7 @@ from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
 _METRIC = "f1"  # Of either version; the best checkpoint is chosen by it.
-_SPECIAL_TOKENS = ("[CLS]", "[SEP]")
+_SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _LOGITS = "logits" + squad_ensemble.LOGITS_ENDING
 
 

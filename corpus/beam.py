@@ -5,9 +5,12 @@ is needed only here, and imported only then: requirements-beam.txt.
 """
 
 import functools
-from collections.abc import Iterable, Sequence
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
 
 from corpus import preparation, pretraining_shards
+from files import paths, writing
 
 _NAMESPACE = "create_pretraining_data"
 _DROPPED = "dropped_"
@@ -21,7 +24,8 @@ def make_shards(
 ) -> pretraining_shards.Report:
     """Makes all shards, and waits until they are there.
 
-    With `shard_documents` one worker reads the text and cuts it; with
+    With `shard_documents` one worker reads the text and cuts it into hidden
+    files beside the records, which go as the records come; with
     `shard_by_file` each file is read where its records are made, which is the
     way for text that one machine cannot read.
 
@@ -52,50 +56,91 @@ def make_shards(
 
     options = pipeline_options.PipelineOptions(list(arguments), runner=runner)
     pipeline = beam.Pipeline(options=options)
+    if text.shard_by_file:
+        shards = pipeline | "Files" >> beam.Create(list(enumerate(text.paths)))
+        read = functools.partial(_read_file, text)
+    else:
+        shards = (
+            pipeline
+            | "Text" >> beam.Create([text])
+            | "Cut" >> beam.FlatMap(functools.partial(_cut, recipe))
+        )
+        read = _read_part
     _ = (
-        pipeline
-        | "Text" >> beam.Create(_parts(text))
-        | "Spread files" >> beam.Reshuffle()
-        | "Cut" >> beam.FlatMap(_shards)
+        shards
         | "Spread shards" >> beam.Reshuffle()
-        | "Make" >> beam.Map(functools.partial(_make_and_count, recipe))
+        | "Make" >> beam.Map(functools.partial(_make, recipe, read))
     )
     result = pipeline.run()
     result.wait_until_finish()
     return _report(result)
 
 
-def _parts(
-    text: pretraining_shards.Text,
-) -> list[tuple[int, pretraining_shards.Text]]:
-    """Cuts a text as far as can be done without reading it."""
-    if not text.shard_by_file:
-        return [(0, text)]
-    return [(number, text.only(path)) for number, path in enumerate(text.paths)]
+def _cut(
+    recipe: pretraining_shards.Recipe, text: pretraining_shards.Text
+) -> Iterator[tuple[int, str]]:
+    """Puts the text of each shard that is to be made into a file.
 
+    Runners may keep all that passes between two steps in memory: so nothing
+    does but the names of these files.
 
-def _shards(
-    part: tuple[int, pretraining_shards.Text],
-) -> Iterable[tuple[int, list[pretraining_shards.Document]]]:
-    first, text = part
+    Yields:
+        The number of the shard, and its file.
+    """
     for number, documents in pretraining_shards.read_shards(text):
-        yield first + number, list(documents)
+        part = _part_of(recipe, number)
+        held = pretraining_shards.find_shard(recipe, number, documents)
+        if held is None:
+            with writing.whole_file(part) as file:
+                file.writelines(f"{json.dumps(each)}\n" for each in documents)
+            yield number, part
+        else:
+            _count(held)
+            paths.remove(part)  # A run that was killed may have left it.
 
 
-def _make_and_count(
+def _part_of(recipe: pretraining_shards.Recipe, number: int) -> str:
+    """Names the hidden file beside the records of a shard, for its text."""
+    folder, name = os.path.split(recipe.store.paths_of(number)[0])
+    return os.path.join(folder, f".{name}.text")
+
+
+def _read_part(part: str) -> list[pretraining_shards.Document]:
+    with paths.open_to_read(part) as file:
+        return [json.loads(line) for line in file.read().splitlines()]
+
+
+def _read_file(
+    text: pretraining_shards.Text, path: str
+) -> list[pretraining_shards.Document]:
+    ((_, documents),) = pretraining_shards.read_shards(text.only(path))
+    return list(documents)
+
+
+def _make(
     recipe: pretraining_shards.Recipe,
-    shard: tuple[int, list[pretraining_shards.Document]],
+    read: Callable[[str], list[pretraining_shards.Document]],
+    shard: tuple[int, str],
 ) -> int:
     """Makes a shard; returns its number."""
+    number, path = shard
+    part = _part_of(recipe, number)
+    if path == part and not paths.exists(part):
+        return number  # Tried twice by the runner, and made the other time.
+    _count(pretraining_shards.make_shard(recipe, (number, read(path))))
+    paths.remove(part)
+    return number
+
+
+def _count(report: pretraining_shards.Report) -> None:
+    """Adds what became of a shard to what the runner counts."""
     from apache_beam import metrics
 
-    report = pretraining_shards.make_shard(recipe, shard)
     counts = report.counts() | {
         _DROPPED + name: value for name, value in vars(report.dropped).items()
     }
     for name, value in counts.items():
         metrics.Metrics.counter(_NAMESPACE, name).inc(value)
-    return shard[0]
 
 
 def _report(result) -> pretraining_shards.Report:

@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from corpus import formats, preparation
+from files import paths
 from tasks import pretraining, pretraining_text
 from vocab import word_memory
 
@@ -57,6 +58,9 @@ class Text:
 
 class RecordStore(Protocol):
     """Where the records of shards go."""
+
+    def paths_of(self, shard: int) -> list[str]:
+        """Names the files of a shard."""
 
     def holds(self, shard: int, text_sha256: str) -> bool:
         """Tells whether this shard has been made from this text already."""
@@ -166,11 +170,11 @@ def read_shards(text: Text) -> Iterator[tuple[int, Iterable[Document]]]:
         yield 0, _read(text.paths, text)
 
 
-def _read(paths: Sequence[str], text: Text) -> Iterator[Document]:
+def _read(names: Sequence[str], text: Text) -> Iterator[Document]:
     if text.rules is None:
-        return pretraining_text.read_documents(paths)
+        return pretraining_text.read_documents(names)
     return formats.read_documents(
-        text.rules.input_format, list(paths), text.reading
+        text.rules.input_format, list(names), text.reading
     )
 
 
@@ -193,11 +197,14 @@ def make_shard(
     """
     number, documents = shard
     if isinstance(documents, list):
-        text = _Hash()
-        text.read(documents)
-        if recipe.store.holds(number, text.sha256()):
-            return Report(num_shards=1, num_reused=1, num_bytes=text.num_bytes)
-    tokenizer = _tokenizer(recipe.vocab_file, recipe.do_lower_case)
+        held = find_shard(recipe, number, documents)
+        if held is not None:
+            return held
+    tokenizer = _tokenizer(
+        recipe.vocab_file,
+        recipe.do_lower_case,
+        paths.sha256(recipe.vocab_file),
+    )
     text, dropped = _Hash(), preparation.Counts()
     corpus = pretraining_text.encode_documents(
         _sentences(text.through(documents), recipe.rules, dropped),
@@ -229,9 +236,24 @@ def make_shard(
     return report
 
 
+def find_shard(
+    recipe: Recipe, number: int, documents: Sequence[Document]
+) -> Report | None:
+    """Reports a shard that has been made from these documents already."""
+    text = _Hash()
+    text.read(documents)
+    if not recipe.store.holds(number, text.sha256()):
+        return None
+    return Report(num_shards=1, num_reused=1, num_bytes=text.num_bytes)
+
+
 @functools.lru_cache(maxsize=1)
-def _tokenizer(vocab_file: str, do_lower_case: bool) -> word_memory.WordMemory:
-    # One for all shards of a process: its memory of words goes on.
+def _tokenizer(
+    vocab_file: str, do_lower_case: bool, sha256: str
+) -> word_memory.WordMemory:
+    # One for all shards of a process: its memory of words goes on, as long as
+    # the file holds the same words.
+    del sha256
     return word_memory.WordMemory(vocab_file, do_lower_case)
 
 

@@ -61,6 +61,12 @@ def open_to_read(path: str) -> BinaryIO:
     return open(path, "rb")
 
 
+def remove(path: str) -> None:
+    """Removes a local or remote file; does nothing where there is none."""
+    if exists(path):
+        (_gfile() if is_remote(path) else os).remove(path)
+
+
 def chunks_of(path: str, size: int = 1 << 20) -> Iterator[bytes]:
     """Yields the bytes of a file, `size` at a time."""
     with open_to_read(path) as file:

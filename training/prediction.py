@@ -86,6 +86,8 @@ class Predictor:
 
     def _replica_step(self, features):
         scores = self._objective.predictions(features)
+        if self._strategy.num_replicas_in_sync > 1:
+            scores = {name: _as_elsewhere(x) for name, x in scores.items()}
         return {**scores, "example_weights": features["example_weights"]}
 
 
@@ -101,6 +103,23 @@ def mean_of_batch_means(losses: np.ndarray, batch_size: int) -> float:
     """
     starts = range(0, len(losses), batch_size)
     return float(np.mean([np.mean(losses[i : i + batch_size]) for i in starts]))
+
+
+def _as_elsewhere(scores: tf.Tensor) -> tf.Tensor:
+    """Fills `[b, ...]` scores up to the longest of any replica.
+
+    Each replica cuts the padding that its own rows share.
+    """
+    if scores.shape.rank == 1:
+        return scores
+    context = tf.distribute.get_replica_context()
+    length = tf.shape(scores)[1]
+    longest = tf.reduce_max(context.all_gather(length[tf.newaxis], axis=0))
+    missing = [[0, 0]] * scores.shape.rank
+    missing[1] = [0, longest - length]
+    return tf.pad(
+        scores, missing, constant_values=tf.cast(_CUT_PADDING, scores.dtype)
+    )
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:

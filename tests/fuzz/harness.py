@@ -56,6 +56,7 @@ def check(
     path: pathlib.Path,
     cases: Iterable[bytes],
     is_right: Callable[[Any, bytes], bool],
+    named: str | None = None,
 ) -> Outcome:
     """Reads each case from a file.
 
@@ -64,6 +65,7 @@ def check(
         path: where each case is written.
         cases: contents of the file.
         is_right: whether a result is what a content means.
+        named: what each message must hold; the path if None.
 
     Raises:
         AssertionError: an error that is none of the named ones, or a wrong
@@ -78,7 +80,7 @@ def check(
                 with _deadline(case):
                     result = read(str(path))
             except (OSError, ValueError) as error:
-                fault = fault_of(error, str(path))
+                fault = fault_of(error, named or str(path))
                 if fault:
                     raise AssertionError(f"{fault}; {case}") from error
                 num_refused += 1

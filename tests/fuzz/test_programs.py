@@ -1,0 +1,222 @@
+"""Whole programs given one damaged file among good ones.
+
+Each goes as far as records are made, or a checkpoint is read and written
+again: it then has made what the definition makes of these files, or sound
+records, or has named the file.
+"""
+
+import itertools
+import json
+import pathlib
+import random
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import create_pretraining_data
+import run_classifier
+import run_ner
+import run_squad
+from modeling import checkpoints
+from tasks import pretraining
+from tests import (
+    plain_pretraining,
+    toy_pretraining,
+    toy_sentences,
+    toy_squad,
+    toy_tagging,
+)
+from tests.fuzz import harness, mutations
+from tools import conversion, convert_checkpoint
+from training import experiment, record_files, records
+from vocab import tokenization
+
+# Of each program and file; a case takes about ten milliseconds.
+_NUM_FAST, _NUM_SLOW = 15, 2_000
+_both_suites = pytest.mark.parametrize(
+    "num_cases",
+    [
+        pytest.param(_NUM_FAST, id="fast"),
+        pytest.param(_NUM_SLOW, id="slow", marks=pytest.mark.slow),
+    ],
+)
+_INSTANCES = pretraining.InstanceOptions(
+    max_seq_length=16, max_predictions_per_seq=3, dupe_factor=2
+)
+_TEXT = "the match was long .\na good town .\n\nrain , rain .\nbad match .\n"
+
+
+class _Learner:
+    """Looks at the records that a model would learn from."""
+
+    is_chief = True
+
+    def train(self, training):
+        source = training.source
+        assert source.files.counts()[0] == len(source.files)
+        for start in range(0, len(source.files), 16):
+            rows = range(start, min(start + 16, len(source.files)))
+            # Checks ids and shapes.
+            source.parse(tf.constant(source.files.read(rows)))
+
+
+@pytest.fixture(autouse=True)
+def _no_model(monkeypatch):
+    monkeypatch.setattr(experiment, "make_learner", lambda *_: _Learner())
+
+
+def _check(run, folder, name, num_cases, is_right=lambda result, content: True):
+    """Runs a program on damaged versions of one of its files.
+
+    Args:
+        run: the program, without arguments.
+        folder: of all files of the run.
+        name: of the file there, good before and after.
+        num_cases: how many damaged ones.
+        is_right: given what the program returned and the bytes.
+    """
+    path = folder / name
+    good = path.read_bytes()
+    words = mutations.TEXT_WORDS
+    if b"\0" in good:
+        words = mutations.BINARY_WORDS
+    cases = mutations.endless(3, [good], words)
+    if path.suffix == ".json":
+        parsed = mutations.endless_json(3, [json.loads(good)])
+        cases = itertools.chain.from_iterable(zip(cases, parsed, strict=False))
+    cases = harness.take(cases, num_cases)
+    try:
+        run()
+        # Where two files contradict each other, either may be named.
+        named = f"{folder}/"
+        return harness.check(lambda _: run(), path, cases, is_right, named)
+    finally:
+        path.write_bytes(good)
+
+
+def _fresh(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@_both_suites
+@pytest.mark.parametrize("name", ["text.txt", "vocab.txt"])
+def test_create_pretraining_data(tmp_path, name, num_cases):
+    vocab, text = tmp_path / "vocab.txt", tmp_path / "text.txt"
+    vocab.write_text("\n".join((*toy_sentences.WORDS, "rain", ",", ".")))
+    text.write_text(_TEXT)
+    options = create_pretraining_data.Options(
+        input_file=str(text),
+        output_file=(str(tmp_path / "out/records"),),
+        vocab_file=str(vocab),
+        instances=_INSTANCES,
+    )
+    features = records.pretraining_features(16, 3)
+
+    def run():
+        _fresh(tmp_path / "out")
+        create_pretraining_data.run(options)
+        files = record_files.RecordFiles(options.output_file)
+        return records.parse(
+            tf.constant(files.read(range(len(files)))), features
+        )
+
+    def is_right(found, _):
+        wanted = _defined(options)
+        return all(
+            np.array_equal(value, [row[key] for row in wanted])
+            for key, value in found.items()
+        )
+
+    _check(run, tmp_path, name, num_cases, is_right)
+
+
+def _defined(options):
+    """Makes the records by the plain definition."""
+    tokenizer = tokenization.FullTokenizer(options.vocab_file)
+    documents = plain_pretraining.read_documents(
+        [options.input_file], tokenizer.tokenize
+    )
+    rng = random.Random(options.random_seed)
+    instances = plain_pretraining.create_training_instances(
+        documents, list(tokenizer.vocab), options.instances, rng
+    )
+    return [
+        plain_pretraining.instance_features(
+            each, tokenizer.convert_tokens_to_ids, options.instances
+        )
+        for each in instances
+    ]
+
+
+@_both_suites
+@pytest.mark.parametrize(
+    "name", ["data/train.tsv", "model/vocab.txt", "model/bert_config.json"]
+)
+def test_run_classifier(tmp_path, name, num_cases):
+    train = toy_sentences.sentences(30, seed=1)
+    toy_sentences.write_data(tmp_path / "data", train)
+    options = toy_sentences.parse(
+        toy_sentences.flags_of(tmp_path, do_train=True)
+    )
+    _check_script(run_classifier, options, tmp_path, name, num_cases)
+
+
+@_both_suites
+@pytest.mark.parametrize("name", ["train.json", "vocab.txt", "config.json"])
+def test_run_squad(tmp_path, name, num_cases):
+    named = toy_squad.flags_of(tmp_path, do_train=True)
+    toy_squad.write_json(tmp_path / "train.json", toy_squad.dataset(5))
+    options = toy_squad.parse(named)
+    _check_script(run_squad, options, tmp_path, name, num_cases)
+
+
+@_both_suites
+@pytest.mark.parametrize("name", ["train.txt", "vocab.txt", "config.json"])
+def test_run_ner(tmp_path, name, num_cases):
+    toy_tagging.write_all(tmp_path, num_sentences=9)
+    options = toy_tagging.parse(tmp_path, do_train=True, init_checkpoint=None)
+    _check_script(run_ner, options, tmp_path, name, num_cases)
+
+
+def _check_script(script, options, folder, name, num_cases):
+    out = pathlib.Path(options.output_dir)
+
+    def run():
+        _fresh(out)
+        script.run(options)
+
+    assert _check(run, folder, name, num_cases).num_refused
+
+
+@_both_suites
+@pytest.mark.parametrize("output_format", ["release", "keras", "huggingface"])
+@pytest.mark.parametrize(
+    "name",
+    ["tiny.ckpt.index", "tiny.ckpt.data-00000-of-00001", "bert_config.json"],
+)
+def test_convert_checkpoint(tmp_path, name, output_format, num_cases):
+    for path in (toy_pretraining.GOLDEN / "model").glob("tiny.ckpt*"):
+        shutil.copy(path, tmp_path)
+    shutil.copy(toy_pretraining.CONFIG, tmp_path)
+    out = tmp_path / "out"
+    target = {"keras": out / "x.weights.h5", "release": out / "x.ckpt"}
+    options = conversion.Options(
+        input=str(tmp_path / "tiny.ckpt"),
+        output=str(target.get(output_format, out)),
+        output_format=output_format,
+    )
+    wanted = checkpoints.read(options.input)
+
+    def run():
+        _fresh(out)
+        convert_checkpoint.convert(options)
+        return checkpoints.read(options.output)
+
+    def is_right(found, _):
+        return found.keys() == wanted.keys() and all(
+            np.array_equal(found[key], value) for key, value in wanted.items()
+        )
+
+    _check(run, tmp_path, name, num_cases, is_right)
