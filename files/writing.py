@@ -1,6 +1,7 @@
 """Files written aside and renamed when whole."""
 
 import contextlib
+import errno
 import json
 import os
 import platform
@@ -10,6 +11,9 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from files import paths
+
+# A full disk, a quota, and a file larger than may be.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def aside(path: str) -> str:
@@ -71,6 +75,10 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
     Args:
         path: the final name; its folder is made if missing.
         mode: "w" (UTF-8 text, line ends written as given) or "wb".
+
+    Raises:
+        OSError: the file cannot be written; where the disk is full, the
+            message says so and names the file.
     """
     if paths.is_remote(path):
         import tensorflow as tf
@@ -88,9 +96,16 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.remove(partial)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise OSError(
+                error.errno,
+                f"There is no room to write it ({error.strerror}). Make room, "
+                "then run the same command again",
+                path,
+            ) from error
         raise
     sync_folder(os.path.dirname(path))
 

@@ -262,6 +262,7 @@ def save(prefix: str, tensors: Mapping[str, Any]) -> None:
         tensors: arrays, tensors or variables by the release's names.
 
     Raises:
+        OSError: the files cannot be written.
         ValueError: there is nothing to save.
     """
     import tensorflow as tf
@@ -286,10 +287,15 @@ def save(prefix: str, tensors: Mapping[str, Any]) -> None:
         )
         if not is_remote:
             _publish(aside, prefix)
-    except BaseException:
+    except BaseException as error:
         if not is_remote:
             for suffix in _SUFFIXES:
                 _remove(aside + suffix)
+        if isinstance(error, tf.errors.OpError):
+            raise OSError(
+                f"Checkpoint {prefix!r} could not be written: {error.message}. "
+                "Make room, or write elsewhere."
+            ) from error
         raise
 
 

@@ -14,6 +14,8 @@ from tests import toy_pretraining as toy
 _STEPS = 20
 # Float32 sums of other orders, through twenty steps of Adam or LAMB.
 _TOLERANCE = 2e-5
+# Of a run that takes seconds, on a machine that others use as well.
+_MOST_SECONDS = 1800
 _NO_DROPOUT = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
@@ -62,7 +64,7 @@ def environments(workers):
 def _finish(folder, **changes):
     for number, process in enumerate(_start(folder, **changes)):
         log = folder / f"log-{number}"
-        assert process.wait(300) == 0, log.read_text()[-3000:]
+        assert process.wait(_MOST_SECONDS) == 0, log.read_text()[-3000:]
 
 
 def _check_alike(folder, other):
@@ -117,11 +119,11 @@ def test_lamb_does_not_depend_on_the_devices_either(tmp_path):
 
 @pytest.mark.slow
 def test_a_stop_on_two_devices_changes_nothing(tmp_path):
-    changes = {"num_cpu_devices": 2, "dropout": True, "num_train_steps": 400}
+    changes = {"num_cpu_devices": 2, "dropout": True, "num_train_steps": 150}
     _finish(tmp_path / "unbroken", **changes)
     folder = tmp_path / "stopped"
     (process,) = _start(folder, **changes)
-    _wait_for_step(folder, [process], 40)
+    _wait_for_step(folder, [process], 30)
     process.kill()
     process.wait()
     _finish(folder, **changes)

@@ -21,6 +21,8 @@ from tests import (
 _ROOT = pathlib.Path(__file__).parents[1]
 # Float32 sums of other orders, through the steps of Adam.
 _TOLERANCE = 2e-5
+# Of runs that take seconds, on a machine that others use as well.
+_MOST_SECONDS = 1800
 _NO_DROPOUT = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
@@ -129,7 +131,7 @@ def _finish(folder, make, num_workers, **changes):
     started = _start(folder, make, num_workers, **changes)
     for number, process in enumerate(started):
         log = folder / f"log-{number}"
-        assert process.wait(600) == 0, log.read_text()[-3000:]
+        assert process.wait(_MOST_SECONDS) == 0, log.read_text()[-3000:]
 
 
 def _numbers_and_words(text):
@@ -238,7 +240,7 @@ def test_workers_without_a_shared_folder_are_named(tmp_path):
             )
         processes.append(process)
     for number, process in enumerate(processes):
-        assert process.wait(300) != 0
+        assert process.wait(_MOST_SECONDS) != 0
         text = (tmp_path / f"log-{number}").read_text()
         assert "All workers must read and write the same folder" in text
         assert "worker 1 (localhost:" in text
