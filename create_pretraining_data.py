@@ -263,8 +263,7 @@ def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
         logging.warning("%s", warning)
     text = text_of(options)
     store = _record_files(options, tokenizer, text)
-    for path in options.output_file:
-        destinations.check_file(path)
+    destinations.check_files(options.output_file)
     overwritten = sorted(filter(store.claims, text.paths))
     if overwritten:
         raise ValueError(

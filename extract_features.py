@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import lines, paths, writing
+from files import destinations, lines, paths, writing
+from modeling import config as config_lib
 from tasks import feature_files, features, sentence_pairs
 from training import flags as shared_flags
 from vocab import model_tokenizer
@@ -98,10 +99,7 @@ def _define_file_flags(values: flags.FlagValues) -> None:
 def _define_model_flags(values: flags.FlagValues) -> None:
     for name, text in (
         ("bert_config_file", "JSON file with the sizes of the model."),
-        (
-            "init_checkpoint",
-            "Pre-trained checkpoint: prefix, .index file or folder.",
-        ),
+        ("init_checkpoint", "Checkpoint: prefix, .index file or folder."),
     ):
         flags.DEFINE_string(name, None, text, required=True, flag_values=values)
 
@@ -176,14 +174,16 @@ def run(options: Options) -> None:
     tokenizer = model_tokenizer.open_tokenizer(
         options, "[CLS]", "[SEP]", "[UNK]"
     )
-    hidden_layers, hidden_size = _load_model(options, tokenizer)
+    config = _read_config(options, tokenizer)
+    hidden_layers = _load_model(options, config)
     prepared = _prepare(options, tokenizer)
     num_layers = len(features.parse_layers(options.layers))
     least = _WINDOW_BYTES // (_WINDOW_BATCHES * options.batch_size)
 
     def size_of(line: features.Line) -> int:
         num_vectors = len(line.tokens) if options.pooling == "none" else 1
-        return max(least, num_vectors * num_layers * hidden_size * _FLOAT_BYTES)
+        num_numbers = num_vectors * num_layers * config.hidden_size
+        return max(least, num_numbers * _FLOAT_BYTES)
 
     progress = _Progress()
     with _open_output(options) as output:
@@ -215,32 +215,35 @@ def check_options(options: Options) -> None:
         raise ValueError(
             f"--output_file would overwrite --input_file, {options.input_file}."
         )
+    paths.open_to_read(options.input_file).close()  # Refuses what is not there.
+    destinations.check_file(options.output_file)
 
 
-def _load_model(options, tokenizer):
-    """Returns what computes the hidden layers, and their width."""
-    from modeling import bert, checkpoints
-    from modeling import config as config_lib
-    from training import (
-        ablations,
-        extraction,
-        model_folder,
-        runtime,
-        starting,
-    )
+def _read_config(options, tokenizer) -> config_lib.BertConfig:
+    """Reads the sizes of the model; checks that the options fit to them."""
+    from modeling import checkpoint_formats
 
-    ablations.check_bert(options.init_checkpoint)
-    model_folder.check_casing(
-        model_folder.of_checkpoint(options.init_checkpoint),
-        options.do_lower_case,
-    )
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
     )
     layers = features.parse_layers(options.layers)
     features.check_layers(layers, config.num_hidden_layers)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
-    starting.check_length(options.max_seq_length, config)
+    config.check_length(options.max_seq_length)
+    checkpoint_formats.find(options.init_checkpoint)
+    return config
+
+
+def _load_model(options, config):
+    """Returns what computes the hidden layers."""
+    from modeling import bert, checkpoints
+    from training import ablations, extraction, model_folder, runtime
+
+    ablations.check_bert(options.init_checkpoint)
+    model_folder.check_casing(
+        model_folder.of_checkpoint(options.init_checkpoint),
+        options.do_lower_case,
+    )
     strategy = runtime.prepare(
         shared_flags.narrow(runtime.DeviceOptions, options),
         precision=options.precision,
@@ -253,10 +256,8 @@ def _load_model(options, tokenizer):
             model, options.init_checkpoint, new=["bert/pooler/.*"]
         )
     logging.info("%s: %s", options.init_checkpoint, report)
-    hidden_layers = extraction.HiddenLayers(
-        strategy, model, layers, options.batch_size
-    )
-    return hidden_layers, config.hidden_size
+    layers = features.parse_layers(options.layers)
+    return extraction.HiddenLayers(strategy, model, layers, options.batch_size)
 
 
 def _prepare(options, tokenizer) -> Iterator[features.Line]:

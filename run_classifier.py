@@ -35,7 +35,12 @@ from tasks import (
     submission,
     text_files,
 )
-from training import ablation_flags, fine_tuning_flags, run_card
+from training import (
+    ablation_flags,
+    fine_tuning_flags,
+    option_checks,
+    run_card,
+)
 from vocab import model_tokenizer, tokenization
 
 
@@ -65,16 +70,18 @@ def run(options: Options) -> None:
     tokenizer = model_tokenizer.open_tokenizer(
         options, "[UNK]", "[CLS]", "[SEP]"
     )
-    from training import labelled_runs, preparation
-
-    setup = preparation.prepare(options, tokenizer)
+    config = option_checks.check_task(options, tokenizer.vocab_size)
     task = sentence_flags.find_task(
         options, options.output_dir, is_training=options.do_train
     )
-    read = functools.partial(_read, setup, task, tokenizer)
-    train = read("train", [task.train]) if options.do_train else []
-    dev = read("eval", task.dev) if setup.needs_held_out else []
-    test = read("predict", task.test) if options.do_predict else []
+    files = _find_files(options, task)
+    from training import labelled_runs, preparation
+
+    setup = preparation.prepare(options, tokenizer, config)
+    read = functools.partial(_read, setup, tokenizer)
+    train, dev, test = (
+        read(name, files.get(name, ())) for name in ("train", "eval", "predict")
+    )
 
     problem = _problem(setup, task)
     data = labelled_runs.Data(
@@ -94,35 +101,59 @@ class _Set:
     records: Any
 
 
+def _find_files(
+    options: Options, task: classification.Task
+) -> dict[str, list[text_files.TextFile]]:
+    """Finds the files that the options ask for.
+
+    Raises:
+        FileNotFoundError: one of them is missing.
+    """
+    packing = sentence_flags.packing(options, options.max_seq_length)
+    needed = {
+        "train": [task.train] if options.do_train else [],
+        "eval": task.dev if option_checks.needs_held_out(options) else [],
+        "predict": task.test if options.do_predict else [],
+    }
+    return {
+        name: text_files.find(task, parts, options.data_dir, packing)
+        for name, parts in needed.items()
+        if parts
+    }
+
+
 def _read(
     setup: Any,
-    task: classification.Task,
     tokenizer: tokenization.FullTokenizer,
     name: str,
-    parts: Sequence[classification.Part],
+    files: Sequence[text_files.TextFile],
 ) -> list[_Set]:
     """Makes the records of files, NAME.tf_record, unless they are there."""
     from training import labelled_records
 
-    options, label_set = setup.options, task.label_set
-    features = labelled_records.text_features(
-        options.max_seq_length, label_set.problem_type, label_set.num_outputs
-    )
-    packing = sentence_flags.packing(options, options.max_seq_length)
+    def features(label_set: labels.LabelSet) -> Any:
+        return labelled_records.text_features(
+            setup.options.max_seq_length,
+            label_set.problem_type,
+            label_set.num_outputs,
+        )
+
     return [
         _Set(
             file=file,
             records=labelled_records.make_or_reuse(
                 setup.record_path(name + file.suffix),
-                features,
+                features(file.task.label_set),
                 setup.metadata("classification", file.origin()),
                 functools.partial(
                     file.records, tokenizer, with_labels=name != "predict"
                 ),
-                has_several_labels=label_set.problem_type == labels.MULTI_LABEL,
+                has_several_labels=(
+                    file.task.label_set.problem_type == labels.MULTI_LABEL
+                ),
             ),
         )
-        for file in text_files.find(task, parts, options.data_dir, packing)
+        for file in files
     ]
 
 

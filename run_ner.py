@@ -33,7 +33,7 @@ from tasks import (
     ner_results,
     tag_schemes,
 )
-from training import ablation_flags, run_card, tagging_flags
+from training import ablation_flags, option_checks, run_card, tagging_flags
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
@@ -97,17 +97,18 @@ def run(options: Options) -> None:
     tokenizer = model_tokenizer.open_tokenizer(
         options, "[UNK]", "[CLS]", "[SEP]"
     )
-    from training import preparation, tagging_approaches, trials
-
-    setup = preparation.prepare(options, tokenizer)
+    config = option_checks.check_task(options, tokenizer.vocab_size)
     needed = {
         "train": options.do_train,
-        "eval": setup.needs_held_out,
+        "eval": option_checks.needs_held_out(options),
         "predict": options.do_predict,
     }
     files = {
         name: ner_flags.read(options, name) for name in needed if needed[name]
     }
+    from training import preparation, tagging_approaches, trials
+
+    setup = preparation.prepare(options, tokenizer, config)
     task = _Task(
         setup=setup,
         labels=_find_labels(options, files.get("train")),

@@ -19,9 +19,8 @@ import os
 from absl import flags, logging
 
 from commands import program
-from files import paths
 from training import flags as shared_flags
-from training import pretraining_flags, run_card
+from training import option_checks, pretraining_flags, run_card
 
 Options = pretraining_flags.PretrainingOptions
 
@@ -35,30 +34,20 @@ def run(options: Options) -> None:
     """Trains and evaluates as the options say.
 
     Raises:
+        OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints do not fit together.
     """
-    if not options.do_train and not options.do_eval:
-        raise ValueError(
-            "At least one of `do_train` or `do_eval` must be True."
-        )
-    if options.eval_all_checkpoints and not options.do_eval:
-        raise ValueError("--eval_all_checkpoints needs --do_eval.")
-    from modeling import config as config_lib
+    config, phases = option_checks.check_pretraining(options)
     from modeling import heads
     from training import (
         checkpoint_evaluation,
         checkpointing,
         objectives,
         pretraining,
-        pretraining_phases,
         reporting,
         workers,
     )
 
-    config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, paths.open_to_read
-    )
-    phases = pretraining_phases.of_run(options)
     sources = pretraining.open_training_records(phases, config)
     held_out = pretraining.open_held_out_records(phases, sources, config)
 

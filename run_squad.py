@@ -34,7 +34,12 @@ from tasks import (
     squad_results,
     squad_search,
 )
-from training import ablation_flags, fine_tuning_flags, run_card
+from training import (
+    ablation_flags,
+    fine_tuning_flags,
+    option_checks,
+    run_card,
+)
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
@@ -100,22 +105,24 @@ class _Run:
     """A run of the model: its vocabulary, its network and the questions."""
 
     def __init__(self, options: Options):
-        from training import experiment, preparation
-
         self.options = options
         self.tokenizer = model_tokenizer.open_tokenizer(
             options, *_SPECIAL_TOKENS
         )
-        self.setup = preparation.prepare(options, self.tokenizer)
+        config = option_checks.check_task(options, self.tokenizer.vocab_size)
+        if options.do_train:
+            paths.expand(options.train_file)  # Refuses what is not there.
+        needs_gold = option_checks.needs_held_out(options)
         self.questions = self.windows = None
-        if options.do_predict or self.setup.needs_held_out:
-            self.questions = _cut(
-                squad_results.read_questions(
-                    options, with_gold=self.setup.needs_held_out
-                ),
-                options,
-                self.tokenizer,
+        if options.do_predict or needs_gold:
+            self.questions = squad_results.read_questions(
+                options, with_gold=needs_gold
             )
+        from training import experiment, preparation
+
+        self.setup = preparation.prepare(options, self.tokenizer, config)
+        if self.questions:
+            self.questions = _cut(self.questions, options, self.tokenizer)
         self.learner = experiment.make_learner(
             self.setup, options, self._make_objective
         )

@@ -25,7 +25,7 @@ from absl import flags
 from commands import flag_groups, program
 from files import paths
 from tasks import baselines, predictions, sentence_pairs, swag
-from training import fine_tuning_flags, run_card
+from training import fine_tuning_flags, option_checks, run_card
 from vocab import model_tokenizer, tokenization
 
 _METRIC = "accuracy"
@@ -114,13 +114,15 @@ def run(options: Options) -> None:
     tokenizer = model_tokenizer.open_tokenizer(
         options, "[UNK]", "[CLS]", "[SEP]"
     )
+    config = option_checks.check_task(options, tokenizer.vocab_size)
+    needed = _needed(options)
     from training import labelled_runs, preparation
 
-    setup = preparation.prepare(options, tokenizer)
+    setup = preparation.prepare(options, tokenizer, config)
     read = functools.partial(_read, setup, layout, tokenizer)
-    train = read("train") if options.do_train else None
-    held_out = {"": read("eval")} if setup.needs_held_out else {}
-    test = read("predict") if options.do_predict else None
+    train = read("train") if "train" in needed else None
+    held_out = {"": read("eval")} if "eval" in needed else {}
+    test = read("predict") if "predict" in needed else None
 
     problem = _problem(setup, layout)
     data = labelled_runs.Data(train=train, held_out=held_out)
@@ -139,6 +141,31 @@ def run(options: Options) -> None:
         )
 
 
+def _needed(options: Options) -> list[str]:
+    """Names the files that the options ask for.
+
+    Raises:
+        FileNotFoundError: one of them is missing.
+    """
+    wanted = {
+        "train": options.do_train,
+        "eval": option_checks.needs_held_out(options),
+        "predict": options.do_predict,
+    }
+    needed = [name for name, is_wanted in wanted.items() if is_wanted]
+    for name in needed:
+        if not paths.exists(path := _path(options, name)):
+            raise FileNotFoundError(
+                f"There is no {path}. Pass --data_dir, and --{name}_file if "
+                "the file has another name there."
+            )
+    return needed
+
+
+def _path(options: Options, name: str) -> str:
+    return os.path.join(options.data_dir, getattr(options, f"{name}_file"))
+
+
 def _read(
     setup: Any,
     layout: swag.Layout,
@@ -149,7 +176,7 @@ def _read(
     from training import labelled_records
 
     options = setup.options
-    path = os.path.join(options.data_dir, getattr(options, f"{name}_file"))
+    path = _path(options, name)
     packing = sentence_pairs.Packing(max_seq_length=options.max_seq_length)
 
     def examples() -> Iterator[list[Mapping[str, Any]]]:

@@ -85,3 +85,12 @@ def of(values: flags.FlagValues, group: Group) -> list[flags.Flag]:
 def grouped(values: flags.FlagValues) -> set[str]:
     """Names the flags that stand under a heading."""
     return {flag.name for group in Group for flag in of(values, group)}
+
+
+def is_required(flag: flags.Flag) -> bool:
+    """Tells whether a program refuses to run without a flag."""
+    return any(
+        list(validator.get_flags_names()) == [flag.name]
+        and not validator.checker(None)
+        for validator in flag.validators
+    )

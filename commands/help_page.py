@@ -71,7 +71,7 @@ def _takes(flag: flags.Flag) -> str:
     kind = "" if flag.boolean else flag.parser.syntactic_help
     if choices:
         kind = f"one of {', '.join(choices)}"
-    if _is_required(flag):
+    if flag_groups.is_required(flag):
         value = "required"
     elif flag.default is None:
         value = "no default"
@@ -87,11 +87,3 @@ def default_in_words(value: object) -> str:
     if isinstance(value, list | tuple):
         value = ",".join(map(str, value))
     return str(value) if value != "" else '""'
-
-
-def _is_required(flag: flags.Flag) -> bool:
-    return any(
-        list(validator.get_flags_names()) == [flag.name]
-        and not validator.checker(None)
-        for validator in flag.validators
-    )

@@ -38,19 +38,25 @@ def in_words(error: Exception, values: flags.FlagValues) -> str | None:
 
 def _of_system(error: OSError, values: flags.FlagValues) -> str:
     """Says which file the system refused, which flag names it, and why."""
-    if error.filename is None:
+    if not error.filename:
         return f"{error.strerror}."
-    path = str(error.filename)
-    given = [
-        f"--{name}={value}"
+    # Of two files one was to take the name of the other.
+    path = str(error.filename2 or error.filename)
+    named = _flags_that_name(path, values)
+    return f"{path}: {error.strerror}" + (f" ({named})." if named else ".")
+
+
+def _flags_that_name(path: str, values: flags.FlagValues) -> str:
+    """Lists the flags that hold a path; else those that hold a folder of it."""
+    given = {
+        name: value
         for name in values
         if isinstance(value := values[name].value, str) and value
-        # The file itself, one of several, or one in a folder.
-        if path in value.split(",") or path.startswith(f"{value.rstrip('/')}/")
+    }
+    found = [name for name in given if path in given[name].split(",")] or [
+        name for name in given if path.startswith(f"{given[name].rstrip('/')}/")
     ]
-    return f"{path}: {error.strerror}" + (
-        f" ({', '.join(dict.fromkeys(given))})." if given else "."
-    )
+    return ", ".join(f"--{name}={given[name]}" for name in found)
 
 
 def _is_raised_here(error: Exception) -> bool:

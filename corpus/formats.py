@@ -29,6 +29,15 @@ class ReadOptions:
     encoding: str = "utf-8"
     text_field: str = "text"
 
+    def __post_init__(self):
+        try:
+            "".encode(self.encoding)
+        except LookupError as error:
+            raise ValueError(
+                "encoding must be one that Python knows; got "
+                f"{self.encoding!r}."
+            ) from error
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Format:

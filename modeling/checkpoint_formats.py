@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import glob
 import os
 
 from modeling import huggingface, keras_format, release_format
@@ -69,6 +70,15 @@ def find(path: str) -> Place:
         ValueError: it is of another kind, which is named, or the folder holds
             several.
     """
+    missing = FileNotFoundError(
+        f"There is no checkpoint {path!r}: it must be a prefix that has a "
+        f"file {path + '.index'!r}, a file {keras_format.SUFFIX}, or a "
+        "folder with a checkpoint in it."
+    )
+    # A name that nothing here begins with is refused at once: TensorFlow takes
+    # seconds to import.
+    if "://" not in path and not glob.glob(f"{glob.escape(path)}*"):
+        raise missing
     import tensorflow as tf
 
     prefix = release_format.prefix_of(path)
@@ -77,11 +87,7 @@ def find(path: str) -> Place:
     if tf.io.gfile.isdir(path):
         return _find_in(path)
     if not tf.io.gfile.exists(path):
-        raise FileNotFoundError(
-            f"There is no checkpoint {path!r}: it must be a prefix that has a "
-            f"file {path + '.index'!r}, a file {keras_format.SUFFIX}, or a "
-            "folder with a checkpoint in it."
-        )
+        raise missing
     if path.endswith(keras_format.SUFFIX):
         return Place(format=KERAS, path=_local(path))
     if path.endswith((".safetensors", ".safetensors.index.json")):

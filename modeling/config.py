@@ -176,6 +176,21 @@ class BertConfig:
             )
         return cls.from_dict(values, origin=path)
 
+    def check_length(self, max_seq_length: int) -> None:
+        """Checks that there is a position for every word piece.
+
+        Raises:
+            ValueError: there are fewer.
+        """
+        longest = self.max_position_embeddings
+        if max_seq_length > longest:
+            raise ValueError(
+                f"Cannot use sequence length {max_seq_length} because the BERT "
+                f"model was only trained up to sequence length {longest} "
+                "(max_position_embeddings). Pass --max_seq_length="
+                f"{longest} or less."
+            )
+
     def check_vocabulary(self, vocab_size: int, vocab_file: str) -> None:
         """Checks that the model has an embedding for every entry.
 

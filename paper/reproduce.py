@@ -52,8 +52,8 @@ class Options:
     def __post_init__(self):
         if bool(self.table) == bool(self.figure):
             raise ValueError(
-                f"Pass one of --table and --figure; got {self.table} and "
-                f"{self.figure}."
+                "Pass one of --table and --figure; got "
+                f"{'both' if self.table else 'neither'}."
             )
 
     @property

@@ -13,14 +13,13 @@ part to train on keeps the first alone.
 """
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import paths, writing
+from files import json_text, writing
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,9 +76,8 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: the file is not of SQuAD, or a part would be empty.
     """
-    with paths.open_to_read(options.input_file) as file:
-        content = json.load(file)
-    if not isinstance(content, dict) or "data" not in content:
+    content = json_text.read_object(options.input_file)
+    if not isinstance(content.get("data"), list):
         raise ValueError(f"{options.input_file}: must be a SQuAD file.")
     articles, every = content["data"], options.holdout_every
     held_out = articles[every - 1 :: every] if every else []

@@ -68,16 +68,8 @@ def read_part(
         FileNotFoundError: a required file is absent.
         ValueError: a row cannot be read.
     """
-    path = find_file(data_dir, task.name, part.files)
+    path = require_file(task, part, data_dir)
     if path is None:
-        names = " or ".join(part.files[:_MAX_NAMES_SHOWN])
-        message = (
-            f"No {names} of {task.name} in {data_dir!r}, nor in a folder "
-            f"{task.name} there."
-        )
-        if part.required:
-            raise FileNotFoundError(message)
-        logging.info("%s Left out.", message)
         return None
     examples = sentence_files.read_examples(
         path,
@@ -91,6 +83,26 @@ def read_part(
     if with_labels and len(found) == 1 < len(examples):
         logging.warning("%s: every example has the label %s", path, *found)
     return examples
+
+
+def require_file(task: Task, part: Part, data_dir: str) -> str | None:
+    """Finds the file of a part of a task; None where it may be left out.
+
+    Raises:
+        FileNotFoundError: a required file is absent.
+    """
+    path = find_file(data_dir, task.name, part.files)
+    if path is not None:
+        return path
+    names = " or ".join(part.files[:_MAX_NAMES_SHOWN])
+    message = (
+        f"No {names} of {task.name} in {data_dir!r}, nor in a folder "
+        f"{task.name} there."
+    )
+    if part.required:
+        raise FileNotFoundError(message)
+    logging.info("%s Left out.", message)
+    return None
 
 
 def find_file(

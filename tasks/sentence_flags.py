@@ -110,9 +110,7 @@ def _define_custom_flags(values: flags.FlagValues) -> None:
         ("label_column", "", "That of the label."),
         ("label_separator", ",", "What parts several labels in a cell."),
     ):
-        flags.DEFINE_string(
-            name, default, meaning, flag_values=values
-        )
+        flags.DEFINE_string(name, default, meaning, flag_values=values)
     flags.DEFINE_list(
         "label_names",
         [],
@@ -183,7 +181,16 @@ def _known_task(options: SentenceOptions) -> classification.Task:
 def packing(
     options: SentenceOptions, max_seq_length: int
 ) -> sentence_pairs.Packing:
-    """Says how texts are fitted into `max_seq_length` places."""
+    """Says how texts are fitted into `max_seq_length` places.
+
+    Raises:
+        ValueError: there is a stride, but no windows.
+    """
+    if options.window_stride and options.long_text != sentence_pairs.WINDOWS:
+        raise ValueError(
+            "--window_stride is for --long_text=windows; got --long_text="
+            f"{options.long_text}."
+        )
     return sentence_pairs.Packing(
         max_seq_length=max_seq_length,
         long_text=options.long_text,

@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from absl import logging
-
 from files import paths
 from tasks import classification, sentence_pairs
 
@@ -71,12 +69,13 @@ def find(
         parts: of it, the release's file first.
         data_dir: where they are looked for.
         packing: how their texts are fitted into the model.
+
+    Raises:
+        FileNotFoundError: one that must be there is absent.
     """
     found = []
     for number, part in enumerate(parts):
-        path = classification.find_file(data_dir, task.name, part.files)
-        if path is None and not part.required:
-            logging.info("%s: no %s; left out", task.name, part.files[0])
+        if classification.require_file(task, part, data_dir) is None:
             continue
         suffix = f"_{part.name.rpartition('_')[2]}" if number else ""
         found.append(

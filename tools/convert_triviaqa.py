@@ -14,7 +14,7 @@ import dataclasses
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import writing
+from files import destinations, writing
 from tasks import triviaqa
 from training import flags as shared_flags
 
@@ -62,6 +62,7 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: the input is not of TriviaQA, or nothing can be kept.
     """
+    destinations.check_file(options.output_file)
     dataset = triviaqa.convert(
         options.input_file, options.evidence_dir, max_words=options.max_words
     )

@@ -178,6 +178,11 @@ def run(options: Options) -> str:
         ValueError: the folder holds no model, or one for another task; files
             are missing or do not fit together; the version exists.
     """
+    if not (options.model_dir or options.init_checkpoint):
+        raise ValueError(
+            "Pass the folder of a run, --model_dir, or a checkpoint, "
+            "--init_checkpoint; got neither."
+        )
     from serving import loading, runs, saving
     from training import records
 
@@ -212,11 +217,6 @@ def _find_weights(options: Options) -> Any:
 
     if options.init_checkpoint:
         return runs.weights(options.init_checkpoint)
-    if not options.model_dir:
-        raise ValueError(
-            "Pass the folder of a run, --model_dir, or a checkpoint, "
-            "--init_checkpoint; got neither."
-        )
     folder = options.model_dir
     if options.use_best_checkpoint:
         folder = os.path.join(folder, "best")
@@ -285,7 +285,6 @@ def _length(
     options: Options, values: Mapping[str, Any], task: str, config: Any
 ) -> int:
     """Chooses the most tokens of a row."""
-    from training import starting
 
     longest = config.max_position_embeddings
     # A pre-trained model fills masks wherever it has positions.
@@ -293,7 +292,7 @@ def _length(
     length = values.get("max_seq_length", default)
     if task == "fill_mask" and options.max_seq_length is None:
         length = longest
-    starting.check_length(length, config)
+    config.check_length(length)
     return length
 
 

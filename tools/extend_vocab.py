@@ -22,7 +22,7 @@ import numpy as np
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import lines, paths, writing
+from files import destinations, lines, paths, writing
 from training import flags as shared_flags
 from vocab import counting, extending, tokenization
 
@@ -228,6 +228,8 @@ def run(options: Options) -> None:
         raise ValueError(
             "Pass --init_checkpoint and --output_checkpoint together."
         )
+    for path in filter(None, (options.output_file, options.output_checkpoint)):
+        destinations.check_file(path)
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )

@@ -12,7 +12,7 @@ import time
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import paths, writing
+from files import destinations, paths, writing
 from vocab import learning
 
 
@@ -92,6 +92,7 @@ def run(options: Options) -> None:
         ValueError: no file matches, or `learning.learn_vocabulary` refuses.
     """
     input_files = paths.expand(options.input_file)
+    destinations.check_file(options.output_file)
     logging.info("%s", options)
     start = time.monotonic()
     vocabulary = learning.learn_vocabulary(input_files, options.learning)

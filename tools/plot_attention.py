@@ -19,7 +19,7 @@ import numpy as np
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import paths, writing
+from files import destinations, paths, writing
 from tasks import sentence_pairs
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
@@ -224,10 +224,10 @@ def run(options: Options) -> None:
         ValueError: the text, the config, the vocabulary or the checkpoint does
             not fit.
     """
-    from matplotlib.backends import backend_agg
-
-    from modeling import bert, checkpoints
+    from modeling import checkpoint_formats
     from modeling import config as config_lib
+
+    destinations.check_file(options.output_file)
     from training import ablations
 
     ablations.check_bert(options.init_checkpoint)
@@ -243,6 +243,12 @@ def run(options: Options) -> None:
     tokens, segment_ids = encode(
         options.text, tokenizer, config.max_position_embeddings
     )
+    checkpoint_formats.find(options.init_checkpoint)
+    # Late: these import TensorFlow, what is above refuses at once.
+    from matplotlib.backends import backend_agg
+
+    from modeling import bert, checkpoints
+
     model = bert.BertModel(config)
     # Attention needs no pooler.
     report = checkpoints.load(

@@ -20,8 +20,9 @@ from typing import IO, Any
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import lines, paths, writing
+from files import destinations, lines, paths, writing
 from tasks import sentence_pairs
+from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
 _MASK = "[MASK]"
@@ -94,13 +95,11 @@ def _define_file_flags(values: flags.FlagValues) -> None:
 
 @flag_groups.under(flag_groups.Group.MODEL)
 def _define_model_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "bert_config_file", None, "JSON file with the sizes of the model.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "init_checkpoint", None,
-        "Pre-trained checkpoint: prefix, .index file or folder.",
-        required=True, flag_values=values)  # fmt: skip
+    for name, text in (
+        ("bert_config_file", "JSON file with the sizes of the model."),
+        ("init_checkpoint", "Checkpoint: prefix, .index file or folder."),
+    ):
+        flags.DEFINE_string(name, None, text, required=True, flag_values=values)
 
 
 @flag_groups.under(flag_groups.Group.TEXT)
@@ -256,6 +255,7 @@ def run(
     """
     if options.text is None and options.input_file is None:
         raise ValueError("Give a text with --text or --input_file.")
+    _check_files(options)
     tokenizer = model_tokenizer.open_tokenizer(
         options, "[CLS]", "[SEP]", "[UNK]", _MASK
     )
@@ -276,15 +276,21 @@ def run(
             output.flush()
 
 
-def read_options(values: flags.FlagValues = flags.FLAGS) -> Options:
-    """Returns what the flags say."""
-    names = [field.name for field in dataclasses.fields(Options)]
-    return Options(**{name: values[name].value for name in names})
+def _check_files(options: Options) -> None:
+    """Looks at the files before the model is loaded, which takes seconds."""
+    from modeling import checkpoint_formats
+
+    if options.input_file not in (None, "-"):
+        paths.open_to_read(options.input_file).close()
+    if options.output_file is not None:
+        destinations.check_file(options.output_file)
+    checkpoint_formats.find(options.init_checkpoint)
 
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    run(read_options(), sys.stdin, sys.stdout)
+    options = shared_flags.read_options(Options, flags.FLAGS)
+    run(options, sys.stdin, sys.stdout)
 
 
 def _load_model(options, tokenizer):

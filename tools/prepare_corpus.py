@@ -8,13 +8,14 @@ One sentence a line, an empty line between documents. For example:
 """
 
 import dataclasses
+import os
 import time
 from collections.abc import Iterator
 
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import paths
+from files import destinations, paths
 from training import flags as shared_flags
 
 _LOG_EVERY_SECONDS = 5.0
@@ -128,19 +129,22 @@ def check(options: Options) -> list[str]:
             "--holdout_every and --holdout_file go together; got "
             f"{options.holdout_every} and {options.holdout_file!r}."
         )
-    try:
-        "".encode(options.encoding)
-    except LookupError as error:
-        raise ValueError(
-            f"encoding must be one that Python knows; got {options.encoding!r}."
-        ) from error
     if options.input_format == "python_docs":
         if options.input_file:
             raise ValueError("python_docs reads no --input_file.")
         return []
     if not options.input_file:
-        raise ValueError(f"{options.input_format} needs --input_file.")
-    return paths.expand(options.input_file)
+        raise ValueError(
+            f"--input_format={options.input_format} needs --input_file."
+        )
+    found = paths.expand(options.input_file)
+    for path in filter(None, (options.output_file, options.holdout_file)):
+        destinations.check_file(path)
+        if os.path.realpath(path) in map(os.path.realpath, found):
+            raise ValueError(
+                f"{path} is among the files of --input_file; write to another."
+            )
+    return found
 
 
 def run(options: Options):

@@ -26,6 +26,7 @@ from training import (
     model_folder,
     objectives,
     optimization,
+    option_checks,
     precision,
     prediction,
     preparation,
@@ -117,7 +118,7 @@ class Learner:
             first_step=first_step,
             identity=identity,
             evaluate=training.evaluate
-            if preparation.evaluates_while_training(options)
+            if option_checks.evaluates_while_training(options)
             else None,
         )
 
@@ -278,7 +279,7 @@ def _loop_options(training, options, length) -> bookkeeping.LoopOptions:
     every = options.eval_every_steps
     if options.eval_every_epoch:
         every = length.steps_per_epoch
-    evaluates = preparation.evaluates_while_training(options)
+    evaluates = option_checks.evaluates_while_training(options)
     return shared_flags.narrow(
         bookkeeping.LoopOptions,
         options,

@@ -253,9 +253,14 @@ class _RatesParser(flags.ArgumentParser):
     def parse(self, argument: str | tuple[float, ...]) -> tuple[float, ...]:
         if isinstance(argument, tuple):
             return argument
-        rates = tuple(float(part) for part in argument.split(","))
+        try:
+            rates = tuple(float(part) for part in argument.split(","))
+        except ValueError:
+            rates = (0.0,)
         if len(set(rates)) != len(rates) or not all(r > 0 for r in rates):
-            raise ValueError("must be different positive numbers")
+            raise ValueError(
+                "must be different positive numbers, separated by commas"
+            )
         return rates
 
     def flag_type(self) -> str:

@@ -89,7 +89,7 @@ def open_training_records(
     sources = []
     for phase in phases:
         options = phase.options
-        starting.check_length(options.max_seq_length, config)
+        config.check_length(options.max_seq_length)
         names = paths.expand(options.input_file)
         if options.shard_input_files:
             names = workers.share_of(names, workers.cluster())

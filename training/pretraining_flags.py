@@ -162,8 +162,7 @@ def _define_length_flags(values: flags.FlagValues) -> None:
     flags.register_multi_flags_validator(
         ["input_file", "phases"],
         lambda given: bool(given["input_file"] or given["phases"]),
-        "Flag --input_file must have a value other than None, unless --phases "
-        "has.",
+        "--input_file must be given, or --phases that name theirs.",
         flag_values=values,
     )
 

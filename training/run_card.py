@@ -54,6 +54,10 @@ def _finish(options, started: float, ended: str) -> None:
     failed = ended != "finished"
     if not os.path.isdir(folder) and not paths.is_remote(folder):
         return
+    # What fails before TensorFlow is imported has written nothing; that is no
+    # reason to wait for the import.
+    if failed and "tensorflow" not in sys.modules:
+        return
     from training import workers
 
     if not workers.cluster().is_chief:

@@ -11,7 +11,6 @@ import tensorflow as tf
 from absl import logging
 
 from modeling import checkpoints, name_tables
-from modeling import config as config_lib
 from training import (
     checkpointing,
     model_folder,
@@ -64,20 +63,6 @@ class StartOptions:
     recompute: bool = False
     seed: int
     identity: Mapping[str, object]
-
-
-def check_length(max_seq_length: int, config: config_lib.BertConfig) -> None:
-    """Checks that the model has a position for every word piece.
-
-    Raises:
-        ValueError: it has fewer.
-    """
-    if max_seq_length > config.max_position_embeddings:
-        raise ValueError(
-            f"Cannot use sequence length {max_seq_length} because the BERT "
-            "model was only trained up to sequence length "
-            f"{config.max_position_embeddings} (max_position_embeddings)."
-        )
 
 
 def start(

@@ -15,6 +15,7 @@ from absl import flags
 from modeling import bert, checkpoints
 from modeling import config as config_lib
 from tools import predict_masked
+from training import flags as shared_flags
 from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -168,9 +169,9 @@ def test_command_line_answers_and_options_have_the_documented_defaults():
     values = flags.FlagValues()
     predict_masked.define_flags(values)
     values(["x", *(f"--{k}={v}" for k, v in _FILES.items()), "--text=[MASK]"])
-    assert predict_masked.read_options(values) == predict_masked.Options(
-        **_FILES, text="[MASK]"
-    )
+    assert shared_flags.read_options(
+        predict_masked.Options, values
+    ) == predict_masked.Options(**_FILES, text="[MASK]")
     assert predict_masked.Options(**_FILES).top_k == 5
     assert predict_masked.Options(**_FILES).do_lower_case
 

@@ -1,0 +1,278 @@
+"""The commands of the manual run, in the order of each page, on tiny data."""
+
+import json
+import lzma
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from tests import documented_commands as documented
+from tests import toy_swag
+
+_GOLDEN = documented.ROOT / "tests" / "golden"
+# What makes the run of each program small: flags that come after the page's.
+_SMALL = {
+    "benchmarks.scaling": "",
+    "create_pretraining_data.py": "--dupe_factor=1",
+    "extract_features.py": "--layers=-1,-2",
+    "paper.reproduce": "",
+    "paper.squad_part": "--num_questions=2",
+    "run_classifier.py": "--num_train_epochs=1 --max_seq_length=16 "
+    "--train_batch_size=4",
+    "run_ner.py": "--num_train_epochs=1 --max_seq_length=32 --num_trials=2 "
+    "--learning_rates=5e-5 --train_batch_size=4",
+    "run_pretraining.py": "--num_train_steps=10 --num_warmup_steps=1 "
+    "--train_batch_size=8 --eval_batch_size=2 --max_eval_steps=2",
+    "run_squad.py": "--num_train_epochs=1 --train_batch_size=8 "
+    "--max_seq_length=64 --max_query_length=16",
+    "run_swag.py": "--num_train_epochs=1 --max_seq_length=16 "
+    "--train_batch_size=4",
+    "tools.compare_runs": "",
+    "tools.convert_checkpoint": "",
+    "tools.download": "",
+    "tools.export_model": "",
+    "tools.extend_vocab": "--min_count=1",
+    "tools.inspect_data": "",
+    "tools.learn_vocab": "--vocab_size=1200 --min_character_count=1",
+    "tools.plot_attention": "",
+    "tools.predict_masked": "",
+    "tools.prepare_corpus": "",
+}
+# Commands with these words are not run, and why.
+_NOT_RUN = {
+    "tools.download --output_dir=data": "needs the network",
+    "create_pretraining_data.py --runner=DirectRunner": "needs Apache Beam, "
+    "which requirements-dev.txt has not; tests/corpus runs it where it is",
+    "paper.reproduce --scale=small": "takes hours",
+    "paper.reproduce --model=base": "needs a GPU and the data sets",
+    "benchmarks.scaling --measure": "takes minutes and a quiet machine",
+    "benchmarks.memory": "takes minutes and a quiet machine",
+    "./run_tests.sh": "runs this test",
+    "pytest": "runs tests of its own",
+    "pip": "needs the network",
+    "source": "the environment is that of the test",
+    "docker": "needs a server",
+    "curl": "needs a server",
+}
+# Run all the same, although words of theirs stand above.
+_RUN = ("paper.reproduce --dry_run",)
+_ALSO_RUN = ("cp",)
+# What a page takes from commands of the README that it does not repeat.
+_BEFORE = {
+    "docs/faq.md": ("--output_dir=model",),
+    "docs/looking.md": ("--output_dir=model",),
+    "docs/serving.md": ("--output_dir=mrpc",),
+}
+
+
+def _has(command, words):
+    program, arguments = documented.parted(command)
+    return set(words.split()) <= {program, *arguments}
+
+
+def _reason_not_to_run(command):
+    """Says why a command is not run; None where it is."""
+    if documented.AND_SO_ON in command.words:
+        return "is a part of a command"
+    if any(_has(command, words) for words in _RUN):
+        return None
+    return next(
+        (why for words, why in _NOT_RUN.items() if _has(command, words)), None
+    )
+
+
+def _whole_commands(page):
+    return [c for c in documented.commands_of_page(page) if c.is_whole]
+
+
+def _commands_to_run(page):
+    return [c for c in _whole_commands(page) if not _reason_not_to_run(c)]
+
+
+_PAGES = [page for page in documented.PAGES if _commands_to_run(page)]
+
+
+def test_of_every_command_it_is_said_how_it_runs_or_why_not():
+    unknown = [
+        command.where
+        for page in documented.PAGES
+        for command in _commands_to_run(page)
+        if documented.parted(command)[0] not in {*_SMALL, *_ALSO_RUN}
+    ]
+    assert unknown == []
+
+
+def test_what_is_not_run_is_in_the_manual():
+    commands = [c for page in documented.PAGES for c in _whole_commands(page)]
+    for words in (*_NOT_RUN, *_RUN, *_ALSO_RUN, *_SMALL):
+        assert any(_has(command, words) for command in commands), words
+
+
+def _sentences(count, seed):
+    """Draws sentences of words of the golden vocabulary."""
+    rng = random.Random(seed)
+    entries = (_GOLDEN / "inputs/vocab.txt").read_text().split()
+    words = [word for word in entries if word.isalpha() and len(word) > 3]
+    words.append("mediastinoscopy")  # In no vocabulary.
+    return [" ".join(rng.sample(words, 12)) + " ." for _ in range(count)]
+
+
+def _documents(count, seed):
+    """Returns lists of four sentences."""
+    lines = _sentences(4 * count, seed)
+    return [lines[start : start + 4] for start in range(0, 4 * count, 4)]
+
+
+def _write_text(folder):
+    """Writes raw text in every form that pages name, and plain text."""
+    (folder / "extracted/AA").mkdir(parents=True)
+    marked = "".join(
+        f'<doc id="{number}" title="t">\nt\n\n{" ".join(lines)}\n</doc>\n'
+        for number, lines in enumerate(_documents(130, 1))
+    )
+    (folder / "extracted/AA/wiki_00").write_text(marked)
+    with lzma.open(
+        folder / "enwiki-2015-200MB.wikiextractor.txt.xz", "wt"
+    ) as file:
+        file.write(marked)
+    with tarfile.open(folder / "100_english_novels.tar.xz", "w:xz") as archive:
+        for number, lines in enumerate(_documents(25, 2)):
+            path = folder / "book.txt"
+            path.write_text("\n\n".join(lines))
+            archive.add(path, f"novels/{number}.txt")
+    (folder / "papers").mkdir()
+    (folder / "papers/a.jsonl").write_text(
+        "".join(
+            json.dumps({"text": " ".join(lines)}) + "\n"
+            for lines in _documents(120, 3)
+        )
+    )
+    plain = "\n\n".join("\n".join(lines) for lines in _documents(40, 4))
+    (folder / "text").mkdir()
+    for name in ("wiki.txt", "wiki.heldout.txt", "text/a.txt"):
+        (folder / name).write_text(f"{plain}\n")
+    (folder / "sentences.txt").write_text("\n".join(_sentences(5, 5)) + "\n")
+
+
+def _write_tasks(folder):
+    """Writes the data sets."""
+    from tests import toy_tagging
+
+    data = folder / "data"
+    for target in (data / "glue", folder / "glue"):
+        shutil.copytree(_GOLDEN / "inputs/MRPC", target / "MRPC")
+    shutil.copytree(_GOLDEN / "inputs/squad", data / "squad")
+    for target in (data / "swag", folder / "swag_data"):
+        target.mkdir()
+        for name, seed in (("train", 1), ("val", 2), ("test", 3)):
+            toy_swag.write(target / f"{name}.csv", toy_swag.copying(16, seed))
+    (folder / "swag").symlink_to(data / "swag")
+    (folder / "conll2003").mkdir()
+    for seed, name in enumerate(("eng.train", "eng.testa", "eng.testb")):
+        toy_tagging.write_file(folder / "conll2003" / name, 20, seed)
+    (folder / "reviews").mkdir()
+    for seed, name in enumerate(("train", "dev")):
+        rows = [f"{text}\t{len(text) % 2}" for text in _sentences(40, seed)]
+        (folder / "reviews" / f"{name}.tsv").write_text(
+            "\n".join(["review\tstars", *rows]) + "\n"
+        )
+
+
+def _write_models(folder):
+    """Writes $BERT, a cased one, and the sizes of a model to train."""
+    from tests import toy_tagging
+
+    bert = folder / "bert"
+    bert.mkdir()
+    for path in (_GOLDEN / "model").glob("tiny.ckpt.*"):
+        name = path.name.replace("tiny.ckpt", "bert_model.ckpt")
+        shutil.copy(path, bert / name)
+    shutil.copy(_GOLDEN / "inputs/vocab.txt", bert)
+    shutil.copy(_GOLDEN / "inputs/bert_config.json", bert)
+    shutil.copytree(bert, folder / "uncased_L-12_H-768_A-12")
+    shutil.copy(bert / "vocab.txt", folder)
+    sizes = json.loads((bert / "bert_config.json").read_text())
+    (folder / "bert_config.json").write_text(
+        json.dumps(sizes | {"max_position_embeddings": 512})
+    )
+    (folder / "cased").mkdir()
+    toy_tagging.write_model(folder / "cased")
+    for path in (folder / "cased").iterdir():
+        name = path.name.replace("bert.ckpt", "bert_model.ckpt")
+        path.rename(path.with_name(name.replace("config.", "bert_config.")))
+    for name in ("model_a", "model_b"):
+        (folder / name).symlink_to("model")
+
+
+def _run(folder, text, bert):
+    """Runs a command as a shell does, in the environment of the tests."""
+    python = pathlib.Path(sys.executable).parent
+    done = subprocess.run(
+        ["bash", "-c", text],
+        cwd=folder,
+        env=os.environ
+        | {
+            "BERT": bert,
+            "PATH": f"{python}:{os.environ['PATH']}",
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            # Links in the folder are not this checkout.
+            "PYTHONPATH": str(documented.ROOT),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Makes a folder with all that pages name and do not make."""
+    folder = tmp_path_factory.mktemp("manual") / "world"
+    folder.mkdir()
+    _write_text(folder)
+    _write_tasks(folder)
+    _write_models(folder)
+    for path in documented.ROOT.iterdir():
+        # Commands name scripts, and files of the checkout, from its root.
+        if path.suffix == ".py" or path.name in ("modeling", "vocab"):
+            (folder / path.name).symlink_to(path)
+    _write_records(folder, "wiki", 128, 20)
+    _write_records(folder, "heldout", 128, 20)
+    return folder
+
+
+def _write_records(folder, name, length, predictions):
+    command = (
+        f"python create_pretraining_data.py --input_file=wiki.txt "
+        f"--vocab_file=vocab.txt --output_file={name}.tfrecord "
+        f"--max_seq_length={length} --max_predictions_per_seq={predictions}"
+    )
+    _run(folder, command, "bert")
+
+
+def _run_documented(folder, command):
+    program, _ = documented.parted(command)
+    bert = "cased" if program == "run_ner.py" else "bert"
+    _run(folder, f"{command.text} {_SMALL.get(program, '')}", bert)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", _PAGES)
+def test_commands_run_in_the_order_of_the_page(page, world, tmp_path):
+    folder = tmp_path / "page"
+    shutil.copytree(world, folder, symlinks=True)
+    if page == "docs/distribution.md":
+        _write_records(folder, "wiki128", 128, 20)
+        _write_records(folder, "wiki512", 512, 77)
+    for words in _BEFORE.get(page, ()):
+        before = [c for c in _commands_to_run("README.md") if _has(c, words)]
+        _run_documented(folder, before[0])
+    for command in _commands_to_run(page):
+        _run_documented(folder, command)

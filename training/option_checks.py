@@ -1,0 +1,169 @@
+"""What runs are asked for, checked before TensorFlow is imported.
+
+So that a mistyped flag is named at once.
+"""
+
+import glob
+from collections.abc import Sequence
+
+from absl import logging
+
+from files import destinations, paths
+from modeling import config as config_lib
+from training import (
+    fine_tuning_flags,
+    pretraining_flags,
+    pretraining_phases,
+)
+
+
+def check_task(
+    options: fine_tuning_flags.TaskOptions, vocab_size: int
+) -> config_lib.BertConfig:
+    """Checks that a run's options fit together and to its model.
+
+    Args:
+        options: of the run.
+        vocab_size: no id of its vocabulary reaches it.
+
+    Returns:
+        The sizes of the model.
+
+    Raises:
+        OSError: the sizes cannot be read, the folder of the run not written,
+            or there is no checkpoint to start from.
+        ValueError: the options do not fit.
+    """
+    if not (options.do_train or options.do_eval or options.do_predict):
+        raise ValueError(
+            "At least one of `do_train`, `do_eval` or `do_predict` must be "
+            "True."
+        )
+    config = config_lib.BertConfig.from_json_file(
+        options.bert_config_file, paths.open_to_read
+    )
+    config.check_length(options.max_seq_length)
+    config.check_vocabulary(vocab_size, options.vocab_file)
+    if options.freeze_layers > config.num_hidden_layers:
+        raise ValueError(
+            f"--freeze_layers must be at most {config.num_hidden_layers}, the "
+            f"layers of the model; got {options.freeze_layers}."
+        )
+    if options.bucket_by_length and options.use_tpu:
+        raise ValueError(
+            "--bucket_by_length makes batches of different lengths; a TPU "
+            "needs one length. Pass one of --bucket_by_length and --use_tpu."
+        )
+    _check_evaluations(options)
+    _check_places(options)
+    return config
+
+
+def _check_evaluations(options: fine_tuning_flags.TaskOptions) -> None:
+    if options.eval_every_epoch and options.eval_every_steps:
+        raise ValueError(
+            "Pass one of --eval_every_epoch and --eval_every_steps; got both."
+        )
+    if options.early_stopping_patience and not evaluates_while_training(
+        options
+    ):
+        raise ValueError(
+            "--early_stopping_patience counts evaluations: it needs "
+            "--eval_every_epoch or --eval_every_steps."
+        )
+    if not isinstance(options, fine_tuning_flags.FineTuningOptions):
+        return
+    several = options.num_trials > 1 or len(options.learning_rates) > 1
+    if several and not options.do_eval:
+        raise ValueError(
+            "Of several runs (--num_trials, --learning_rates) the one that "
+            "does best on held-out data is wanted: pass --do_eval too."
+        )
+
+
+def _check_places(
+    options: fine_tuning_flags.TaskOptions
+    | pretraining_flags.PretrainingOptions,
+) -> None:
+    """Checks the folder of a run, and that there are weights where needed."""
+    # Late: --help need not wait for NumPy.
+    from modeling import checkpoint_formats
+
+    folder = options.output_dir
+    destinations.check_folder(folder)
+    if options.init_checkpoint:
+        checkpoint_formats.find(options.init_checkpoint)
+    elif not (options.do_train or paths.is_remote(folder)) and not glob.glob(
+        f"{glob.escape(folder)}/**/*.index", recursive=True
+    ):
+        raise ValueError(
+            f"There is nothing to evaluate: {folder} holds no checkpoint and "
+            "--init_checkpoint is not given."
+        )
+
+
+def evaluates_while_training(
+    options: fine_tuning_flags.TaskOptions,
+) -> bool:
+    """Tells whether held-out data are looked at before the end."""
+    return bool(
+        options.do_train
+        and (options.eval_every_epoch or options.eval_every_steps)
+    )
+
+
+def needs_held_out(options: fine_tuning_flags.TaskOptions) -> bool:
+    """Tells whether held-out data are scored, at the end or before."""
+    return options.do_eval or evaluates_while_training(options)
+
+
+def check_pretraining(
+    options: pretraining_flags.PretrainingOptions,
+) -> tuple[config_lib.BertConfig, tuple[pretraining_phases.Phase, ...]]:
+    """Checks what a pre-training run is asked for.
+
+    Returns:
+        The sizes of the model, and the phases of the run.
+
+    Raises:
+        OSError: the sizes cannot be read, the folder of the run not written,
+            or there is no checkpoint to start from.
+        ValueError: the options do not fit together or to the model, or no
+            file matches.
+    """
+    if not options.do_train and not options.do_eval:
+        raise ValueError(
+            "At least one of `do_train` or `do_eval` must be True."
+        )
+    if options.eval_all_checkpoints and not options.do_eval:
+        raise ValueError("--eval_all_checkpoints needs --do_eval.")
+    config = config_lib.BertConfig.from_json_file(
+        options.bert_config_file, paths.open_to_read
+    )
+    phases = pretraining_phases.of_run(options)
+    for phase in phases:
+        config.check_length(phase.options.max_seq_length)
+    _check_record_files(options, phases)
+    _check_places(options)
+    return config, phases
+
+
+def _check_record_files(
+    options: pretraining_flags.PretrainingOptions,
+    phases: Sequence[pretraining_phases.Phase],
+) -> None:
+    """Refuses names that match no file; warns of data held out in name only."""
+    trained_on = {
+        name
+        for phase in phases
+        for name in paths.expand(phase.options.input_file)
+    }
+    if not options.eval_input_file:
+        return
+    both = trained_on.intersection(paths.expand(options.eval_input_file))
+    if both and options.do_train:
+        logging.warning(
+            "--eval_input_file is to be held out, but --input_file names %s "
+            "too: the evaluation is of records that were trained on.",
+            ", ".join(sorted(both)),
+        )
