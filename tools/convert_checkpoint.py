@@ -128,7 +128,7 @@ def convert(options: conversion.Options) -> None:
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    convert(read_options())
+    convert(read_options(flags.FLAGS))
 
 
 _KINDS = (

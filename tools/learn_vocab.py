@@ -120,7 +120,7 @@ def read_options(values: flags.FlagValues = flags.FLAGS) -> Options:
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    run(read_options())
+    run(read_options(flags.FLAGS))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 import errno
 import functools
 import json
+import os
 import pathlib
 
 from absl import flags
@@ -87,6 +88,17 @@ def test_files_that_the_system_refuses_are_told_with_their_flag(tmp_path):
     # Raised in the library, but about the file all the same.
     assert _words(lambda: pathlib.Path(missing).read_text()) == (
         f"{missing}: No such file or directory."
+    )
+
+
+def test_of_two_files_the_one_that_was_to_be_is_told(tmp_path):
+    (tmp_path / "part").touch()
+    (tmp_path / "folder").mkdir()
+    target = str(tmp_path / "folder")
+    values = _values(out=target, parent=str(tmp_path))
+    moved = functools.partial(os.replace, tmp_path / "part", target)
+    assert (
+        _words(moved, values) == f"{target}: Is a directory (--out={target})."
     )
 
 

@@ -1,0 +1,38 @@
+import os
+
+import pytest
+
+from files import destinations
+
+
+def test_files_and_folders_that_can_be_made_pass_and_are_not_made(tmp_path):
+    for path in ("new", "a/b/new", "there"):
+        (tmp_path / "there").touch()
+        destinations.check_file(str(tmp_path / path))
+    destinations.check_folder(str(tmp_path))
+    destinations.check_folder(str(tmp_path / "a" / "b"))
+    destinations.check_folder("")
+    destinations.check_file("new")
+    destinations.check_files(["gs://bucket/x", str(tmp_path / "y")])
+    destinations.check_folder("gs://bucket")
+    assert os.listdir(tmp_path) == ["there"]
+
+
+def test_folders_are_no_files_and_files_no_folders(tmp_path):
+    with pytest.raises(IsADirectoryError, match="a file to write; it is a fol"):
+        destinations.check_file(str(tmp_path))
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(NotADirectoryError, match=r"it is a file\.$"):
+        destinations.check_folder(str(file))
+    inside = str(file / "a" / "b")
+    for check in (destinations.check_file, destinations.check_folder):
+        with pytest.raises(NotADirectoryError, match=r"so that .* cannot be m"):
+            check(inside)
+
+
+def test_folders_without_leave_to_write_are_named(tmp_path, monkeypatch):
+    # The superuser, who may run the tests, may write anywhere.
+    monkeypatch.setattr(destinations.os, "access", lambda *_: False)
+    with pytest.raises(PermissionError, match=f"leave to write in {tmp_path}"):
+        destinations.check_file(str(tmp_path / "new"))

@@ -1,0 +1,237 @@
+"""What programs refuse before TensorFlow is imported, and in which words.
+
+All commands go through one process in which TensorFlow cannot be imported.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests import documented_commands as documented
+from tests import toy_sentences, toy_squad, toy_swag
+
+_DRIVER = """
+import importlib, json, sys
+
+sys.modules["tensorflow"] = None
+from absl import flags
+from commands import program, refusals
+
+told = []
+for name, arguments in json.load(sys.stdin):
+    module = importlib.import_module(name)
+    values = flags.FLAGS = flags.FlagValues()
+    module.define_flags(values)
+    try:
+        values([name, *arguments])
+        program.check_values(values)
+        module.main([name])
+        told.append(None)
+    except flags.Error as error:
+        told.append(program.in_words(error))
+    except Exception as error:
+        told.append(refusals.in_words(error, values) or repr(error))
+json.dump(told, sys.stdout)
+"""
+_MODEL = "--vocab_file=vocab.txt --bert_config_file=config.json "
+_RUN = f"{_MODEL} --output_dir=out "
+_MRPC = f"run_classifier --task_name=MRPC --data_dir=MRPC {_RUN} "
+_CUSTOM = (
+    f"run_classifier --task_name=custom --do_train {_RUN} --data_dir=reviews "
+)
+_SQUAD = f"run_squad --max_seq_length=32 --max_query_length=8 {_RUN} "
+_SWAG = f"run_swag --max_seq_length=32 {_RUN} "
+_NER = f"run_ner --max_seq_length=32 {_RUN} "
+_PRETRAIN = (
+    "run_pretraining --bert_config_file=config.json --output_dir=out "
+    "--max_seq_length=32 "
+)
+_EXTRACT = (
+    f"extract_features --max_seq_length=32 --layers=-1 {_MODEL} "
+    "--input_file=text.txt --output_file=vectors --init_checkpoint=nothing "
+)
+_CREATE = (
+    "create_pretraining_data --vocab_file=vocab.txt --input_file=text.txt "
+    "--output_file=records "
+)
+_PREPARE = "tools.prepare_corpus --input_format=book --output_file=made.txt "
+_MASKED = f"tools.predict_masked {_MODEL} --text=[MASK] "
+
+_REFUSALS = {
+    # What a shell, or a slip, makes of a flag.
+    f"{_MRPC} --output_dir=": "--output_dir must not be empty. Is it a shell's",
+    f"{_MRPC} --do_train=yes": "--do_train must be true or false; got yes.",
+    f"{_MRPC} --train_batch_size=-1": (
+        "--train_batch_size must be a positive integer; got -1."
+    ),
+    f"{_MRPC} --learning_rate=fast": (
+        "--learning_rate must be a number; got fast."
+    ),
+    f"{_MRPC} --learning_rate=nan": "--learning_rate must be a number; got nan",
+    f"{_MRPC} --learning_rates=1e-5,x": "different positive numbers, separated",
+    f"{_MRPC} --num_trials=2.5": "--num_trials must be a whole number; got 2.5",
+    f"{_MRPC} --optimizer=adam": (
+        "--optimizer must be one of adamw, lamb; got adam."
+    ),
+    f"{_MRPC} --warmup_proportion=10": (
+        "--warmup_proportion must be a number in the range [0.0, 1.0]; got 10."
+    ),
+    f"{_PRETRAIN} --do_train": "--input_file must be given, or --phases",
+    # What fine-tuning is asked for.
+    _MRPC: "At least one of `do_train`, `do_eval` or `do_predict` must be True",
+    f"{_MRPC} --do_train": (
+        "only trained up to sequence length 32 (max_position_embeddings). "
+        "Pass --max_seq_length=32 or less."
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_eval": (
+        "There is nothing to evaluate: out holds no checkpoint and "
+        "--init_checkpoint is not given."
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --init_checkpoint=nothing": (
+        "There is no checkpoint 'nothing': it must be a prefix"
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --output_dir=text.txt": (
+        "text.txt must be a folder to write in; it is a file."
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --output_dir=text.txt/out": (
+        "text.txt must be a folder to write in; it is a file, so that "
+        "text.txt/out cannot be made."
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --window_stride=4": (
+        "--window_stride is for --long_text=windows; got --long_text=head."
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --data_dir=nothing": (
+        "No train.tsv of MRPC in 'nothing'"
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --task_name=MPRC": (
+        "The task must be one of CoLA, SST-2, MRPC"
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --vocab_file=folder": (
+        "folder: Is a directory (--vocab_file=folder)."
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --bert_config_file=nothing": (
+        "nothing: No such file or directory (--bert_config_file=nothing)."
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --bert_config_file=empty": (
+        "empty: not JSON"
+    ),
+    f"{_CUSTOM} --max_seq_length=32": (
+        "text_a_column must name the column of the text"
+    ),
+    f"{_CUSTOM} --max_seq_length=32 --text_a_column=words "
+    "--label_column=label": "no column named 'words'; the columns are 'text'",
+    # The other tasks.
+    f"{_SQUAD} --do_train --train_file=nothing.json": (
+        "No file matches 'nothing.json'."
+    ),
+    f"{_SQUAD} --do_train --train_file=train.json --max_seq_length=64": (
+        "up to sequence length 32"
+    ),
+    f"{_SQUAD} --do_predict --predict_file=nothing --do_train "
+    "--train_file=train.json": (
+        "nothing: No such file or directory (--predict_file=nothing)."
+    ),
+    f"{_SWAG} --do_train --data_dir=nothing": (
+        "There is no nothing/train.csv. Pass --data_dir, and --train_file"
+    ),
+    f"{_SWAG} --do_train --data_dir=swag --label_names=a,b": (
+        "Each of the 4 ending columns must have one label name; got a, b."
+    ),
+    f"{_NER} --do_train": "Pass --train_file or --data_dir; got neither.",
+    f"{_NER} --do_train --train_file=text.txt --columns=wrd:0": (
+        "--columns must name the column of the words"
+    ),
+    # Pre-training, and vectors.
+    f"{_PRETRAIN} --input_file=empty": (
+        "At least one of `do_train` or `do_eval` must be True."
+    ),
+    f"{_PRETRAIN} --do_train --input_file=nothing": (
+        "No file matches 'nothing'."
+    ),
+    f"{_PRETRAIN} --do_train --input_file=empty --max_seq_length=33": (
+        "up to sequence length 32"
+    ),
+    f"{_PRETRAIN} --do_eval --input_file=empty": "There is nothing to evaluate",
+    f"{_PRETRAIN} --do_train --phases=stps=5": (
+        "Each of --phases must be key=value pairs"
+    ),
+    _EXTRACT: "There is no checkpoint 'nothing'",
+    f"{_EXTRACT} --layers=-9": "it has no layer -9. Choose others",
+    f"{_EXTRACT} --input_file=nowhere": (
+        "nowhere: No such file or directory (--input_file=nowhere)."
+    ),
+    f"{_EXTRACT} --output_file=folder": (
+        "folder must be the name of a file to write; it is a folder."
+    ),
+    # Text and vocabularies.
+    f"{_CREATE} --output_file=folder": "it is a folder.",
+    f"{_CREATE} --input_file=folder": (
+        "folder: Is a directory (--input_file=folder)."
+    ),
+    f"{_CREATE} --output_file=text.txt": (
+        "output_file must not name an input file"
+    ),
+    f"{_CREATE} --input_format=book --encoding=utf-99": (
+        "encoding must be one that Python knows; got 'utf-99'."
+    ),
+    f"{_CREATE} --masked_lm_prob=15": "must be from 0 to 1; got 15.0.",
+    _PREPARE: "--input_format=book needs --input_file.",
+    f"{_PREPARE} --input_file=text.txt --output_file=./text.txt": (
+        "./text.txt is among the files of --input_file; write to another."
+    ),
+    "tools.learn_vocab --input_file=text.txt --output_file=folder": (
+        "it is a folder."
+    ),
+    "tools.export_model --export_dir=served": (
+        "Pass the folder of a run, --model_dir, or a checkpoint"
+    ),
+    _MASKED + "--init_checkpoint=nothing": "There is no checkpoint 'nothing'",
+    _MASKED + "--init_checkpoint=nothing --input_file=nowhere": (
+        "nowhere: No such file or directory (--input_file=nowhere)."
+    ),
+    "tools.plot_attention --text=a --output_file=folder "
+    f"--init_checkpoint=nothing {_MODEL}": "it is a folder.",
+    "paper.squad_part --input_file=text.txt --output_file=part.json": (
+        "text.txt, line 1, column 1: must be JSON"
+    ),
+    "paper.reproduce --scale=small": "--table and --figure; got neither.",
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Returns what each command was told."""
+    folder = tmp_path_factory.mktemp("refusals")
+    toy_sentences.write_model(folder)
+    (folder / "bert_config.json").rename(folder / "config.json")
+    toy_sentences.write_data(folder / "reviews", toy_sentences.sentences(4, 1))
+    toy_squad.write_json(folder / "train.json", toy_squad.dataset(3))
+    for name in ("folder", "swag", "MRPC"):
+        (folder / name).mkdir()
+    toy_swag.write(folder / "swag/train.csv", toy_swag.copying(3, 1))
+    golden = toy_sentences.GOLDEN / "inputs/MRPC/train.tsv"
+    (folder / "MRPC/train.tsv").write_bytes(golden.read_bytes())
+    (folder / "empty").write_text("")
+    (folder / "text.txt").write_text("a b .\nc d .\n\ne f .\n")
+    before = sorted(folder.rglob("*"))
+    commands = [command.split() for command in _REFUSALS]
+    done = subprocess.run(
+        [sys.executable, "-c", _DRIVER],
+        cwd=folder,
+        env={"PYTHONPATH": str(documented.ROOT)},
+        input=json.dumps([(name, rest) for name, *rest in commands]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # Whatever was refused has left no file behind.
+    assert sorted(folder.rglob("*")) == before
+    return dict(zip(_REFUSALS, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("command", _REFUSALS)
+def test_refuses_at_once(told, command):
+    assert _REFUSALS[command] in (told[command] or "nothing was refused")
