@@ -101,14 +101,14 @@ def _tagger(folder):
 
 def _feature_tagger(folder):
     script, named = _tagger(folder)
-    return script, {**named, "features": "last_hidden"}
+    return script, {**named, "features": "sum_last_four"}
 
 
-def _start(folder, make, num_workers, **changes):
+def _start(folder, make, num_workers, *, common=_COMMON, **changes):
     """Makes the files and starts the processes of a run."""
     folder.mkdir(parents=True)
     script, named = make(folder)
-    named = {**_COMMON, **named, **changes}
+    named = {**common, **named, **changes}
     command = [f"--{k}={v}" for k, v in named.items()]
     processes = []
     for number, environment in enumerate(
@@ -212,6 +212,49 @@ def test_two_workers_answer_as_one_does_and_one_of_them_writes(tmp_path, make):
         for each in ("two", "one")
     )
     assert ours == theirs
+
+
+def _features(folder):
+    text = folder / "text.txt"
+    text.write_text("the players began .\nrain ||| rain\n\nthe match\n" * 5)
+    golden = _ROOT / "tests/golden"
+    return "extract_features.py", {
+        "input_file": text,
+        "output_file": folder / "out/features.jsonl",
+        "vocab_file": golden / "inputs/vocab.txt",
+        "bert_config_file": golden / "inputs/bert_config.json",
+        "init_checkpoint": golden / "model/tiny.ckpt",
+        "layers": "-1,-2",
+        "batch_size": 4,
+    }
+
+
+@pytest.mark.slow
+def test_two_workers_extract_what_one_does_and_one_of_them_writes(tmp_path):
+    for name, number in (("one", 1), ("two", 2)):
+        _finish(tmp_path / name, _features, number, common={})
+    assert _written(tmp_path / "two", 0)
+    assert _written(tmp_path / "two", 1) == set()
+    found, wanted = (
+        [
+            json.loads(line)
+            for line in (tmp_path / name / "out/features.jsonl").open()
+        ]
+        for name in ("two", "one")
+    )
+    assert len(found) == len(wanted) == 20
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours["linex_index"] == theirs["linex_index"]
+        for mine, other in zip(
+            ours["features"], theirs["features"], strict=True
+        ):
+            assert mine["token"] == other["token"]
+            for layer, same in zip(
+                mine["layers"], other["layers"], strict=True
+            ):
+                np.testing.assert_allclose(
+                    layer["values"], same["values"], rtol=0, atol=_TOLERANCE
+                )
 
 
 @pytest.mark.slow

@@ -33,8 +33,8 @@ from tools import conversion, convert_checkpoint
 from training import experiment, record_files, records
 from vocab import tokenization
 
-# Of each program and file; a case takes about ten milliseconds.
-_NUM_FAST, _NUM_SLOW = 15, 2_000
+# Of each program and file; a case takes up to a tenth of a second.
+_NUM_FAST, _NUM_SLOW = 15, 500
 _both_suites = pytest.mark.parametrize(
     "num_cases",
     [
