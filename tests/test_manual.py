@@ -10,6 +10,7 @@ from tests import test_import_order
 _PAGES = [name for name in documented.PAGES if name.endswith(".md")]
 _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_ROOMS = "|".join([*test_import_order._MAY_IMPORT, "tools", "benchmarks"])
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -77,3 +78,26 @@ def test_contributing_has_the_table_that_is_enforced():
         )
     }
     assert table == test_import_order._MAY_IMPORT
+
+
+@pytest.mark.parametrize("name", _PAGES)
+def test_modules_and_files_that_pages_name_exist(name):
+    text = _text(documented.ROOT / name)
+    files = re.findall(rf"`((?:{_ROOMS}|tests|docs)/[\w./-]*\w)`", text)
+    missing = [f for f in files if not (documented.ROOT / f).exists()]
+    # `modeling.BertConfig` and the like are names of the release's.
+    dotted = rf"`((?:tools\.\w+)|(?:{_ROOMS})\.[a-z_]+\.\w+)[`(]"
+    for found in re.findall(dotted, text):
+        if not _is_defined(*found.split(".")):
+            missing.append(found)
+    assert missing == []
+
+
+def _is_defined(room, module, name=None, *_):
+    path = documented.ROOT / room / f"{module}.py"
+    if not path.exists():
+        return False
+    defines = rf"^(?:class|def) {name}\b|^{name}\b"
+    return name is None or bool(
+        re.search(defines, path.read_text(encoding="utf-8"), re.MULTILINE)
+    )
