@@ -145,6 +145,7 @@ def _text(length, job, features) -> bytes:
             "input_mask": padded(1),
             "segment_ids": padded(0),
             "label_ids": [0],
+            "is_real_example": [1],
         },
         features,
     )

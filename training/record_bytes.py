@@ -108,7 +108,9 @@ def _varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
         digits[:, :, place] |= has_more.view(np.uint8) << _BITS_PER_BYTE
         rest = rest >> _BITS_PER_BYTE
     is_used[:, :, 0] = True
-    return digits[is_used].tobytes(), is_used.sum(axis=(1, 2))
+    # Twice as fast as an index of booleans.
+    used = np.compress(is_used.ravel(), digits.ravel())
+    return used.tobytes(), np.count_nonzero(is_used, axis=(1, 2))
 
 
 @functools.lru_cache(maxsize=1 << 16)

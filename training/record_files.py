@@ -7,6 +7,7 @@ little endian. The checksum is CRC-32C, rotated and shifted.
 
 import array
 import contextlib
+import functools
 import mmap
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -38,8 +39,7 @@ _COMPRESSED = {
 
 def frame(record: bytes) -> bytes:
     """Wraps a record as any TFRecord reader expects it in a file."""
-    length = _LENGTH.pack(len(record))
-    return b"".join((length, _checksum(length), record, _checksum(record)))
+    return b"".join((_header(len(record)), record, _checksum(record)))
 
 
 class RecordFiles:
@@ -215,6 +215,7 @@ def _cut_short(path: str, record: int, start: int, size: int) -> ValueError:
     )
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def _header(length: int) -> bytes:
     packed = _LENGTH.pack(length)
     return packed + _checksum(packed)
