@@ -141,8 +141,9 @@ def start(folder, environment=None, log="log", **changes):
 
 def metrics(folder) -> list[dict[str, float]]:
     """Reads what a run reported, leaving its speed out."""
+    speeds = {"examples_per_second", "input_wait"}
     lines = (folder / "out" / "metrics.jsonl").read_text().splitlines()
     return [
-        {k: v for k, v in json.loads(line).items() if "per_second" not in k}
+        {k: v for k, v in json.loads(line).items() if k not in speeds}
         for line in lines
     ]
