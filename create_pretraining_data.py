@@ -35,7 +35,7 @@ from tasks import masking, pretraining, pretraining_warnings
 from vocab import tokenization
 
 _FORMATS = ("text", "wikiextractor", "jsonl", "book")
-ARGUMENTS = "[-- --OPTION_OF_BEAM=VALUE ...]"
+ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 _Group = flag_groups.Group
 _INSTANCE_DEFAULTS = pretraining.InstanceOptions()
 

@@ -24,7 +24,7 @@ class Group(enum.Enum):
     FILES = "What is read and written"
     MODEL = "Model"
     TEXT = "How text is read"
-    RAW_TEXT = "Raw text (other than --input_format=text)"
+    RAW_TEXT = "Raw text"
     OWN_DATA = "Data of your own (--task_name=custom)"
     XNLI = "XNLI"
     COLUMNS = "Columns of the files"

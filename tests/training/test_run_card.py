@@ -115,6 +115,19 @@ def test_a_refused_run_leaves_the_card_of_the_run_before(out):
     assert (out / "run_card.json").read_bytes() == before
 
 
+def test_a_run_refused_at_once_imports_nothing_for_a_card(out, monkeypatch):
+    _report(out)
+
+    def refuse(options):
+        raise ValueError("no such file")
+
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    with pytest.raises(ValueError, match="no such file"):
+        run_card.record(refuse, _Options(output_dir=str(out)))
+    assert "tensorflow" not in sys.modules
+    assert not (out / "run_card.json").exists()
+
+
 def test_a_run_without_a_folder_leaves_nothing(tmp_path):
     options = _Options(output_dir=str(tmp_path / "none"))
     run_card.record(lambda options: None, options)

@@ -1,0 +1,96 @@
+"""What a run is asked for; tests/test_refusals_at_once.py has the refusals."""
+
+import types
+
+import pytest
+from absl import flags
+
+import run_pretraining
+from tests import toy_sentences
+from training import flags as shared_flags
+from training import option_checks
+
+
+def _pretraining(folder, **named):
+    """Returns the options of a run on files of these names."""
+    model = toy_sentences.write_model(folder / "model")
+    for name in ("a.tfrecord", "b.tfrecord"):
+        (folder / name).touch()
+    values = flags.FlagValues()
+    run_pretraining.define_flags(values)
+    given = {
+        "bert_config_file": model / "bert_config.json",
+        "output_dir": folder / "out",
+        "max_seq_length": 32,
+        "do_train": True,
+        **named,
+    }
+    values(["x", *(f"--{name}={value}" for name, value in given.items())])
+    return shared_flags.read_options(run_pretraining.Options, values)
+
+
+def test_pretraining_gets_the_sizes_of_its_model_and_its_phases(tmp_path):
+    options = _pretraining(tmp_path, input_file=tmp_path / "a.tfrecord")
+    config, phases = option_checks.check_pretraining(options)
+    assert config.hidden_size == 32
+    assert [phase.end for phase in phases] == [100_000]
+
+
+def test_every_phase_must_fit_the_model_and_find_its_files(tmp_path):
+    first = f"steps=50% input_file={tmp_path}/a.tfrecord"
+    for second, words in (
+        (f"max_seq_length=64 input_file={tmp_path}/b.tfrecord", "length 64"),
+        (f"input_file={tmp_path}/c.tfrecord", "No file matches"),
+    ):
+        options = _pretraining(tmp_path, phases=f"{first}; steps=50% {second}")
+        with pytest.raises(ValueError, match=words):
+            option_checks.check_pretraining(options)
+
+
+@pytest.mark.parametrize("name", ["a.tfrecord", "b.tfrecord"])
+def test_held_out_records_that_are_trained_on_are_warned_of(
+    name, tmp_path, caplog
+):
+    options = _pretraining(
+        tmp_path,
+        input_file=tmp_path / "a*",
+        eval_input_file=tmp_path / name,
+    )
+    option_checks.check_pretraining(options)
+    is_warned = "the evaluation is of records that were trained on" in (
+        caplog.text
+    )
+    assert is_warned == (name == "a.tfrecord")
+
+
+def test_a_checkpoint_anywhere_in_the_folder_can_be_evaluated(tmp_path):
+    options = _pretraining(
+        tmp_path,
+        input_file=tmp_path / "a.tfrecord",
+        do_train=False,
+        do_eval=True,
+    )
+    with pytest.raises(ValueError, match="There is nothing to evaluate"):
+        option_checks.check_pretraining(options)
+    (tmp_path / "out/trial-1").mkdir(parents=True)
+    (tmp_path / "out/trial-1/model.ckpt-3.index").touch()
+    option_checks.check_pretraining(options)
+
+
+def test_held_out_data_are_needed_where_they_are_scored():
+    def options(**changes):
+        plain = dict.fromkeys(("do_train", "do_eval", "eval_every_epoch"))
+        return types.SimpleNamespace(
+            **{**plain, "eval_every_steps": 0, **changes}
+        )
+
+    assert option_checks.needs_held_out(options(do_eval=True))
+    assert option_checks.needs_held_out(
+        options(do_train=True, eval_every_epoch=True)
+    )
+    assert option_checks.needs_held_out(
+        options(do_train=True, eval_every_steps=5)
+    )
+    assert not option_checks.needs_held_out(options(do_train=True))
+    # Nothing is evaluated on the way where nothing is trained.
+    assert not option_checks.needs_held_out(options(eval_every_steps=5))
