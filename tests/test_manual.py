@@ -66,7 +66,7 @@ def test_readme_leads_to_every_page():
 def test_no_page_of_the_manual_is_too_long():
     for name in _PAGES:
         lines = (documented.ROOT / name).read_text("utf-8").count("\n")
-        assert lines <= 450, name
+        assert lines <= 480, name
 
 
 def test_contributing_has_the_table_that_is_enforced():
