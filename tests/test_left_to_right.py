@@ -47,7 +47,10 @@ def _files(model):
 def _extract(model, output):
     extract_features.run(
         extract_features.Options(
-            input_file=_VOCAB, output_file=output, **_files(model)
+            input_file=_VOCAB,
+            output_file=output,
+            layers="-1",
+            **_files(model),
         )
     )
 

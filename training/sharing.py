@@ -4,6 +4,7 @@ The chief alone writes. Every worker makes the same decisions from the same
 files, so that nothing needs to be sent but the word that a file is there.
 """
 
+import itertools
 import os
 import secrets
 import time
@@ -17,7 +18,7 @@ from files import writing
 from training import failures, workers
 
 _LOOK_EVERY_SECONDS = 0.2
-_LOG_EVERY_SECONDS = 30.0
+_LOOKS_BETWEEN_QUESTIONS = 50
 # Network file systems may show a file only a few seconds after it is written.
 _MOST_SECONDS_UNSEEN = 20.0
 
@@ -52,25 +53,24 @@ def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
         LostWorkerError: the chief has ended without making it.
     """
     members = workers.cluster()
-    started = logged = time.monotonic()
-    while True:
+    chief, started = members.names[0], time.monotonic()
+    for turn in itertools.count(1):
+        is_time_to_ask = turn % _LOOKS_BETWEEN_QUESTIONS == 0
         # Asked before looking: the chief may end once it has made everything.
-        is_gone = members.names[0] in workers.unreachable(members)
+        is_gone = is_time_to_ask and not workers.chief_answers(members)
         found = find()
         if found is not None:
             return found
         if is_gone:
             raise failures.LostWorkerError(
-                f"Lost {members.names[0]}, which was to write {what}: see what "
-                "it says. Start all workers again with the same command."
+                f"Lost {chief}, which was to write {what}: see what it says. "
+                "Start all workers again with the same command."
             )
-        if time.monotonic() - logged > _LOG_EVERY_SECONDS:
-            logged = time.monotonic()
+        if is_time_to_ask:
+            seconds = time.monotonic() - started
             logging.info(
-                "Waiting for %s to write %s (%.0f s so far).",
-                members.names[0],
-                what,
-                logged - started,
+                "Waiting for %s to write %s: %.0f s so far.",
+                *(chief, what, seconds),
             )
         time.sleep(_LOOK_EVERY_SECONDS)
 

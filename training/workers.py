@@ -95,6 +95,11 @@ def unreachable(members: Cluster) -> list[str]:
     ]
 
 
+def chief_answers(members: Cluster) -> bool:
+    """Tells whether the chief's port takes connections."""
+    return _answers(members.addresses[0])
+
+
 def _answers(address: str) -> bool:
     host, _, port = address.rpartition(":")
     try:
