@@ -17,7 +17,7 @@ import importlib, json, sys
 
 sys.modules["tensorflow"] = None
 from absl import flags
-from commands import program, refusals
+from commands import flag_errors, refusals
 
 told = []
 for name, arguments in json.load(sys.stdin):
@@ -26,11 +26,11 @@ for name, arguments in json.load(sys.stdin):
     module.define_flags(values)
     try:
         values([name, *arguments])
-        program.check_values(values)
+        flag_errors.check(values)
         module.main([name])
         told.append(None)
     except flags.Error as error:
-        told.append(program.in_words(error))
+        told.append(flag_errors.in_words(error))
     except Exception as error:
         told.append(refusals.in_words(error, values) or repr(error))
 json.dump(told, sys.stdout)
