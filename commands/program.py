@@ -90,9 +90,8 @@ def _parse(
         left = flags.FLAGS(argv)
         flag_errors.check(flags.FLAGS)
     except flags.Error as error:
-        _refuse(
-            f"{flag_errors.in_words(error)} {_command(module)} --help says more."
-        )
+        told = flag_errors.in_words(error)
+        _refuse(f"{told} {_command(module)} --help says more.")
     if left[1:] and not arguments:
         _refuse(
             "must be given flags alone, --NAME=VALUE with the equals sign; got "
