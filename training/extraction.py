@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from modeling import bert
-from training import record_files
+from training import record_files, shapes
 
 # Batches are padded to a multiple, so that few lengths are compiled.
 _LENGTH_STEP = 8
@@ -36,8 +36,7 @@ class HiddenLayers:
         self._model = model
         self._layers = list(layers)
         self._batch_size = batch_size
-        # Batches of a few different lengths share one graph.
-        self._compiled = tf.function(self._step, reduce_retracing=True)
+        self._compiled = shapes.CompiledByShape(self._step)
 
     def compute(
         self,

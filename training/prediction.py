@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from training import input_pipeline, objectives
+from training import input_pipeline, objectives, shapes
 
 # What stands for scores of padding that was cut; below any real score.
 _CUT_PADDING = np.float32(-1e9)
@@ -28,8 +28,7 @@ class Predictor:
     ):
         self._strategy = strategy
         self._objective = objective
-        # Batches of a few different lengths share one graph.
-        self._compiled = tf.function(self._step, reduce_retracing=True)
+        self._compiled = shapes.CompiledByShape(self._step)
 
     def predict(
         self,
