@@ -75,6 +75,7 @@ def run(options: Options) -> None:
         options, options.output_dir, is_training=options.do_train
     )
     files = _find_files(options, task)
+    option_checks.check_weights(options)
     from training import labelled_runs, preparation
 
     setup = preparation.prepare(options, tokenizer, config)

@@ -106,6 +106,7 @@ def run(options: Options) -> None:
     files = {
         name: ner_flags.read(options, name) for name in needed if needed[name]
     }
+    option_checks.check_weights(options)
     from training import preparation, tagging_approaches, trials
 
     setup = preparation.prepare(options, tokenizer, config)

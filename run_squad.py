@@ -118,6 +118,7 @@ class _Run:
             self.questions = squad_results.read_questions(
                 options, with_gold=needs_gold
             )
+        option_checks.check_weights(options)
         from training import experiment, preparation
 
         self.setup = preparation.prepare(options, self.tokenizer, config)

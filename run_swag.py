@@ -116,6 +116,7 @@ def run(options: Options) -> None:
     )
     config = option_checks.check_task(options, tokenizer.vocab_size)
     needed = _needed(options)
+    option_checks.check_weights(options)
     from training import labelled_runs, preparation
 
     setup = preparation.prepare(options, tokenizer, config)

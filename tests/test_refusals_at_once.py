@@ -211,8 +211,9 @@ def told(tmp_path_factory):
     for name in ("folder", "swag", "MRPC"):
         (folder / name).mkdir()
     toy_swag.write(folder / "swag/train.csv", toy_swag.copying(3, 1))
-    golden = toy_sentences.GOLDEN / "inputs/MRPC/train.tsv"
-    (folder / "MRPC/train.tsv").write_bytes(golden.read_bytes())
+    for name in ("train.tsv", "dev.tsv"):
+        golden = toy_sentences.GOLDEN / "inputs/MRPC" / name
+        (folder / "MRPC" / name).write_bytes(golden.read_bytes())
     (folder / "empty").write_text("")
     (folder / "text.txt").write_text("a b .\nc d .\n\ne f .\n")
     before = sorted(folder.rglob("*"))

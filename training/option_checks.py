@@ -30,8 +30,8 @@ def check_task(
         The sizes of the model.
 
     Raises:
-        OSError: the sizes cannot be read, the folder of the run not written,
-            or there is no checkpoint to start from.
+        OSError: the sizes cannot be read, or the folder of the run not
+            written.
         ValueError: the options do not fit.
     """
     if not (options.do_train or options.do_eval or options.do_predict):
@@ -55,7 +55,7 @@ def check_task(
             "needs one length. Pass one of --bucket_by_length and --use_tpu."
         )
     _check_evaluations(options)
-    _check_places(options)
+    destinations.check_folder(options.output_dir)
     return config
 
 
@@ -81,16 +81,23 @@ def _check_evaluations(options: fine_tuning_flags.TaskOptions) -> None:
         )
 
 
-def _check_places(
+def check_weights(
     options: fine_tuning_flags.TaskOptions
     | pretraining_flags.PretrainingOptions,
 ) -> None:
-    """Checks the folder of a run, and that there are weights where needed."""
+    """Checks that there are weights where a run needs some.
+
+    The last of all checks: it imports TensorFlow where it finds some.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint to start from.
+        ValueError: that is of a kind that cannot be read; or nothing is to be
+            trained and there is nothing to evaluate.
+    """
     # Late: --help need not wait for NumPy.
     from modeling import checkpoint_formats
 
     folder = options.output_dir
-    destinations.check_folder(folder)
     if options.init_checkpoint:
         checkpoint_formats.find(options.init_checkpoint)
     elif not (options.do_train or paths.is_remote(folder)) and not glob.glob(
@@ -144,7 +151,8 @@ def check_pretraining(
     for phase in phases:
         config.check_length(phase.options.max_seq_length)
     _check_record_files(options, phases)
-    _check_places(options)
+    destinations.check_folder(options.output_dir)
+    check_weights(options)
     return config, phases
 
 
