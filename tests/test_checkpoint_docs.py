@@ -13,7 +13,7 @@ from tools import convert_checkpoint
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _GOLDEN = _ROOT / "tests/golden"
-_FOLDER = "uncased_L-12_H-768_A-12"
+_FOLDER = "data/uncased_L-12_H-768_A-12"
 
 
 def _blocks(heading):
@@ -26,7 +26,7 @@ def _blocks(heading):
 
 
 def _released_folder(folder):
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for file in (_GOLDEN / "model").glob("tiny.ckpt.*"):
         name = file.name.replace("tiny", "bert_model")
         shutil.copyfile(file, folder / name)

@@ -195,7 +195,7 @@ def _write_models(folder):
         shutil.copy(path, bert / name)
     shutil.copy(_GOLDEN / "inputs/vocab.txt", bert)
     shutil.copy(_GOLDEN / "inputs/bert_config.json", bert)
-    shutil.copytree(bert, folder / "uncased_L-12_H-768_A-12")
+    shutil.copytree(bert, folder / "data/uncased_L-12_H-768_A-12")
     shutil.copy(bert / "vocab.txt", folder)
     sizes = json.loads((bert / "bert_config.json").read_text())
     (folder / "bert_config.json").write_text(
