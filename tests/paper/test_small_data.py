@@ -163,11 +163,16 @@ def test_refusals(tmp_path):
     with pytest.raises(ValueError, match="go together"):
         squad_part.Options(input_file="x", output_file="y", holdout_every=3)
     path = tmp_path / "x.json"
-    path.write_text("[]")
-    with pytest.raises(ValueError, match="must be a SQuAD file"):
-        squad_part.run(
-            squad_part.Options(input_file=str(path), output_file="y")
-        )
+    for content, words in (
+        ("[]", "must hold a JSON object"),
+        ('{"data": {}}', "must be a SQuAD file"),
+        ('{"data": [],}', "line 1, column 13: must be JSON"),
+    ):
+        path.write_text(content)
+        with pytest.raises(ValueError, match=words):
+            squad_part.run(
+                squad_part.Options(input_file=str(path), output_file="y")
+            )
     options = squad_part.Options(
         input_file=_squad(path, num_articles=1),
         output_file=str(tmp_path / "y"),
