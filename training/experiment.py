@@ -17,13 +17,12 @@ from files import writing
 from training import (
     ablations,
     bookkeeping,
-    checkpointing,
+    claiming,
     epochs,
     failures,
     fine_tuning_flags,
     input_pipeline,
     loop,
-    model_folder,
     objectives,
     optimization,
     option_checks,
@@ -225,8 +224,7 @@ def make_learner(
         ValueError: a folder holds another model, or `init_checkpoint` reads
             text in another way.
     """
-    with failures.of_workers():
-        _claim(setup, options.output_dir, labels)
+    claiming.claim(setup, options.output_dir, labels)
     runtime.set_seed(options.random_seed)
     with setup.strategy.scope():
         objective = make_objective()
@@ -237,42 +235,6 @@ def make_learner(
         objective=objective,
         predictor=prediction.Predictor(setup.strategy, objective),
     )
-
-
-def _claim(
-    setup: preparation.Setup,
-    folder: str,
-    labels: Mapping[str, object] | None,
-) -> None:
-    """Marks the folder of a model, and that of the whole run.
-
-    The chief does, while other workers wait: what they load depends on it.
-    """
-    meeting = workers.Meeting(setup.strategy)
-    if meeting.is_chief:
-        _write_claims(setup, folder, labels)
-    meeting.wait()
-
-
-def _write_claims(setup, folder, labels) -> None:
-    config, whole = setup.config.to_dict(), setup.options
-    if whole.init_checkpoint:
-        origin = model_folder.of_checkpoint(whole.init_checkpoint)
-        model_folder.check_text(origin, setup.text)
-    for place in dict.fromkeys((folder, whole.output_dir)):
-        if labels is None:
-            checkpointing.claim(place, config)
-            model_folder.claim_text(place, whole.vocab_file, setup.text)
-            continue
-        model_folder.claim(
-            place,
-            model_folder.Description(
-                config=config,
-                vocab_file=whole.vocab_file,
-                text=setup.text,
-                labels=labels,
-            ),
-        )
 
 
 def _loop_options(training, options, length) -> bookkeeping.LoopOptions:

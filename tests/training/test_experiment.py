@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import config
-from training import experiment, preparation
+from training import experiment, preparation, workers
 
 _LABELS = {"problem_type": "single_label", "labels": ["no", "yes"]}
 
@@ -71,3 +71,27 @@ def test_files_are_written_to_the_folder_of_the_model(tmp_path):
     folder = tmp_path / "out" / "trial-1"
     assert (folder / "a.tsv").read_text() == "0.5\n0.25\n"
     assert (folder / "test_results.txt").read_text() == "a = 0.5\nb = 2\n"
+
+
+@pytest.mark.parametrize("is_chief", [True, False])
+def test_all_workers_stop_where_the_chief_refuses_a_folder(
+    tmp_path, monkeypatch, is_chief
+):
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "tokenizer.json").write_text('{"do_lower_case": false}')
+    setup = _setup(tmp_path, init_checkpoint=str(given / "model.ckpt-9"))
+
+    class Meeting:
+        def __init__(self, strategy):
+            self.is_chief = is_chief
+
+        def largest(self, number):
+            assert number == int(is_chief)
+            return 1
+
+    monkeypatch.setattr(workers, "Meeting", Meeting)
+    match = "do_lower_case was" if is_chief else "does not go on with"
+    with pytest.raises(ValueError, match=match):
+        _make(setup, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
