@@ -102,7 +102,7 @@ def _tagger(folder):
 
 def _feature_tagger(folder):
     script, named = _tagger(folder)
-    return script, {**named, "features": "sum_last_four"}
+    return script, {**named, "features": "last"}
 
 
 def _start(folder, make, num_workers, *, common=_COMMON, **changes):
