@@ -185,7 +185,13 @@ def _check_script(script, options, folder, name, num_cases):
 
     def run():
         _fresh(out)
-        script.run(options)
+        try:
+            script.run(options)
+        except ValueError as error:
+            # Names a flag and an entry of the configuration instead.
+            if "(max_position_embeddings)" not in str(error):
+                raise
+            raise ValueError(f"{folder / name}: {error}") from error
 
     assert _check(run, folder, name, num_cases).num_refused
 
