@@ -8,7 +8,11 @@ the last word, and entities of one word, by letters of their own.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from files import wording
 from tasks import conll
+
+# Of a tag in a message: a damaged file may hold one of any length.
+_LONGEST_SHOWN = 60
 
 OUTSIDE = conll.OUTSIDE
 BEGIN, INSIDE = "B", "I"
@@ -182,5 +186,5 @@ def _joined(letter: str, kind: str) -> str:
 
 
 def _shown(tags: Iterable[str]) -> str:
-    shown = sorted(tags)
+    shown = [wording.cut(tag, _LONGEST_SHOWN) for tag in sorted(tags)]
     return ", ".join(shown[:8]) + (", ..." if shown[8:] else "")

@@ -146,3 +146,9 @@ def _iobes(tags):
 def test_iobes_comes_back(tags):
     iob2 = tag_schemes.to_iob2(tags, "iob2")
     assert tag_schemes.to_iob2(list(_iobes(iob2)), "iobes") == iob2
+
+
+def test_a_tag_of_any_length_makes_no_long_message():
+    with pytest.raises(ValueError, match="of one scheme") as caught:
+        tag_schemes.detect(["B-PER", "O" + "x" * 100_000])
+    assert len(str(caught.value)) < 500
