@@ -31,7 +31,7 @@ from corpus import (
     workers,
 )
 from files import destinations, paths
-from tasks import masking, pretraining, pretraining_warnings
+from tasks.masked_lm import masking, pretraining, pretraining_warnings
 from vocab import tokenization
 
 _FORMATS = ("text", "wikiextractor", "jsonl", "book")

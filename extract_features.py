@@ -24,7 +24,8 @@ from absl import flags, logging
 from commands import flag_groups, program
 from files import destinations, lines, paths, writing
 from modeling import config as config_lib
-from tasks import feature_files, features, sentence_pairs
+from tasks import feature_files, features
+from tasks.sentences import sentence_pairs
 from training import flags as shared_flags
 from vocab import model_tokenizer
 

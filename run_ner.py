@@ -24,10 +24,10 @@ from absl import flags, logging
 
 from commands import program
 from files import paths, writing
-from tasks import (
+from tasks.sentences import labels
+from tasks.tagging import (
     conll,
     entities,
-    labels,
     ner,
     ner_flags,
     ner_results,

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from absl import flags, logging
 
 from commands import flag_groups, program
-from tasks import pretraining
+from tasks.masked_lm import pretraining
 from tests import plain_pretraining, plain_tokenization
 from training import record_files
 from vocab import tokenization

@@ -7,7 +7,7 @@ from absl import logging
 
 from corpus import preparation, pretraining_shards, progress
 from files import paths
-from tasks import pretraining_warnings
+from tasks.masked_lm import pretraining_warnings
 
 _COMPRESSED = (".xz", ".gz", ".bz2", ".tgz", ".txz", ".tbz2")
 

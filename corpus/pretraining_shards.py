@@ -18,7 +18,7 @@ import numpy as np
 
 from corpus import formats, preparation
 from files import paths
-from tasks import pretraining, pretraining_text
+from tasks.masked_lm import pretraining, pretraining_text
 from vocab import word_memory
 
 _READING = formats.ReadOptions()

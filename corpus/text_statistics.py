@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tasks import spread
+from tasks.masked_lm import spread
 from vocab import tokenization
 
 _MOST_KEPT = 10

@@ -4,10 +4,12 @@ import tensorflow as tf
 
 from modeling import heads
 from serving import fitting, inputs, network, reading, signatures
-from tasks import labels, sentence_pairs
+from tasks.sentences import labels, sentence_pairs
 
 CLASSIFY, SCORE = "classify", "score"
-_THRESHOLD = 0.5  # As `tasks.predictions` decides where several may hold.
+_THRESHOLD = (
+    0.5  # As `tasks.sentences.predictions` decides where several may hold.
+)
 
 
 def servable(

@@ -1,6 +1,6 @@
 """One text or a pair into the places there are, as TensorFlow operations.
 
-The rules are those of `tasks.sentence_pairs`, for whole batches at once.
+The rules are those of `sentences.sentence_pairs`, for whole batches at once.
 """
 
 import dataclasses
@@ -8,10 +8,10 @@ import dataclasses
 import tensorflow as tf
 
 from serving import inputs
-from tasks import sentence_pairs
+from tasks.sentences import sentence_pairs
 
 _SPECIALS_OF_ONE, _SPECIALS_OF_TWO = 2, 3
-# Source: Sun et al. 2019, as in `tasks.sentence_pairs`.
+# Source: Sun et al. 2019, as in `tasks.sentences.sentence_pairs`.
 _HEAD_TOKENS, _HEAD_TAIL_TOKENS = 128, 510
 
 

@@ -1,6 +1,6 @@
 """Words to the windows a tagger reads them in, as TensorFlow operations.
 
-The windows are those of `tasks.ner`, for whole batches at once. The words of
+The windows are those of `tagging.ner`, for whole batches at once. The words of
 all sentences stand one after the other, `W` of them.
 """
 
@@ -9,7 +9,7 @@ import dataclasses
 import tensorflow as tf
 
 from serving import inputs
-from tasks import ner
+from tasks.tagging import ner
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from modeling import tagging
 from serving import inputs, network, reading, signatures, tag_windows
-from tasks import ner
+from tasks.tagging import ner
 
 TASK = "tag"
 WORDS = "words"

@@ -13,7 +13,8 @@ import numpy as np
 from absl import logging
 
 from files import wording
-from tasks import labels, predictions, sentence_pairs, tables
+from tasks import tables
+from tasks.sentences import labels, predictions, sentence_pairs
 
 _FORMATS = {".tsv": tables.TSV, ".jsonl": tables.JSONL}  # else CSV
 

@@ -172,11 +172,11 @@ def _of_block(name: str, first: int, lines: Sequence[str]) -> list[Command]:
     """Parts a block into commands; of a console, those after `$`."""
     shown = any(line.strip().startswith("$ ") for line in lines)
     found, text, start = [], "", first
-    for number, line in enumerate(lines, start=first):
-        line = line.strip()
-        if shown and not text:
-            if not line.startswith("$ "):
-                continue
+    for number, each in enumerate(lines, start=first):
+        line = each.strip()
+        if shown and not text and not line.startswith("$ "):
+            continue
+        if not text:
             line = line.removeprefix("$ ")
         start = start if text else number
         text += line + "\n"
@@ -266,10 +266,11 @@ def _fault_of_flag(values: flags.FlagValues, argument: str) -> str | None:
     if not match:
         return None if not argument.startswith("--") else f"{argument}: no flag"
     name = match[1]
-    flag = values[name] if name in values else None
-    if flag is None and name.startswith("no") and name[2:] in values:
+    if name in values:
+        flag = values[name]
+    elif name.startswith("no") and name[2:] in values:
         flag = values[name[2:]]
-    if flag is None:
+    else:
         return f"Unknown flag --{name}"
     if match[2] is None:
         return None

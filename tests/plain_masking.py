@@ -8,7 +8,7 @@ import dataclasses
 import random
 from collections.abc import Sequence
 
-from tasks import masking
+from tasks.masked_lm import masking
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,7 +1,7 @@
 """The definition of pre-training instances: plain Python on strings.
 
-Slow and easy to check. `tasks.pretraining` must make the same instances from
-the same draws.
+Slow and easy to check. `masked_lm.pretraining` must make the same instances
+from the same draws.
 
 Source: Devlin et al. 2019, §3.1 and App. A.1, A.2; for the same text, flags
 and seed the instances are those of create_pretraining_data.py of the release,
@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 
 from files import lines
-from tasks import pretraining
+from tasks.masked_lm import pretraining
 from tests import plain_masking
 
 # A sentence is a list of tokens, a document a list of sentences.
@@ -207,7 +207,7 @@ def truncate_pair_at_random_ends(
 
     Each token is taken from the front or the back at random, so that neither
     end of a sentence is seen more often. Fine-tuning has another rule: see
-    `tasks.sentence_pairs`.
+    `tasks.sentences.sentence_pairs`.
 
     Returns:
         The two sentences, together at most `max_num_tokens` tokens.

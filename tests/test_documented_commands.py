@@ -1,7 +1,5 @@
 """Every command that the manual or a docstring shows is one that works."""
 
-import pathlib
-
 import pytest
 
 from tests import documented_commands as documented
@@ -17,7 +15,7 @@ def _faults(commands):
     """Says, of each command that its program would refuse, where and why."""
     found = []
     for command in commands:
-        program, arguments = documented.parted(command)
+        program, _ = documented.parted(command)
         if program in documented.programs():
             message = documented.fault(command)
         elif program in _SHELL_SCRIPTS:

@@ -8,7 +8,7 @@ import pytest
 from absl import flags
 
 import run_ner
-from tasks import conll, entities
+from tasks.tagging import conll, entities
 from tests import toy_tagging as toy
 from training import record_cache, tagging_flags
 

@@ -23,7 +23,9 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from files import paths
-from tasks import features, sentence_pairs, squad_search, squad_windows
+from tasks import features
+from tasks.question_answering import squad_search, squad_windows
+from tasks.sentences import sentence_pairs
 from training import flags as shared_flags
 from vocab import tokenization
 

@@ -25,7 +25,7 @@ from absl import flags
 from commands import flag_groups, program
 from corpus import text_statistics
 from files import paths, writing
-from tasks import (
+from tasks.masked_lm import (
     pretraining,
     pretraining_text,
     pretraining_warnings,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from files import paths
-from tasks import record_contents, text_warnings
+from tasks.masked_lm import record_contents, text_warnings
 from tools import inspection_report
 from vocab import tokenization
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from corpus import text_statistics
-from tasks import masked_words, record_contents, spread
+from tasks.masked_lm import masked_words, record_contents, spread
 from tools import terminal
 
 _MOST_CHARACTERS = 40

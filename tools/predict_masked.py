@@ -21,7 +21,7 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from files import destinations, lines, paths, writing
-from tasks import sentence_pairs
+from tasks.sentences import sentence_pairs
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 

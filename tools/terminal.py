@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import IO
 
-from tasks import masked_words, spread
+from tasks.masked_lm import masked_words, spread
 
 COLOR_CHOICES = ("auto", "always", "never")
 _WIDTH = 79

@@ -13,7 +13,7 @@ import pytest
 
 import create_pretraining_data as program
 from corpus import beam, pretraining_shards
-from tasks import pretraining
+from tasks.masked_lm import pretraining
 from training import record_files, records
 
 _ROOT = pathlib.Path(__file__).parents[2]

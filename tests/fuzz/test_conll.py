@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks import conll
+from tasks.tagging import conll
 from tests.fuzz import harness, mutations
 
 _GOODS = (

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tasks import (
-    labels,
+from tasks.question_answering import (
     squad,
     squad_answers,
     squad_ensemble,
@@ -16,6 +15,7 @@ from tasks import (
     squad_search,
     triviaqa,
 )
+from tasks.sentences import labels
 from tests.fuzz import harness, mutations
 
 _CONTEXT = "Ada wrote the first program in 1843. Babbage built no engine."

@@ -20,7 +20,7 @@ import run_classifier
 import run_ner
 import run_squad
 from modeling import checkpoints
-from tasks import pretraining
+from tasks.masked_lm import pretraining
 from tests import (
     plain_pretraining,
     toy_pretraining,

@@ -8,7 +8,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from tasks import labels, sentence_files, swag, tables
+from tasks import swag, tables
+from tasks.sentences import labels, sentence_files
 from tests.fuzz import harness, mutations
 
 _ROWS = (

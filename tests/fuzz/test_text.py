@@ -4,7 +4,7 @@ import hypothesis
 from hypothesis import strategies
 
 from files import lines
-from tasks import pretraining_text
+from tasks.masked_lm import pretraining_text
 from tests.fuzz import harness, mutations
 from vocab import tokenization
 

@@ -1,4 +1,4 @@
-"""Rows of texts against `tasks.sentence_pairs`, one text at a time."""
+"""Rows of texts against `sentences.sentence_pairs`, one text at a time."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from serving import fitting, inputs
-from tasks import sentence_pairs
+from tasks.sentences import sentence_pairs
 
 _SPECIAL = inputs.SpecialIds(begin=901, end=902)
 

@@ -1,4 +1,4 @@
-"""Windows of sentences against `tasks.ner`, one sentence at a time."""
+"""Windows of sentences against `tasks.tagging.ner`, one sentence at a time."""
 
 import random
 
@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from serving import tag_windows
-from tasks import conll, ner
+from tasks.tagging import conll, ner
 
 
 class _Pieces:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tasks import features, sentence_pairs
+from tasks import features
+from tasks.sentences import sentence_pairs
 
 _PIECES = {"playing": ["play", "##ing"], "it's": ["it", "'", "s"]}
 _IDS = {"[CLS]": 1, "[SEP]": 2}

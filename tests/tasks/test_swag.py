@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tasks import sentence_pairs, swag
+from tasks import swag
+from tasks.sentences import sentence_pairs
 from tests import toy_swag
 
 _HEADER = (

@@ -9,7 +9,7 @@ import pytest
 
 import create_pretraining_data
 from modeling import checkpoints
-from tasks import pretraining
+from tasks.masked_lm import pretraining
 from tools import conversion, convert_checkpoint
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import bert, checkpoints, config
-from tasks import ner
+from tasks.tagging import ner
 from tests import toy_tagging
 from training import (
     input_pipeline,

@@ -1,0 +1,81 @@
+"""What looks wrong in pre-training data, in words for its maker.
+
+Each function returns sentences to be shown, or none: nothing here stops a run.
+"""
+
+from collections.abc import Iterable
+
+from tasks.masked_lm import pretraining
+
+# Half of the pairs have a random next when documents are long. A little over is
+# usual, since a document's last sentence alone always gets one.
+_MAX_RANDOM_NEXT_SHARE = 0.6
+# In the released cased vocabularies 15 to 29 of 100 tokens hold a capital, in
+# the uncased ones none.
+_CASED_VOCAB_SHARE = 0.01
+
+
+def prediction_warnings(options: pretraining.InstanceOptions) -> list[str]:
+    """Checks that the number of predictions allows the share that is asked."""
+    wanted = options.num_to_predict(options.max_seq_length)
+    if wanted <= options.max_predictions_per_seq:
+        return []
+    return [
+        f"max_predictions_per_seq={options.max_predictions_per_seq} is too "
+        f"small for masked_lm_prob={options.masked_lm_prob}: a full "
+        f"sequence of {options.max_seq_length} tokens asks for {wanted} "
+        "predictions and gets fewer."
+    ]
+
+
+def corpus_warnings(num_documents: int) -> list[str]:
+    """Checks that there are other documents to draw sentences from."""
+    if num_documents != 1:
+        return []
+    return [
+        "The corpus is one document, so random next sentences come from "
+        "it too and the next sentence task means little. Put a blank line "
+        "between documents."
+    ]
+
+
+def random_next_share(num_random_next: int, num_instances: int) -> float:
+    """Returns the share of pairs, 0 to 1, whose second part is random."""
+    return num_random_next / max(1, num_instances)
+
+
+def balance_warnings(random_next_share: float) -> list[str]:
+    """Checks that about half of the pairs have a random next.
+
+    Args:
+        random_next_share: 0 to 1.
+    """
+    if random_next_share <= _MAX_RANDOM_NEXT_SHARE:
+        return []
+    return [
+        f"{random_next_share:.0%} of the pairs have a random next sentence; it "
+        "should be about half. Documents of one sentence always get one: put a "
+        "blank line between documents only, not after each sentence, and write "
+        "long paragraphs one sentence a line."
+    ]
+
+
+def casing_warnings(
+    vocab_words: Iterable[str], *, do_lower_case: bool
+) -> list[str]:
+    """Checks that the vocabulary was made for text of this casing."""
+    words = [word for word in vocab_words if not word.startswith(("[", "<"))]
+    capitals = sum(word != word.lower() for word in words)
+    if do_lower_case and capitals > _CASED_VOCAB_SHARE * len(words):
+        return [
+            f"do_lower_case is True, but {capitals} of {len(words)} tokens of "
+            "the vocabulary hold capitals, which lower-cased text never has: "
+            "it looks cased. Pass --do_lower_case=False or another vocabulary."
+        ]
+    if words and not do_lower_case and not capitals:
+        return [
+            "do_lower_case is False, but no token of the vocabulary holds a "
+            "capital: it looks uncased, and words with capitals become [UNK]. "
+            "Pass --do_lower_case=True or another vocabulary."
+        ]
+    return []

@@ -1,0 +1,204 @@
+"""What is in the records of pre-training: shares, lengths, faults, examples.
+
+Arrays come in, so that records just made and records of a file look alike.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tasks.masked_lm import spread
+
+Batch = Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpecialIds:
+    """Ids of a vocabulary: of tokens that stand for no word, and its size.
+
+    Attributes:
+        pad, unk, cls, sep, mask: of the special tokens.
+        vocab_size: all ids are below it.
+    """
+
+    pad: int
+    unk: int
+    cls: int
+    sep: int
+    mask: int
+    vocab_size: int
+
+
+def special_ids(vocab: Mapping[str, int]) -> SpecialIds:
+    """Looks them up in a vocabulary that has them."""
+    names = ("pad", "unk", "cls", "sep", "mask")
+    return SpecialIds(
+        vocab_size=max(vocab.values()) + 1,
+        **{name: vocab[f"[{name.upper()}]"] for name in names},
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecordContents:
+    """What records hold, in numbers.
+
+    Attributes:
+        num_records: looked at.
+        seq_length: T.
+        max_predictions: P.
+        lengths: tokens of a record, [CLS] and [SEP] included.
+        num_full: records without padding; most of them were cut to fit.
+        num_random_next: pairs whose second part is random.
+        num_words: tokens that are neither special nor padding.
+        num_predicted: tokens to predict; `num_hidden` of them are `[MASK]`,
+            `num_same` themselves, the others another token.
+        num_hidden, num_same: as said.
+        num_full_predictions: records with as many predictions as fit.
+        num_unknown: words that are `[UNK]`.
+        num_repeated: records with the text, before masking, of one before.
+        faults: what no record of a sound program has, with its number.
+    """
+
+    num_records: int
+    seq_length: int
+    max_predictions: int
+    lengths: spread.Spread
+    num_full: int
+    num_random_next: int
+    num_words: int
+    num_predicted: int
+    num_hidden: int
+    num_same: int
+    num_full_predictions: int
+    num_unknown: int
+    num_repeated: int
+    faults: Mapping[str, int]
+
+    @property
+    def num_replaced(self) -> int:
+        """Tokens to predict that stand as another one."""
+        return self.num_predicted - self.num_hidden - self.num_same
+
+
+def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
+    """Goes through records.
+
+    Args:
+        batches: arrays by feature: `[B, T]`, `[B, P]` and `[B, 1]`.
+        ids: of the vocabulary that they were made with.
+
+    Raises:
+        ValueError: there is no record.
+    """
+    sums: dict[str, int] = {}
+    faults: dict[str, int] = {}
+    lengths, seen, num_repeated = [], set(), 0
+    shape = None
+    for batch in batches:
+        shape = (batch["input_ids"].shape[1], batch["masked_lm_ids"].shape[1])
+        lengths.append(batch["input_mask"].sum(axis=1))
+        for name, count in _counts(batch, ids).items():
+            sums[name] = sums.get(name, 0) + count
+        for name, count in _faults(batch, ids).items():
+            faults[name] = faults.get(name, 0) + count
+        for row in original_ids(batch):
+            digest = hashlib.blake2b(row.tobytes(), digest_size=8).digest()
+            num_repeated += digest in seen
+            seen.add(digest)
+    if shape is None:
+        raise ValueError("There must be a record to look at; there is none.")
+    return RecordContents(
+        seq_length=shape[0],
+        max_predictions=shape[1],
+        lengths=spread.of(np.concatenate(lengths)),
+        num_repeated=num_repeated,
+        faults={name: count for name, count in faults.items() if count},
+        **sums,
+    )
+
+
+def _counts(batch: Batch, ids: SpecialIds) -> dict[str, int]:
+    original = original_ids(batch)
+    is_token = batch["input_mask"] > 0  # [B, T]
+    is_special = np.isin(original, (ids.pad, ids.cls, ids.sep))
+    is_word = is_token & ~is_special
+    is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
+    shown = shown_ids(batch)[is_predicted]
+    labels = batch["masked_lm_ids"][is_predicted]
+    counts = {
+        "num_records": len(original),
+        "num_full": is_token.all(axis=1).sum(),
+        "num_random_next": batch["next_sentence_labels"].sum(),
+        "num_words": is_word.sum(),
+        "num_predicted": is_predicted.sum(),
+        "num_hidden": (shown == ids.mask).sum(),
+        "num_same": ((shown == labels) & (shown != ids.mask)).sum(),
+        "num_full_predictions": is_predicted.all(axis=1).sum(),
+        "num_unknown": (is_word & (original == ids.unk)).sum(),
+    }
+    return {name: int(count) for name, count in counts.items()}
+
+
+def _faults(batch: Batch, ids: SpecialIds) -> dict[str, int]:
+    """Counts records with each fault."""
+    inputs, mask = batch["input_ids"], batch["input_mask"]
+    positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
+    is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
+    length = mask.sum(axis=1, keepdims=True)  # [B, 1]
+    is_special = np.isin(labels, (ids.pad, ids.cls, ids.sep))
+    sorted_positions = np.sort(
+        np.where(is_predicted, positions, -1 - np.arange(positions.shape[1]))
+    )
+    found = {
+        "an id beyond the vocabulary": (
+            (inputs >= ids.vocab_size).any(axis=1)
+            | (labels >= ids.vocab_size).any(axis=1)
+        ),
+        "no [CLS] at the start": inputs[:, 0] != ids.cls,
+        "padding between tokens": (np.diff(mask, axis=1) > 0).any(axis=1),
+        "a prediction in the padding": (
+            is_predicted & (positions >= length)
+        ).any(axis=1),
+        "a place predicted twice": (np.diff(sorted_positions, axis=1) == 0).any(
+            axis=1
+        ),
+        "[PAD], [CLS] or [SEP] to predict": (is_predicted & is_special).any(
+            axis=1
+        ),
+        "nothing to predict": ~is_predicted.any(axis=1),
+    }
+    return {name: int(rows.sum()) for name, rows in found.items()}
+
+
+def shown_ids(batch: Batch) -> np.ndarray:
+    """Returns what the input has at the places to predict: `[B, P]`."""
+    return np.take_along_axis(
+        batch["input_ids"], batch["masked_lm_positions"], axis=1
+    )
+
+
+def original_ids(batch: Batch) -> np.ndarray:
+    """Returns the tokens before masking: `[B, T]`."""
+    ids = np.array(batch["input_ids"])
+    rows, columns = np.nonzero(batch["masked_lm_weights"] > 0)
+    places = batch["masked_lm_positions"][rows, columns]
+    ids[rows, places] = batch["masked_lm_ids"][rows, columns]
+    return ids
+
+
+def contents_warnings(contents: RecordContents) -> list[str]:
+    """Says what is wrong with records, or none."""
+    warnings = [
+        f"{count:,} of {contents.num_records:,} records have {fault}: they "
+        "were made with another vocabulary, or by a faulty program."
+        for fault, count in contents.faults.items()
+    ]
+    predicted = contents.num_predicted
+    if predicted and contents.num_same > 0.5 * predicted:
+        warnings.append(
+            f"{contents.num_same / predicted:.0%} of the tokens to predict "
+            "stand in the input as they are: the answers are visible."
+        )
+    return warnings

@@ -1,0 +1,249 @@
+"""Sentences as windows of word pieces, each with its document around it.
+
+Source: Devlin et al. 2019, §5.3: cased word pieces, "the maximal document
+context provided by the data", and the first piece of a word stands for it.
+"""
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+
+from absl import logging
+
+from tasks import word_pieces
+from tasks.tagging import conll
+
+DOCUMENT, SENTENCE = "document", "sentence"
+CONTEXTS = (DOCUMENT, SENTENCE)
+
+_UNKNOWN = "[UNK]"
+_SPECIAL_TOKENS = 2  # [CLS] and [SEP]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WindowOptions:
+    """How sentences are cut.
+
+    Attributes:
+        max_seq_length: word pieces of a window, [CLS] and [SEP] included.
+        context: `DOCUMENT` to fill a window with what stands around its
+            sentence in the document, `SENTENCE` for the sentence alone.
+    """
+
+    max_seq_length: int
+    context: str = DOCUMENT
+
+    def __post_init__(self):
+        if self.context not in CONTEXTS:
+            raise ValueError(
+                f"context must be one of {', '.join(CONTEXTS)}; "
+                f"got {self.context!r}."
+            )
+        if self.max_seq_length <= _SPECIAL_TOKENS:
+            raise ValueError(
+                "max_seq_length must leave room for a word beside [CLS] and "
+                f"[SEP]; got {self.max_seq_length}."
+            )
+
+    @property
+    def room(self) -> int:
+        """The word pieces of text in a window."""
+        return self.max_seq_length - _SPECIAL_TOKENS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Span:
+    """Words of a document: those a window holds, and those it is asked for.
+
+    Attributes:
+        start, end: the words of the window, `start` to `end - 1`.
+        first, last: of these the words that are labelled, `first` to
+            `last - 1`.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Window:
+    """What the model reads at once.
+
+    Attributes:
+        input_ids: `[n]`, [CLS] and [SEP] included, n at most
+            `max_seq_length`.
+        label_ids: of the words that are labelled here, in order.
+        positions: `[len(label_ids)]`, where their first pieces are.
+    """
+
+    input_ids: tuple[int, ...]
+    label_ids: tuple[int, ...]
+    positions: tuple[int, ...]
+
+    def record(self, max_seq_length: int) -> dict[str, list[int]]:
+        """Fills the window up: lists of `max_seq_length` ids by name.
+
+        `label_mask` is 1 where a word is labelled; `label_ids` is 0 elsewhere.
+        """
+        label_ids, label_mask = [0] * max_seq_length, [0] * max_seq_length
+        for position, label in zip(self.positions, self.label_ids, strict=True):
+            label_ids[position], label_mask[position] = label, 1
+        padding = [0] * (max_seq_length - len(self.input_ids))
+        return {
+            "input_ids": [*self.input_ids, *padding],
+            "input_mask": [1] * len(self.input_ids) + padding,
+            "segment_ids": [0] * max_seq_length,
+            "label_ids": label_ids,
+            "label_mask": label_mask,
+        }
+
+
+def make_windows(
+    sentences: Sequence[conll.Sentence],
+    label_ids: Sequence[Sequence[int]],
+    tokenizer: word_pieces.Tokenizer,
+    options: WindowOptions,
+) -> Iterator[list[Window]]:
+    """Cuts sentences into windows; each word is labelled in just one of them.
+
+    A sentence has one window, or more if it does not fit into one. A word
+    without a piece, such as a control character, is read as [UNK]; of one with
+    more pieces than a window holds, the first are read. Both are counted in
+    the log.
+
+    Args:
+        sentences: in file order.
+        label_ids: of the words of each sentence.
+        tokenizer: its vocabulary has [CLS], [SEP] and [UNK].
+        options: see there.
+
+    Yields:
+        The windows of each sentence, those of the first words first.
+    """
+    pieces_of = word_pieces.tokenize_words(
+        (word for sentence in sentences for word in sentence.words),
+        tokenizer,
+        num_workers=1,
+    )
+    _log_odd_words(sentences, pieces_of, options.room)
+    ids_of = {
+        word: tuple(
+            tokenizer.convert_tokens_to_ids(
+                (pieces or (_UNKNOWN,))[: options.room]
+            )
+        )
+        for word, pieces in pieces_of.items()
+    }
+    begin, end = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    numbered = zip(sentences, label_ids, strict=True)
+    for _, group in itertools.groupby(numbered, lambda pair: pair[0].document):
+        document = list(group)
+        ids = [ids_of[word] for s, _ in document for word in s.words]
+        labels = [label for _, labels in document for label in labels]
+        bounds = itertools.pairwise(
+            itertools.accumulate((len(s.words) for s, _ in document), initial=0)
+        )
+        sizes = [len(pieces) for pieces in ids]
+        offsets = list(itertools.accumulate(sizes, initial=0))
+        for sentence in bounds:
+            yield [
+                _window(span, ids, labels, (begin, end))
+                for span in spans(offsets, sentence, options)
+            ]
+
+
+def spans(
+    offsets: Sequence[int], sentence: tuple[int, int], options: WindowOptions
+) -> list[Span]:
+    """Chooses the windows of one sentence.
+
+    What is left of a window beside its sentence is filled from both sides
+    alike, with whole words; where one side ends, the other has the rest. The
+    windows of a sentence that is too long are asked for half a window each, so
+    that their words too see others on both sides.
+
+    Args:
+        offsets: pieces before each word of the document, and of all; no word
+            has more than `options.room`.
+        sentence: its words, from the first to the one after the last.
+        options: see there.
+    """
+    first, last = sentence
+    outer = (first, last)
+    if options.context == DOCUMENT:
+        outer = (0, len(offsets) - 1)
+    limit = options.room
+    if offsets[last] - offsets[first] > limit:
+        limit = max(limit // 2, 1)
+    chosen = []
+    while first < last:
+        # The last word whose end lies within the limit, but one at least.
+        stop = bisect.bisect_right(offsets, offsets[first] + limit) - 1
+        stop = min(max(stop, first + 1), last)
+        start, end = _surrounded(offsets, (first, stop), outer, options.room)
+        chosen.append(Span(start=start, end=end, first=first, last=stop))
+        first = stop
+    return chosen
+
+
+def _surrounded(
+    offsets: Sequence[int],
+    inner: tuple[int, int],
+    outer: tuple[int, int],
+    room: int,
+) -> tuple[int, int]:
+    """Widens the words `inner` to as many of `outer` as `room` takes."""
+
+    def widened_left(end: int, pieces: int) -> int:
+        return max(bisect.bisect_left(offsets, offsets[end] - pieces), outer[0])
+
+    def widened_right(start: int, pieces: int) -> int:
+        return min(
+            bisect.bisect_right(offsets, offsets[start] + pieces) - 1, outer[1]
+        )
+
+    first, last = inner
+    left = (room - (offsets[last] - offsets[first])) // 2
+    start = widened_left(last, offsets[last] - offsets[first] + left)
+    end = widened_right(start, room)
+    # What the right side did not need goes to the left.
+    return widened_left(end, room), end
+
+
+def _window(
+    span: Span,
+    ids: Sequence[tuple[int, ...]],
+    labels: Sequence[int],
+    special_ids: tuple[int, int],
+) -> Window:
+    begin, end = special_ids
+    input_ids, positions = [begin], []
+    for word in range(span.start, span.end):
+        if span.first <= word < span.last:
+            positions.append(len(input_ids))
+        input_ids += ids[word]
+    return Window(
+        input_ids=(*input_ids, end),
+        label_ids=tuple(labels[span.first : span.last]),
+        positions=tuple(positions),
+    )
+
+
+def _log_odd_words(sentences, pieces_of, room: int) -> None:
+    empty = sum(not pieces_of[word] for s in sentences for word in s.words)
+    long = sum(
+        len(pieces_of[word]) > room for s in sentences for word in s.words
+    )
+    if empty:
+        logging.warning(
+            "%d word(s) have no word piece and are read as [UNK].", empty
+        )
+    if long:
+        logging.warning(
+            "%d word(s) have more than %d word pieces and are cut to those.",
+            long,
+            room,
+        )

@@ -1,0 +1,73 @@
+"""Text -> documents -> arrays of ids."""
+
+import types
+
+import numpy as np
+import pytest
+
+from tasks.masked_lm import pretraining_text
+
+
+def _read(folder, *texts):
+    input_paths = []
+    for number, text in enumerate(texts):
+        path = folder / f"{number}.txt"
+        path.write_bytes(text)
+        input_paths.append(str(path))
+    return list(pretraining_text.read_documents(input_paths))
+
+
+def test_reads_documents_between_blank_lines(tmp_path):
+    text = b"\n a b\nc\n\n \t\n\xe3\x80\x80\nd e\n\n"
+    assert _read(tmp_path, text) == [["a b", "c"], ["d e"]]
+
+
+def test_last_line_needs_no_line_end(tmp_path):
+    assert _read(tmp_path, b"a\n\nb") == [["a"], ["b"]]
+
+
+def test_a_file_ends_no_document(tmp_path):
+    assert _read(tmp_path, b"a\n", b"b\n") == [["a", "b"]]
+    assert _read(tmp_path, b"a\n\n", b"", b"b\n") == [["a"], ["b"]]
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"0\.txt, line 2: not UTF-8"):
+        _read(tmp_path, b"a\n\xff\n")
+
+
+def _encode(texts):
+    """One token for each letter, which is its code; none for others."""
+    rows = [[ord(c) for c in text if c.isalpha()] for text in texts]
+    return types.SimpleNamespace(
+        ids=np.array([i for row in rows for i in row], np.int32),
+        row_lengths=[len(row) for row in rows],
+    )
+
+
+@pytest.mark.parametrize("batch", [1, 4, 1000])
+def test_documents_end_to_end(monkeypatch, batch):
+    monkeypatch.setattr(pretraining_text, "_BATCH_CHARACTERS", batch)
+    corpus = pretraining_text.encode_documents(
+        [["ab", "?", "c"], ["?"], [], ["def"], ["?", "g"], ["?", "?"]], _encode
+    )
+    assert "".join(map(chr, corpus.ids)) == "abcdefg"
+    assert corpus.ids.dtype == np.int32
+    # As released: what has no token is left out.
+    assert list(corpus.sentence_starts) == [0, 2, 3, 6, 7]
+    assert list(corpus.document_starts) == [0, 2, 3, 4]
+    assert (corpus.num_sentences, corpus.num_documents) == (4, 3)
+
+
+def test_no_text_no_documents():
+    corpus = pretraining_text.encode_documents([["?"]], _encode)
+    assert (corpus.num_sentences, corpus.num_documents) == (0, 0)
+    assert corpus.ids.shape == (0,)
+
+
+def test_vocabulary_of_a_file_with_a_repeated_line():
+    vocab = {"[CLS]": 3, "[SEP]": 1, "[MASK]": 2, "a": 5, "##b": 4}
+    described = pretraining_text.vocabulary(vocab)
+    assert described.ids.tolist() == [3, 1, 2, 5, 4]
+    assert described.continues.tolist() == [False] * 4 + [True, False]
+    assert (described.cls_id, described.sep_id, described.mask_id) == (3, 1, 2)

@@ -1,0 +1,99 @@
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+from tasks.masked_lm import record_contents
+
+_IDS = record_contents.special_ids(
+    {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 9}
+)
+
+
+def _batch(**changes):
+    batch = {
+        "input_ids": [[2, 4, 6, 3, 7, 3], [2, 5, 3, 9, 3, 0]],
+        "input_mask": [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0]],
+        "masked_lm_positions": [[1, 2, 4], [3, 0, 0]],
+        "masked_lm_ids": [[8, 6, 5], [1, 0, 0]],
+        "masked_lm_weights": [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]],
+        "next_sentence_labels": [[1], [0]],
+    }
+    return {name: np.array(v) for name, v in {**batch, **changes}.items()}
+
+
+def test_contents_by_hand():
+    contents = record_contents.measure([_batch()], _IDS)
+    assert contents.num_records == 2
+    assert (contents.seq_length, contents.max_predictions) == (6, 3)
+    assert (contents.lengths.mean, contents.lengths.largest) == (5.5, 6)
+    assert contents.num_full == 1
+    assert contents.num_random_next == 1
+    assert contents.num_words == 5
+    assert contents.num_predicted == 4
+    assert contents.num_hidden == 1
+    assert contents.num_same == 1
+    assert contents.num_replaced == 2
+    assert contents.num_full_predictions == 1
+    assert contents.num_unknown == 1
+    assert contents.num_repeated == 0
+    assert contents.faults == {}
+    assert record_contents.contents_warnings(contents) == []
+
+
+def test_masking_is_undone():
+    assert record_contents.original_ids(_batch()).tolist() == [
+        [2, 8, 6, 3, 5, 3],
+        [2, 5, 3, 1, 3, 0],
+    ]
+
+
+def test_the_same_text_masked_otherwise_is_a_repetition():
+    again = _batch(
+        input_ids=[[2, 8, 6, 3, 4, 3], [2, 5, 3, 4, 3, 0]],
+        masked_lm_positions=[[4, 0, 0], [3, 0, 0]],
+        masked_lm_ids=[[5, 0, 0], [1, 0, 0]],
+        masked_lm_weights=[[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]],
+    )
+    contents = record_contents.measure([_batch(), again], _IDS)
+    assert contents.num_repeated == 2
+    assert contents.num_records == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"input_ids": [[2, 4, 6, 3, 10, 3]] * 2}, "beyond the vocabulary"),
+        ({"masked_lm_ids": [[8, 6, 99]] * 2}, "beyond the vocabulary"),
+        ({"input_ids": [[5, 4, 6, 3, 7, 3]] * 2}, r"no \[CLS\] at the start"),
+        ({"input_mask": [[1, 1, 0, 1, 1, 1]] * 2}, "padding between tokens"),
+        (
+            {"input_mask": [[1, 1, 1, 1, 0, 0]] * 2},
+            "a prediction in the padding",
+        ),
+        (
+            {"masked_lm_positions": [[1, 1, 4], [3, 0, 0]]},
+            "a place predicted twice",
+        ),
+        ({"masked_lm_ids": [[8, 3, 5]] * 2}, r"\[PAD\], \[CLS\] or \[SEP\]"),
+        ({"masked_lm_weights": [[0.0] * 3] * 2}, "nothing to predict"),
+    ],
+)
+def test_faults_are_named(changes, fault):
+    contents = record_contents.measure([_batch(**changes)], _IDS)
+    warnings = "\n".join(record_contents.contents_warnings(contents))
+
+    assert re.search(fault, warnings)
+
+
+def test_visible_answers_are_named():
+    contents = record_contents.measure([_batch()], _IDS)
+    seen = dataclasses.replace(contents, num_same=3)
+    (warning,) = record_contents.contents_warnings(seen)
+    assert "75% of the tokens to predict stand in the input" in warning
+
+
+def test_there_must_be_records():
+    with pytest.raises(ValueError, match="There must be a record"):
+        record_contents.measure([], _IDS)

@@ -1,0 +1,152 @@
+import logging
+
+import pytest
+
+from tasks.tagging import conll
+
+_CONLL_2003 = (
+    "-DOCSTART- -X- -X- O\n"
+    "\n"
+    "EU NNP B-NP B-ORG\n"
+    "rejects VBZ B-VP O\n"
+    "\n"
+    "Peter NNP B-NP B-PER\n"
+    "\n"
+    "-DOCSTART- -X- -X- O\n"
+    "\n"
+    "BRUSSELS NNP B-NP B-LOC\n"
+)
+
+
+def _read(tmp_path, text, columns=None):
+    path = tmp_path / "file.txt"
+    path.write_bytes(text.encode())
+    return conll.read(str(path), columns or conll.Columns())
+
+
+def test_sentences_words_tags_lines_and_documents(tmp_path):
+    file = _read(tmp_path, _CONLL_2003)
+    assert file.has_documents and file.has_tags
+    assert file.num_words() == 4
+    assert file.sentences == (
+        conll.Sentence(
+            words=("EU", "rejects"),
+            tags=("B-ORG", "O"),
+            lines=(3, 4),
+            document=1,
+        ),
+        conll.Sentence(
+            words=("Peter",), tags=("B-PER",), lines=(6,), document=1
+        ),
+        conll.Sentence(
+            words=("BRUSSELS",), tags=("B-LOC",), lines=(10,), document=2
+        ),
+    )
+
+
+def test_line_ends_marks_and_empty_lines_do_not_matter(tmp_path):
+    odd = "\ufeff" + _CONLL_2003.replace("\n\n", "\n \t\n\n").replace(
+        "\n", "\r\n"
+    ).rstrip("\r\n")
+    plain = _read(tmp_path, _CONLL_2003).sentences
+    assert [(s.words, s.tags, s.document) for s in plain] == [
+        (s.words, s.tags, s.document) for s in _read(tmp_path, odd).sentences
+    ]
+
+
+def test_document_start_also_ends_a_sentence(tmp_path):
+    file = _read(tmp_path, "a O\n-DOCSTART-\nb O\n")
+    assert [(s.words, s.document) for s in file.sentences] == [
+        (("a",), 0),
+        (("b",), 1),
+    ]
+
+
+def test_without_document_starts_each_sentence_is_a_document(tmp_path):
+    file = _read(tmp_path, "a O\n\nb O\nc O\n")
+    assert not file.has_documents
+    assert [s.document for s in file.sentences] == [0, 1]
+
+
+def test_columns_parted_by_tabs_keep_spaces(tmp_path):
+    file = _read(tmp_path, "1\t10 000\tB-NUM\n2\tu\u00a0v\tO\n", _columns(1))
+    assert file.sentences[0].words == ("10 000", "u\u00a0v")
+
+
+def test_spaces_of_other_kinds_are_part_of_a_word(tmp_path):
+    file = _read(tmp_path, "u\u00a0v   O\n\u3000 O\n")
+    assert file.sentences[0].words == ("u\u00a0v", "\u3000")
+
+
+def _columns(word, tag=-1):
+    return conll.Columns(word=word, tag=tag)
+
+
+def test_rows_of_a_word_alone_have_no_tags(tmp_path):
+    assert not _read(tmp_path, "a\nb\n").has_tags
+    assert not _read(tmp_path, "a x\n", _columns(0, None)).has_tags
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("word:0,tag:-1", conll.Columns(word=0, tag=-1)),
+        (" tag:3 , word:1", conll.Columns(word=1, tag=3)),
+        ("word:2", conll.Columns(word=2, tag=None)),
+    ],
+)
+def test_parse_columns(text, columns):
+    assert conll.parse_columns(text) == columns
+
+
+@pytest.mark.parametrize(
+    "text", ["", "tag:1", "word:a", "word:0,word:1", "word:0,tag:0", "pos:1"]
+)
+def test_parse_columns_refuses(text):
+    with pytest.raises(ValueError, match=r"--columns must name .*word:0,tag"):
+        conll.parse_columns(text)
+
+
+def test_ragged_rows_name_file_and_lines(tmp_path):
+    with pytest.raises(
+        ValueError,
+        match=r"file.txt, line 4: .* has 2 \('c O'\) and line 2 .* 3",
+    ):
+        _read(tmp_path, "-DOCSTART-\na X O\n\nc O\n")
+
+
+def test_absent_column_names_file_and_line(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"file.txt, line 1: .* tag in col.* 5"
+    ):
+        _read(tmp_path, "a X O\n", _columns(0, 5))
+
+
+def test_empty_cell_names_file_and_line(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"line 2: the word .column 1. is empty"
+    ):
+        _read(tmp_path, "1\ta\tO\n2\t\tO\n", _columns(1))
+
+
+def test_files_without_a_sentence_are_refused(tmp_path):
+    for text in ("", "\n\n", "-DOCSTART- O\n\n"):
+        with pytest.raises(ValueError, match="at least one sentence"):
+            _read(tmp_path, text)
+
+
+def test_documents_without_sentences_are_counted(tmp_path, caplog):
+    text = "-DOCSTART- O\n\n-DOCSTART- O\na O\n\n-DOCSTART- O\n"
+    with caplog.at_level(logging.WARNING):
+        file = _read(tmp_path, text)
+    assert len(file.sentences) == 1
+    assert "2 of 3 documents have no sentence" in caplog.text
+    assert "line(s) 1, 6" in caplog.text
+
+
+def test_written_rows_are_read_again(tmp_path):
+    rows = [("a", "O"), ("b", "B-X"), (), ("c d", "O"), ()]
+    lines = list(conll.write(rows))
+    assert lines == ["a O\n", "b B-X\n", "\n", "c d\tO\n", "\n"]
+    file = _read(tmp_path, "".join(lines))
+    assert [s.words for s in file.sentences] == [("a", "b"), ("c d",)]

@@ -1,0 +1,213 @@
+import itertools
+import logging
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies
+
+from tasks.tagging import conll, entities, ner, ner_results
+
+_VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh", "##x", "##y"]
+
+
+class _Tokenizer:
+    """Cuts a word into its characters; "-" has no piece."""
+
+    def tokenize(self, text):
+        return [f"##{c}" if i else c for i, c in enumerate(text) if c != "-"]
+
+    def convert_tokens_to_ids(self, tokens):
+        return [_VOCAB.index(token) for token in tokens]
+
+
+def _sentences(*documents):
+    return [
+        conll.Sentence(
+            words=tuple(text.split()),
+            tags=None,
+            lines=tuple(range(len(text.split()))),
+            document=number,
+        )
+        for number, document in enumerate(documents)
+        for text in document
+    ]
+
+
+def _windows(documents, max_seq_length, context="document"):
+    sentences = _sentences(*documents)
+    # The label of a word is its place in the file.
+    places = itertools.count()
+    label_ids = [[next(places) for _ in s.words] for s in sentences]
+    options = ner.WindowOptions(max_seq_length=max_seq_length, context=context)
+    return list(ner.make_windows(sentences, label_ids, _Tokenizer(), options))
+
+
+def _read(window):
+    """Shows a window: its pieces, those of labelled words in upper case."""
+    pieces = [_VOCAB[number] for number in window.input_ids]
+    assert (pieces[0], pieces[-1]) == ("[CLS]", "[SEP]")
+    for position in window.positions:
+        pieces[position] = pieces[position].upper()
+    return " ".join(pieces[1:-1])
+
+
+def _shown(windows):
+    return [[_read(window) for window in each] for each in windows]
+
+
+def test_whole_document_stands_around_each_sentence_where_it_fits():
+    shown = _shown(_windows([["a b", "c dx"]], 9))
+    assert shown == [["A B c d ##x"], ["a b C D ##x"]]
+
+
+def test_both_sides_have_alike_and_the_longer_what_the_shorter_leaves():
+    document = ["a b c", "d", "e f g"]
+    assert _shown(_windows([document], 2 + 5)) == [
+        ["A B C d e"],
+        ["b c D e f"],
+        ["c d E F G"],
+    ]
+
+
+def test_words_around_are_whole():
+    # Three pieces are left: one to the left, where `bx` does not fit, and so
+    # all to the right, where the second of two words does not fit.
+    assert _shown(_windows([["bx", "c", "dx ex"]], 2 + 4))[1] == ["C d ##x"]
+    assert _shown(_windows([["bx", "c", "dx ex"]], 2 + 5))[1] == [
+        "b ##x C d ##x"
+    ]
+
+
+def test_other_documents_are_never_seen():
+    shown = _shown(_windows([["a", "b"], ["c"], ["d", "e"]], 10))
+    assert shown == [["A b"], ["a B"], ["C"], ["D e"], ["d E"]]
+
+
+def test_sentences_alone_see_nothing_around_them():
+    shown = _shown(_windows([["a b", "c"]], 10, "sentence"))
+    assert shown == [["A B"], ["C"]]
+
+
+def test_long_sentences_have_several_windows_with_words_on_both_sides():
+    shown = _shown(_windows([["a b c d e f g"]], 2 + 4, "sentence"))
+    assert shown == [["A B c d", "b C D e", "d E F g", "d e f G"]]
+
+
+def test_words_longer_than_a_window_are_cut(caplog):
+    with caplog.at_level(logging.WARNING):
+        shown = _shown(_windows([["a bxyxyx c"]], 2 + 3))
+    assert shown == [["A", "B ##x ##y", "C"]]
+    assert "1 word(s) have more than 3 word pieces" in caplog.text
+
+
+def test_words_without_a_piece_are_unknown(caplog):
+    with caplog.at_level(logging.WARNING):
+        shown = _shown(_windows([["a - b"]], 9))
+    assert shown == [["A [UNK] B"]]
+    assert "1 word(s) have no word piece" in caplog.text
+
+
+def test_record_by_hand():
+    ((window,),) = _windows([["ax b"]], 7)
+    assert window.record(7) == {
+        "input_ids": [2, 4, 12, 5, 3, 0, 0],
+        "input_mask": [1, 1, 1, 1, 1, 0, 0],
+        "segment_ids": [0] * 7,
+        "label_ids": [0, 0, 0, 1, 0, 0, 0],
+        "label_mask": [0, 1, 0, 1, 0, 0, 0],
+    }
+
+
+_word = strategies.text("abx", min_size=1, max_size=5).map(
+    lambda text: "a" + text.replace("a", "x").replace("b", "y")
+)
+_sentence = strategies.lists(_word, min_size=1, max_size=9).map(" ".join)
+
+
+@hypothesis.given(
+    strategies.lists(
+        strategies.lists(_sentence, min_size=1, max_size=4),
+        min_size=1,
+        max_size=3,
+    ),
+    strategies.integers(3, 20),
+    strategies.sampled_from(ner.CONTEXTS),
+)
+def test_each_word_is_labelled_once_in_order_and_windows_fit(
+    documents, length, context
+):
+    windows = _windows(documents, length, context)
+    flat = [window for each in windows for window in each]
+    assert all(len(window.input_ids) <= length for window in flat)
+    labels = [label for window in flat for label in window.label_ids]
+    words = [w for d in documents for s in d for w in s.split()]
+    assert labels == list(range(len(words)))
+    for window in flat:
+        assert len(window.positions) == len(window.label_ids) > 0
+        for position in window.positions:
+            assert _VOCAB[window.input_ids[position]] == "a"
+
+
+@hypothesis.given(
+    strategies.lists(_sentence, min_size=2, max_size=5),
+    strategies.integers(8, 30),
+)
+def test_no_neighbour_is_left_out_that_would_fit(document, length):
+    windows = _windows([document], length)
+    sizes = [len(word) for sentence in document for word in sentence.split()]
+    whole = list(itertools.accumulate(sizes, initial=0))
+    for each in windows:
+        for window in each:
+            held = len(window.input_ids) - 2
+            first = window.label_ids[0]
+            start = whole[first] - (window.positions[0] - 1)
+            left = whole.index(start)
+            right = whole.index(start + held)
+            for neighbour in sizes[left - 1 : left] if left else []:
+                assert held + neighbour > length - 2
+            for neighbour in sizes[right : right + 1]:
+                assert held + neighbour > length - 2
+
+
+def test_wrong_options_are_refused():
+    with pytest.raises(ValueError, match="context must be one of document"):
+        ner.WindowOptions(max_seq_length=9, context="page")
+    with pytest.raises(ValueError, match=r"room for a word.* got 2"):
+        ner.WindowOptions(max_seq_length=2)
+
+
+def test_labels_are_split_into_sentences():
+    sentences = _sentences(["a b c", "d"])
+    tags = ner_results.split_labels(
+        np.array([[9, 1, 9, 2], [0, 9, 9, 9], [9, 1, 9, 9]]),
+        # What was cut from a row is marked by large negative numbers.
+        np.array([[0, 1, 0, 1], [1, 0, 0, -1000], [0, 1, 0, -1000]]),
+        sentences,
+        ("O", "B-A", "I-A"),
+    )
+    assert tags == [("B-A", "I-A", "O"), ("B-A",)]
+
+
+def test_missing_labels_are_refused():
+    with pytest.raises(ValueError, match="each of 2 words; got 1"):
+        ner_results.split_labels(
+            np.zeros((1, 2), int),
+            np.array([[0, 1]]),
+            _sentences(["a b"]),
+            ("O",),
+        )
+
+
+def test_prediction_lines_with_and_without_gold():
+    sentences = _sentences(["a b", "c"])
+    gold, tags = [("O", "B-A"), ("O",)], [("O", "O"), ("B-A",)]
+    lines = ner_results.prediction_lines(sentences, gold, tags)
+    assert "".join(lines) == "a O O\nb B-A O\n\nc O B-A\n\n"
+    lines = ner_results.prediction_lines(sentences, None, tags)
+    assert "".join(lines) == "a O\nb O\n\nc B-A\n\n"
+
+
+def test_results_are_named_after_the_file():
+    scores = entities.score([("B-A",)], [("B-A",)])
+    assert ner_results.results(scores, "test")["test_f1_A"] == 1.0
