@@ -19,8 +19,16 @@ from benchmarks import contenders, machine
 from commands import flag_groups, program
 
 _OURS, _LIMIT = "this project", "its matrix products alone"
-_HUGGING_FACE = "Hugging Face, PyTorch"
-_PEERS = {_HUGGING_FACE: "huggingface", "keras-hub": "keras_hub"}
+# Names of peers, their modules, and the precision that is theirs alone, if any.
+_PEERS = {
+    "huggingface": ("Hugging Face, PyTorch", "huggingface", None),
+    "keras_hub": ("keras-hub", "keras_hub", None),
+    "huggingface_float32": (
+        "Hugging Face, PyTorch, float32",
+        "huggingface",
+        "float32",
+    ),
+}
 
 
 @flag_groups.under(flag_groups.Group.MEASUREMENT)
@@ -34,8 +42,7 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         flag_values=values)  # fmt: skip
     flags.DEFINE_enum(
         "precision", "mixed_bfloat16", ["float32", "mixed_bfloat16"],
-        "Of all contenders; Hugging Face also takes part in float32, which "
-        "PyTorch does faster on some CPUs.", flag_values=values)  # fmt: skip
+        "Of all contenders.", flag_values=values)  # fmt: skip
     for name, default in (
         ("batch_size", 32),
         ("max_seq_length", 128),
@@ -48,6 +55,10 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_string(
         "peers", None, "An environment's Python, for the peers.",
         flag_values=values)  # fmt: skip
+    flags.DEFINE_multi_enum(
+        "peer", list(_PEERS), list(_PEERS),
+        "Who takes part; each stays in memory. PyTorch does float32 faster "
+        "than bfloat16 on some CPUs.", flag_values=values)  # fmt: skip
 
 
 def compare(values: flags.FlagValues) -> None:
@@ -64,16 +75,12 @@ def compare(values: flags.FlagValues) -> None:
         _OURS: contenders.Contender("ours", job),
         _LIMIT: contenders.Contender("machine", job),
     }
-    for name, module in _PEERS.items() if values.peers else ():
-        running[name] = contenders.Contender(module, job, values.peers)
+    for peer in values.peer if values.peers else ():
+        name, module, precision = _PEERS[peer]
+        theirs = dataclasses.replace(job, precision=precision or job.precision)
+        running[name] = contenders.Contender(module, theirs, values.peers)
         if running[name].absent is not None:
             logging.info("%s is left out: %s", name, running[name].absent)
-    if values.peers and job.precision != "float32":
-        running[f"{_HUGGING_FACE}, float32"] = contenders.Contender(
-            _PEERS[_HUGGING_FACE],
-            dataclasses.replace(job, precision="float32"),
-            values.peers,
-        )
     medians = contenders.alternate(running, values.rounds)
     for contender in running.values():
         contender.close()

@@ -253,8 +253,10 @@ def test_a_folder_of_another_model_is_refused(tmp_path, unbroken):
     ):
         toy.run(unbroken, bert_config_file=config)
     with pytest.raises(
-        ValueError, match="objective was 'mlm_nsp' and is 'ltr'"
+        ValueError, match="objective was 'mlm_nsp' and is 'mlm'"
     ):
+        toy.run(unbroken, objective="mlm")
+    with pytest.raises(ValueError, match="trained with bidirectional"):
         toy.run(unbroken, objective="ltr")
 
 
