@@ -6,7 +6,7 @@ step at once, and its batches do not depend on how many devices share them.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -178,11 +178,10 @@ def evaluation_dataset(
             of file order.
 
     Returns:
-        What `strategy.distribute_datasets_from_function` takes: the dataset of
-        one worker, whose elements are the batches of its replicas in turn,
-        dicts of `[batch_size / replicas, ...]` tensors. `example_weights`,
-        `[batch_size / replicas]` float32, is 0 for the rows that fill the last
-        batch and 1 elsewhere.
+        What `distributed` takes: the dataset of one worker, whose elements
+        are the batches of its replicas in turn, dicts of `[batch_size /
+        replicas, ...]` tensors. `example_weights`, `[batch_size / replicas]`
+        float32, is 0 for the rows that fill the last batch and 1 elsewhere.
     """
     num_records = len(source.files)
     once = num_batches == 0
@@ -220,6 +219,26 @@ def evaluation_dataset(
         )
 
     return dataset
+
+
+def distributed(
+    strategy: tf.distribute.Strategy,
+    dataset: Callable[[tf.distribute.InputContext], tf.data.Dataset],
+) -> Iterable:
+    """Spreads a finite dataset over the replicas of a strategy.
+
+    Args:
+        strategy: its replicas get the batches.
+        dataset: as `evaluation_dataset` returns it.
+    """
+    if strategy.num_replicas_in_sync == 1:
+        # A dataset that is done may wait for the thread that tunes it, which
+        # looks up after 10 ms, 20 ms, 40 ms and so on: measured, for as long
+        # again as it was used. Nothing in it is left to tuning.
+        untuned = tf.data.Options()
+        untuned.autotune.enabled = False
+        return dataset(tf.distribute.InputContext()).with_options(untuned)
+    return strategy.distribute_datasets_from_function(dataset)
 
 
 def check_batch_size(

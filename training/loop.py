@@ -9,6 +9,7 @@ from training import (
     batch_phases,
     bookkeeping,
     failures,
+    input_pipeline,
     interruption,
     steps,
 )
@@ -88,7 +89,7 @@ def evaluate(
         `loss`, the mean over the batches of each batch's loss, as released;
         and each metric, weighted over all that it counts.
     """
-    batches = evaluator.strategy.distribute_datasets_from_function(dataset)
+    batches = input_pipeline.distributed(evaluator.strategy, dataset)
     batch_losses, sums = [], {}
     for batch in batches:
         result = evaluator.run(batch)

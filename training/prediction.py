@@ -51,10 +51,11 @@ class Predictor:
             order. Where the source cuts shared padding, the scores of places
             that were cut are -1e9.
         """
-        batches = self._strategy.distribute_datasets_from_function(
+        batches = input_pipeline.distributed(
+            self._strategy,
             input_pipeline.evaluation_dataset(
                 source, batch_size=batch_size, order=order
-            )
+            ),
         )
         num_records = len(source.files)
         parts, done, logged = [], 0, time.monotonic()
