@@ -9,6 +9,7 @@ from benchmarks import contenders
 from modeling import config as config_lib
 from modeling import heads
 from training import (
+    experiment,
     fine_tuning,
     input_pipeline,
     objectives,
@@ -111,10 +112,12 @@ def _prediction(strategy, objective, job):
         files=_InMemory(serialized),
         features=features,
         vocab_size=job.sizes["vocab_size"],
-        trim=True,
+        length_step=input_pipeline.TRAINING_LENGTH_STEP,
     )
     predictor = prediction.Predictor(strategy, objective)
     order = np.array(job.order())
+    if job.by_length:
+        source, order = experiment.longest_first(source)
 
     def predict():
         predictor.predict(source, batch_size=job.batch_size, order=order)

@@ -33,6 +33,7 @@ from training import (
     reporting,
     runtime,
     selection,
+    shapes,
     starting,
     steps,
     workers,
@@ -300,7 +301,9 @@ def training_batches(
         order = record_order.BucketedOrder(
             order, source.lengths(), options.random_seed
         )
-        source = dataclasses.replace(source, trim=True)
+        source = dataclasses.replace(
+            source, length_step=input_pipeline.TRAINING_LENGTH_STEP
+        )
     return input_pipeline.TrainingBatches(
         source,
         batch_size=options.train_batch_size,
@@ -315,8 +318,10 @@ def longest_first(
     """Has batches share little padding, and cuts what they share.
 
     Returns:
-        The source, whose batches are cut, and `[N]`, the order to read its
-        records in.
+        The source, whose batches are cut to as many lengths as are compiled,
+        and `[N]`, the order to read its records in.
     """
-    order = np.argsort(-source.lengths(), kind="stable")
-    return dataclasses.replace(source, trim=True), order
+    lengths = source.lengths()
+    step = -(-int(lengths.max()) // shapes.MAX_SHAPES)
+    order = np.argsort(-lengths, kind="stable")
+    return dataclasses.replace(source, length_step=step), order

@@ -20,8 +20,8 @@ _PREFETCHED_BATCHES = 8
 _RECORDS_PER_SCAN = 1024
 _WORD_ID_FEATURES = ("input_ids", "masked_lm_ids")
 _SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids")
-# Lengths are rounded up to a multiple, so that few shapes are compiled.
-_LENGTH_STEP = 16
+# Of training: each length costs a graph; small data sets are too short for many.
+TRAINING_LENGTH_STEP = 16
 
 
 class Source(Protocol):
@@ -31,11 +31,12 @@ class Source(Protocol):
 
     Attributes:
         files: the record files, in order.
-        trim: cut the padding that all rows of a batch share.
+        length_step: cut the padding that all rows of a batch share, up to a
+            length that this divides; 0 to leave it.
     """
 
     files: record_files.RecordFiles
-    trim: bool
+    length_step: int
 
     def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
         """Turns `[B]` records into a batch of tensors."""
@@ -52,19 +53,22 @@ class RecordSource:
         files: the record files, in order.
         features: what each record holds.
         vocab_size: no word id may reach it.
-        trim: cut the padding that all rows of a batch share.
+        length_step: cut the padding that all rows of a batch share, up to a
+            length that this divides; 0 to leave it.
     """
 
     files: record_files.RecordFiles
     features: Sequence[records.Feature]
     vocab_size: int
-    trim: bool = False
+    length_step: int = 0
 
     def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
         """Turns `[B]` records into a batch of tensors."""
         batch = records.parse(serialized, self.features)
         _check_word_ids(batch, self.vocab_size)
-        return _without_shared_padding(batch) if self.trim else batch
+        if not self.length_step:
+            return batch
+        return _without_shared_padding(batch, self.length_step)
 
     def lengths(self) -> np.ndarray:
         """Counts the tokens of every record: `[N]` int64.
@@ -306,13 +310,13 @@ def _check_word_ids(batch, vocab_size: int) -> None:
             )
 
 
-def _without_shared_padding(batch):
+def _without_shared_padding(batch, length_step: int):
     """Cuts `[B, ..., T]` features to the longest row, rounded up."""
     mask = batch["input_mask"]
     whole = mask.shape[-1]
     longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
-    steps = tf.maximum((longest + _LENGTH_STEP - 1) // _LENGTH_STEP, 1)
-    length = tf.minimum(steps * _LENGTH_STEP, whole)
+    steps = tf.maximum((longest + length_step - 1) // length_step, 1)
+    length = tf.minimum(steps * length_step, whole)
     return {
         name: value[..., :length] if name in _SEQUENCE_FEATURES else value
         for name, value in batch.items()

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 # Beyond so many, compiling takes longer than it saves.
-_MAX_SHAPES = 16
+MAX_SHAPES = 16
 
 
 class CompiledByShape:
@@ -33,7 +33,7 @@ class CompiledByShape:
             for value in tf.nest.flatten(batch, expand_composites=True)
         )
         if shapes not in self._of_shape:
-            if len(self._of_shape) == _MAX_SHAPES:
+            if len(self._of_shape) == MAX_SHAPES:
                 return self._of_any_shape(batch)
             self._of_shape[shapes] = tf.function(self._function)
         return self._of_shape[shapes](batch)

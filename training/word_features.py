@@ -62,12 +62,13 @@ class WordFeatureSource:
     Attributes:
         files: the record files, in order.
         width: L * D, the numbers of a word.
-        trim: without meaning: batches are as long as their longest sentence.
+        length_step: without meaning: batches are as long as their longest
+            sentence.
     """
 
     files: record_files.RecordFiles
     width: int
-    trim: bool = True
+    length_step: int = 1
 
     def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
         """Turns `[B]` records into a batch.

@@ -194,8 +194,7 @@ def test_lengths_are_those_of_the_masks(source):
     np.testing.assert_array_equal(source.lengths(), masks.sum(axis=1))
 
 
-def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path, monkeypatch):
-    monkeypatch.setattr(input_pipeline, "_LENGTH_STEP", 4)
+def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path):
     examples = toy.random_examples(3, seq_length=10)
     examples["input_mask"] = (np.arange(10) < [[2], [4], [5]]).astype(int)
     path = toy.write_records(tmp_path / "records", examples)
@@ -203,7 +202,7 @@ def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path, monkeypatch):
         files=record_files.RecordFiles([path]),
         features=_FEATURES,
         vocab_size=31,
-        trim=True,
+        length_step=4,
     )
     lengths = {}
     for size in (2, 3):
@@ -219,10 +218,7 @@ def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path, monkeypatch):
     assert lengths == {2: 4, 3: 8}
 
 
-def test_records_of_several_sequences_are_as_long_as_the_longest(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(input_pipeline, "_LENGTH_STEP", 4)
+def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):
     features = [
         records.Feature(name="input_ids", shape=(3, 10)),
         records.Feature(name="input_mask", shape=(3, 10)),
@@ -236,7 +232,7 @@ def test_records_of_several_sequences_are_as_long_as_the_longest(
         files=record_files.RecordFiles([path]),
         features=features,
         vocab_size=31,
-        trim=True,
+        length_step=4,
     )
     assert source.lengths().tolist() == [3, 5]
     for size, length in ((1, 4), (2, 8)):

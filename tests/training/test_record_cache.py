@@ -104,7 +104,23 @@ def test_longest_records_come_first(tmp_path):
     made = _make(tmp_path / "r", lambda: rows)
     source, order = experiment.longest_first(made.source)
     assert order.tolist() == [1, 2, 0]
-    assert source.trim
+    assert source.length_step == 1
+
+
+@pytest.mark.parametrize(
+    ("longest", "step"), [(16, 1), (17, 2), (55, 4), (128, 8), (384, 24)]
+)
+def test_records_by_length_have_as_many_lengths_as_are_compiled(longest, step):
+    @dataclasses.dataclass(frozen=True)
+    class _Records:
+        length_step: int = 0
+
+        def lengths(self):
+            return np.array([3, longest, 7])
+
+    source, order = experiment.longest_first(_Records())
+    assert source.length_step == step
+    assert order.tolist() == [1, 2, 0]
 
 
 def test_values_come_in_file_order(tmp_path):

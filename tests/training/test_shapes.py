@@ -25,7 +25,7 @@ def test_each_shape_is_compiled_once():
 
 
 def test_shapes_beyond_the_first_few_share_a_graph(monkeypatch):
-    monkeypatch.setattr(shapes, "_MAX_SHAPES", 2)
+    monkeypatch.setattr(shapes, "MAX_SHAPES", 2)
     seen = []
     compiled = shapes.CompiledByShape(_recorded(seen))
     for length in (3, 4, 5, 6, 7, 8, 4):
