@@ -20,7 +20,7 @@ _PREFETCHED_BATCHES = 8
 _RECORDS_PER_SCAN = 1024
 _WORD_ID_FEATURES = ("input_ids", "masked_lm_ids")
 _SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids")
-# Of training: each length costs a graph; small data sets are too short for many.
+# Of training: each length costs a graph, and small data sets are soon over.
 TRAINING_LENGTH_STEP = 16
 
 
