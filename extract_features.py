@@ -7,9 +7,8 @@ Example:
     --vocab_file=model/vocab.txt --bert_config_file=model/bert_config.json \
     --init_checkpoint=model/bert_model.ckpt --layers=-1,-2,-3,-4
 
-Each line of the input is a text, or two with ` ||| ` between them. The vector
-of [CLS] of a model that is only pre-trained does not represent its sentence;
---pooling=mean is the better start for that, and fine-tuning better than either.
+Each line of the input is a text, or two with ` ||| ` between them. The [CLS] of
+a model that is only pre-trained is no vector of its sentence: --pooling=mean is.
 """
 
 import contextlib
