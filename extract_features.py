@@ -8,7 +8,7 @@ Example:
     --init_checkpoint=model/bert_model.ckpt --layers=-1,-2,-3,-4
 
 Each line of the input is a text, or two with ` ||| ` between them. The [CLS] of
-a model that is only pre-trained is no vector of its sentence: --pooling=mean is.
+a pre-trained model is no vector of its sentence; try --pooling=mean instead.
 """
 
 import contextlib
