@@ -62,12 +62,20 @@ class PretrainingRecords:
         return sorted(filter(self.claims, set(found) - own))
 
     def holds(self, shard: int, text_sha256: str) -> bool:
-        """Tells whether this shard has been made from this text already."""
+        """Tells whether this shard has been made from this text already.
+
+        If so, nobody will write it again: what a run that was killed left of
+        it is removed.
+        """
         wanted = self._metadata(shard, text_sha256, 0)
-        return all(
+        names = self.paths_of(shard)
+        is_held = all(
             paths.exists(path) and _same(records.read_metadata(path), wanted)
-            for path in self.paths_of(shard)
+            for path in names
         )
+        for path in names if is_held else ():
+            _remove_remains(path)
+        return is_held
 
     def write(
         self,
@@ -134,5 +142,9 @@ def forget(path: str) -> None:
         return
     with contextlib.suppress(FileNotFoundError):
         os.remove(records.metadata_path(path))
+    _remove_remains(path)
+
+
+def _remove_remains(path: str) -> None:
     for final in (path, records.metadata_path(path)):
         writing.remove_remains(final)

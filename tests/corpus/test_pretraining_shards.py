@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -210,32 +211,40 @@ def _command(text, output):
 @pytest.mark.slow
 def test_killed_at_any_moment_the_rerun_ends_with_the_same(tmp_path):
     text = _write_text(tmp_path / "text.txt", _documents(400))
-    expected, folder = tmp_path / "expected", tmp_path / "out"
-    subprocess.run(_command(text, expected / "x"), check=True)
-    rng = random.Random(3)
-    wanted = _record_bytes(expected)
-    for turn in range(8):
+    folder = tmp_path / "out"
+    start = time.monotonic()
+    subprocess.run(_command(text, folder / "x"), check=True)
+    seconds = time.monotonic() - start
+    wanted = _content(folder)
+    shutil.rmtree(folder)
+    rng, kills = random.Random(3), 0
+    while kills < 20:
+        number = rng.choice([signal.SIGTERM, signal.SIGKILL])
         process = subprocess.Popen(_command(text, folder / "x"))
-        time.sleep(0.5 + 2.5 * rng.random())
-        process.send_signal(signal.SIGKILL if turn % 2 else signal.SIGTERM)
-        process.wait()
-        if folder.is_dir():
-            for path in folder.glob("x*"):
-                if not path.name.endswith(".meta.json"):
-                    assert path.read_bytes() == wanted[path.name]
-    done = set(os.listdir(folder)) if folder.is_dir() else set()
-    inodes = {
+        time.sleep(rng.uniform(0, seconds))
+        process.send_signal(number)
+        ended = process.wait() == 0
+        kills += not ended
+        made = _content(folder)
+        assert made.items() <= wanted.items(), f"After {kills} kills"
+        if ended or made == wanted:
+            assert made == wanted
+            shutil.rmtree(folder)
+    kept = {
         name: (folder / name).stat().st_ino
-        for name in done
-        if name.endswith(".meta.json") and not name.startswith(".")
+        for name in _content(folder)
+        if name.endswith(".meta.json")
     }
     subprocess.run(_command(text, folder / "x"), check=True)
-    assert {p.name for p in folder.iterdir()} == {
-        p.name for p in expected.iterdir()
-    }
-    assert _record_bytes(folder) == wanted
-    for name, inode in inodes.items():
+    assert _content(folder) == wanted
+    assert set(os.listdir(folder)) == set(wanted)
+    for name, inode in kept.items():
         assert (folder / name).stat().st_ino == inode
+
+
+def _content(folder):
+    """Returns what is under its final name in a folder, if that is there."""
+    return {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
 
 
 def test_beam_needs_shards():

@@ -91,7 +91,11 @@ def test_a_failure_leaves_no_sidecar_for_other_records(tmp_path):
     assert not store.holds(0, "text")
 
 
-def test_remains_of_killed_runs_go_and_others_stay(tmp_path, monkeypatch):
+@pytest.mark.parametrize("is_there", [False, True], ids=["made", "held"])
+def test_remains_of_killed_runs_go_and_others_stay(tmp_path, is_there):
+    store = _store(str(tmp_path / "a"))
+    if is_there:
+        store.write(0, _batches(), "text")
     path = str(tmp_path / "a-00000")
     own = writing.aside(path)
     # No process has this number: it is beyond what systems allow.
@@ -100,7 +104,11 @@ def test_remains_of_killed_runs_go_and_others_stay(tmp_path, monkeypatch):
     foreign = own.replace(f".{os.getpid()}.", ".name.")
     for name in (dead, alive, foreign):
         open(name, "w").close()
-    _store(str(tmp_path / "a")).write(0, _batches(), "text")
+    if is_there:
+        assert not store.holds(0, "another text") and os.path.exists(dead)
+        assert store.holds(0, "text")
+    else:
+        store.write(0, _batches(), "text")
     assert not os.path.exists(dead)
     assert os.path.exists(alive)
     assert os.path.exists(foreign)
