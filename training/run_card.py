@@ -32,13 +32,17 @@ def record(run: Callable[[_Options], None], options: _Options) -> None:
     """Runs a script, then writes the card of its folder and logs a summary.
 
     A run that fails before it writes anything leaves no card: the folder may
-    be another run's. Of several workers the chief alone writes.
+    be another run's. Of several workers the chief alone writes, and the others
+    stay until it has: TensorFlow takes those who leave much earlier for
+    crashed.
 
     Args:
         run: the script.
         options: a dataclass that has `output_dir`.
     """
     started = time.time()
+    has_others = "TF_CONFIG" in os.environ
+    earlier = _content(options) if has_others else None
     ended = "finished"
     try:
         run(options)
@@ -47,6 +51,40 @@ def record(run: Callable[[_Options], None], options: _Options) -> None:
         raise
     finally:
         _finish(options, started, ended)
+    if has_others:
+        _follow_chief(options, earlier)
+
+
+def _content(options) -> bytes | None:
+    """Returns the bytes of the card as it stands; None where there is none."""
+    path = os.path.join(options.output_dir, FILE)
+    if not paths.exists(path):
+        return None
+    with paths.open_to_read(path) as file:
+        return file.read()
+
+
+def _follow_chief(options, earlier: bytes | None) -> None:
+    """Returns when the chief has written its card, or is gone.
+
+    Args:
+        options: have `output_dir`.
+        earlier: the card as it stood before the run.
+    """
+    from training import failures, sharing, workers
+
+    if workers.cluster().is_chief:
+        return
+
+    def find():
+        content = _content(options)
+        return None if content == earlier else content
+
+    path = os.path.join(options.output_dir, FILE)
+    try:
+        sharing.wait_for(path, find)
+    except failures.LostWorkerError as error:
+        logging.warning("%s", error)
 
 
 def _finish(options, started: float, ended: str) -> None:

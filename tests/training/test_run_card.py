@@ -2,11 +2,13 @@ import dataclasses
 import hashlib
 import json
 import os
+import socket
 import sys
+import threading
 
 import pytest
 
-from training import run_card, run_inputs
+from training import run_card, run_inputs, sharing
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -199,3 +201,38 @@ def test_only_cards_are_read_as_cards(tmp_path):
     path.write_text("{")
     with pytest.raises(ValueError, match="must be JSON"):
         run_card.read(str(path))
+
+
+def _be_second(monkeypatch, chief):
+    cluster = {"worker": [chief, "localhost:2"]}
+    task = {"type": "worker", "index": 1}
+    config = {"cluster": cluster, "task": task}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+
+
+def test_others_stay_until_the_chief_has_written_its_card(out, monkeypatch):
+    out.mkdir()
+    card = out / "run_card.json"
+    card.write_text("of an earlier run")
+    with socket.create_server(("localhost", 0)) as server:
+        _be_second(monkeypatch, f"localhost:{server.getsockname()[1]}")
+        other = threading.Thread(
+            target=run_card.record,
+            args=(lambda options: None, _Options(output_dir=str(out))),
+        )
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+        card.write_text("of this run")
+        other.join(60)
+        assert not other.is_alive()
+
+
+def test_others_do_not_stay_for_a_chief_that_is_gone(out, monkeypatch, caplog):
+    monkeypatch.setattr(sharing, "_LOOK_EVERY_SECONDS", 0.001)
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"localhost:{server.getsockname()[1]}"
+    _be_second(monkeypatch, address)
+    run_card.record(lambda options: None, _Options(output_dir=str(out)))
+    assert "which was to write" in caplog.text
+    assert not out.exists()
