@@ -127,7 +127,10 @@ def run(options: Options) -> None:
             options, init_checkpoint=task.approach.init_checkpoint
         )
     )
-    results = [_run_trial(task, own, sets) for _, own in plan]
+    results, learner = [], None
+    for _, own in plan:
+        learner, result = _run_trial(task, own, sets, learner)
+        results.append(result)
     if len(plan) > 1:
         runs = [trial for trial, _ in plan]
         _summarize(options.output_dir, runs, results)
@@ -183,9 +186,22 @@ def _make_set(
 
 
 def _run_trial(
-    task: _Task, options: Options, sets: Mapping[str, _Set]
-) -> dict[str, float]:
-    """Trains, evaluates and predicts once; returns the scores."""
+    task: _Task,
+    options: Options,
+    sets: Mapping[str, _Set],
+    earlier: Any | None,
+) -> tuple[Any, dict[str, float]]:
+    """Trains, evaluates and predicts once.
+
+    Args:
+        task: of the run.
+        options: of this trial.
+        sets: by name.
+        earlier: `experiment.Learner` of the trial before; None for the first.
+
+    Returns:
+        The learner and the scores.
+    """
     from training import ablations, experiment
 
     dev = sets.get("eval")
@@ -194,6 +210,7 @@ def _run_trial(
         options,
         lambda: task.approach.make_objective(len(task.labels)),
         labels.LabelSet(names=task.labels).to_dict(),
+        earlier=earlier,
     )
 
     def evaluate() -> Mapping[str, float]:
@@ -211,10 +228,9 @@ def _run_trial(
                 head=ablations.HEAD,
             )
         )
-    if not (options.do_eval or options.do_predict):
-        return {}
-    step = learner.load()
     results = {}
+    if options.do_eval or options.do_predict:
+        step = learner.load()
     if options.do_eval:
         tags, loss = _tag(task, learner, dev, options.eval_batch_size)
         more = {"eval_loss": loss, "global_step": step}
@@ -223,7 +239,7 @@ def _run_trial(
         test, more = sets["predict"], {"global_step": step}
         tags, _ = _tag(task, learner, test, options.predict_batch_size)
         results |= _write(learner, "test", test, tags, more)
-    return results
+    return learner, results
 
 
 def _tag(

@@ -7,6 +7,7 @@ import pytest
 
 from modeling import checkpoints
 from tests import toy_sentences as toy
+from training import checkpointing
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,24 @@ def test_trials_of_a_grid(trained, tmp_path):
     assert summary["best"] == pytest.approx(toy.results(best)["eval_accuracy"])
     assert len((best / "predictions.jsonl").read_text().splitlines()) == 11
     assert not (out / "trial-3/predictions.jsonl").exists()
+    # Trials share a network, and are as if each were alone.
+    toy.run(
+        trained,
+        output_dir=tmp_path / "alone",
+        do_train=True,
+        do_eval=True,
+        learning_rate=1e-9,
+        num_train_epochs=2,
+        random_seed=12346,
+    )
+    alone, fourth = (
+        checkpoints.read(checkpointing.latest(str(folder)))
+        for folder in (tmp_path / "alone", out / "trial-4")
+    )
+    assert alone.keys() == fourth.keys()
+    for name, value in alone.items():
+        np.testing.assert_array_equal(fourth[name], value, err_msg=name)
+    assert toy.results(tmp_path / "alone") == toy.results(out / "trial-4")
 
 
 def test_stops_early_and_uses_the_best(trained, tmp_path):

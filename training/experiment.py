@@ -9,6 +9,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
@@ -65,6 +66,19 @@ class Training:
     parts: Sequence[record_order.Part] = ()
 
 
+@dataclasses.dataclass(kw_only=True)
+class Compiled:
+    """What is compiled for a network, kept from one trial to the next.
+
+    Attributes:
+        predictor: what scores records.
+        trainer: the training step; None before the first training.
+    """
+
+    predictor: prediction.Predictor
+    trainer: steps.Trainer | None = None
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Learner:
     """A model and its folder: it is trained, loaded and asked.
@@ -74,13 +88,13 @@ class Learner:
             `random_seed` count.
         strategy: where the variables live.
         objective: the model and its losses.
-        predictor: what scores records.
+        compiled: for this model.
     """
 
     options: fine_tuning_flags.TaskOptions
     strategy: tf.distribute.Strategy
     objective: objectives.Objective
-    predictor: prediction.Predictor
+    compiled: Compiled
 
     @property
     def is_chief(self) -> bool:
@@ -101,18 +115,25 @@ class Learner:
             options.warmup_proportion,
         )
         identity = _identity(training, options, self.strategy)
+        trainer = self.compiled.trainer
         with self.strategy.scope():
             state, first_step = starting.start(
-                self.objective, self._start_options(training, length, identity)
+                self.objective,
+                self._start_options(training, length, identity),
+                trainer and trainer.state,
             )
-        loop.train(
-            steps.Trainer(
+        if trainer:
+            trainer.restart(state)
+        else:
+            trainer = self.compiled.trainer = steps.Trainer(
                 self.strategy,
                 state,
                 jit_compile=runtime.compiles_whole_steps(
                     self.strategy, options.jit_compile
                 ),
-            ),
+            )
+        loop.train(
+            trainer,
             training_batches(training.source, options, training.parts),
             _loop_options(training, options, length),
             first_step=first_step,
@@ -180,7 +201,7 @@ class Learner:
         order = None
         if self.options.bucket_by_length:
             source, order = longest_first(source)
-        return self.predictor.predict(
+        return self.compiled.predictor.predict(
             source, batch_size=batch_size, order=order
         )
 
@@ -208,11 +229,14 @@ def make_learner(
     options: fine_tuning_flags.TaskOptions,
     make_objective: Callable[[], objectives.Objective],
     labels: Mapping[str, object] | None = None,
+    *,
+    earlier: Learner | None = None,
 ) -> Learner:
     """Makes a model with new weights, and takes its folder.
 
     What it takes to use the model alone is put beside it, and in the folder of
-    the whole run.
+    the whole run. Compiling takes as long as training on a small data set
+    does, so that the trials of a run share one network.
 
     Args:
         setup: what the run stands on.
@@ -220,6 +244,8 @@ def make_learner(
         make_objective: makes the model; in the strategy's scope.
         labels: what the outputs mean, as labels.json holds it; None where
             there is nothing to say.
+        earlier: of an earlier trial, with the same network, which gets the new
+            weights: it is not to be used any more.
 
     Raises:
         ValueError: a folder holds another model, or `init_checkpoint` reads
@@ -229,13 +255,24 @@ def make_learner(
     runtime.set_seed(options.random_seed)
     with setup.strategy.scope():
         objective = make_objective()
+    if earlier is not None:
+        with setup.strategy.scope():
+            _give_weights(earlier.objective.model, objective.model)
+        return dataclasses.replace(earlier, options=options)
     logging.info("%s parameters", f"{objective.model.count_params():,}")
     return Learner(
         options=options,
         strategy=setup.strategy,
         objective=objective,
-        predictor=prediction.Predictor(setup.strategy, objective),
+        compiled=Compiled(
+            predictor=prediction.Predictor(setup.strategy, objective)
+        ),
     )
+
+
+def _give_weights(model: keras.Model, source: keras.Model) -> None:
+    for variable, other in zip(model.variables, source.variables, strict=True):
+        variable.assign(other)
 
 
 def _loop_options(training, options, length) -> bookkeeping.LoopOptions:

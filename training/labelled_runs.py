@@ -80,8 +80,9 @@ def run(
         ValueError: folders, checkpoints and data do not fit together.
     """
     results, plan = [], trials.plan_run(setup.options)
+    learner = None
     for _, options in plan:
-        learner, result = _run_trial(setup, options, problem, data)
+        learner, result = _run_trial(setup, options, problem, data, learner)
         results.append(result)
     if len(plan) == 1:
         return learner
@@ -101,10 +102,18 @@ def answer(
 
 
 def _run_trial(
-    setup, options, problem: Problem, data: Data
+    setup,
+    options,
+    problem: Problem,
+    data: Data,
+    earlier: experiment.Learner | None,
 ) -> tuple[experiment.Learner, _Results]:
     learner = experiment.make_learner(
-        setup, options, problem.make_objective, problem.labels
+        setup,
+        options,
+        problem.make_objective,
+        problem.labels,
+        earlier=earlier,
     )
 
     def evaluate() -> _Results:

@@ -18,7 +18,8 @@ class Schedule:
     Source: optimization.py of the release; Devlin et al. 2019, App. A.2.
 
     Attributes:
-        init_lr: the peak rate.
+        init_lr: the peak rate; a `[]` float32 tensor where it is to be given
+            to a compiled function.
         num_train_steps: the step from which the rate is 0.
         num_warmup_steps: the length of the ramp; 0 for none.
         kind: "release" counts the decay from step 0, so that the rate falls
@@ -26,7 +27,7 @@ class Schedule:
             ends; "continuous" counts it from the end of the ramp.
     """
 
-    init_lr: float
+    init_lr: float | tf.Tensor
     num_train_steps: int
     num_warmup_steps: int = 0
     kind: str = "release"
@@ -68,7 +69,7 @@ class Schedule:
         step = tf.cast(step, tf.float32)
         total = tf.constant(self.num_train_steps, tf.float32)
         warmup = tf.constant(self.num_warmup_steps, tf.float32)
-        peak = tf.constant(self.init_lr, tf.float32)
+        peak = tf.convert_to_tensor(self.init_lr, tf.float32)
         if self.kind == "release":
             decayed = peak * (1.0 - tf.minimum(step, total) / total)
         else:
@@ -133,6 +134,11 @@ class AdamWeightDecayOptimizer:
             name: (_zeros_like(variable), _zeros_like(variable))
             for name, variable in self.variables.items()
         }
+
+    def reset(self) -> None:
+        """Sets the moments back to 0."""
+        for slot in self.slots().values():
+            slot.assign(tf.zeros(slot.shape, slot.dtype))
 
     def slots(self) -> dict[str, tf.Variable]:
         """Maps `<variable>/adam_m` and `<variable>/adam_v` to the moments."""

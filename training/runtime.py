@@ -234,25 +234,29 @@ def set_seed(seed: int) -> None:
         tf.config.experimental.enable_op_determinism()
 
 
+def seed_words(seed: int) -> np.ndarray:
+    """Splits the seed of a run into `[2]` int32.
+
+    Two numbers of 31 bits, so that seeds beyond one of them stay apart.
+    """
+    return np.array([seed & 0x7FFFFFFF, seed >> 31 & 0x7FFFFFFF], np.int32)
+
+
 def dropout_seed(
-    seed: int, step: tf.Tensor, replica: tf.Tensor | int
+    seed: np.ndarray | tf.Tensor, step: tf.Tensor, replica: tf.Tensor | int
 ) -> tf.Tensor:
     """Derives the dropout seed of one replica in one step.
 
     Args:
-        seed: of the run.
+        seed: `[2]` int32, of `seed_words`.
         step: `[]` integer.
         replica: `[]` integer.
 
     Returns:
         `[2]` int32.
     """
-    # Two numbers of 31 bits, so that seeds beyond one of them stay apart.
-    base = tf.constant(
-        np.array([seed & 0x7FFFFFFF, seed >> 31 & 0x7FFFFFFF], np.int32)
-    )
     fold = tf.random.experimental.stateless_fold_in
-    return fold(fold(base, tf.cast(step, tf.int32)), tf.cast(replica, tf.int32))
+    return fold(fold(seed, tf.cast(step, tf.int32)), tf.cast(replica, tf.int32))
 
 
 def part_seed(replica_seed: tf.Tensor, part: tf.Tensor) -> tf.Tensor:

@@ -66,11 +66,19 @@ class StartOptions:
 
 
 def start(
-    objective: objectives.Objective, options: StartOptions
+    objective: objectives.Objective,
+    options: StartOptions,
+    earlier: steps.TrainState | None = None,
 ) -> tuple[steps.TrainState, int]:
     """Makes the optimizer and loads what there is to load.
 
     Call it in the scope of the distribution strategy.
+
+    Args:
+        objective: its model has new weights.
+        options: what the run begins with.
+        earlier: of a run of this objective that is over; its optimizer is
+            used again.
 
     Returns:
         The state of the run and the first step to make.
@@ -79,16 +87,10 @@ def start(
         objective.model.bert.encoder.recompute = True
     if workers.cluster().is_chief:
         checkpointing.remove_partial_files(options.output_dir)
-    trained = _trained(
-        checkpointing.weights(objective.model), options.frozen_variables
-    )
-    state = steps.TrainState(
-        objective=objective,
-        optimizer=optimization.AdamWeightDecayOptimizer(trained, options.adam),
-        schedule=options.schedule,
-        loss_scale=steps.LossScale(active=options.scale_loss),
-        seed=options.seed,
-    )
+    if earlier is None:
+        state = _new_state(objective, options)
+    else:
+        state = earlier.renewed(options.schedule, options.seed)
     logging.info("Learning rate: %s.", options.schedule.describe())
     prefix = checkpointing.latest_readable(options.output_dir)
     if prefix is not None:
@@ -105,6 +107,19 @@ def start(
     else:
         logging.info("Fresh run: the weights are random, nothing is loaded.")
     return state, 0
+
+
+def _new_state(objective, options: StartOptions) -> steps.TrainState:
+    trained = _trained(
+        checkpointing.weights(objective.model), options.frozen_variables
+    )
+    return steps.TrainState(
+        objective=objective,
+        optimizer=optimization.AdamWeightDecayOptimizer(trained, options.adam),
+        schedule=options.schedule,
+        loss_scale=steps.LossScale(active=options.scale_loss),
+        seed=options.seed,
+    )
 
 
 def load_for_evaluation(

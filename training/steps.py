@@ -24,10 +24,14 @@ class LossScale:
 
     def __init__(self, *, active: bool):
         self.active = active
-        self.scale = tf.Variable(
-            _INITIAL_LOSS_SCALE if active else 1.0, trainable=False
-        )
+        self._initial = _INITIAL_LOSS_SCALE if active else 1.0
+        self.scale = tf.Variable(self._initial, trainable=False)
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+    def reset(self) -> None:
+        """Takes the scale of a new run."""
+        self.scale.assign(self._initial)
+        self.finite_steps.assign(0)
 
     def state(self) -> dict[str, float]:
         """Returns what a resumed run needs; nothing where inert."""
@@ -75,6 +79,17 @@ class TrainState:
     loss_scale: LossScale
     seed: int
 
+    def renewed(
+        self, schedule: optimization.Schedule, seed: int
+    ) -> "TrainState":
+        """Returns the state of a new run, in the variables of this one.
+
+        The weights are left to the caller.
+        """
+        self.optimizer.reset()
+        self.loss_scale.reset()
+        return dataclasses.replace(self, schedule=schedule, seed=seed)
+
 
 class Trainer:
     """Compiles training steps for a distribution strategy.
@@ -101,6 +116,26 @@ class Trainer:
             if jit_compile
             else self._gradients
         )
+
+    def restart(self, state: TrainState) -> None:
+        """Goes on with another run, whose steps are compiled already.
+
+        Args:
+            state: `TrainState.renewed` of the one before; it may differ in its
+                seed and its peak learning rate.
+
+        Raises:
+            ValueError: it differs in more.
+        """
+        own = self.state
+        if (
+            state.objective is not own.objective
+            or state.optimizer is not own.optimizer
+            or state.loss_scale is not own.loss_scale
+            or _without_peak(state.schedule) != _without_peak(own.schedule)
+        ):
+            raise ValueError("The steps were compiled for another kind of run.")
+        self.state = state
 
     def run(
         self,
@@ -134,24 +169,29 @@ class Trainer:
             iterator,
             tf.constant(first_step, tf.int64),
             None if one_step else tf.constant(count, tf.int64),
+            tf.constant(self.state.schedule.init_lr, tf.float32),
+            tf.constant(runtime.seed_words(self.state.seed)),
             num_accumulation_steps,
         )
 
-    def _steps(self, iterator, first_step, count, num_parts):
-        result = self._step(iterator, first_step, num_parts)
+    def _steps(self, iterator, first_step, count, *run):
+        result = self._step(iterator, first_step, *run)
         if count is None:
             return result
         for offset in tf.range(1, count):
-            step = self._step(iterator, first_step + offset, num_parts)
+            step = self._step(iterator, first_step + offset, *run)
             result = _add(result, step)
         return result
 
-    def _step(self, iterator, step, num_parts):
+    def _step(self, iterator, step, peak, seed, num_parts):
         batch, input_seconds = _timed_next(iterator)
+        schedule = dataclasses.replace(self.state.schedule, init_lr=peak)
+        learning_rate = schedule.learning_rate(step)
         result = _first_replica(
             self.strategy,
             self.strategy.run(
-                self._replica_step, args=(batch, step, num_parts)
+                self._replica_step,
+                args=(batch, step, learning_rate, seed, num_parts),
             ),
         )
         finite = result.pop("finite")
@@ -161,20 +201,20 @@ class Trainer:
             bad = bad | ~finite
         return {
             **result,
-            "learning_rate": self.state.schedule.learning_rate(step),
+            "learning_rate": learning_rate,
             "first_bad_step": tf.where(bad, step, -1),
             "skipped_steps": tf.cast(~finite, tf.int64),
             "input_seconds": input_seconds,
         }
 
-    def _replica_step(self, features, step, num_parts):
+    def _replica_step(self, features, step, learning_rate, seed, num_parts):
         context = tf.distribute.get_replica_context()
         state = self.state
         denominators = _sum_over_replicas(
             context, state.objective.denominators(features)
         )
         seed = runtime.dropout_seed(
-            state.seed, step, context.replica_id_in_sync_group
+            seed, step, context.replica_id_in_sync_group
         )
         scale = tf.convert_to_tensor(state.loss_scale.scale)
 
@@ -194,7 +234,7 @@ class Trainer:
         gradients = self._sum_gradients(context, gradients, scale)
         gradients, norm = optimization.clip_by_global_norm(gradients, CLIP_NORM)
         finite = tf.math.is_finite(norm)
-        self._apply(gradients, step, finite)
+        self._apply(gradients, step, learning_rate, finite)
         # The gradients are summed, so norms are the same on every replica.
         return {
             **_sum_over_replicas(context, sums),
@@ -231,10 +271,10 @@ class Trainer:
         summed = _sum_over_replicas(context, present)
         return accumulation.where_present(gradients, summed)
 
-    def _apply(self, gradients, step, finite):
+    def _apply(self, gradients, step, learning_rate, finite):
         self.state.optimizer.apply_gradients(
             gradients,
-            learning_rate=self.state.schedule.learning_rate(step),
+            learning_rate=learning_rate,
             step=step,
             # A step whose float16 gradients overflowed changes nothing.
             only_if=finite if self.state.loss_scale.active else None,
@@ -282,6 +322,10 @@ def not_finite(losses: Mapping[str, tf.Tensor]) -> tf.Tensor:
     """Tells whether any of the losses is infinite or not a number."""
     total = tf.add_n(list(losses.values()))
     return ~tf.math.is_finite(total)
+
+
+def _without_peak(schedule: optimization.Schedule) -> optimization.Schedule:
+    return dataclasses.replace(schedule, init_lr=0.0)
 
 
 def _sum_over_replicas(context, values):

@@ -64,7 +64,7 @@ class _Learner:
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch):
-    monkeypatch.setattr(experiment, "make_learner", lambda *_: _Learner())
+    monkeypatch.setattr(experiment, "make_learner", lambda *_, **__: _Learner())
 
 
 def _check(run, folder, name, num_cases, is_right=lambda result, content: True):

@@ -38,7 +38,7 @@ def test_parts_are_consecutive_rows_of_known_shape():
 
 
 def test_parts_drop_differently():
-    seed = runtime.dropout_seed(1, tf.constant(2), 3)
+    seed = runtime.dropout_seed(runtime.seed_words(1), tf.constant(2), 3)
     seeds = {
         tuple(runtime.part_seed(seed, tf.constant(part)).numpy())
         for part in range(5)

@@ -304,16 +304,84 @@ def test_an_infinite_gradient_of_a_finite_loss_is_reported():
     assert int(trainer.run(iterator, 3, 1)["first_bad_step"]) == 3
 
 
+class _Noise:
+    """Its loss is a weight times a number drawn with the dropout's seed."""
+
+    def __init__(self, weight):
+        self._weight = weight
+        self.num_traces = 0
+
+    def denominators(self, features):
+        return {}
+
+    def outcome(self, features, denominators, dropout_seed):
+        self.num_traces += 1
+        drawn = tf.random.stateless_uniform([], dropout_seed)
+        loss = self._weight * drawn * features["x"][0]
+        return objectives.Outcome(losses={"loss": loss}, metrics={})
+
+
+def test_a_run_with_the_steps_of_another_is_as_if_alone():
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    dataset = tf.data.Dataset.from_tensors({"x": tf.ones([1])}).repeat()
+
+    def begin(rate, seed):
+        weight = tf.Variable(2.0)
+        return steps.TrainState(
+            objective=_Noise(weight),
+            optimizer=optimization.AdamWeightDecayOptimizer({"w": weight}),
+            schedule=optimization.Schedule(init_lr=rate, num_train_steps=9),
+            loss_scale=steps.LossScale(active=True),
+            seed=seed,
+        )
+
+    def run(trainer):
+        iterator = iter(strategy.experimental_distribute_dataset(dataset))
+        results = [_numbers(trainer.run(iterator, k, 1)) for k in range(3)]
+        for result in results:
+            del result["input_seconds"]
+        return results, _values(trainer.state)
+
+    expected = run(steps.Trainer(strategy, begin(1e-2, 1 << 40)))
+    trainer = steps.Trainer(strategy, begin(1e-1, 3))
+    first = run(trainer)
+    state = trainer.state.renewed(
+        optimization.Schedule(init_lr=1e-2, num_train_steps=9), 1 << 40
+    )
+    state.optimizer.variables["w"].assign(2.0)
+    trainer.restart(state)
+    assert run(trainer) == expected != first
+    assert state.objective.num_traces == 1
+    for other in (
+        begin(1e-2, 1),
+        state.renewed(optimization.Schedule(init_lr=1, num_train_steps=8), 1),
+    ):
+        with pytest.raises(ValueError, match="another kind of run"):
+            trainer.restart(other)
+
+
+def _values(state):
+    return {
+        "w": state.optimizer.variables["w"].numpy(),
+        **{k: v.numpy() for k, v in state.optimizer.slots().items()},
+        **state.loss_scale.state(),
+    }
+
+
 def test_dropout_depends_on_seed_step_and_replica():
+    def drawn(seed, step, replica):
+        words = runtime.seed_words(seed)
+        step = tf.constant(step, tf.int64)
+        return tuple(runtime.dropout_seed(words, step, replica).numpy())
+
     seeds = [
-        tuple(runtime.dropout_seed(seed, tf.constant(step), replica).numpy())
+        drawn(seed, step, replica)
         for seed in (0, 1, 1 << 31, (1 << 31) + 1)
         for step in (0, 1, 2)
         for replica in (0, 1)
     ]
     assert len(set(seeds)) == len(seeds)
-    again = runtime.dropout_seed(1, tf.constant(2, tf.int64), 1).numpy()
-    assert tuple(again) in seeds
+    assert drawn(1, 2, 1) == drawn(1, 2, 1)
 
 
 _TWO_REPLICAS = """
@@ -346,7 +414,7 @@ def check_two_replicas(strategy, folder):
             batch,
             state.objective.denominators(batch),
             runtime.dropout_seed(
-                1,
+                runtime.seed_words(1),
                 tf.constant(0),
                 tf.distribute.get_replica_context().replica_id_in_sync_group,
             ),
