@@ -20,11 +20,12 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from files import destinations, paths, writing
+from tasks import features
 from tasks.sentences import sentence_pairs
+from tools import model_flags
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
-_PAIR_SEPARATOR = " ||| "  # Source: extract_features.py of the release.
 # Inches; a token needs so much for its label to be read.
 _TOKEN_INCHES = 0.16
 _SMALL_PANEL_INCHES = 1.3
@@ -52,8 +53,7 @@ class Options:
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
     _define_file_flags(values)
-    _define_model_flags(values)
-    _define_text_flags(values)
+    model_flags.define_flags(values)
     _define_display_flags(values)
 
 
@@ -66,28 +66,6 @@ def _define_file_flags(values: flags.FlagValues) -> None:
         flags.DEFINE_string(
             name, None, about, required=True, flag_values=values
         )
-
-
-@flag_groups.under(flag_groups.Group.MODEL)
-def _define_model_flags(values: flags.FlagValues) -> None:
-    for name, about in (
-        ("bert_config_file", "JSON file with the sizes of the model."),
-        ("init_checkpoint", "Checkpoint: prefix, .index file or folder."),
-    ):
-        flags.DEFINE_string(
-            name, None, about, required=True, flag_values=values
-        )
-
-
-@flag_groups.under(flag_groups.Group.TEXT)
-def _define_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "vocab_file", None, "Vocabulary the model was trained with.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "do_lower_case", Options.do_lower_case,
-        "Lower-case and strip accents: what the model was trained with.",
-        flag_values=values)  # fmt: skip
 
 
 @flag_groups.under(flag_groups.Group.DISPLAY)
@@ -136,10 +114,8 @@ def encode(
     Raises:
         ValueError: there is too much text.
     """
-    first, separator, second = text.rpartition(_PAIR_SEPARATOR)
-    parts = (first, second) if separator else (text, "")
     tokens, segment_ids = sentence_pairs.join(
-        *(tokenizer.tokenize(part) for part in parts)
+        *(tokenizer.tokenize(part) for part in features.split_pair(text))
     )
     if len(tokens) > max_length:
         raise ValueError(

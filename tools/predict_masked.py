@@ -21,12 +21,13 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from files import destinations, lines, paths, writing
+from tasks import features
 from tasks.sentences import sentence_pairs
+from tools import model_flags
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
 _MASK = "[MASK]"
-_PAIR_SEPARATOR = " ||| "  # Source: extract_features.py of the release.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,8 +73,7 @@ class Candidate:
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this tool."""
     _define_file_flags(values)
-    _define_model_flags(values)
-    _define_text_flags(values)
+    model_flags.define_flags(values)
     _define_mask_flags(values)
     _define_speed_flags(values)
 
@@ -90,26 +90,6 @@ def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
         "output_file", Options.output_file,
         "JSON lines to write instead of the table on standard output.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.MODEL)
-def _define_model_flags(values: flags.FlagValues) -> None:
-    for name, text in (
-        ("bert_config_file", "JSON file with the sizes of the model."),
-        ("init_checkpoint", "Checkpoint: prefix, .index file or folder."),
-    ):
-        flags.DEFINE_string(name, None, text, required=True, flag_values=values)
-
-
-@flag_groups.under(flag_groups.Group.TEXT)
-def _define_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "vocab_file", None, "Vocabulary the model was trained with.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "do_lower_case", Options.do_lower_case,
-        "Lower-case and strip accents: what the model was trained with.",
         flag_values=values)  # fmt: skip
 
 
@@ -141,10 +121,11 @@ def prepare(
     Raises:
         ValueError: there is no [MASK], or too much text.
     """
-    first, separator, second = text.rpartition(_PAIR_SEPARATOR)
-    parts = (first, second) if separator else (text, "")
     tokens, segment_ids = sentence_pairs.join(
-        *(_tokens_and_masks(part, tokenizer) for part in parts)
+        *(
+            _tokens_and_masks(part, tokenizer)
+            for part in features.split_pair(text)
+        )
     )
     positions = [i for i, token in enumerate(tokens) if token == _MASK]
     if not positions:
