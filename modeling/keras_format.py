@@ -132,7 +132,11 @@ def write(
                 h5[name.removeprefix(_FOREIGN)] = read(name)
             else:
                 h5[f"{_OTHERS}/{others}"] = read(name)
-                h5[f"{_OTHERS}/{others}"].attrs[_NAME] = name
+                # As bytes: text is kept in a heap of the file, which HDF5
+                # never leaves where it is damaged.
+                h5[f"{_OTHERS}/{others}"].attrs[_NAME] = np.bytes_(
+                    name.encode("utf-8")
+                )
                 others += 1
         if _ENCODER in h5 and "vars" not in h5:
             for part in _ENCODER_PARTS:
@@ -228,12 +232,31 @@ def _named(file: Any, architecture: str) -> dict[str, Any]:
     }
     named = {}
     for path, dataset in held.items():
-        name = table.get(path) or dataset.attrs.get(_NAME)
-        name = name or f"{_FOREIGN}{path}"
-        if not isinstance(name, str) or name in named:
+        name = table.get(path) or _own_name(dataset) or f"{_FOREIGN}{path}"
+        if name in named:
             raise ValueError(f"{path} is named {name!r:.100}, as is another")
         named[name] = dataset
     return named
+
+
+def _own_name(dataset: Any) -> str | None:
+    """Returns the name that `write` gave a variable, if it did.
+
+    Raises:
+        OSError: what is there is no text of fixed length; see `write`.
+    """
+    import h5py
+
+    if _NAME not in dataset.attrs:
+        return None
+    kept = h5py.h5a.open(dataset.id, _NAME.encode()).get_type()
+    is_plain = isinstance(kept, h5py.h5t.TypeStringID)
+    name = None
+    if is_plain and not kept.is_variable_str():
+        name = dataset.attrs[_NAME]
+    if not isinstance(name, bytes):
+        raise OSError(f"the name of {dataset.name} is no text of fixed length")
+    return name.decode("utf-8")
 
 
 def _datasets(file: Any) -> Iterator[tuple[str, Any]]:

@@ -128,6 +128,14 @@ def _objects(file, other):
     file.create_dataset("bert/x", data=[b"a"], dtype=h5py.string_dtype())
 
 
+def _named(name):
+    def write(file, other):
+        file["release_variables/0"] = np.ones([3], np.float32)
+        file["release_variables/0"].attrs["name"] = name
+
+    return write
+
+
 @pytest.mark.parametrize(
     ("write", "message"),
     [
@@ -137,6 +145,11 @@ def _objects(file, other):
         (_huge, "x claims 4398046511104 bytes; 0 are there"),
         (_loop, "a group that holds itself"),
         (_objects, "x holds no numbers"),
+        # HDF5 never came back from reading such a name in a damaged file.
+        (_named("text of any length"), "0 is no text of fixed length"),
+        (_named(5), "0 is no text of fixed length"),
+        (_named([b"a", b"b"]), "0 is no text of fixed length"),
+        (_named(np.bytes_(b"\xff")), "invalid start byte"),
     ],
 )
 def test_keras_files_hold_their_own_data(tmp_path, write, message):
