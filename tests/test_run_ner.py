@@ -19,12 +19,18 @@ _LEARNING = {
     "do_predict": True,
     "context": "sentence",
     "max_seq_length": 20,
-    "learning_rate": 1e-2,
-    "num_train_epochs": 20,
+    # At 1e-2 some seeds stay below.
+    "learning_rate": 5e-3,
+    "num_train_epochs": 30,
     "train_batch_size": 8,
     "lstm_units": 24,
 }
-_SHORT = {**_LEARNING, "num_train_epochs": 2, "train_batch_size": 16}
+_SHORT = {
+    **_LEARNING,
+    "learning_rate": 1e-2,
+    "num_train_epochs": 2,
+    "train_batch_size": 16,
+}
 
 
 @pytest.fixture(scope="module", name="data")
@@ -56,7 +62,8 @@ def test_grammar_is_learnt_by_fine_tuning(learned):
 
 @pytest.mark.slow
 def test_grammar_is_learnt_from_features(folder):
-    toy.run(folder, **{**_LEARNING, "num_train_epochs": 8, "features": "last"})
+    changes = {"learning_rate": 1e-2, "num_train_epochs": 8, "features": "last"}
+    toy.run(folder, **{**_LEARNING, **changes})
     results = toy.results(folder / "out" / "test_results.txt")
     assert results["test_f1"] > 0.95
 
