@@ -1,5 +1,7 @@
 """The plot of a figure: ours with deviations, the paper's dashed."""
 
+import textwrap
+
 from files import writing
 from paper import report, tables
 
@@ -49,11 +51,11 @@ def draw(table: tables.Table, found: report.Found, path: str) -> bool:
             )
     if not anything:
         return False
-    axes.set_title(table.title)
+    axes.set_title("\n".join(textwrap.wrap(table.title, 50)))
     axes.set_xlabel(table.x_label)
     axes.set_ylabel("score on the development set")
     axes.grid(alpha=0.3)
-    axes.legend()
+    drawing.legend(loc="outside right upper")
     with writing.whole_file(path, "wb") as file:
         drawing.savefig(file, format="png", dpi=150)
     return True
