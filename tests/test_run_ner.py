@@ -19,7 +19,8 @@ _LEARNING = {
     "do_predict": True,
     "context": "sentence",
     "max_seq_length": 20,
-    # At 1e-2 some seeds stay below.
+    # Of four recipes on three seeds, the one with all above; 1e-2 for 20
+    # epochs had one at 0.946.
     "learning_rate": 5e-3,
     "num_train_epochs": 30,
     "train_batch_size": 8,
