@@ -235,8 +235,8 @@ def make_learner(
     """Makes a model with new weights, and takes its folder.
 
     What it takes to use the model alone is put beside it, and in the folder of
-    the whole run. Compiling takes as long as training on a small data set
-    does, so that the trials of a run share one network.
+    the whole run. The trials of a run share one network, for compiling it
+    is a good part of a short training.
 
     Args:
         setup: what the run stands on.
