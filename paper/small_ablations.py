@@ -12,6 +12,10 @@ from paper import (
 
 # What a laptop can train on in a minute or two.
 _SENTENCES = ("SST-2", "MRPC", "STS-B")
+_QUESTIONS = {
+    "SQuAD": small_scale.SQUAD_1,
+    "short SQuAD": small_scale.SHORT_SQUAD,
+}
 _MASKED_FEATURES = "sum_all"
 
 _ABLATIONS = (
@@ -33,9 +37,10 @@ def table_5(bench: recipes.Bench) -> tables.Table:
             )
             for task in _SENTENCES
         }
-        cells["SQuAD"] = small_cells.answers_cell(
-            kit, model, bilstm_head=bilstm
-        )
+        for column, data in _QUESTIONS.items():
+            cells[column] = small_cells.answers_cell(
+                kit, model, data, bilstm_head=bilstm
+            )
         cells["names"] = small_cells.names_cell(kit, model, bilstm_head=bilstm)
         rows.append(tables.Row(name=name, cells=cells))
     return tables.Table(
@@ -48,6 +53,8 @@ def table_5(bench: recipes.Bench) -> tables.Table:
             "STS-B, pairs of sentences, stands for QNLI and MNLI, whose "
             "training sets are large. names: which words of lower-cased "
             "held-out text are names, made by paper/name_task.py.",
+            "short SQuAD: the same questions, each with the 24 words around "
+            "its answer (paper/squad_part.py).",
             "Left to right: see docs/paper.md.",
             "Seeds are of fine-tuning; each row is one pre-trained model, so "
             "its luck is not in the deviations.",
@@ -59,13 +66,14 @@ def table_5(bench: recipes.Bench) -> tables.Table:
 def _ablations_expected() -> tuple[tables.Expectation, ...]:
     """Lists what section 5.1 says, of the columns here."""
     ltr = "LTR & no NSP"
+    tokens = (*_QUESTIONS, "names")
     claims = (
         ("MLM + NSP", "no NSP", ("STS-B",), "NSP helps on pairs"),
         ("no NSP", ltr, ("MRPC", "STS-B"), "LTR is much worse on pairs"),
         ("no NSP", ltr, ("SST-2",), "LTR is somewhat worse on SST-2"),
-        ("no NSP", ltr, ("SQuAD", "names"), "tokens lack what is to the right"),
-        ("+ BiLSTM", ltr, ("SQuAD", "names"), "a BiLSTM helps on tokens"),
-        ("no NSP", "+ BiLSTM", ("SQuAD", "names"), "but is still worse"),
+        ("no NSP", ltr, tokens, "tokens lack what is to the right"),
+        ("+ BiLSTM", ltr, tokens, "a BiLSTM helps on tokens"),
+        ("no NSP", "+ BiLSTM", tokens, "but is still worse"),
     )
     return tuple(
         expectation

@@ -65,21 +65,29 @@ def sentence_cell(
 
 
 def answers_cell(
-    kit: Kit, model: recipes.Model, *, bilstm_head: bool = False
+    kit: Kit,
+    model: recipes.Model,
+    data: recipes.DataSet = small_scale.SQUAD_1,
+    *,
+    bilstm_head: bool = False,
 ) -> tables.Cell:
     return tables.Cell(
         metric=squad_metric("f1"),
-        jobs=answers(kit, model, bilstm_head=bilstm_head),
+        jobs=answers(kit, model, data, bilstm_head=bilstm_head),
     )
 
 
 def answers(
-    kit: Kit, model: recipes.Model, *, bilstm_head: bool = False
+    kit: Kit,
+    model: recipes.Model,
+    data: recipes.DataSet = small_scale.SQUAD_1,
+    *,
+    bilstm_head: bool = False,
 ) -> tuple[jobs.Job, ...]:
     return recipes.answer(
         kit.bench,
         model,
-        small_scale.SQUAD_1,
+        data,
         small_scale.tuning(bilstm_head=bilstm_head),
         small_scale.SQUAD_FLAGS,
     )

@@ -1,4 +1,4 @@
-"""Takes a part of a SQuAD file, and holds some of it out.
+"""Takes a part of a SQuAD file, holds some of it out, shortens contexts.
 
 For runs that a laptop can make:
 
@@ -6,6 +6,8 @@ For runs that a laptop can make:
     --output_file=train-small.json --num_questions=4000
   python -m paper.squad_part --input_file=dev-v2.0.json \\
     --output_file=train.json --holdout_every=4 --holdout_file=held_out.json
+  python -m paper.squad_part --input_file=dev-v1.1.json \\
+    --output_file=dev-short.json --context_words=24 --all_answers
 
 What is held out are whole articles. A part is taken evenly from all articles.
 Where several answers are given for a question, as in development files, the
@@ -20,6 +22,7 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from files import json_text, writing
+from paper import short_contexts
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,8 @@ class Options:
     num_questions: int = 0
     holdout_every: int = 0
     holdout_file: str | None = None
+    context_words: int = 0
+    all_answers: bool = False
 
     def __post_init__(self):
         if bool(self.holdout_every) != bool(self.holdout_file):
@@ -45,7 +50,7 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags of this program."""
     for name, meaning in (
         ("input_file", "SQuAD file to take from."),
-        ("output_file", "SQuAD file to write, to train on."),
+        ("output_file", "SQuAD file to write."),
     ):
         flags.DEFINE_string(
             name, None, meaning, required=True, flag_values=values
@@ -67,6 +72,18 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_string(
         "holdout_file", None, "SQuAD file of what is held out.",
         flag_values=values)  # fmt: skip
+    flags.DEFINE_integer(
+        "context_words",
+        0,
+        "Words of context to keep around the first answer of each question; 0 "
+        "for whole contexts.",
+        lower_bound=0,
+        flag_values=values,
+    )
+    flags.DEFINE_bool(
+        "all_answers", False,
+        "Keep all answers of a question in --output_file, to evaluate on.",
+        flag_values=values)  # fmt: skip
 
 
 def run(options: Options) -> None:
@@ -87,9 +104,19 @@ def run(options: Options) -> None:
         if not every or number % every
     ]
     taken = thin_out(kept, options.num_questions)
-    written = {options.output_file: [_to_train_on(each) for each in taken]}
+    if not options.all_answers:
+        taken = [_to_train_on(each) for each in taken]
+    written = {options.output_file: taken}
     if every:
         written[options.holdout_file] = held_out
+    if options.context_words:
+        written = {
+            path: [
+                short_contexts.shorten(article, options.context_words)
+                for article in part
+            ]
+            for path, part in written.items()
+        }
     for path, part in written.items():
         count = num_questions(part)
         if not count:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from paper import name_task, squad_part
+from paper import name_task, short_contexts, squad_part
 
 
 def _words(text):
@@ -181,3 +181,91 @@ def test_refusals(tmp_path):
     )
     with pytest.raises(ValueError, match="nothing is left for"):
         squad_part.run(options)
+
+
+def _article(*answers, context="a b  cc dd e f g h", name="q"):
+    answers = [
+        {"text": text, "answer_start": context.index(text)} for text in answers
+    ]
+    qas = [{"id": name, "question": "?", "answers": answers}]
+    return {"title": "t", "paragraphs": [{"context": context, "qas": qas}]}
+
+
+def _shortened(article, num_words):
+    (paragraph,) = short_contexts.shorten(article, num_words)["paragraphs"]
+    (qa,) = paragraph["qas"]
+    context = paragraph["context"]
+    return context, [
+        context[start : start + len(answer["text"])]
+        for answer in qa["answers"]
+        for start in [answer["answer_start"]]
+    ]
+
+
+def test_a_short_context_holds_its_answer_at_any_place():
+    seen = set()
+    for number in range(60):
+        article = _article("dd", "a b", name=str(number))
+        context, answers = _shortened(article, 3)
+        assert answers[0] == "dd"
+        assert ("a b" in answers) == ("a b" in context)
+        assert (context, answers) == _shortened(article, 3)
+        seen.add(context)
+    assert seen == {"b  cc dd", "cc dd e", "dd e f"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("a b", {"a b  cc"}),
+        ("h", {"f g h"}),
+        ("b  cc dd e", {"b  cc dd e"}),  # Longer than what is kept.
+        ("c d", {"b  cc dd", "cc dd e"}),  # Parts of two words.
+    ],
+)
+def test_a_short_context_does_not_run_over_an_end(answer, expected):
+    contexts = {
+        _shortened(_article(answer, name=str(number)), 3)[0]
+        for number in range(40)
+    }
+    assert contexts == expected
+
+
+def test_a_question_without_answer_has_any_words_of_its_context():
+    contexts = {
+        _shortened(_article(name=str(number)), 7)[0] for number in range(40)
+    }
+    assert contexts == {"a b  cc dd e f g", "b  cc dd e f g h"}
+    assert _shortened(_article(context="a b"), 7) == ("a b", [])
+    assert _shortened(_article(context=" "), 7) == ("", [])
+
+
+def test_an_answer_outside_its_context_is_refused():
+    article = _article("dd", name="q7")
+    article["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = 90
+    with pytest.raises(ValueError, match=r"q7.*'dd'.*starts at 90 of 18"):
+        short_contexts.shorten(article, 3)
+
+
+def test_each_question_of_a_part_gets_its_own_short_context(tmp_path):
+    source, train, dev = (
+        tmp_path / name for name in ("in.json", "train.json", "dev.json")
+    )
+    article = _article("a b", "dd")
+    article["paragraphs"][0]["qas"] *= 2
+    source.write_text(json.dumps({"version": "1.1", "data": [article]}))
+    for path, all_answers in ((train, False), (dev, True)):
+        squad_part.run(
+            squad_part.Options(
+                input_file=str(source),
+                output_file=str(path),
+                context_words=6,
+                all_answers=all_answers,
+            )
+        )
+    for path, texts in ((train, ["a b"]), (dev, ["a b", "dd"])):
+        (written,) = json.loads(path.read_text())["data"]
+        assert len(written["paragraphs"]) == 2
+        for paragraph in written["paragraphs"]:
+            (qa,) = paragraph["qas"]
+            assert [answer["text"] for answer in qa["answers"]] == texts
