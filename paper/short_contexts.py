@@ -39,7 +39,7 @@ def shorten(article: Mapping[str, Any], num_words: int) -> dict[str, Any]:
 
 def _cut(context: str, qa: Mapping[str, Any], num_words: int) -> dict[str, Any]:
     """Makes a paragraph of one question."""
-    answers = qa.get("answers", [])
+    answers = qa["answers"]
     words = [found.span() for found in _WORD.finditer(context)]
     draw = random.Random(qa["id"])
     if answers:

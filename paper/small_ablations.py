@@ -53,8 +53,9 @@ def table_5(bench: recipes.Bench) -> tables.Table:
             "STS-B, pairs of sentences, stands for QNLI and MNLI, whose "
             "training sets are large. names: which words of lower-cased "
             "held-out text are names, made by paper/name_task.py.",
-            "short SQuAD: the same questions, each with the 24 words around "
-            "its answer (paper/squad_part.py).",
+            "short SQuAD: the same questions, each with the "
+            f"{small_scale.CONTEXT_WORDS} words around its answer "
+            "(paper/squad_part.py).",
             "Left to right: see docs/paper.md.",
             "Seeds are of fine-tuning; each row is one pre-trained model, so "
             "its luck is not in the deviations.",

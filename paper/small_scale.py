@@ -79,7 +79,7 @@ SQUAD_1 = recipes.DataSet(
 )
 # Of whole paragraphs a network of two layers learns next to nothing from 4,000
 # questions: here the answer is looked for in two dozen words.
-_CONTEXT_WORDS = 24
+CONTEXT_WORDS = 24
 
 
 def _short_contexts(
@@ -91,7 +91,7 @@ def _short_contexts(
         flags=(
             ("input_file", jobs.Given(path=path)),
             ("output_file", jobs.Output(path="squad.json")),
-            ("context_words", _CONTEXT_WORDS),
+            ("context_words", CONTEXT_WORDS),
             *more_flags,
         ),
         seconds=10,

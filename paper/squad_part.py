@@ -24,6 +24,10 @@ from commands import flag_groups, program
 from files import json_text, writing
 from paper import short_contexts
 
+_ANSWER = {"text": str, "answer_start": int}
+_QUESTION = {"id": str, "answers": [_ANSWER]}
+_SQUAD = {"data": [{"paragraphs": [{"context": str, "qas": [_QUESTION]}]}]}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
@@ -94,8 +98,12 @@ def run(options: Options) -> None:
         ValueError: the file is not of SQuAD, or a part would be empty.
     """
     content = json_text.read_object(options.input_file)
-    if not isinstance(content.get("data"), list):
-        raise ValueError(f"{options.input_file}: must be a SQuAD file.")
+    if not _has_shape(content, _SQUAD):
+        raise ValueError(
+            f"{options.input_file}: must be a SQuAD file: articles of "
+            "paragraphs, each with a context and questions, each with an id "
+            "and answers."
+        )
     articles, every = content["data"], options.holdout_every
     held_out = articles[every - 1 :: every] if every else []
     kept = [
@@ -126,6 +134,19 @@ def run(options: Options) -> None:
             )
         writing.write_json(path, {**content, "data": part})
         logging.info("Wrote %d questions to %s", count, path)
+
+
+def _has_shape(value: Any, shape: Any) -> bool:
+    """Tells whether a JSON value holds what the shape names, of its types."""
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and all(
+            _has_shape(value.get(name), part) for name, part in shape.items()
+        )
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(
+            _has_shape(each, shape[0]) for each in value
+        )
+    return isinstance(value, shape)
 
 
 def num_questions(articles: Sequence[Mapping[str, Any]]) -> int:
@@ -166,7 +187,7 @@ def _to_train_on(article: Mapping[str, Any]) -> dict[str, Any]:
             {
                 **paragraph,
                 "qas": [
-                    {**qa, "answers": qa.get("answers", [])[:1]}
+                    {**qa, "answers": qa["answers"][:1]}
                     for qa in paragraph["qas"]
                 ],
             }

@@ -159,6 +159,11 @@ def test_a_part_is_taken_evenly(tmp_path):
     assert {name.split("-")[0] for name in found} == set("0123")
 
 
+def _one_question(qa):
+    paragraph = f'{{"context": "a b", "qas": [{qa}]}}'
+    return f'{{"data": [{{"paragraphs": [{paragraph}]}}]}}'
+
+
 def test_refusals(tmp_path):
     with pytest.raises(ValueError, match="go together"):
         squad_part.Options(input_file="x", output_file="y", holdout_every=3)
@@ -166,6 +171,13 @@ def test_refusals(tmp_path):
     for content, words in (
         ("[]", "must hold a JSON object"),
         ('{"data": {}}', "must be a SQuAD file"),
+        ('{"data": [{"title": "t"}]}', "must be a SQuAD file"),
+        (_one_question('{"question": "?"}'), "must be a SQuAD file"),
+        (_one_question('{"id": 7, "answers": []}'), "must be a SQuAD file"),
+        (
+            _one_question('{"id": "q", "answers": [{"text": "a"}]}'),
+            "must be a SQuAD file",
+        ),
         ('{"data": [],}', "line 1, column 13: must be JSON"),
     ):
         path.write_text(content)
