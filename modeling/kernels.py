@@ -282,18 +282,19 @@ def _random_words(shape, seed):
     """
     places = ops.arange(math.prod(shape), dtype="int32")
     words = ops.cast(places, "uint32")
-    for start in _KEY_STARTS:
-        words = _mixed(ops.bitwise_xor(words, _key(seed, start)))
+    keys = _keys(seed)
+    for i in range(len(_KEY_STARTS)):
+        words = _mixed(ops.bitwise_xor(words, keys[i]))
     return ops.reshape(words, shape)
 
 
-def _key(seed, start):
-    """Hashes `[n]` int32 into one word; others for another start."""
+def _keys(seed):
+    """Hashes `[n]` int32 into a word for each of the starts."""
     seed = ops.cast(seed, "uint32")
-    key = ops.cast(start, "uint32")
+    keys = ops.array(_KEY_STARTS, "uint32")
     for i in range(seed.shape[0]):
-        key = _mixed(ops.bitwise_xor(key, seed[i]) + key)
-    return key
+        keys = _mixed(ops.bitwise_xor(keys, seed[i]) + keys)
+    return keys
 
 
 def _mixed(words):
