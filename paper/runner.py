@@ -100,8 +100,9 @@ class Runner:
             self._time_left(),
         )
         with _locked(self._places.work_dir), self._signals():
-            while self._todo or self._running:
-                self._start_ready()
+            while self._running or (self._todo and not self._stopping):
+                if not self._stopping:
+                    self._start_ready()
                 if self._running:
                     time.sleep(self._poll_seconds)
                 self._look()
@@ -113,8 +114,6 @@ class Runner:
 
     def _start_ready(self) -> None:
         """Starts what can be started, and leaves out what never can."""
-        if self._stopping:
-            self._todo.clear()
         done = {job for job, _ in self._finished}
         lost = {*self._failed, *self._skipped}
         for job in list(self._todo):
@@ -198,6 +197,8 @@ class Runner:
                 os.path.join(self._places.job_folder(job), states.LOG),
                 states.log_tail(job, self._places, _TAIL_LINES),
             )
+        else:
+            self._todo.append(job)
         logging.info(
             "%s after %s: %s. %d done, %d left: about %s.",
             state.state.capitalize(),

@@ -145,7 +145,7 @@ def table_8(bench: recipes.Bench) -> tables.Table:
             "pre-trainings of one kind may differ by at this size.",
         ),
         expected=ablation_tables.masking_expected(
-            "names fine-tuned", "names features"
+            "SST-2", "names fine-tuned", "names features"
         ),
     )
 

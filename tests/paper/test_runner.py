@@ -115,7 +115,7 @@ def test_several_jobs_at_a_time(bench):
     assert all(states.is_done(job, bench) for job in wanted)
 
 
-def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench):
+def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench, caplog):
     slow, later = _job("slow", seconds=1.0), _job("later")
     slow = jobs.Job(
         name="slow",
@@ -133,8 +133,10 @@ def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench):
     thread = threading.Thread(target=stop)
     thread.start()
     started = time.monotonic()
-    summary = _run(bench, [slow, later])
+    with caplog.at_level("INFO"):
+        summary = _run(bench, [slow, later])
     thread.join()
+    assert "slow. 0 done, 2 left" in caplog.text
     assert summary.stopped
     assert not summary.is_complete
     assert time.monotonic() - started < 25
