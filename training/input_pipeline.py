@@ -212,14 +212,16 @@ def evaluation_dataset(
 
         elements = tf.data.Dataset.range(num_batches * rows.local_replicas)
         batches = _read_and_parse(elements, read, source, rows.per_replica)
-        weighted = elements.map(
+        weighted = _mapped(
+            elements,
             lambda element: tf.ensure_shape(
                 tf.numpy_function(weights, [element], tf.float32),
                 [rows.per_replica],
-            )
+            ),
         )
-        return tf.data.Dataset.zip(batches, weighted).map(
-            lambda batch, weight: {**batch, "example_weights": weight}
+        return _mapped(
+            tf.data.Dataset.zip(batches, weighted),
+            lambda batch, weight: {**batch, "example_weights": weight},
         )
 
     return dataset
@@ -290,9 +292,18 @@ def _read_and_parse(elements, read, source, per_replica) -> tf.data.Dataset:
         serialized = tf.ensure_shape(serialized, [per_replica])
         return source.parse(serialized)
 
-    return elements.map(
-        load, num_parallel_calls=_READERS, deterministic=True
+    return _mapped(
+        elements, load, num_parallel_calls=_READERS, deterministic=True
     ).prefetch(_PREFETCHED_BATCHES)
+
+
+def _mapped(dataset, function, **options) -> tf.data.Dataset:
+    """Maps without AutoGraph, which takes longer than all else here to start.
+
+    No Python in what is mapped depends on a tensor.
+    """
+    as_written = tf.autograph.experimental.do_not_convert(function)
+    return dataset.map(as_written, **options)
 
 
 def _check_word_ids(batch, vocab_size: int) -> None:

@@ -252,7 +252,7 @@ class AdamWeightDecayOptimizer:
 
 # One pass over memory instead of ten: compiled, an update of 23 million weights
 # takes 24 ms where the plain operations take 60.
-@tf.function(jit_compile=True)
+@tf.function(autograph=False, jit_compile=True)
 def _adam(
     values,
     gradient,

@@ -24,7 +24,9 @@ class CompiledByShape:
         self._function = function
         # A function each: one for all would warn that it is compiled anew.
         self._of_shape = {}
-        self._of_any_shape = tf.function(function, reduce_retracing=True)
+        self._of_any_shape = tf.function(
+            function, autograph=False, reduce_retracing=True
+        )
 
     def __call__(self, batch: Any) -> Any:
         """Returns what the function does."""
@@ -35,5 +37,7 @@ class CompiledByShape:
         if shapes not in self._of_shape:
             if len(self._of_shape) == MAX_SHAPES:
                 return self._of_any_shape(batch)
-            self._of_shape[shapes] = tf.function(self._function)
+            self._of_shape[shapes] = tf.function(
+                self._function, autograph=False
+            )
         return self._of_shape[shapes](batch)

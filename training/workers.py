@@ -125,7 +125,7 @@ class Meeting:
         self._several = self._members.has_several and isinstance(
             strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
-        self._gather = tf.function(self._gathered)
+        self._gather = tf.function(self._gathered, autograph=False)
 
     @property
     def is_chief(self) -> bool:
