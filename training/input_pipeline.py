@@ -298,10 +298,7 @@ def _read_and_parse(elements, read, source, per_replica) -> tf.data.Dataset:
 
 
 def _mapped(dataset, function, **options) -> tf.data.Dataset:
-    """Maps without AutoGraph, which takes longer than all else here to start.
-
-    No Python in what is mapped depends on a tensor.
-    """
+    """Maps without AutoGraph, for the reason given in `steps.Trainer`."""
     as_written = tf.autograph.experimental.do_not_convert(function)
     return dataset.map(as_written, **options)
 
