@@ -1,0 +1,116 @@
+import errno
+import fcntl
+import os
+import platform
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from files import locking
+
+_HOLD = (
+    "import sys\n"
+    "from files import locking\n"
+    "with locking.lock(sys.argv[1], 'The folder'):\n"
+    "    print('held', flush=True)\n"
+    "    sys.stdin.read()\n"
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / ".lock")
+
+
+@pytest.fixture
+def holder(path):
+    """Another process, which holds the lock until its input ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLD, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        if process.poll() is None:
+            process.communicate("")
+
+
+def test_the_process_that_holds_a_lock_is_named(path, holder):
+    with (
+        pytest.raises(
+            locking.LockedError,
+            match=f"^The zip is in use by process {holder.pid} on "
+            f"{platform.node()} ",
+        ),
+        locking.lock(path, "The zip"),
+    ):
+        pass
+
+
+def test_a_lock_whose_process_was_killed_is_taken_over(path, holder):
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert os.path.exists(path)
+    with locking.lock(path, "The zip"):
+        pass
+    assert not os.path.exists(path)
+
+
+def test_a_lock_is_waited_for(path, holder):
+    threading.Timer(0.3, holder.stdin.close).start()
+    with locking.lock(path, "The zip", wait=True):
+        # It has ended, for it frees the lock as the last thing it does.
+        assert holder.wait(10) == 0
+
+
+def test_a_lock_ends_with_its_body(path):
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), locking.lock(path, "The zip"):
+            _ = 1 / 0
+        assert not os.path.exists(path)
+
+
+def test_one_process_cannot_hold_a_lock_twice(path):
+    with (
+        locking.lock(path, "The zip"),
+        pytest.raises(locking.LockedError, match=f"process {os.getpid()} "),
+        locking.lock(path, "The zip"),
+    ):
+        pass
+
+
+def test_threads_add_up_under_a_lock(path, tmp_path):
+    total = tmp_path / "total"
+    total.write_text("0")
+
+    def add():
+        for _ in range(20):
+            with locking.lock(path, "The total", wait=True):
+                total.write_text(str(int(total.read_text()) + 1))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert total.read_text() == "80"
+
+
+def test_a_file_system_without_locks_is_warned_of(path, monkeypatch, caplog):
+    def flock(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with locking.lock(path, "The zip"):
+        pass
+    assert "The zip is not locked" in caplog.text
+
+
+def test_a_remote_store_is_not_locked():
+    with locking.lock("gs://bucket/.lock", "The zip"):
+        pass
