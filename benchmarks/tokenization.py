@@ -31,8 +31,9 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from files import lines
+from serving import fast_tokenization
 from tests import plain_tokenization
-from vocab import fast_tokenization, tokenization, word_memory
+from vocab import tokenization, word_memory
 
 _BATCH_LINES = 2000
 _SEED = 12345
@@ -189,7 +190,7 @@ def _definition(
     return Tokenizer(run=run, rows=iter)
 
 
-def _rows_of_arrays(encoded: fast_tokenization.RaggedIds) -> list[list[int]]:
+def _rows_of_arrays(encoded: word_memory.RaggedIds) -> list[list[int]]:
     return [row.tolist() for row in encoded.rows()]
 
 

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from serving import inputs
-from vocab import basic_ops, fast_tokenization, text_ops, tokenization
+from serving import basic_ops, fast_tokenization, inputs, text_ops
+from vocab import tokenization
 
 
 class TextReader:

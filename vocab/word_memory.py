@@ -5,13 +5,14 @@ such as data creation on many processes: no TensorFlow. `FastTokenizer` is about
 twice as fast once it runs, but takes seconds and a gigabyte to get there.
 """
 
+import dataclasses
 import re
 import sys
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from vocab import fast_tokenization, tokenization
+from vocab import tokenization
 
 # About 40 MB. Beyond it words are rare, and a larger table slower to look up.
 _MAX_WORDS = 1 << 17
@@ -22,6 +23,23 @@ _VANISHING = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 _ASCII_PARTS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
 _ID_BYTES = 4
 _CONTINUATION = "##"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RaggedIds:
+    """The ids of `N` texts end to end.
+
+    Attributes:
+        ids: `[total]` int32.
+        row_lengths: `[N]` int64, how many of them each text has.
+    """
+
+    ids: np.ndarray
+    row_lengths: np.ndarray
+
+    def rows(self) -> list[np.ndarray]:
+        """Returns the ids text by text, `N` arrays."""
+        return np.split(self.ids, np.cumsum(self.row_lengths))[:-1]
 
 
 class WordMemory:
@@ -48,7 +66,7 @@ class WordMemory:
         self._ids_of_part = _Memory(pieces.ids_of).__getitem__
         self._ids_of = _Memory(self._cut).__getitem__
 
-    def encode(self, texts: Iterable[str]) -> fast_tokenization.RaggedIds:
+    def encode(self, texts: Iterable[str]) -> RaggedIds:
         """Returns the ids of the pieces of every text.
 
         Args:
@@ -58,7 +76,7 @@ class WordMemory:
             KeyError: a word is unknown and the vocabulary has no [UNK].
         """
         rows = [self._encode(text) for text in texts]
-        return fast_tokenization.RaggedIds(
+        return RaggedIds(
             ids=np.frombuffer(b"".join(rows), np.int32),
             row_lengths=np.array([len(row) for row in rows], np.int64)
             // _ID_BYTES,

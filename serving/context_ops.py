@@ -10,7 +10,7 @@ import functools
 import typing
 from collections.abc import Callable
 
-from vocab import normalization
+from serving import normalization
 
 if typing.TYPE_CHECKING:
     import tensorflow as tf

@@ -15,7 +15,8 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from vocab import fast_model, fast_tokenization, offsets
+from serving import fast_model, fast_tokenization
+from vocab import offsets
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _GOLDEN = _ROOT / "tests" / "golden"

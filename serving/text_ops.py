@@ -9,7 +9,7 @@ import typing
 
 import numpy as np
 
-from vocab import context_ops, fast_model
+from serving import context_ops, fast_model
 
 if typing.TYPE_CHECKING:
     import tensorflow as tf

@@ -5,7 +5,7 @@ import unicodedata
 
 import tensorflow as tf
 
-from vocab import context_ops, text_ops
+from serving import context_ops, text_ops
 
 # Bytes that begin, continue and spoil UTF-8, and the byte order mark.
 _BYTES = bytes.fromhex("004120808f909fa0bfc0c1c2dfe0e2edeebbeff0f4f5ff")

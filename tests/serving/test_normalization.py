@@ -5,7 +5,8 @@ import unicodedata
 
 import pytest
 
-from vocab import normalization, tokenization
+from serving import normalization
+from vocab import tokenization
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import random
 import pytest
 import tensorflow as tf
 
-from vocab import basic_ops, text_ops, tokenization
+from serving import basic_ops, text_ops
+from vocab import tokenization
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CODE_POINTS = [*range(0xD800), *range(0xE000, 0x110000)]

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from vocab import normalizer_buffer
+from serving import normalizer_buffer
 
 
 def _normalize(table, texts, *, lower_case=False):

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from absl import logging
 
-from vocab import fast_model, offsets, tokenization
+from serving import fast_model
+from vocab import offsets, tokenization, word_memory
 
 if typing.TYPE_CHECKING:
     import tensorflow as tf
@@ -42,24 +43,7 @@ _PROBES = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RaggedIds:
-    """The ids of `N` texts end to end.
-
-    Attributes:
-        ids: `[total]` int32.
-        row_lengths: `[N]` int64, how many of them each text has.
-    """
-
-    ids: np.ndarray
-    row_lengths: np.ndarray
-
-    def rows(self) -> list[np.ndarray]:
-        """Returns the ids text by text, `N` arrays."""
-        return np.split(self.ids, np.cumsum(self.row_lengths))[:-1]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RaggedSpans(RaggedIds):
+class RaggedSpans(word_memory.RaggedIds):
     """The ids of `N` texts and the characters that each covers.
 
     Attributes:
@@ -113,7 +97,7 @@ class FastTokenizer:
         """Tells whether TensorFlow Text does the work."""
         return self.slow_reason is None
 
-    def encode(self, texts: Iterable[str | bytes]) -> RaggedIds:
+    def encode(self, texts: Iterable[str | bytes]) -> word_memory.RaggedIds:
         """Returns the ids of the pieces of every text.
 
         Args:
@@ -126,7 +110,7 @@ class FastTokenizer:
         if not self.is_fast:
             return _ragged(map(self._defined_ids, texts))
         parts = [self._cut(batch) for batch in self._batches(texts)]
-        return RaggedIds(
+        return word_memory.RaggedIds(
             ids=_joined([part.values for part in parts], np.int32),
             row_lengths=_joined(
                 [part.row_lengths() for part in parts], np.int64
@@ -222,7 +206,7 @@ def graph_tokenizer(vocab_file: str, do_lower_case: bool = True) -> "tf.Module":
     """
     import tensorflow as tf
 
-    from vocab import text_ops
+    from serving import text_ops
 
     definition = tokenization.FullTokenizer(vocab_file, do_lower_case)
     model = _checked_model(definition)
@@ -243,7 +227,7 @@ def graph_tokenizer(vocab_file: str, do_lower_case: bool = True) -> "tf.Module":
 
 
 def _function(model: fast_model.FastModel, *, with_offsets: bool) -> Callable:
-    from vocab import text_ops
+    from serving import text_ops
 
     run = text_ops.tokenize_with_offsets if with_offsets else text_ops.tokenize
     return _compiled(lambda text: run(model, text))
@@ -276,9 +260,9 @@ def _joined(parts: Sequence, dtype: type) -> np.ndarray:
     return np.concatenate([np.zeros(0, dtype), *arrays], dtype=dtype)
 
 
-def _ragged(rows: Iterable[list[int]]) -> RaggedIds:
+def _ragged(rows: Iterable[list[int]]) -> word_memory.RaggedIds:
     rows = list(rows)
-    return RaggedIds(
+    return word_memory.RaggedIds(
         ids=np.array([i for row in rows for i in row], np.int32),
         row_lengths=np.array([len(row) for row in rows], np.int64),
     )
@@ -316,7 +300,7 @@ def _check(model: fast_model.FastModel, vocab: dict[str, int]) -> None:
     import tensorflow as tf
     import tensorflow_text as tf_text
 
-    from vocab import text_ops
+    from serving import text_ops
 
     basic = tokenization.BasicTokenizer(model.do_lower_case)
     wordpiece = tokenization.WordpieceTokenizer(vocab)

@@ -1,7 +1,7 @@
 """The definition's rules and a vocabulary, as TensorFlow Text takes them.
 
 TensorFlow Text works in two steps: a normalizer that replaces characters by
-a table (`vocab.normalizer_buffer`), and a word-piece model that cuts its
+a table (`serving.normalizer_buffer`), and a word-piece model that cuts its
 output at spaces and at what it holds for punctuation and ideographs, and
 then into pieces. Where its idea of punctuation is not the definition's, the
 table makes up for it: spaces around what it would leave together, and an
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from vocab import normalization, normalizer_buffer
+from serving import normalization, normalizer_buffer
 
 UNKNOWN = "[UNK]"
 MAX_WORD_CHARACTERS = 200  # Source: the release.

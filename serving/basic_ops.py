@@ -1,7 +1,7 @@
 """Text to words and punctuation marks as TensorFlow operations.
 
 What `tokenization.BasicTokenizer` does, in batches and in graphs; the word
-pieces are in `vocab.text_ops`.
+pieces are in `serving.text_ops`.
 """
 
 import functools
@@ -9,7 +9,7 @@ import typing
 
 import numpy as np
 
-from vocab import context_ops, normalization, normalizer_buffer
+from serving import context_ops, normalization, normalizer_buffer
 
 if typing.TYPE_CHECKING:
     import tensorflow as tf
