@@ -143,6 +143,12 @@ _REFUSALS = {
     f"{_NER} --do_train --train_file=text.txt --columns=wrd:0": (
         "--columns must name the column of the words"
     ),
+    f"{_NER} --bucket_by_length --distribution_strategy=tpu --do_train": (
+        "--bucket_by_length makes batches of different lengths; a TPU"
+    ),
+    f"{_NER} --bucket_by_length --use_tpu --do_train": (
+        "--bucket_by_length makes batches of different lengths; a TPU"
+    ),
     # Pre-training, and vectors.
     f"{_PRETRAIN} --input_file=empty": (
         "At least one of `do_train` or `do_eval` must be True."

@@ -189,6 +189,20 @@ def test_features_are_computed_once(folder, monkeypatch):
     assert len(made) == 4
 
 
+def test_features_are_learnt_from_in_parts_as_all_at_once(folder):
+    changes = {**_SHORT, "features": "last", "num_train_epochs": 1}
+    changes |= {"do_predict": False, "log_every_steps": 1}
+    losses = []
+    for parts in (1, 2):
+        out = folder / f"parts-{parts}"
+        toy.run(folder, **changes, output_dir=out, num_accumulation_steps=parts)
+        first = json.loads((out / "metrics.jsonl").read_text().split("\n")[0])
+        losses.append(first["loss"])
+        assert toy.results(out / "eval_results.txt")["global_step"] == 15
+    # Dropout draws anew for each part.
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+
+
 @pytest.mark.slow
 def test_a_stopped_run_goes_on_to_the_same_weights(folder):
     changes = {**_SHORT, "do_eval": False, "context": "document"}

@@ -287,7 +287,7 @@ def _loop_options(training, options, length) -> bookkeeping.LoopOptions:
         eval_every_steps=every,
         best_metric=training.metric if evaluates else None,
         iterations_per_loop=runtime.steps_per_call(
-            use_tpu=runtime.wants_tpu(options),
+            use_tpu=shared_flags.wants_tpu(options),
             iterations_per_loop=options.iterations_per_loop,
             steps_per_loop=options.steps_per_loop,
         ),

@@ -274,6 +274,11 @@ def _define_tpu_flags(values: flags.FlagValues) -> None:
     )
 
 
+def wants_tpu(options: Any) -> bool:
+    """Tells whether `--use_tpu` or `--distribution_strategy` asks for a TPU."""
+    return options.use_tpu or options.distribution_strategy == "tpu"
+
+
 def narrow(options: type[_T], wider: Any, **replaced: Any) -> _T:
     """Fills a dataclass from the attributes of the same names of another.
 

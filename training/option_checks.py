@@ -15,6 +15,7 @@ from training import (
     pretraining_flags,
     pretraining_phases,
 )
+from training import flags as shared_flags
 
 
 def check_task(
@@ -49,10 +50,11 @@ def check_task(
             f"--freeze_layers must be at most {config.num_hidden_layers}, the "
             f"layers of the model; got {options.freeze_layers}."
         )
-    if options.bucket_by_length and options.use_tpu:
+    if options.bucket_by_length and shared_flags.wants_tpu(options):
         raise ValueError(
             "--bucket_by_length makes batches of different lengths; a TPU "
-            "needs one length. Pass one of --bucket_by_length and --use_tpu."
+            "needs one length. Pass one of --bucket_by_length and --use_tpu "
+            "(or --distribution_strategy=tpu)."
         )
     _check_evaluations(options)
     destinations.check_folder(options.output_dir)

@@ -204,7 +204,7 @@ def train(
             bookkeeping.LoopOptions,
             options,
             iterations_per_loop=runtime.steps_per_call(
-                use_tpu=runtime.wants_tpu(options),
+                use_tpu=shared_flags.wants_tpu(options),
                 iterations_per_loop=options.iterations_per_loop,
                 steps_per_loop=options.steps_per_loop,
             ),

@@ -74,11 +74,6 @@ def prepare(
     return strategy
 
 
-def wants_tpu(options: DeviceOptions) -> bool:
-    """Tells whether options, of these names at least, ask for a TPU."""
-    return options.use_tpu or options.distribution_strategy == "tpu"
-
-
 def steps_per_call(
     *, use_tpu: bool, iterations_per_loop: int, steps_per_loop: int
 ) -> int:

@@ -23,6 +23,7 @@ from training import (
     word_features,
     workers,
 )
+from training import flags as shared_flags
 
 
 class Window(word_features.Window, Protocol):
@@ -149,6 +150,11 @@ class FeatureBased:
                 "--freeze_layers is for fine-tuning; with --features all "
                 "layers of the encoder are frozen. Pass one of them."
             )
+        if options.recompute:
+            raise ValueError(
+                "--recompute is for fine-tuning; with --features no activation "
+                "of the encoder is kept. Pass one of them."
+            )
         self.name = f"{options.features}, {options.lstm_units} units"
         # The weights of the encoder are loaded where features are computed.
         self.init_checkpoint = None
@@ -165,7 +171,7 @@ class FeatureBased:
                 layers=self._layers.numbers,
                 batch_size=options.predict_batch_size,
                 max_seq_length=options.max_seq_length,
-                pad_to_max_length=options.use_tpu,
+                pad_to_max_length=shared_flags.wants_tpu(options),
             ),
         )
 

@@ -88,11 +88,15 @@ class WordFeatureSource:
             tf.float32,
             fixed_length=longest * self.width * _FLOAT_BYTES,
         )  # [B, S * L * D]
-        shape = [-1, longest, self.width]
-        return {
-            "word_features": tf.reshape(values, shape),
+        num_rows = serialized.shape[0]
+        batch = {
+            "word_features": tf.reshape(values, [-1, longest, self.width]),
             "label_ids": label_ids,
             "label_mask": tf.sequence_mask(lengths, longest, tf.int32),
+        }
+        return {
+            name: tf.ensure_shape(value, [num_rows, *value.shape[1:]])
+            for name, value in batch.items()
         }
 
     def lengths(self) -> np.ndarray:

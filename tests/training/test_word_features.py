@@ -69,6 +69,15 @@ def test_batches_pass_through_the_input_pipeline(tmp_path):
     assert total == 2 * (1 + 2 + 3 + 4 + 5)
 
 
+def test_a_batch_has_as_many_rows_as_it_has_records(tmp_path):
+    source = _source(tmp_path)
+    parsed = tf.function(source.parse).get_concrete_function(
+        tf.TensorSpec([2], tf.string)
+    )
+    shapes = {name: v.shape for name, v in parsed.structured_outputs.items()}
+    assert [shape[0] for shape in shapes.values()] == [2, 2, 2], shapes
+
+
 def test_what_was_made_from_the_same_is_used_again(tmp_path):
     _source(tmp_path)
 
@@ -158,6 +167,7 @@ def test_the_hash_of_an_encoder_is_that_of_its_weights(tmp_path):
     [
         ({"init_checkpoint": None}, "--init_checkpoint, which is not given"),
         ({"freeze_layers": 1}, "--freeze_layers is for fine-tuning"),
+        ({"recompute": True}, "--recompute is for fine-tuning"),
         ({"features": "sum_last_four"}, "needs at least 4 layers; .* has 2"),
     ],
 )
