@@ -12,7 +12,7 @@ import tensorflow as tf
 import run_pretraining
 from modeling import checkpoints
 from tests import toy_pretraining as toy
-from training import bookkeeping, checkpointing, reporting
+from training import bookkeeping, checkpointing, reporting, steps
 
 # More steps than every interval.
 _FLAGS = {
@@ -198,6 +198,32 @@ def test_every_objective_and_precision_learns(tmp_path, objective, precision):
     assert has_pairs == (objective == "mlm_nsp")
     weights = _weights(tmp_path, 40)
     assert weights["bert/pooler/dense/kernel"].dtype == np.float32
+
+
+def test_skipped_steps_are_left_out_of_means_and_told_of(
+    tmp_path, monkeypatch, caplog
+):
+    # Of the first scales, halved with each step, all are too large.
+    monkeypatch.setattr(steps, "_INITIAL_LOSS_SCALE", 2.0**23)
+    toy.run(tmp_path, precision="mixed_float16", log_every_steps=2)
+    path = tmp_path / "out" / "metrics.jsonl"
+    lines = [
+        json.loads(line, parse_constant=pytest.fail)
+        for line in path.read_text().splitlines()
+    ]
+    skipped = [line.get("skipped_steps", 0) for line in lines]
+    assert skipped[0] == 2 and 1 in skipped and skipped[-1] == 0
+    for line, num_skipped in zip(lines, skipped, strict=True):
+        # The last report is of one step.
+        none_made = num_skipped == (2 if line["step"] % 2 == 0 else 1)
+        assert ("gradient_norm" not in line) == none_made
+        assert (
+            f"step {line['step']}: all 2 steps since the last report were "
+            "skipped" in caplog.text
+        ) == none_made
+    made = [line["gradient_norm"] for line in lines if "gradient_norm" in line]
+    # Half of the mean of two steps would be that of one.
+    assert max(made) < 1.9 * min(made)
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):

@@ -137,6 +137,7 @@ class Books:
         """Reports the steps since the last report; checks their losses."""
         self._settle()
         seconds, timed = self._clock.lap(), self._timed_steps
+        self._warn_of_skipped_steps(step)
         left = self._options.num_train_steps - step
         waited = sum(float(each) for each in self._waits)
         progress = reporting.Progress(
@@ -160,6 +161,18 @@ class Books:
             logging.info("%s", line)
         self._sums, self._waits = {}, []
         self._timed_steps = self._timed_examples = 0
+
+    def _warn_of_skipped_steps(self, step: int) -> None:
+        if self._sums["skipped_steps"] == self._sums["steps"]:
+            logging.warning(
+                "step %d: all %d steps since the last report were skipped: "
+                "their float16 gradients overflowed, and no weight changed. "
+                "The loss scale is now %g. If this goes on, pass "
+                "--precision=mixed_bfloat16 or --precision=float32.",
+                step,
+                self._sums["steps"],
+                self._trainer.state.loss_scale.scale.numpy(),
+            )
 
     def save(self, step: int) -> None:
         """Saves a checkpoint; checks the losses of the steps before it."""
@@ -282,10 +295,11 @@ def _plus(sums: Mapping, values: Mapping) -> dict:
 def _means(sums: Mapping) -> dict[str, float]:
     """Turns sums over steps into what is reported of them."""
     count = sums["steps"]
+    made = count - sums["skipped_steps"]
     values = {
         "loss": sum(sums["losses"].values()) / count,
         **{name: ratio(*pair) for name, pair in sums["metrics"].items()},
-        "gradient_norm": sums["gradient_norm"] / count,
+        **({"gradient_norm": sums["gradient_norm"] / made} if made else {}),
         "learning_rate": sums["learning_rate"],
     }
     if sums["skipped_steps"]:

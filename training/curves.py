@@ -75,7 +75,11 @@ def _draw_run(axis, name: str, records: Records, run: str, colors) -> None:
         (name, _TRAINING, "-", colors[0]),
         (held_out, _HELD_OUT, "o:" if run else "o-", colors[1]),
     ):
-        points = [(r["step"], r[column]) for r in records if column in r]
+        points = [
+            (r["step"], r[column])
+            for r in records
+            if r.get(column) is not None
+        ]
         if points:
             label = f"{run}, {kind}" if run else kind
             if name == _LEARNING_RATE:

@@ -1,7 +1,7 @@
 """The file that holds every report of a run: `metrics.jsonl`.
 
 A line is a JSON object: `step`, then metrics by name; those on held-out data
-begin with `eval_`. Imports no TensorFlow, so that tools can look at runs.
+begin with `eval_`. A number that is not finite is null. Imports no TensorFlow, so that tools can look at runs.
 """
 
 import json
@@ -16,7 +16,7 @@ HELD_OUT = "eval_"
 # What is said of the speed of a run: of these the median counts.
 _SPEEDS = ("examples_per_second", "input_wait")
 
-Record = Mapping[str, float]
+Record = Mapping[str, float | None]
 
 
 def path_in(folder: str) -> str:
@@ -24,7 +24,7 @@ def path_in(folder: str) -> str:
     return os.path.join(folder, FILE)
 
 
-def read(path: str) -> list[dict[str, float]]:
+def read(path: str) -> list[dict[str, float | None]]:
     """Reads all reports; a last line cut short by a crash is left out.
 
     Returns:
@@ -43,7 +43,7 @@ def read(path: str) -> list[dict[str, float]]:
     ]
 
 
-def _record(line: bytes, where: str) -> dict[str, float]:
+def _record(line: bytes, where: str) -> dict[str, float | None]:
     try:
         record = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -121,12 +122,16 @@ class Reporter:
                         prefix + name.removeprefix(metrics_log.HELD_OUT), value
                     )
         self._writer.flush()
-        rounded = {
-            name: float(f"{value:.7g}") if isinstance(value, float) else value
-            for name, value in record.items()
-        }
+        rounded = {name: _rounded(value) for name, value in record.items()}
         with tf.io.gfile.GFile(self._path, "a") as file:
-            file.write(json.dumps(rounded) + "\n")
+            file.write(json.dumps(rounded, allow_nan=False) + "\n")
+
+
+def _rounded(value: float) -> float | None:
+    """Rounds what JSON has a number for; the rest is null."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.7g}") if math.isfinite(value) else None
 
 
 def console_line(progress: Progress, num_train_steps: int) -> str:

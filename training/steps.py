@@ -160,8 +160,8 @@ class Trainer:
         Returns:
             Float32 sums over the steps, as tensors: `losses` and `metrics` by
             name (a metric is a sum and a weight), `gradient_norm` before
-            clipping, `skipped_steps`, those whose float16 gradients
-            overflowed; not summed, `learning_rate` of the last step, and
+            clipping, where it is finite, `skipped_steps`, those whose float16
+            gradients overflowed; not summed, `learning_rate` of the last step, and
             `first_bad_step`, the first step whose loss was not finite, or
             whose gradient was not and was applied; -1 if there is none; and
             `input_seconds`, `[]` float64, the time it took to get the batches.
@@ -247,7 +247,7 @@ class Trainer:
         # The gradients are summed, so norms are the same on every replica.
         return {
             **_sum_over_replicas(context, sums),
-            "gradient_norm": norm,
+            "gradient_norm": tf.where(finite, norm, 0.0),
             "finite": finite,
         }
 

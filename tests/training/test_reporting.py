@@ -45,6 +45,17 @@ def test_results_are_sorted_and_printed_as_float32(tmp_path):
     )
 
 
+def test_numbers_that_are_not_finite_are_null(tmp_path):
+    reporter = reporting.Reporter(str(tmp_path), 10, 0)
+    reporter.evaluation(5, {"loss": float("nan"), "accuracy": float("inf")})
+    assert _lines(tmp_path) == [
+        {"step": 5, "eval_loss": None, "eval_accuracy": None}
+    ]
+    assert reporter.has_evaluation(5)
+    reporter.close()
+    assert (tmp_path / reporting.PLOT_FILE).exists()
+
+
 def _lines(folder):
     return [
         json.loads(line)

@@ -247,6 +247,7 @@ def test_an_overflow_in_float16_changes_nothing_but_the_scale(tmp_path):
         # Step 4 is past the warm-up: its rate is not 0.
         result = _numbers(trainer.run(iterator, 4, 1))
         assert result["skipped_steps"] == 1
+        assert result["gradient_norm"] == 0
         assert result["first_bad_step"] == -1
         after = _tensors(state)
         for name, value in before.items():
