@@ -76,9 +76,7 @@ def _draw_run(axis, name: str, records: Records, run: str, colors) -> None:
         (held_out, _HELD_OUT, "o:" if run else "o-", colors[1]),
     ):
         points = [
-            (r["step"], r[column])
-            for r in records
-            if r.get(column) is not None
+            (r["step"], r[column]) for r in records if r.get(column) is not None
         ]
         if points:
             label = f"{run}, {kind}" if run else kind

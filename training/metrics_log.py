@@ -1,7 +1,8 @@
 """The file that holds every report of a run: `metrics.jsonl`.
 
 A line is a JSON object: `step`, then metrics by name; those on held-out data
-begin with `eval_`. A number that is not finite is null. Imports no TensorFlow, so that tools can look at runs.
+begin with `eval_`. A number that is not finite is null. Imports no TensorFlow,
+so that tools can look at runs.
 """
 
 import json

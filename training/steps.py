@@ -161,8 +161,8 @@ class Trainer:
             Float32 sums over the steps, as tensors: `losses` and `metrics` by
             name (a metric is a sum and a weight), `gradient_norm` before
             clipping, where it is finite, `skipped_steps`, those whose float16
-            gradients overflowed; not summed, `learning_rate` of the last step, and
-            `first_bad_step`, the first step whose loss was not finite, or
+            gradients overflowed; not summed, `learning_rate` of the last step,
+            and `first_bad_step`, the first step whose loss was not finite, or
             whose gradient was not and was applied; -1 if there is none; and
             `input_seconds`, `[]` float64, the time it took to get the batches.
         """
