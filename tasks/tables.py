@@ -104,7 +104,8 @@ def open_table(
 
     TSV as released: quotes are ordinary characters, so a row is a line. CSV
     as RFC 4180 has it: quoted fields may hold commas, quotes and line ends.
-    JSON Lines: one object or array on each line.
+    JSON Lines: one object or array on each line. Blank lines at the end of a
+    file are no rows.
 
     Args:
         path: the file, UTF-8.
@@ -137,16 +138,23 @@ def open_table(
 
 
 def _clean_lines(path: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(lines.read_lines(path), start=1):
-        if "\0" in line:
+    """Yields numbers and lines, without blank lines at the end of the file."""
+    blank = []
+    for number, raw_line in enumerate(lines.read_lines(path), start=1):
+        if "\0" in raw_line:
             raise ValueError(
                 f"{path}, line {number}: holds a NUL byte, which no text has. "
                 "The file is damaged, or not text."
             )
-        yield (
-            number,
-            line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else (line),
-        )
+        line = raw_line
+        if number == 1:
+            line = raw_line.removeprefix(_BYTE_ORDER_MARK)
+        if not line.strip(" "):
+            blank.append((number, line))
+            continue
+        yield from blank
+        blank.clear()
+        yield number, line
 
 
 def _tsv_rows(path: str) -> Iterator[Row]:

@@ -87,8 +87,8 @@ def test_header_without_the_name_is_an_error(tmp_path, header, message):
     ("file_format", "text", "column", "message"),
     [
         ("tsv", "a\tb\nc\n", 1, "line 2, column 1: missing; .* 1 column"),
-        ("tsv", "a\tb\n\n", 1, "line 2, column 1: missing; .* it is blank"),
-        ("csv", "a,b\n\n", 1, "line 2, column 1: missing; .* it is blank"),
+        ("tsv", "a\tb\n\nc\td\n", 1, "line 2, column 1: .* it is blank"),
+        ("csv", "a,b\n\nc,d\n", 1, "line 2, column 1: .* it is blank"),
         ("tsv", "a\tb\nc\td\n", -3, "line 1, column -3: missing"),
         ("jsonl", '{"t": 1}', "u", "line 1, column 'u': missing; .* keys 't'"),
         ("jsonl", '["t"]', "u", "line 1, column 'u': .* by number, from 0"),
@@ -113,7 +113,7 @@ def test_row_without_the_column_is_an_error(
         ("csv", b'a,b\n"c,d\ne,f\n', "line 2: not CSV"),
         ("csv", b'"a"b,c\n', "line 1: not CSV"),
         ("jsonl", b'["a"]\n["a"\n', "line 2: not JSON"),
-        ("jsonl", b"\n", "line 1: not JSON"),
+        ("jsonl", b'\n["a"]\n', "line 1: not JSON"),
         ("jsonl", b"3\n", "line 1: each line must be a JSON object or array"),
     ],
 )
@@ -131,9 +131,26 @@ def test_rows_of_another_width_are_errors_where_asked(tmp_path):
         _rows(table)
 
 
-def test_empty_file_has_no_header(tmp_path):
+@pytest.mark.parametrize(
+    ("file_format", "row"),
+    [("tsv", "a\tb"), ("csv", "a,b"), ("csv", "a"), ("jsonl", '["a", "b"]')],
+)
+@pytest.mark.parametrize("end", ["\n\n", "\n\n \n", "\n\r\n\r\n"])
+def test_blank_lines_at_the_end_are_no_rows(tmp_path, file_format, row, end):
+    table = _open(tmp_path, f"{row}\n{row}{end}", file_format, same_width=True)
+    assert [read.line for read in table.rows] == [1, 2]
+
+
+def test_blank_line_between_rows_of_one_column_is_an_empty_cell(tmp_path):
+    for file_format in "tsv", "csv":
+        table = _open(tmp_path, "a\n\nb\n\n", file_format, same_width=True)
+        assert [row.cells for row in table.rows] == [["a"], [""], ["b"]]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\ufeff\n\n"])
+def test_empty_file_has_no_header(tmp_path, text):
     with pytest.raises(ValueError, match=r"rows\.tsv: the file is empty"):
-        _open(tmp_path, "", "tsv", has_header=True)
+        _open(tmp_path, text, "tsv", has_header=True)
 
 
 def test_unknown_format_is_an_error(tmp_path):
