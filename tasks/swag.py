@@ -106,8 +106,9 @@ def read_examples(
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it lacks a column, or a label is none of those there are,
-            or a row cannot be read; names the file and the line.
+        ValueError: it lacks a column or has no row, or a label is none of
+            those there are, or a row cannot be read; names the file and the
+            line.
     """
     file_format = _FORMATS.get(os.path.splitext(path)[1], tables.CSV)
     table = tables.open_table(
@@ -120,6 +121,7 @@ def read_examples(
     label = table.find(layout.label) if with_labels else None
     endings = [table.find(name) for name in layout.endings]
     label_set = layout.label_set()
+    row = None
     for row in table.rows:
         label_id = 0
         if with_labels:
@@ -130,6 +132,8 @@ def read_examples(
             endings=tuple(_text(table, row, ending) for ending in endings),
             label_id=label_id,
         )
+    if row is None:
+        raise ValueError(f"{path}: the file holds no example.")
 
 
 def _text(

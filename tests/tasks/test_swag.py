@@ -130,6 +130,10 @@ def test_tsv_and_json_lines_are_known_by_their_names(tmp_path):
         ),
         (_TRAIN.replace('b"""', 'b" "'), r"line 4: not CSV"),
         (b"", "the file is empty"),
+        (
+            _TRAIN.splitlines()[0] + "\n",
+            r"train\.csv: the file holds no example",
+        ),
     ],
 )
 def test_files_that_cannot_be_read_are_named(tmp_path, text, message):
