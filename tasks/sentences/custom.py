@@ -117,8 +117,13 @@ def find_labels(
             f"No {saved}: without training, the labels must have been saved "
             "beside the model, or be listed."
         )
+    elif data.problem_type == labels.SINGLE_LABEL:
+        # The default of the flag: the model knows its own problem type.
+        now = before
     else:
-        now = dataclasses.replace(before, problem_type=data.problem_type)
+        now = labels.LabelSet(
+            problem_type=data.problem_type, names=before.names
+        )
     _check_unchanged(now, before, saved)
     return dataclasses.replace(now, separator=data.label_separator)
 

@@ -205,7 +205,11 @@ def _parse_score(value: Any) -> float:
 
 
 def discover(
-    found: Iterable[tuple[str, Any]], problem_type: str, separator: str = ","
+    found: Iterable[tuple[str, Any]],
+    problem_type: str,
+    separator: str = ",",
+    *,
+    has_header: bool = False,
 ) -> LabelSet:
     """Makes the label set of the user's own training data.
 
@@ -216,6 +220,8 @@ def discover(
         found: the place of each label cell, for messages, and its value.
         problem_type: `single_label` or `multi_label`.
         separator: parts the names of a `multi_label` cell of text.
+        has_header: whether the names of the columns were read; if not, the
+            first label may be one of them.
 
     Raises:
         ValueError: a cell is no label, or there are too few classes.
@@ -244,7 +250,7 @@ def discover(
         "labels found: %s",
         ", ".join(f"{wording.shown(n)} x {counts[n]}" for n in names),
     )
-    if first and counts[first[0]] == 1:
+    if first and counts[first[0]] == 1 and not has_header:
         logging.warning(
             "the first label, %s, occurs nowhere else; is it the header?",
             wording.shown(first[0]),

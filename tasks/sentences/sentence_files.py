@@ -1,8 +1,8 @@
 """Examples read from a file whose columns are described, whatever its task."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
-from typing import Any
 
 from absl import logging
 
@@ -72,8 +72,10 @@ def read_examples(
         )
     if not with_labels:
         layout = dataclasses.replace(layout, label=None)
+    is_named = isinstance(layout.label, str)
     table, layout = _open(path, layout)
-    _warn_of_headless_file(table, layout, label_set)
+    if not is_named:
+        _warn_of_headless_file(table, layout, label_set)
     examples = []
     for row in _rows(table, layout):
         guid = row.line - 1
@@ -119,13 +121,13 @@ def discover_labels(
     first = next(cells, None)
     if first is None:
         raise ValueError(f"{path}: the file holds no example.")
-    found = _chain(first, cells)
-    return labels.discover(found, problem_type, separator)
-
-
-def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
+    return labels.discover(
+        itertools.chain([first], cells),
+        problem_type,
+        separator,
+        # Keys of JSON objects name their values in every row.
+        has_header=table.header is not None or isinstance(layout.label, str),
+    )
 
 
 def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:

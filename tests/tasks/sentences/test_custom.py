@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tasks.sentences import classification, custom
+from tasks.sentences import classification, custom, labels
 
 
 def _data(tmp_path, **options):
@@ -103,6 +103,44 @@ def test_saved_labels_serve_without_the_training_file(tmp_path):
     assert _found(data, tmp_path, is_training=False) == found
     data = _data(tmp_path, label_column="")
     assert _read(data, found, "test", with_labels=False)[0].label == "x"
+
+
+@pytest.mark.parametrize("problem_type", ["regression", "multi_label"])
+def test_a_model_that_only_answers_knows_its_problem_type(
+    tmp_path, problem_type
+):
+    names = () if problem_type == "regression" else ("x", "y")
+    saved = labels.LabelSet(problem_type=problem_type, names=names)
+    saved.save(str(tmp_path / "model" / custom.LABELS_FILE))
+    _write(tmp_path, "test.tsv", "text\nc\n")
+    found = _found(_data(tmp_path), tmp_path, is_training=False)
+    assert found == saved
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
+    with pytest.raises(ValueError, match=f"made for {problem_type}"):
+        _found(_data(tmp_path), tmp_path)
+
+
+def test_the_first_label_is_no_header_where_columns_have_names(
+    tmp_path, caplog
+):
+    rows = "a\tx\nb\ty\nc\ty\n"
+    _write(tmp_path, "train.tsv", f"text\tlabel\n{rows}")
+    _found(_data(tmp_path), tmp_path)
+    _write(tmp_path, "train.tsv", f"text\tx\n{rows}")
+    data = _data(tmp_path, label_column="x")
+    _read(data, _found(data, tmp_path), "train")
+    (tmp_path / "train.tsv").unlink()
+    _write(
+        tmp_path,
+        "train.jsonl",
+        "".join(f'{{"text": "a", "label": "{n}"}}\n' for n in "xyy"),
+    )
+    _found(_data(tmp_path), tmp_path)
+    assert "header" not in caplog.text
+    (tmp_path / "train.jsonl").unlink()
+    _write(tmp_path, "train.tsv", rows)
+    _found(_data(tmp_path, text_a_column="0", label_column="1"), tmp_path)
+    assert "is it the header?" in caplog.text
 
 
 def test_labels_other_than_those_of_the_model_are_an_error(tmp_path):
