@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from tools import inspection_report
 from vocab import tokenization
 
 _RECORDS_PER_BATCH = 256
+# What `run_swag.py` calls its records, and the features with one row a choice.
+_CHOICES = "multiple choice"
+_SEQUENCES = {"input_ids", "input_mask", "segment_ids"}
 
 
 def look(
@@ -35,9 +38,11 @@ def look(
     places = np.unique(np.linspace(0, len(files) - 1, count, dtype=np.int64))
     batches = list(_read(files, places))
     title = f"RECORDS {options.record_file} ({len(places):,} of {len(files):,})"
-    examples = rows(batches[0])[: options.num_examples]
     if "masked_lm_ids" not in batches[0]:
-        return _finding_of_sequences(title, batches, examples)
+        found = _finding_of_sequences(title, batches, options.num_examples)
+        warnings = _sidecar_warnings(options, files.paths, tokenizer)
+        return dataclasses.replace(found, warnings=warnings)
+    examples = rows(batches[0])[: options.num_examples]
     contents = record_contents.measure(
         batches, record_contents.special_ids(tokenizer.vocab)
     )
@@ -58,9 +63,9 @@ def look(
 
 
 def _finding_of_sequences(
-    title, batches, examples
+    title, batches, num_examples
 ) -> inspection_report.Finding:
-    """Describes records of texts, with labels or without."""
+    """Describes records of texts or choices, with labels or without."""
     lengths = np.concatenate([b["input_mask"].sum(axis=-1) for b in batches])
     labels = None
     if batches[0].get("label_ids", np.zeros((1, 2))).shape[1:] == (1,):
@@ -75,7 +80,7 @@ def _finding_of_sequences(
             )
         ],
         numbers={"num_records": len(lengths), "labels": dict(counts)},
-        examples=examples,
+        examples=rows(batches[0])[:num_examples],
         warnings=[],
     )
 
@@ -87,6 +92,7 @@ def _read(files: Any, places: np.ndarray) -> Iterator[dict[str, np.ndarray]]:
     from training import records
 
     features = _features(files, int(places[0]))
+    num_tokens = _tokens_of_choices(files.paths)
     for start in range(0, len(places), _RECORDS_PER_BATCH):
         chosen = places[start : start + _RECORDS_PER_BATCH]
         try:
@@ -97,7 +103,26 @@ def _read(files: Any, places: np.ndarray) -> Iterator[dict[str, np.ndarray]]:
                 f"the features of {files.name(int(places[0]))}; "
                 f"{error.message}"
             ) from error
-        yield {name: value.numpy() for name, value in parsed.items()}
+        batch = {name: value.numpy() for name, value in parsed.items()}
+        if num_tokens:
+            for name in _SEQUENCES & batch.keys():
+                rows_of = batch[name]
+                batch[name] = rows_of.reshape(len(rows_of), -1, num_tokens)
+        yield batch
+
+
+def _tokens_of_choices(names: Sequence[str]) -> int | None:
+    """Reads how long each choice is; None if a record is one sequence.
+
+    The sequences of a choice record lie end to end, which only the file beside
+    the records tells.
+    """
+    from training import records
+
+    metadata = records.read_metadata(names[0])
+    if metadata is None or metadata.kind != _CHOICES:
+        return None
+    return metadata.max_seq_length
 
 
 def _features(files: Any, place: int) -> list[Any]:

@@ -180,24 +180,31 @@ def sequences_section(
 
     Args:
         title: names them.
-        lengths: `[R]`, tokens of each.
+        lengths: `[R]`, tokens of each; `[R, C]` if each is a set of choices.
         seq_length: T.
         labels: `[R]` whole numbers, if they have one each.
     """
-    rows = [
-        (
-            "records",
-            f"{len(lengths):,}",
-            f"tokens: {terminal.spread_in_words(spread.of(lengths))}, "
-            f"of {seq_length}",
-        ),
+    num_full = int((lengths == seq_length).sum())
+    tokens = f"tokens: {terminal.spread_in_words(spread.of(lengths))}, "
+    tokens += f"of {seq_length}"
+    rows = [("records", f"{len(lengths):,}", tokens)]
+    if lengths.ndim == 2:
+        rows = [
+            (
+                "records",
+                f"{len(lengths):,}",
+                f"choices: {lengths.shape[1]} each",
+            ),
+            ("sequences", f"{lengths.size:,}", tokens),
+        ]
+    rows.append(
         (
             "without padding",
-            f"{int((lengths == seq_length).sum()):,}",
-            f"{terminal.share((lengths == seq_length).sum(), len(lengths))}: "
+            f"{num_full:,}",
+            f"{terminal.share(num_full, lengths.size)}: "
             "most of them were cut to fit",
-        ),
-    ]
+        )
+    )
     if labels is not None:
         values, counts = np.unique(labels, return_counts=True)
         rows += [
@@ -225,12 +232,27 @@ def examples_section(
     if has_colors:
         parts.append(f"  ({terminal.LEGEND})\n")
     for number, record in enumerate(records, start=1):
-        pieces = masked_words.pieces(record, tokens)
-        parts.append(
-            f"  {number}.{_label(record)} "
-            f"{masked_words.as_text(pieces, styles)}\n"
-        )
+        start = f"  {number}.{_label(record)}"
+        if record["input_ids"].ndim == 1:
+            parts.append(f"{start} {_text(record, tokens, styles)}\n")
+            continue
+        parts.append(f"{start}\n")
+        for choice in range(len(record["input_ids"])):
+            sequence = {
+                name: record[name][choice]
+                for name in ("input_ids", "input_mask")
+            }
+            text = _text(sequence, tokens, styles)
+            parts.append(f"    {choice}: {text}\n")
     return "".join(parts)
+
+
+def _text(
+    record: Mapping[str, np.ndarray],
+    tokens: Mapping[int, str],
+    styles: Mapping[str, str],
+) -> str:
+    return masked_words.as_text(masked_words.pieces(record, tokens), styles)
 
 
 def _label(record: Mapping[str, np.ndarray]) -> str:

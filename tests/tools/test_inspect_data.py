@@ -1,5 +1,6 @@
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -124,6 +125,75 @@ def test_records_with_labels_are_described(look, tmp_path):
     shown, numbers = look(record_file=path, num_examples=1)
     assert numbers["labels"] == {"0": 3, "1": 3, "2": 3}
     assert "1. (label 0) [CLS] cats [SEP]" in shown
+
+
+def test_records_of_choices_are_described(look, tmp_path):
+    from tasks import swag
+    from tasks.sentences import sentence_pairs
+    from training import labelled_records, records
+    from vocab import tokenization
+
+    tokenizer = tokenization.FullTokenizer(str(tmp_path / "vocab.txt"))
+    examples = [
+        swag.Example(
+            first="w1", second="", endings=("w2", "w3 w4", "w5"), label_id=n % 3
+        )
+        for n in range(6)
+    ]
+    rows = swag.to_records(
+        examples, sentence_pairs.Packing(max_seq_length=6), tokenizer
+    )
+    path = str(tmp_path / "train.tf_record")
+    records.write_records(
+        [path], rows, labelled_records.choice_features(6, num_choices=3)
+    )
+    records.write_metadata(
+        path,
+        records.Metadata(
+            kind="multiple choice",
+            max_seq_length=6,
+            vocab_size=len(_ENTRIES),
+            num_records=6,
+            vocab_sha256=records.vocab_sha256(tokenizer.vocab),
+            do_lower_case=True,
+            flags={},
+        ),
+    )
+    shown, numbers = look(record_file=path, num_examples=1)
+    assert numbers == {
+        "num_records": 6,
+        "labels": {"0": 2, "1": 2, "2": 2},
+        "warnings": [],
+    }
+    assert re.search(r"records +6 +choices: 3 each", shown)
+    assert re.search(r"sequences +18 +tokens: .*5.3.*, of 6\n", shown)
+    assert re.search(r"without padding +6 +33", shown)
+    assert "  1. (label 0)\n" in shown
+    for choice, text in enumerate(("w2", "w3 w4", "w5")):
+        assert f"    {choice}: [CLS] w1 [SEP] {text} [SEP]\n" in shown
+
+
+def test_labelled_records_of_another_vocabulary_are_warned_of(look, tmp_path):
+    from training import records
+
+    path = str(tmp_path / "dev.tf_record")
+    row = {"input_ids": [2, 3], "input_mask": [1, 1]}
+    features = [records.Feature(name=name, shape=(2,)) for name in row]
+    records.write_records([path], [row], features)
+    records.write_metadata(
+        path,
+        records.Metadata(
+            kind="classification",
+            max_seq_length=2,
+            vocab_size=9,
+            num_records=1,
+            vocab_sha256="another",
+            do_lower_case=True,
+            flags={},
+        ),
+    )
+    _, numbers = look(record_file=path)
+    assert "was made with another vocabulary" in numbers["warnings"][0]
 
 
 def test_what_is_no_record_of_sequences_is_refused(look, tmp_path):
