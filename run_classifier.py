@@ -40,6 +40,7 @@ from training import (
     fine_tuning_flags,
     option_checks,
     run_card,
+    trials,
 )
 from vocab import model_tokenizer, tokenization
 
@@ -67,6 +68,7 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints do not fit together.
     """
+    options = trials.with_best_trial(options)
     tokenizer = model_tokenizer.open_tokenizer(
         options, "[UNK]", "[CLS]", "[SEP]"
     )

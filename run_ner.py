@@ -33,7 +33,13 @@ from tasks.tagging import (
     ner_results,
     tag_schemes,
 )
-from training import ablation_flags, option_checks, run_card, tagging_flags
+from training import (
+    ablation_flags,
+    option_checks,
+    run_card,
+    tagging_flags,
+    trials,
+)
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
@@ -94,6 +100,7 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints do not fit together.
     """
+    options = trials.with_best_trial(options)
     tokenizer = model_tokenizer.open_tokenizer(
         options, "[UNK]", "[CLS]", "[SEP]"
     )
@@ -107,7 +114,7 @@ def run(options: Options) -> None:
         name: ner_flags.read(options, name) for name in needed if needed[name]
     }
     option_checks.check_weights(options)
-    from training import preparation, tagging_approaches, trials
+    from training import preparation, tagging_approaches
 
     setup = preparation.prepare(options, tokenizer, config)
     task = _Task(
@@ -280,7 +287,7 @@ def _summarize(
     folder: str, runs: Sequence[Any], results: Sequence[Mapping[str, float]]
 ) -> None:
     """Writes what several trials came to: means and deviations."""
-    from training import trials, workers
+    from training import workers
 
     # A constant answer, O, finds nothing.
     summaries = {

@@ -26,7 +26,7 @@ from commands import flag_groups, program
 from files import paths
 from tasks import swag
 from tasks.sentences import baselines, predictions, sentence_pairs
-from training import fine_tuning_flags, option_checks, run_card
+from training import fine_tuning_flags, option_checks, run_card, trials
 from vocab import model_tokenizer, tokenization
 
 _METRIC = "accuracy"
@@ -105,6 +105,7 @@ def run(options: Options) -> None:
         OSError: a file cannot be opened.
         ValueError: the options, files and checkpoints do not fit together.
     """
+    options = trials.with_best_trial(options)
     layout = swag.Layout(
         first=options.first_column,
         second=options.second_column,

@@ -1,6 +1,7 @@
 """Trials, early stopping, frozen layers and new heads of run_classifier.py."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -19,6 +20,16 @@ def trained(tmp_path_factory):
         do_train=True,
     )
     return folder
+
+
+def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):
+    out = tmp_path / "trials"
+    shutil.copytree(trained / "out", out / "trial-2")
+    (out / "trials.json").write_text('{"best_trial": "trial-2"}')
+    toy.run(trained, output_dir=out, do_predict=True)
+    best = (out / "trial-2/predictions.jsonl").read_text()
+    toy.run(trained, do_predict=True)
+    assert best == (trained / "out/predictions.jsonl").read_text()
 
 
 @pytest.mark.slow

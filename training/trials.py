@@ -5,14 +5,19 @@ of several random restarts, on the development set.
 """
 
 import dataclasses
+import glob
 import os
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from absl import logging
+
+from files import json_text, paths
 from training import fine_tuning_flags
 
 SUMMARY_FILE = "trials.json"
+_NAME = "trial-"
 
 _Options = TypeVar("_Options", bound=fine_tuning_flags.FineTuningOptions)
 
@@ -53,7 +58,7 @@ def plan(
     if len(settings) == 1:
         names, folders = [""], [output_dir]
     else:
-        names = [f"trial-{n}" for n in range(1, len(settings) + 1)]
+        names = [f"{_NAME}{n}" for n in range(1, len(settings) + 1)]
         folders = [os.path.join(output_dir, name) for name in names]
     return [
         Trial(name=name, folder=folder, learning_rate=rate, random_seed=seed)
@@ -83,6 +88,75 @@ def plan_run(options: _Options) -> list[tuple[Trial, _Options]]:
         )
         for run in runs
     ]
+
+
+def with_best_trial(options: _Options) -> _Options:
+    """Turns a folder of trials into that of the best one, where one answers.
+
+    A run that trains nothing evaluates or predicts with one model. Where its
+    folder holds several trials and no checkpoint of its own, that is the trial
+    that did best, as `trials.json` names it.
+
+    Args:
+        options: of a run.
+
+    Returns:
+        The options, `output_dir` replaced if it is a folder of trials.
+
+    Raises:
+        ValueError: there are trials, but the file does not name the best one.
+    """
+    folder = options.output_dir
+    several = options.num_trials > 1 or len(options.learning_rates) > 1
+    if (
+        options.do_train
+        or several
+        or options.init_checkpoint
+        or paths.is_remote(folder)
+        or _checkpoints_in(folder)
+    ):
+        return options
+    names = sorted(
+        {
+            os.path.basename(os.path.dirname(path))
+            for path in _checkpoints_in(folder, f"{_NAME}[0-9]*")
+        },
+        key=lambda name: (len(name), name),
+    )
+    if not names:
+        return options
+    best = _best_trial(folder)
+    if best not in names:
+        raise ValueError(
+            f"{folder} holds several trials, {', '.join(names)}, but no "
+            f"{SUMMARY_FILE} that names the best one of them. Pass "
+            f"--output_dir={os.path.join(folder, names[0])}, or that of "
+            "another one."
+        )
+    logging.info(
+        "%s holds several trials; %s, the best one by %s, answers.",
+        *(folder, best, SUMMARY_FILE),
+    )
+    return dataclasses.replace(options, output_dir=os.path.join(folder, best))
+
+
+def _checkpoints_in(*parts: str) -> list[str]:
+    folder, *patterns = parts
+    return glob.glob(os.path.join(glob.escape(folder), *patterns, "*.index"))
+
+
+def _best_trial(folder: str) -> Any:
+    """Reads the name of the best trial; None where there is none."""
+    path = os.path.join(folder, SUMMARY_FILE)
+    if not paths.exists(path):
+        return None
+    with paths.open_to_read(path) as file:
+        summary = json_text.parse(file.read(), path)
+    if not isinstance(summary, dict):
+        return None
+    # Taggers have a summary of each file; the held-out one decides.
+    decisive = summary.get("eval", summary)
+    return decisive.get("best_trial") if isinstance(decisive, dict) else None
 
 
 def best_of(values: Sequence[float]) -> int:

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import os
 
 import pytest
@@ -34,6 +35,8 @@ class _Options:
     num_trials: int = 1
     random_seed: int = 7
     other: str = "kept"
+    do_train: bool = False
+    init_checkpoint: str | None = None
 
 
 def test_each_run_has_options_of_its_own():
@@ -77,3 +80,61 @@ def test_table_names_the_best_and_the_collapsed():
     assert lines[2].endswith("0.9000  best")
     assert "mean 0.7000 ± 0.2828, median 0.7000" in lines[3]
     assert "best 0.9000 (trial-2), 1 of 2 collapsed" in lines[3]
+
+
+def _folder(tmp_path, summary=None, *, checkpoints=("trial-1", "trial-2")):
+    for name in checkpoints:
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "model.ckpt-3.index").touch()
+    if summary is not None:
+        (tmp_path / "trials.json").write_text(json.dumps(summary))
+    return _Options(output_dir=str(tmp_path), learning_rates=(1.0,))
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        {"best_trial": "trial-2"},
+        {"eval": {"best_trial": "trial-2"}, "test": {}},
+    ],
+)
+def test_what_is_not_trained_takes_the_best_trial(tmp_path, summary):
+    options = _folder(tmp_path, summary)
+    best = trials.with_best_trial(options)
+    assert best == dataclasses.replace(
+        options, output_dir=os.path.join(options.output_dir, "trial-2")
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"do_train": True},
+        {"num_trials": 2},
+        {"learning_rates": (1.0, 2.0)},
+        {"init_checkpoint": "bert_model.ckpt"},
+    ],
+)
+def test_other_runs_keep_their_folder(tmp_path, changes):
+    options = _folder(tmp_path, {"best_trial": "trial-2"})
+    options = dataclasses.replace(options, **changes)
+    assert trials.with_best_trial(options) is options
+
+
+def test_a_checkpoint_of_the_folder_goes_before_its_trials(tmp_path):
+    options = _folder(tmp_path, {"best_trial": "trial-2"}, checkpoints=["."])
+    assert trials.with_best_trial(options) is options
+    (tmp_path / "empty").mkdir()
+    options = dataclasses.replace(options, output_dir=str(tmp_path / "empty"))
+    assert trials.with_best_trial(options) is options
+
+
+@pytest.mark.parametrize(
+    "summary", [None, {}, [], {"best_trial": 3}, {"best_trial": "trial-9"}]
+)
+def test_trials_without_a_best_one_are_named(tmp_path, summary):
+    options = _folder(tmp_path, summary)
+    with pytest.raises(
+        ValueError, match=r"trial-1, trial-2.*Pass --output_dir=\S+/trial-1"
+    ):
+        trials.with_best_trial(options)
