@@ -7,13 +7,16 @@ import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Iterator
 from typing import BinaryIO
 
 from absl import logging
 
-from files import json_text, paths
+from files import destinations, json_text, paths
 
+_FOLDER_LOCK = ".lock"
+_MOMENT_SECONDS = 0.1
 # What `flock` fails with on file systems that have no locks.
 _WITHOUT_LOCKS = (
     errno.ENOLCK,
@@ -28,7 +31,9 @@ class LockedError(OSError):
 
 
 @contextlib.contextmanager
-def lock(path: str, purpose: str, *, wait: bool = False) -> Iterator[None]:
+def lock(
+    path: str, purpose: str, *, wait: bool = False, group: str = ""
+) -> Iterator[None]:
     """Holds a lock file as long as the body runs.
 
     A process that dies frees its locks, so that a lock file that it left is
@@ -39,6 +44,7 @@ def lock(path: str, purpose: str, *, wait: bool = False) -> Iterator[None]:
         path: of the lock file. Its folder must exist.
         purpose: the locked thing, for messages, such as "--output_dir=runs/1".
         wait: wait until the lock is free, however long that takes.
+        group: the processes for which this one holds it; see `check_folder`.
 
     Raises:
         LockedError: another process holds the lock, and `wait` is False.
@@ -51,7 +57,8 @@ def lock(path: str, purpose: str, *, wait: bool = False) -> Iterator[None]:
         holder = {
             "host": platform.node(),
             "process": os.getpid(),
-            "command": " ".join(sys.argv),
+            "program": os.path.basename(sys.argv[0]),
+            "group": group,
         }
         file.truncate(0)
         file.write(json.dumps(holder).encode())
@@ -64,11 +71,63 @@ def lock(path: str, purpose: str, *, wait: bool = False) -> Iterator[None]:
                 os.remove(path)
 
 
+@contextlib.contextmanager
+def lock_folder(
+    folder: str, purpose: str, *, group: str = ""
+) -> Iterator[None]:
+    """Holds a folder for this process alone as long as the body runs.
+
+    Args:
+        folder: made if missing, and removed again if nothing was written.
+        purpose, group: as for `lock`.
+
+    Raises:
+        LockedError: another process holds the folder.
+        OSError: the folder cannot be written.
+    """
+    if paths.is_remote(folder):
+        yield
+        return
+    destinations.check_folder(folder)
+    made, there = [], folder
+    while there and not os.path.isdir(there):
+        made.append(there)
+        there = os.path.dirname(there)
+    os.makedirs(folder, exist_ok=True)
+    try:
+        path = os.path.join(folder, _FOLDER_LOCK)
+        with lock(path, purpose, group=group):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            for each in made:
+                os.rmdir(each)
+
+
+def check_folder(folder: str, purpose: str, group: str) -> None:
+    """Checks that no process outside of a group holds a folder.
+
+    Args:
+        folder: as for `lock_folder`.
+        purpose: as for `lock`.
+        group: one process of it locks the folder for all.
+
+    Raises:
+        LockedError: a process of another group holds the folder.
+    """
+    path = os.path.join(folder, _FOLDER_LOCK)
+    if not paths.exists(path) or paths.is_remote(path):
+        return
+    with open(path, "rb") as file:
+        if _holder(file, path).get("group") != group:
+            _take(file, path, purpose, fcntl.LOCK_SH)
+
+
 def _locked_file(path: str, purpose: str, wait: bool) -> BinaryIO:
     while True:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         try:
-            _take(file, path, purpose, wait)
+            _take(file, path, purpose, wait=wait)
             if _is_at(path, file):
                 return file
         except BaseException:
@@ -77,17 +136,24 @@ def _locked_file(path: str, purpose: str, wait: bool) -> BinaryIO:
         file.close()  # The process that held it removed it meanwhile.
 
 
-def _take(file: BinaryIO, path: str, purpose: str, wait: bool) -> None:
+def _take(
+    file: BinaryIO,
+    path: str,
+    purpose: str,
+    operation: int = fcntl.LOCK_EX,
+    *,
+    wait: bool = False,
+) -> None:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _flock_soon(file, operation)
     except BlockingIOError:
-        held = f"{purpose} is in use by {_holder(file, path)}."
+        held = _in_use(file, path, purpose)
         if not wait:
             raise LockedError(
                 f"{held} Wait until it ends, or choose another."
             ) from None
         logging.info("%s Waiting until it ends.", held)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, operation)
     except OSError as error:
         if error.errno not in _WITHOUT_LOCKS:
             raise
@@ -99,6 +165,15 @@ def _take(file: BinaryIO, path: str, purpose: str, wait: bool) -> None:
         )
 
 
+def _flock_soon(file: BinaryIO, operation: int) -> None:
+    try:
+        fcntl.flock(file, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        # The lock may be that of `check_folder`, which lasts a moment.
+        time.sleep(_MOMENT_SECONDS)
+        fcntl.flock(file, operation | fcntl.LOCK_NB)
+
+
 def _is_at(path: str, file: BinaryIO) -> bool:
     try:
         return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
@@ -106,9 +181,17 @@ def _is_at(path: str, file: BinaryIO) -> bool:
         return False
 
 
-def _holder(file: BinaryIO, path: str) -> str:
+def _in_use(file: BinaryIO, path: str, purpose: str) -> str:
+    who = "process {process} on {host} ({program})"
+    holder = _holder(file, path)
+    who = who.format(**holder) if holder else "another process"
+    return f"{purpose} is in use by {who}."
+
+
+def _holder(file: BinaryIO, path: str) -> dict:
+    """Reads who holds a lock; nothing where that is not written yet."""
+    file.seek(0)
     try:
-        holder = json_text.parse(file.read(), path)
-        return "process {process} on {host} ({command})".format(**holder)
-    except (ValueError, KeyError, TypeError):
-        return "another process"  # Which is about to write its name.
+        return json_text.parse(file.read(), path)
+    except ValueError:
+        return {}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import random
 import resource
 import signal
@@ -102,6 +103,33 @@ def _wait_for_more_than(process, folder, num_steps):
         if max(_reported_steps(folder), default=0) > before + num_steps:
             break
         time.sleep(0.002)
+
+
+def _wait_for(path):
+    until = time.monotonic() + 120
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} does not appear."
+        time.sleep(0.01)
+
+
+def test_a_folder_takes_one_run_at_a_time(tmp_path):
+    lock = tmp_path / "out" / ".lock"
+    first = toy.start(tmp_path, num_train_steps=10**6)
+    try:
+        _wait_for(lock)
+        second = toy.start(tmp_path, log="log-2", learning_rate=0.02)
+        assert second.wait() == 1
+        said = (tmp_path / "log-2").read_text()
+        assert f"--output_dir={tmp_path / 'out'} is in use by process" in said
+        assert f" {first.pid} on {platform.node()} (run_pretraining.py)" in said
+        assert len(said.splitlines()) == 1
+    finally:
+        first.kill()
+    first.wait()
+    assert lock.exists()
+    # The lock of a process that was killed holds nobody up.
+    assert toy.start(tmp_path, num_train_steps=1).wait() == 0
+    assert not lock.exists()
 
 
 @pytest.mark.slow

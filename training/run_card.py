@@ -5,17 +5,18 @@ and results. It is written when a program ends, also when a signal or an error
 ends it; what earlier programs did in the same folder stays in it in short.
 """
 
+import contextlib
 import dataclasses
 import datetime
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from absl import logging
 
-from files import json_text, paths, writing
+from files import json_text, locking, paths, writing
 from training import card_summary, metrics_log, run_environment, run_inputs
 
 FILE = "run_card.json"
@@ -31,6 +32,9 @@ _Options = TypeVar("_Options")
 def record(run: Callable[[_Options], None], options: _Options) -> None:
     """Runs a script, then writes the card of its folder and logs a summary.
 
+    The folder is locked meanwhile, so that no other run writes there; of
+    several workers the chief locks it for all.
+
     A run that fails before it writes anything leaves no card: the folder may
     be another run's. Of several workers the chief alone writes, and the others
     stay until it has: TensorFlow takes those who leave much earlier for
@@ -39,10 +43,38 @@ def record(run: Callable[[_Options], None], options: _Options) -> None:
     Args:
         run: the script.
         options: a dataclass that has `output_dir`.
+
+    Raises:
+        LockedError: another run writes to the folder.
     """
+    with _locked(options.output_dir):
+        _record(run, options)
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Locks the folder of a run; of several workers the chief does."""
+    purpose, group = f"--output_dir={folder}", ""
+    if _has_others():
+        from training import workers  # Late: it imports TensorFlow.
+
+        members = workers.cluster()
+        group = ",".join(members.addresses)
+        if not members.is_chief:
+            locking.check_folder(folder, purpose, group)
+            yield
+            return
+    with locking.lock_folder(folder, purpose, group=group):
+        yield
+
+
+def _has_others() -> bool:
+    return "TF_CONFIG" in os.environ
+
+
+def _record(run, options) -> None:
     started = time.time()
-    has_others = "TF_CONFIG" in os.environ
-    earlier = _content(options) if has_others else None
+    earlier = _content(options) if _has_others() else None
     ended = "finished"
     try:
         run(options)
@@ -51,7 +83,7 @@ def record(run: Callable[[_Options], None], options: _Options) -> None:
         raise
     finally:
         _finish(options, started, ended)
-    if has_others:
+    if _has_others():
         _follow_chief(options, earlier)
 
 
@@ -90,8 +122,8 @@ def _follow_chief(options, earlier: bytes | None) -> None:
 def _finish(options, started: float, ended: str) -> None:
     folder = options.output_dir
     failed = ended != "finished"
-    if not os.path.isdir(folder) and not paths.is_remote(folder):
-        return
+    if not paths.is_remote(folder) and not run_inputs.matching(folder, "*"):
+        return  # Nothing was ever written.
     # What fails before TensorFlow is imported has written nothing; that is no
     # reason to wait for the import.
     if failed and "tensorflow" not in sys.modules:

@@ -14,7 +14,7 @@ from files import locking
 _HOLD = (
     "import sys\n"
     "from files import locking\n"
-    "with locking.lock(sys.argv[1], 'The folder'):\n"
+    "with locking.lock(sys.argv[1], 'The folder', group='a'):\n"
     "    print('held', flush=True)\n"
     "    sys.stdin.read()\n"
 )
@@ -59,6 +59,19 @@ def test_a_lock_whose_process_was_killed_is_taken_over(path, holder):
     with locking.lock(path, "The zip"):
         pass
     assert not os.path.exists(path)
+
+
+def test_a_folder_is_shared_by_a_group(path, holder, tmp_path):
+    locking.check_folder(str(tmp_path), "The run", "a")
+    with pytest.raises(
+        locking.LockedError, match=f"The run is in use by process {holder.pid} "
+    ):
+        locking.check_folder(str(tmp_path), "The run", "b")
+    holder.kill()
+    holder.wait()
+    locking.check_folder(str(tmp_path), "The run", "b")
+    os.remove(path)
+    locking.check_folder(str(tmp_path), "The run", "b")
 
 
 def test_a_lock_is_waited_for(path, holder):
@@ -113,4 +126,23 @@ def test_a_file_system_without_locks_is_warned_of(path, monkeypatch, caplog):
 
 def test_a_remote_store_is_not_locked():
     with locking.lock("gs://bucket/.lock", "The zip"):
+        pass
+
+
+def test_a_folder_that_gets_no_file_is_removed_again(tmp_path):
+    folder = tmp_path / "a/b"
+    with locking.lock_folder(str(folder), "The folder"):
+        assert folder.is_dir()
+    assert not list(tmp_path.iterdir())
+    with locking.lock_folder(str(folder), "The folder"):
+        (folder / "model").write_text("x")
+    assert [path.name for path in folder.iterdir()] == ["model"]
+
+
+def test_a_file_is_not_locked_as_a_folder(tmp_path):
+    (tmp_path / "a").write_text("x")
+    with (
+        pytest.raises(NotADirectoryError, match="must be a folder"),
+        locking.lock_folder(str(tmp_path / "a"), "The folder"),
+    ):
         pass
