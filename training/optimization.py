@@ -79,6 +79,23 @@ class Schedule:
             return decayed
         return tf.where(step < warmup, peak * (step / warmup), decayed)
 
+    def sum_of_rates(self, num_steps: int) -> float:
+        """Adds up the rates of steps 0 to `num_steps - 1`."""
+        total, warmup = self.num_train_steps, self.num_warmup_steps
+        rising = min(num_steps, warmup)
+        # Whole numbers of any size, so that long runs are exact.
+        ramp = _sum_below(rising) / max(warmup, 1)
+        falling = max(min(num_steps, total) - warmup, 0)
+        end = warmup + falling
+        left = falling * total - (_sum_below(end) - _sum_below(warmup))
+        length = total if self.kind == "release" else max(total - warmup, 1)
+        return self.init_lr * (ramp + left / length)
+
+
+def _sum_below(number: int) -> int:
+    """Adds up 0 to `number - 1`."""
+    return number * (number - 1) // 2
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AdamOptions:

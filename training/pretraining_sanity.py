@@ -6,12 +6,12 @@ nothing else. How far below it a run should be after so many steps comes from
 runs of this project (`_BAND`).
 """
 
+import bisect
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
 from training import input_pipeline, optimization, record_statistics
@@ -83,7 +83,6 @@ class Watch:
     def __init__(self, records: record_statistics.RecordStatistics, plan: Plan):
         self._records = records
         self._plan = plan
-        self._reference_steps = reference_steps(plan)
         self._steps: list[int] = []
         self._losses: list[float] = []
         self._accuracies: list[float] = []
@@ -117,8 +116,12 @@ class Watch:
         return text
 
     def _step_of(self, wanted: int) -> int | None:
-        place = int(np.searchsorted(self._reference_steps, wanted))
-        return place if place < len(self._reference_steps) else None
+        """Returns the first step that equals so many reference steps."""
+        steps = range(self._plan.schedule.num_train_steps + 1)
+        step = bisect.bisect_left(
+            steps, wanted, key=lambda step: reference_steps(self._plan, step)
+        )
+        return step if step < len(steps) else None
 
     def __call__(self, step: int, values: Mapping[str, float]) -> Iterator[str]:
         """Takes a report.
@@ -157,8 +160,7 @@ class Watch:
     @property
     def _made(self) -> float:
         """The reference steps made so far."""
-        last = len(self._reference_steps) - 1
-        return float(self._reference_steps[min(self._steps[-1], last)])
+        return reference_steps(self._plan, self._steps[-1])
 
     @property
     def _is_warm(self) -> bool:
@@ -276,22 +278,18 @@ class Watch:
         )
 
 
-def reference_steps(plan: Plan) -> np.ndarray:
-    """Counts, at each step, the steps of the reference runs that it equals.
+def reference_steps(plan: Plan, step: int) -> float:
+    """Counts the steps of the reference runs that a run's first steps equal.
 
     A step counts as no more than one of theirs, nor than its share of their
     word pieces, nor than its learning rate's share of theirs: the last of these
     is what Adam moves a weight by.
-
-    Returns:
-        `[num_train_steps + 1]` float64, from 0 steps to all.
     """
-    total = plan.schedule.num_train_steps
-    rates = plan.schedule.learning_rate(tf.range(total)).numpy()  # [total]
-    steps = np.arange(total + 1, dtype=np.float64)
-    pieces = steps * (plan.pieces_per_step / _REFERENCE_PIECES)
-    moved = np.cumsum([0.0, *rates.astype(np.float64)]) / _REFERENCE_RATE
-    return np.minimum(np.minimum(steps, pieces), moved)
+    return min(
+        step,
+        step * plan.pieces_per_step / _REFERENCE_PIECES,
+        plan.schedule.sum_of_rates(step) / _REFERENCE_RATE,
+    )
 
 
 def watch(sources: Sequence[input_pipeline.Source], plan: Plan) -> Watch:

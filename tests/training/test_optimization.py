@@ -88,6 +88,22 @@ def test_a_ramp_longer_than_the_run_is_followed():
     np.testing.assert_allclose(schedule.learning_rate(15), 1.5, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", optimization.SCHEDULES)
+@pytest.mark.parametrize("num_warmup_steps", [0, 1, 7, 23, 40])
+def test_the_sum_of_rates_is_that_of_each_step(kind, num_warmup_steps):
+    schedule = optimization.Schedule(
+        init_lr=0.3,
+        num_train_steps=23,
+        num_warmup_steps=num_warmup_steps,
+        kind=kind,
+    )
+    rates = schedule.learning_rate(tf.range(30)).numpy()
+    for count in range(31):
+        assert schedule.sum_of_rates(count) == pytest.approx(
+            rates[:count].sum(), rel=1e-5
+        )
+
+
 def test_unknown_schedule_and_no_steps_are_refused():
     with pytest.raises(ValueError, match=r"must be one of .*got 'cosine'"):
         optimization.Schedule(init_lr=1.0, num_train_steps=1, kind="cosine")

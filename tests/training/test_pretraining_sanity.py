@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 
@@ -129,27 +131,31 @@ def test_reports_without_masked_words_are_passed_over():
 
 
 def test_a_smaller_batch_or_rate_counts_for_less():
-    whole = pretraining_sanity.reference_steps(_plan())
-    half = pretraining_sanity.reference_steps(_plan(pieces_per_step=1024))
-    slow = pretraining_sanity.reference_steps(
-        _plan(
-            schedule=optimization.Schedule(
-                init_lr=8e-5, num_train_steps=6000, num_warmup_steps=600
-            )
+    count = pretraining_sanity.reference_steps
+    slow = _plan(
+        schedule=optimization.Schedule(
+            init_lr=8e-5, num_train_steps=6000, num_warmup_steps=600
         )
     )
-    assert whole.shape == (6001,)
     # The sum of the rates of the warm-up: half of the peak times its steps.
-    assert whole[600] == pytest.approx(299.5)
-    assert half[600] == pytest.approx(600 / 8)
-    np.testing.assert_allclose(slow, whole / 10, rtol=1e-5)
-    large = pretraining_sanity.reference_steps(
-        _plan(
-            pieces_per_step=10**6,
-            schedule=optimization.Schedule(init_lr=1.0, num_train_steps=10),
-        )
+    assert count(_plan(), 600) == pytest.approx(299.5)
+    assert count(_plan(pieces_per_step=1024), 600) == pytest.approx(600 / 8)
+    for step in (1, 300, 600, 601, 6000):
+        assert count(slow, step) == pytest.approx(count(_plan(), step) / 10)
+    large = _plan(
+        pieces_per_step=10**6,
+        schedule=optimization.Schedule(init_lr=1.0, num_train_steps=10),
     )
-    np.testing.assert_allclose(large, np.arange(11))
+    assert [count(large, step) for step in range(11)] == list(range(11))
+
+
+def test_a_run_without_a_foreseen_end_starts_at_once():
+    start = time.monotonic()
+    endless = optimization.Schedule(init_lr=8e-4, num_train_steps=2_000_000_000)
+    watch = _watch(_plan(schedule=endless))
+    assert "4.3 to 6.4 after step 1,001;" in watch.announce()
+    assert _run(watch, _healthy()) == []
+    assert time.monotonic() - start < 2
 
 
 def test_what_to_expect_is_announced():
