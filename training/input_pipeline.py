@@ -95,8 +95,9 @@ class TrainingBatches:
         order: which records each step takes.
         num_accumulation_steps: parts in which a replica's rows are gone
             through.
-        each_worker_its_own: the source and the order are of this worker
-            alone, and say which records its share of a batch is made of.
+        workers_reading: how many workers read records of their own: the
+            source and the order are those of this one, for its share of each
+            batch; 1 if they are those of the whole run.
     """
 
     def __init__(
@@ -106,13 +107,13 @@ class TrainingBatches:
         batch_size: int,
         order: record_order.Order,
         num_accumulation_steps: int = 1,
-        each_worker_its_own: bool = False,
+        workers_reading: int = 1,
     ):
         self._source = source
         self._batch_size = batch_size
         self._order = order
         self._num_accumulation_steps = num_accumulation_steps
-        self._each_worker_its_own = each_worker_its_own
+        self._share = batch_size // workers_reading
 
     def phase(self, step: int) -> batch_phases.Phase:
         """Says how the batches at and after a step are shaped."""
@@ -133,15 +134,14 @@ class TrainingBatches:
 
         def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
             rows = _RowsOfReplicas(context, self._batch_size)
-            # How many rows the order deals out in a step, from which of them.
-            size, offset = self._batch_size, 0
-            if self._each_worker_its_own:
-                size = rows.per_replica * rows.local_replicas
-                offset = context.input_pipeline_id * size
+            # The first row of the global batch that the order is about.
+            offset = 0
+            if self._reads_a_share:
+                offset = context.input_pipeline_id * self._share
 
             def read(element: np.ndarray) -> np.ndarray:
                 step, first_row = rows.of(int(element))
-                batch = self._order.batch(step, size)
+                batch = self._order.batch(step, self._share)
                 first_row -= offset
                 indices = batch[first_row : first_row + rows.per_replica]
                 return _byte_strings(self._source.files.read(indices))
@@ -158,10 +158,16 @@ class TrainingBatches:
 
     def describe(self, step: int) -> str:
         """Names the records of a step's batch, for an error message."""
-        indices = self._order.batch(step, self._batch_size)
+        indices = self._order.batch(step, self._share)
         shown = ", ".join(self._source.files.name(i) for i in indices[:4])
         more = len(indices) - 4
-        return f"{shown} and {more} more" if more > 0 else shown
+        told = f"{shown} and {more} more" if more > 0 else shown
+        share = " (this worker's share of it)" if self._reads_a_share else ""
+        return f"{told}{share}"
+
+    @property
+    def _reads_a_share(self) -> bool:
+        return self._share < self._batch_size
 
 
 def evaluation_dataset(

@@ -243,7 +243,9 @@ def _batches(source, options, seed) -> input_pipeline.TrainingBatches:
         batch_size=options.train_batch_size,
         order=record_order.RecordOrder(len(source.files), seed),
         num_accumulation_steps=options.num_accumulation_steps,
-        each_worker_its_own=options.shard_input_files,
+        workers_reading=len(workers.cluster().names)
+        if options.shard_input_files
+        else 1,
     )
 
 

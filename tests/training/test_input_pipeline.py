@@ -95,12 +95,17 @@ def test_workers_may_each_take_rows_of_their_own(source):
     # Worker 1 of two, each of two replicas, with an order of its own.
     order = record_order.RecordOrder(11, 6)
     batches = input_pipeline.TrainingBatches(
-        source, batch_size=8, order=order, each_worker_its_own=True
+        source, batch_size=8, order=order, workers_reading=2
     )
     worker = _OneWorker(_context(1, 2, 4))
     rows = [_rows(batch) for batch in batches.iterator(worker, 2, 4)]
     expected = [order.batch(step, 4).reshape(2, 2) for step in (2, 3)]
     assert rows == np.concatenate(expected).tolist()
+    first, second = (source.files.name(i) for i in order.batch(2, 4)[:2])
+    told = batches.describe(2)
+    assert told.startswith(f"{first}, {second}, ")
+    assert told.endswith(" (this worker's share of it)")
+    assert told.count(" record ") == 4
 
 
 def test_a_batch_must_divide_among_the_replicas(source):
