@@ -110,7 +110,7 @@ class _AblatedModel(keras.Model):
         """Drops before the output layer, as `modeling.heads` does."""
         return layers.dropped(
             x,
-            heads.CLASSIFIER_DROPOUT_PROB,
+            self.config.classifier_dropout_prob,
             dropout_seed,
             layers.num_dropout_sites(self.config),
         )

@@ -218,8 +218,8 @@ def load(
     Raises:
         FileNotFoundError: there is no checkpoint, or part of it is missing.
         ValueError: it holds nothing of the model, lacks a variable that is not
-            new, has one in another shape, is broken, or the configuration
-            beside it contradicts the model's.
+            new, has one in another shape or of a type that is no float, is
+            broken, or the configuration beside it contradicts the model's.
     """
     variables = variables_by_name(model)
     with opened(path) as source:
@@ -230,6 +230,9 @@ def load(
         config = getattr(model, "config", None)
         beside = config_beside.check(config, source.origin) if config else ()
         common = [name for name in variables if name in shapes]
+        mismatches.check_types(
+            source.origin, {name: source.variables[name][1] for name in common}
+        )
         for name in common:
             value = source.read(name)
             variables[name].assign(

@@ -7,7 +7,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Self
 
-ACTIVATIONS = ("gelu", "linear", "relu", "tanh")
+from modeling import huggingface_config
+
+# "gelu" is the tanh form, as released. "gelu_exact" is this project's name,
+# which the release refuses rather than compute the other form.
+ACTIVATIONS = ("gelu", "gelu_exact", "linear", "relu", "tanh")
 
 # Released multilingual and Chinese configs hold these; nothing reads them.
 _INERT_KEYS = frozenset(
@@ -30,7 +34,13 @@ _COUNTS = (
     "type_vocab_size",
 )
 _LARGEST_COUNT = 2**31 - 1
-_PROBS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+_PROBS = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "classifier_dropout_prob",
+)
+# Source: run_classifier.py of the release, which fixes it.
+CLASSIFIER_DROPOUT_PROB = 0.1
 
 # The standard logger rather than absl's: `modeling` needs keras and numpy
 # alone, and absl shows what goes through the standard one all the same.
@@ -41,7 +51,8 @@ _logger = logging.getLogger(__name__)
 class BertConfig:
     """Sizes, activation and dropout of a BERT network.
 
-    Source: names and defaults of the release's `BertConfig`.
+    Source: names and defaults of the release's `BertConfig`. The last field is
+    not of it: a `bert_config.json` holds it only where it is not the release's.
 
     Args:
         vocab_size: entries of the vocabulary, V.
@@ -49,8 +60,9 @@ class BertConfig:
         num_hidden_layers: Transformer layers.
         num_attention_heads: attention heads of a layer, N.
         intermediate_size: width inside the feed-forward part, F.
-        hidden_act: "gelu" (tanh form), "relu", "tanh", "linear" (also "" or
-            None), in any case, or a function from tensor to tensor.
+        hidden_act: "gelu" (tanh form), "gelu_exact" (erf form), "relu",
+            "tanh", "linear" (also "" or None), in any case, or a function
+            from tensor to tensor.
         hidden_dropout_prob: share of the embeddings and block outputs dropped
             in training, in [0, 1).
         attention_probs_dropout_prob: the same for attention probabilities.
@@ -58,6 +70,8 @@ class BertConfig:
         type_vocab_size: kinds of segment.
         initializer_range: standard deviation of the normal distribution that
             weights start from, before it is cut at twice that.
+        classifier_dropout_prob: share of what a classifier reads dropped in
+            training; models of Hugging Face may have another than 0.1.
 
     Raises:
         ValueError: a value is outside what is said above.
@@ -74,6 +88,7 @@ class BertConfig:
     max_position_embeddings: int = 512
     type_vocab_size: int = 16  # As released; published models have 2.
     initializer_range: float = 0.02
+    classifier_dropout_prob: float = CLASSIFIER_DROPOUT_PROB
 
     def __post_init__(self):
         for name in _COUNTS:
@@ -122,20 +137,27 @@ class BertConfig:
         Here every field must be there, and unknown keys are warned about.
 
         Args:
-            values: all fields by name.
+            values: all fields by name, but `classifier_dropout_prob` where
+                it is the release's.
             origin: the file they come from, for messages.
 
         Raises:
-            ValueError: fields are missing (all are named) or wrong.
+            ValueError: fields are missing (all are named) or wrong; or a key
+                of another network's has a value that is not computed here.
         """
         where = f" in {origin}" if origin else ""
         names = [field.name for field in dataclasses.fields(cls)]
-        missing = [name for name in names if name not in values]
+        missing = [
+            name
+            for name in names
+            if name not in values and name != "classifier_dropout_prob"
+        ]
         if missing:
             raise ValueError(
                 f"The model config{where} must hold {', '.join(missing)}; "
                 f"it holds {', '.join(sorted(values)) or 'nothing':.300}."
             )
+        huggingface_config.check_fixed(values, origin or "The model config")
         unknown = sorted(set(values) - set(names) - _INERT_KEYS)
         if unknown:
             _logger.warning(
@@ -144,7 +166,7 @@ class BertConfig:
                 ", ".join(unknown),
             )
         try:
-            return cls(**{name: values[name] for name in names})
+            return cls(**{n: values[n] for n in names if n in values})
         except ValueError as error:
             raise ValueError(f"The model config{where}: {error}") from error
 
@@ -152,7 +174,7 @@ class BertConfig:
     def from_json_file(
         cls, path: str, open_to_read: Callable[[str], BinaryIO] | None = None
     ) -> Self:
-        """Reads a `bert_config.json`.
+        """Reads a `bert_config.json`, or Hugging Face's `config.json`.
 
         Args:
             path: of the file.
@@ -161,7 +183,8 @@ class BertConfig:
 
         Raises:
             OSError: the file cannot be opened.
-            ValueError: it is not a JSON object with every field.
+            ValueError: it is not a JSON object with every field, or of
+                another network than BERT.
         """
         with open_to_read(path) if open_to_read else open(path, "rb") as file:
             content = file.read()
@@ -174,6 +197,9 @@ class BertConfig:
                 f"{path}: a model config must be a JSON object; "
                 f"got {type(values).__name__}."
             )
+        if huggingface_config.is_huggingface(values):
+            huggingface_config.check(values, path)
+            values = huggingface_config.to_release(values, path)
         return cls.from_dict(values, origin=path)
 
     def check_length(self, max_seq_length: int) -> None:
@@ -219,8 +245,11 @@ class BertConfig:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Lists the fields by name."""
-        return dataclasses.asdict(self)
+        """Lists the fields of a `bert_config.json` by name."""
+        values = dataclasses.asdict(self)
+        if self.classifier_dropout_prob == CLASSIFIER_DROPOUT_PROB:
+            del values["classifier_dropout_prob"]
+        return values
 
     def to_json_string(self) -> str:
         """Writes the fields as the release does: sorted, indented by 2.

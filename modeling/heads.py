@@ -15,9 +15,8 @@ from modeling import config as config_lib
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
 
 # Source: run_classifier.py and run_squad.py of the release, which fix the
-# spread of the heads and the dropout of the classifier whatever the config.
+# spread of the heads whatever the config.
 HEAD_INITIALIZER_RANGE = 0.02
-CLASSIFIER_DROPOUT_PROB = 0.1
 
 
 class OutputLayer(layers.BertLayer):
@@ -225,7 +224,7 @@ class BertForSequenceClassification(keras.Model):
         )["pooled_output"]  # [B, D]
         pooled = layers.dropped(
             pooled,
-            CLASSIFIER_DROPOUT_PROB,
+            self.config.classifier_dropout_prob,
             dropout_seed,
             layers.num_dropout_sites(self.config),
         )

@@ -145,13 +145,10 @@ class Reader:
         return found
 
     def _notes(self) -> tuple[str, ...]:
-        notes = list(huggingface_config.remarks(self.config))
         half = [n for n, (_, dtype) in self.variables.items() if dtype in _HALF]
-        if half:
-            notes.append(
-                f"{len(half)} variables are stored in 16 bits and widened"
-            )
-        return tuple(notes)
+        if not half:
+            return ()
+        return (f"{len(half)} variables are stored in 16 bits and widened",)
 
 
 def weight_files(folder: str) -> list[str]:

@@ -2,24 +2,28 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer_config.json"
 
 _MODEL_TYPE = "bert"
-# Theirs -> ours. Their "gelu" is the exact form, ours the release's.
+# Theirs -> ours. Their "gelu" is the exact form, ours the release's, the tanh
+# form. Of several names of one form the first is written.
 _ACTIVATIONS = {
-    "gelu": "gelu",
     "gelu_new": "gelu",
+    "gelu_accurate": "gelu",
     "gelu_fast": "gelu",
+    "gelu_python_tanh": "gelu",
     "gelu_pytorch_tanh": "gelu",
+    "gelu": "gelu_exact",
+    "gelu_python": "gelu_exact",
     "relu": "relu",
     "tanh": "tanh",
     "linear": "linear",
 }
-_TANH_GELU = "gelu_new"  # The oldest name of that form there.
+_DEFAULT_ACTIVATION = "gelu"
 _EPSILON = 1e-12  # Source: the release.
 # Options that change what the network computes, and what they must be.
 _FIXED = {
@@ -28,6 +32,10 @@ _FIXED = {
     "is_decoder": False,
     "add_cross_attention": False,
     "tie_word_embeddings": True,
+    "pruned_heads": {},
+    # Of the release's multilingual and Chinese models.
+    "directionality": "bidi",
+    "pooler_type": "first_token_transform",
 }
 _FIELDS = (
     *("vocab_size", "hidden_size", "num_hidden_layers"),
@@ -35,8 +43,10 @@ _FIELDS = (
     *("max_position_embeddings", "type_vocab_size", "initializer_range"),
     *("hidden_dropout_prob", "attention_probs_dropout_prob"),
 )
-_PLACEHOLDER = "LABEL_{}"  # Theirs, where nobody named any.
 _CLASSIFIER_DROPOUT_PROB = 0.1  # Source: run_classifier.py of the release.
+_PLACEHOLDER = "LABEL_{}"  # Theirs, where nobody named any.
+_DEFAULT_NUM_LABELS = 2  # Theirs.
+_SENTENCES = "BertForSequenceClassification"
 # Ours -> theirs.
 _PROBLEM_TYPES = {
     "single_label": "single_label_classification",
@@ -106,28 +116,55 @@ def check(values: Mapping[str, Any], path: str) -> None:
             f"{path}: model_type must be {_MODEL_TYPE!r}; this folder is of "
             f"model_type {kind!r:.60} ({classes:.200})."
         )
-    for name, want in _FIXED.items():
-        if name in values and values[name] != want:
-            raise ValueError(
-                f"{path}: {name} must be {want!r}, as in BERT; got "
-                f"{values[name]!r:.60}."
-            )
-    act = values.get("hidden_act", "gelu")
+    check_fixed(values, path)
+    act = values.get("hidden_act", _DEFAULT_ACTIVATION)
     if not isinstance(act, str) or act not in _ACTIVATIONS:
         raise ValueError(
             f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}; "
             f"got {act!r:.60}."
         )
-
-
-def remarks(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what a user should know of how a config is understood."""
-    if values.get("hidden_act") == "gelu":
-        yield (
-            "its config says 'gelu', the exact form; here the tanh form of the "
-            "release is computed, at most 5e-4 away, which released models "
-            "were trained with"
+    problem = values.get("problem_type")
+    if problem is not None and problem not in _PROBLEM_TYPES.values():
+        raise ValueError(
+            f"{path}: problem_type must be one of "
+            f"{', '.join(_PROBLEM_TYPES.values())}; got {problem!r:.60}."
         )
+
+
+def check_fixed(values: Mapping[str, Any], path: str) -> None:
+    """Checks options that change what a network computes, of any config.
+
+    Args:
+        values: of the config.
+        path: of its file, for messages.
+
+    Raises:
+        ValueError: one has a value that is not computed here; names it.
+    """
+    for name, want in _FIXED.items():
+        if values.get(name) is not None and values[name] != want:
+            raise ValueError(
+                f"{path}: {name} must be {want!r}, as in BERT; got "
+                f"{values[name]!r:.60}."
+            )
+    size, width = (values.get(n) for n in ("embedding_size", "hidden_size"))
+    if size is not None and size != width:
+        raise ValueError(
+            f"{path}: embedding_size must be hidden_size, {width!r:.60}, as in "
+            f"BERT; got {size!r:.60}."
+        )
+    if values.get("quantization_config"):
+        raise ValueError(
+            f"{path}: the weights must not be quantized, which its "
+            "quantization_config says they are. Convert the model that it was "
+            "made from."
+        )
+
+
+def is_huggingface(values: Mapping[str, Any]) -> bool:
+    """Tells whether a model's config was written by Hugging Face's library."""
+    marks = ("model_type", "architectures", "transformers_version")
+    return any(name in values for name in marks)
 
 
 def is_of_a_model(values: Mapping[str, Any]) -> bool:
@@ -148,8 +185,17 @@ def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
     absent = [name for name in _FIELDS if name not in values]
     if absent:
         raise ValueError(f"{path} must hold {', '.join(absent)}.")
-    act = _ACTIVATIONS[values.get("hidden_act", "gelu")]
-    return {name: values[name] for name in _FIELDS} | {"hidden_act": act}
+    # Theirs: the dropout of hidden layers, where it is not given.
+    dropout = values.get("classifier_dropout")
+    if dropout is None:
+        dropout = values["hidden_dropout_prob"]
+    return {
+        **{name: values[name] for name in _FIELDS},
+        "hidden_act": _ACTIVATIONS[
+            values.get("hidden_act", _DEFAULT_ACTIVATION)
+        ],
+        "classifier_dropout_prob": dropout,
+    }
 
 
 def from_release(
@@ -167,15 +213,19 @@ def from_release(
             they are known.
         pad_token_id: id of [PAD].
     """
-    act = config["hidden_act"] or "linear"
+    act = (config["hidden_act"] or "linear").lower()
     values = {
         "architectures": list(architectures),
         "model_type": _MODEL_TYPE,
         **{name: config[name] for name in _FIELDS},
-        "hidden_act": _TANH_GELU if act.lower() == "gelu" else act.lower(),
+        "hidden_act": next(
+            t for t, ours in _ACTIVATIONS.items() if ours == act
+        ),
         "layer_norm_eps": _EPSILON,
         "position_embedding_type": "absolute",
-        "classifier_dropout": _CLASSIFIER_DROPOUT_PROB,
+        "classifier_dropout": config.get(
+            "classifier_dropout_prob", _CLASSIFIER_DROPOUT_PROB
+        ),
         "pad_token_id": pad_token_id,
     }
     names = (labels or {}).get("labels")
@@ -183,7 +233,7 @@ def from_release(
         values["id2label"] = {str(i): name for i, name in enumerate(names)}
         values["label2id"] = {name: i for i, name in enumerate(names)}
     problem = _PROBLEM_TYPES.get((labels or {}).get("problem_type"))
-    if problem and "BertForSequenceClassification" in architectures:
+    if problem and _SENTENCES in architectures:
         values["problem_type"] = problem
     return values
 
@@ -227,29 +277,40 @@ def labels_of(
         path: of its file, for messages.
 
     Returns:
-        `problem_type` and `labels` as `labels.json` holds them; None where
-        the config does not name them.
+        `problem_type` and `labels` as `labels.json` holds them; names are
+        Hugging Face's placeholders where only the type is known. None where
+        the config says neither.
 
     Raises:
         ValueError: it does not name outputs 0, 1, 2, ...
     """
-    names = values.get("id2label")
-    if not names:
-        return None
+    names = values.get("id2label") or {}
     held = names if isinstance(names, dict) else {}
     numbers = [str(i) for i in range(len(held))]
-    if not held or not all(isinstance(held.get(n), str) for n in numbers):
+    if bool(names) != bool(held) or not all(
+        isinstance(held.get(n), str) for n in numbers
+    ):
         raise ValueError(
             f"{path}: id2label must name the outputs by number, from 0; got "
             f"{names!r:.60}."
         )
-    ordered = [held[number] for number in numbers]
-    if ordered == label_names(len(ordered), ()):
-        return None
+    ordered = [held[n] for n in numbers] or label_names(_DEFAULT_NUM_LABELS, ())
     theirs = {name: ours for ours, name in _PROBLEM_TYPES.items()}
-    problem = theirs.get(str(values.get("problem_type")), "single_label")
-    is_score = problem == "regression"
-    return {"problem_type": problem, "labels": [] if is_score else ordered}
+    problem = theirs.get(str(values.get("problem_type")))
+    if problem is None and len(ordered) == 1:
+        # As there: one output of a text is a score.
+        is_score = values.get("architectures") == [_SENTENCES]
+        problem = "regression" if is_score else None
+    if problem == "regression":
+        return {"problem_type": problem, "labels": []}
+    if problem is None and are_placeholders(ordered):
+        return None
+    return {"problem_type": problem or "single_label", "labels": ordered}
+
+
+def are_placeholders(names: Sequence[str]) -> bool:
+    """Tells whether nobody named the outputs of a classifier."""
+    return list(names) == label_names(len(names), ())
 
 
 def tokenizer(*, do_lower_case: bool, model_max_length: int) -> dict[str, Any]:

@@ -19,6 +19,9 @@ _DRAWS = 1 << 32
 # Source: the release (Hendrycks and Gimpel 2016, the tanh form).
 _GELU_SLOPE = math.sqrt(2 / math.pi)
 _GELU_CUBE = 0.044715
+# Of the standard normal distribution, in the exact form.
+_NORMAL_SCALE = math.sqrt(1 / 2)
+_NORMAL_PEAK = 1 / math.sqrt(2 * math.pi)
 # Source: a search for 32-bit mixers of low bias, C. Wellons,
 # github.com/skeeto/hash-prospector: shifts and factors of one round.
 _MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
@@ -163,19 +166,20 @@ def activate(x: Any, bias: Any, activation: str | Any) -> Any:
     Returns:
         `[..., D]`, of the type of `x`.
     """
-    if activation != "gelu":
+    if activation not in _GELUS:
         biased = x + ops.cast(bias, x.dtype)
         if callable(activation):
             return activation(biased)
         if activation == "linear":
             return biased
         return {"relu": ops.relu, "tanh": ops.tanh}[activation](biased)
+    forward, backward = _GELUS[activation]
 
     def compute(x, bias):
         def gradient(upstream):
-            return compilation.compiled(_gelu_gradient)(x, bias, upstream)
+            return compilation.compiled(backward)(x, bias, upstream)
 
-        return compilation.compiled(_gelu)(x, bias), gradient
+        return compilation.compiled(forward)(x, bias), gradient
 
     y = compilation.with_gradient(compute, rows_of(x), bias)
     return ops.reshape(y, ops.shape(x))
@@ -272,6 +276,31 @@ def _gelu_gradient(x, bias, upstream):
 def _gelu_tanh(rows):
     cubic = rows + _GELU_CUBE * rows * rows * rows
     return ops.tanh(_GELU_SLOPE * cubic)
+
+
+def _exact_gelu(x, bias):
+    rows = ops.cast(x, "float32") + bias
+    return ops.cast(rows * _normal_share(rows), x.dtype)
+
+
+def _exact_gelu_gradient(x, bias, upstream):
+    rows = ops.cast(x, "float32") + bias
+    density = _NORMAL_PEAK * ops.exp(-0.5 * ops.square(rows))
+    slope = _normal_share(rows) + rows * density
+    d_rows = slope * ops.cast(upstream, "float32")
+    return ops.cast(d_rows, x.dtype), sum_of_rows(d_rows)
+
+
+def _normal_share(rows):
+    """Computes the share of the standard normal distribution below."""
+    return 0.5 * (1.0 + ops.erf(_NORMAL_SCALE * rows))
+
+
+# Forward and backward, by the names of `config.ACTIVATIONS`.
+_GELUS = {
+    "gelu": (_gelu, _gelu_gradient),
+    "gelu_exact": (_exact_gelu, _exact_gelu_gradient),
+}
 
 
 def _random_words(shape, seed):

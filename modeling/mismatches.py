@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 _LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 _MOST_NAMES_SHOWN = 8
+_FLOATS = r"float(16|32|64)|bfloat16"
 
 # Which field of the config is the length of which axis; the first pattern
 # found in a name counts.
@@ -100,6 +101,30 @@ def check_shapes(
             f"Checkpoint {prefix!r} is of a model of another size: "
             f"{'; '.join(causes.values()) or 'other axes'}. "
             f"Variables: {listed(wrong)}."
+        )
+
+
+def check_types(prefix: str, held: Mapping[str, str]) -> None:
+    """Checks that the weights of a checkpoint are floating-point numbers.
+
+    Args:
+        prefix: of the checkpoint, for messages.
+        held: types by name, of what a model takes from it.
+
+    Raises:
+        ValueError: some are not: as numbers they would be wrong, without the
+            scales of whatever quantized them.
+    """
+    wrong = [
+        f"{name} ({dtype})"
+        for name, dtype in held.items()
+        if not re.fullmatch(_FLOATS, dtype)
+    ]
+    if wrong:
+        raise ValueError(
+            f"Checkpoint {prefix!r} must hold floating-point weights; these "
+            f"are not: {listed(wrong)}. Quantized weights cannot be read; "
+            "convert the model that they were made from."
         )
 
 

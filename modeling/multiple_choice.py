@@ -92,7 +92,7 @@ class BertForMultipleChoice(keras.Model):
         )["pooled_output"]  # [B * C, D]
         pooled = layers.dropped(
             pooled,
-            heads.CLASSIFIER_DROPOUT_PROB,
+            self.config.classifier_dropout_prob,
             dropout_seed,
             layers.num_dropout_sites(self.config),
         )

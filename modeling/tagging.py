@@ -65,7 +65,7 @@ class BertForTokenClassification(keras.Model):
         )["sequence_output"]  # [B, T, D]
         site = layers.num_dropout_sites(self.config)
         hidden = layers.dropped(
-            hidden, heads.CLASSIFIER_DROPOUT_PROB, dropout_seed, site
+            hidden, self.config.classifier_dropout_prob, dropout_seed, site
         )
         logits = heads.output_logits(
             hidden, self.output_weights, self.output_bias
@@ -156,12 +156,15 @@ class LstmTagger(keras.Model):
         mask = ops.cast(label_mask, "bool")  # [B, S]
         for site, lstm in enumerate(self.stack):
             hidden = layers.dropped(
-                hidden, heads.CLASSIFIER_DROPOUT_PROB, dropout_seed, site
+                hidden, config_lib.CLASSIFIER_DROPOUT_PROB, dropout_seed, site
             )
             hidden = ops.cast(hidden, self.compute_dtype)
             hidden = lstm(hidden, mask=mask)  # [B, S, 2 * num_units]
         hidden = layers.dropped(
-            hidden, heads.CLASSIFIER_DROPOUT_PROB, dropout_seed, len(self.stack)
+            hidden,
+            config_lib.CLASSIFIER_DROPOUT_PROB,
+            dropout_seed,
+            len(self.stack),
         )
         logits = heads.output_logits(
             hidden, self.output_weights, self.output_bias

@@ -22,8 +22,15 @@ _MAY_IMPORT = {
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
-    *("config", "compilation", "kernels", "attention", "cross_entropy"),
-    *("recomputation", "layers", "masked_words", "bert", "heads"),
+    *("huggingface_config", "config", "compilation", "kernels", "attention"),
+    *(
+        "cross_entropy",
+        "recomputation",
+        "layers",
+        "masked_words",
+        "bert",
+        "heads",
+    ),
     *("multiple_choice", "feature_layers", "tagging"),
 ]
 # What knows that the backend may be TensorFlow.

@@ -34,9 +34,11 @@ def _watch(path: str) -> None:
 
 def main(list_path: str, *command: str) -> None:
     """Runs the command, watched."""
-    from modeling import heads
+    from modeling import config
 
-    heads.CLASSIFIER_DROPOUT_PROB = 0.0
+    config.CLASSIFIER_DROPOUT_PROB = 0.0
+    defaults = config.BertConfig.__init__.__kwdefaults__
+    defaults["classifier_dropout_prob"] = 0.0
     _watch(list_path)
     sys.argv = list(command)
     runpy.run_path(command[0], run_name="__main__")

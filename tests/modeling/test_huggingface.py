@@ -8,7 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from modeling import bert, checkpoints, huggingface, huggingface_config
+from modeling import (
+    bert,
+    checkpoints,
+    config_beside,
+    huggingface,
+    huggingface_config,
+)
 from modeling import config as config_lib
 from modeling import safetensors_format as safetensors
 
@@ -224,10 +230,89 @@ def test_an_old_config_names_another_network_by_its_class():
         huggingface_config.check({"architectures": ["DistilBertModel"]}, "c")
 
 
-def test_the_exact_gelu_is_remarked_on(tmp_path):
-    folder = _folder(tmp_path, _encoder(), hidden_act="gelu")
-    report = checkpoints.load(bert.BertModel(_CONFIG), folder)
-    assert "the tanh form of the release is computed" in str(report)
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ({"hidden_act": "gelu"}, "gelu_exact"),
+        ({"hidden_act": "gelu_python"}, "gelu_exact"),
+        ({"hidden_act": "gelu_new"}, "gelu"),
+        ({"hidden_act": "gelu_pytorch_tanh"}, "gelu"),
+        ({"hidden_act": "gelu_fast"}, "gelu"),
+        ({"hidden_act": "relu"}, "relu"),
+    ],
+)
+def test_activations_are_what_hugging_face_computes(tmp_path, theirs, ours):
+    folder = _folder(tmp_path, _encoder(), **theirs)
+    path = f"{folder}/config.json"
+    assert config_beside.read(folder).hidden_act == ours
+    # Also where the file itself is given as --bert_config_file.
+    assert config_lib.BertConfig.from_json_file(path).hidden_act == ours
+    values = json.loads(pathlib.Path(path).read_text())
+    del values["hidden_act"]
+    pathlib.Path(path).write_text(json.dumps(values))
+    assert config_beside.read(folder).hidden_act == "gelu_exact"
+
+
+def test_the_name_that_is_written_is_that_of_the_form_computed():
+    for ours, theirs in (("gelu", "gelu_new"), ("gelu_exact", "gelu")):
+        config = {**_CONFIG.to_dict(), "hidden_act": ours}
+        values = huggingface_config.from_release(config, ["BertModel"], None, 0)
+        assert values["hidden_act"] == theirs
+        again = huggingface_config.to_release(values, "c")
+        assert again["hidden_act"] == ours
+
+
+@pytest.mark.parametrize(
+    ("config", "want"),
+    [
+        ({}, 0.1),
+        ({"hidden_dropout_prob": 0.2}, 0.2),
+        ({"hidden_dropout_prob": 0.2, "classifier_dropout": None}, 0.2),
+        ({"hidden_dropout_prob": 0.2, "classifier_dropout": 0.0}, 0.0),
+    ],
+)
+def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
+    folder = _folder(tmp_path, _encoder(), **config)
+    config = config_beside.read(folder)
+    assert config.classifier_dropout_prob == want
+    # Also through the file that is written here.
+    again = config_lib.BertConfig.from_dict(json.loads(config.to_json_string()))
+    assert again == config
+    values = huggingface_config.from_release(
+        config.to_dict(), ["BertModel"], None, 0
+    )
+    assert values["classifier_dropout"] == want
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"layer_norm_eps": 1e-5}, "layer_norm_eps must be 1e-12"),
+        ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
+        ({"embedding_size": 3}, "embedding_size must be hidden_size, 6"),
+        ({"quantization_config": {"bits": 8}}, "must not be quantized"),
+        ({"pruned_heads": {"0": [1]}}, "pruned_heads must be {}"),
+        ({"pooler_type": "mean"}, "pooler_type must be 'first_token_trans"),
+    ],
+)
+def test_no_option_is_read_as_another(tmp_path, config, message):
+    folder = _folder(tmp_path, _encoder(), **config)
+    path = f"{folder}/config.json"
+    with pytest.raises(ValueError, match=message):
+        checkpoints.read(folder)
+    with pytest.raises(ValueError, match=message):
+        config_lib.BertConfig.from_json_file(path)
+    with pytest.raises(ValueError, match=message):
+        config_lib.BertConfig.from_dict({**_CONFIG.to_dict(), **config})
+
+
+def test_integer_weights_are_refused(tmp_path):
+    weights = _encoder()
+    name = "bert.encoder.layer.0.output.dense.weight"
+    weights[name] = (weights[name] * 50).astype(np.int8)
+    folder = _folder(tmp_path, weights)
+    with pytest.raises(ValueError, match=r"layer_0/output/dense/kernel \(int8"):
+        checkpoints.load(bert.BertModel(_CONFIG), folder)
 
 
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99])
@@ -309,7 +394,8 @@ def test_config_by_hand():
         "label2id": {"no": 0, "yes": 1},
         "problem_type": "multi_label_classification",
     }
-    assert huggingface_config.to_release(values, "c") == _CONFIG.to_dict()
+    released = huggingface_config.to_release(values, "c")
+    assert config_lib.BertConfig.from_dict(released) == _CONFIG
     assert huggingface_config.labels_of(values) == {
         "problem_type": "multi_label",
         "labels": ["no", "yes"],
@@ -327,13 +413,45 @@ def test_labels_that_nobody_named_say_nothing():
     assert huggingface_config.labels_of({}) is None
 
 
+@pytest.mark.parametrize(
+    ("config", "want"),
+    [
+        ({"problem_type": "regression"}, ("regression", [])),
+        (
+            {"problem_type": "regression", "id2label": {"0": "LABEL_0"}},
+            ("regression", []),
+        ),
+        # One output of a text is a score to their class.
+        ({"id2label": {"0": "LABEL_0"}}, ("regression", [])),
+        (
+            {"problem_type": "multi_label_classification"},
+            ("multi_label", ["LABEL_0", "LABEL_1"]),
+        ),
+        (
+            {"problem_type": "single_label_classification"},
+            ("single_label", ["LABEL_0", "LABEL_1"]),
+        ),
+        ({"id2label": {"0": "b", "1": "a"}}, ("single_label", ["b", "a"])),
+    ],
+)
+def test_what_outputs_answer_is_known_as_far_as_it_is_said(config, want):
+    config = {"architectures": ["BertForSequenceClassification"], **config}
+    assert huggingface_config.labels_of(config) == {
+        "problem_type": want[0],
+        "labels": want[1],
+    }
+
+
 def test_fields_of_an_earlier_config_stay():
     ours = huggingface_config.from_release(
         _CONFIG.to_dict(), ["BertModel"], None, 0
     )
-    theirs = {"hidden_act": "gelu", "custom": 3, "vocab_size": 10}
+    theirs = {"hidden_act": "gelu_fast", "custom": 3, "vocab_size": 10}
     values = huggingface_config.merged(theirs, ours)
-    assert values == {**ours, "custom": 3, "hidden_act": "gelu"}
+    assert values == {**ours, "custom": 3, "hidden_act": "gelu_fast"}
+    # The name of another form does not stay.
+    theirs = {"hidden_act": "gelu"}
+    assert huggingface_config.merged(theirs, ours) == ours
     assert huggingface_config.merged({}, ours) == ours
 
 

@@ -1,6 +1,7 @@
 """Folders written here, read by Hugging Face's own library, and back.
 
-Needs an interpreter with transformers and torch, named by BERT_PEER_PYTHON.
+Needs an interpreter with transformers and torch, named by BERT_PEER_PYTHON;
+one test needs a folder of real weights too, named by BERT_PEER_MODEL.
 """
 
 import json
@@ -11,7 +12,14 @@ import subprocess
 import numpy as np
 import pytest
 
-from modeling import checkpoints, heads, multiple_choice, tagging
+from modeling import (
+    bert,
+    checkpoints,
+    config_beside,
+    heads,
+    multiple_choice,
+    tagging,
+)
 from modeling import config as config_lib
 from tools import conversion, convert_checkpoint
 
@@ -19,6 +27,9 @@ _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
 _PYTHON = os.environ.get("BERT_PEER_PYTHON")
+# A folder of Hugging Face's, of real weights.
+_MODEL = os.environ.get("BERT_PEER_MODEL")
+_NUM_TEXTS = 50
 
 pytestmark = [
     pytest.mark.peer,
@@ -62,6 +73,17 @@ with torch.no_grad():
 model.save_pretrained(folder, max_shard_size="60KB")
 np.savez(arrays + ".out.npz",
          **{k: v.numpy() for k, v in outputs.items() if torch.is_tensor(v)})
+"""
+# Runs a folder's encoder, writes what every layer gives.
+_HIDDEN_STATES = """
+import sys
+import numpy as np, torch, transformers
+folder, arrays = sys.argv[1:]
+model = transformers.BertModel.from_pretrained(folder).eval()
+inputs = {k: torch.tensor(v).long() for k, v in np.load(arrays).items()}
+with torch.no_grad():
+    layers = model(**inputs, output_hidden_states=True).hidden_states
+np.save(arrays + ".out.npy", np.stack([layer.numpy() for layer in layers]))
 """
 _TOKENIZE = """
 import json, sys
@@ -286,3 +308,40 @@ def test_their_tokenizer_reads_the_folder(tmp_path, do_lower_case):
     tokens, longest = json.loads(_peer(_TOKENIZE, tmp_path / "hf", text))
     assert tokens == tokenizer.tokenize(text)
     assert longest == 160
+
+
+@pytest.mark.skipif(not _MODEL, reason="BERT_PEER_MODEL must name a folder")
+def test_real_weights_give_their_hidden_states(tmp_path):
+    from vocab import tokenization
+
+    tokenizer = tokenization.FullTokenizer(f"{_MODEL}/vocab.txt", True)
+    lines = (_GOLDEN / "inputs/text_a.txt").read_text("utf-8").splitlines()
+    texts = [line for line in lines if line.strip()][:_NUM_TEXTS]
+    assert len(texts) == _NUM_TEXTS
+    rows = [["[CLS]", *tokenizer.tokenize(t)[:126], "[SEP]"] for t in texts]
+    longest = max(map(len, rows))
+    ids = np.zeros([_NUM_TEXTS, longest], np.int64)
+    mask = np.zeros_like(ids)
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = tokenizer.convert_tokens_to_ids(row)
+        mask[number, : len(row)] = 1
+    arrays = tmp_path / "inputs.npz"
+    np.savez(
+        arrays,
+        input_ids=ids,
+        attention_mask=mask,
+        token_type_ids=np.zeros_like(ids),
+    )
+    _peer(_HIDDEN_STATES, pathlib.Path(_MODEL).resolve(), arrays)
+    want = np.load(f"{arrays}.out.npy")  # [L + 1, B, T, D]
+    model = bert.BertModel(config_beside.read(_MODEL))
+    report = checkpoints.load(model, _MODEL, new=["bert/pooler/.*"])
+    assert report.unexpected == ()
+    outputs = model(ids.astype(np.int32), mask.astype(np.int32))
+    got = [outputs["embedding_output"], *outputs["all_encoder_layers"]]
+    assert len(got) == len(want)
+    is_real = mask == 1
+    for layer, theirs in zip(got, want, strict=True):
+        np.testing.assert_allclose(
+            np.asarray(layer)[is_real], theirs[is_real], atol=2e-5, rtol=0
+        )

@@ -33,6 +33,37 @@ def test_gelu_is_the_tanh_form():
     np.testing.assert_allclose(got, want, atol=2e-6)
 
 
+@pytest.mark.usefixtures("_both")
+def test_the_exact_gelu_is_the_erf_form():
+    x, bias = np.linspace(-6, 6, 96).reshape(8, 12), _random(12)
+    want = [
+        [v * 0.5 * (1 + math.erf(v / math.sqrt(2))) for v in row]
+        for row in x + bias
+    ]
+    x = tf.constant(x, tf.float32)
+    got = kernels.activate(x, bias, "gelu_exact")
+    np.testing.assert_allclose(got, want, atol=2e-6)
+    # By as much as this the tanh form is off.
+    off = np.abs(got - kernels.activate(x, bias, "gelu"))
+    assert 4e-4 < off.max() < 5e-4
+
+
+@pytest.mark.usefixtures("_both")
+def test_the_slope_of_the_exact_gelu_is_that_of_the_formula():
+    x, bias = tf.linspace(-6.0, 6.0, 96)[:, None], tf.zeros([1])
+    with tf.GradientTape() as tape:
+        tape.watch([x, bias])
+        y = kernels.activate(x, bias, "gelu_exact")
+    d_x, d_bias = tape.gradient(y, [x, bias])
+    want = [
+        0.5 * (1 + math.erf(v / math.sqrt(2)))
+        + v * math.exp(-v * v / 2) / math.sqrt(2 * math.pi)
+        for v in x[:, 0].numpy().astype(np.float64)
+    ]
+    np.testing.assert_allclose(d_x[:, 0], want, atol=1e-6)
+    np.testing.assert_allclose(d_bias, [sum(want)], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("name", "want"),
     [
@@ -175,6 +206,7 @@ _FUNCTIONS = {
         x, bias, 2 * x, norm, (0.3, None)
     ),
     "gelu": lambda x, bias, norm: kernels.activate(x, bias, "gelu"),
+    "gelu_exact": lambda x, bias, norm: kernels.activate(x, bias, "gelu_exact"),
     "dropout": lambda x, bias, norm: kernels.dropout(x, 0.3, _SEED),
 }
 
@@ -223,6 +255,7 @@ def test_kernels_return_the_type_they_get(dtype):
         kernels.layer_norm(x, ones, zeros),
         kernels.block_end(x, zeros, x, (ones, zeros), (0.1, _SEED)),
         kernels.activate(x, zeros, "gelu"),
+        kernels.activate(x, zeros, "gelu_exact"),
         kernels.activate(x, zeros, "relu"),
         kernels.dropout(x, 0.5, _SEED),
     ):

@@ -163,6 +163,40 @@ def test_labels_become_those_of_hugging_face(tmp_path):
     assert json.loads((tmp_path / "back/labels.json").read_text()) == labels
 
 
+@pytest.mark.parametrize("problem_type", ["regression", "multi_label"])
+def test_what_outputs_answer_survives_hugging_face(tmp_path, problem_type):
+    config = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
+    names = [] if problem_type == "regression" else ["b", "a"]
+    model = heads.BertForSequenceClassification(
+        config, num_labels=len(names) or 1
+    )
+    prefix = str(tmp_path / "run/model.ckpt-3")
+    checkpoints.save(prefix, checkpoints.variables_by_name(model))
+    labels = {"problem_type": problem_type, "labels": names}
+    (tmp_path / "run/labels.json").write_text(json.dumps(labels))
+    there = tmp_path / "hf"
+    _convert(prefix, there, "huggingface", bert_config_file=_CONFIG_FILE)
+    _convert(there, tmp_path / "back/x.ckpt", "release")
+    assert json.loads((tmp_path / "back/labels.json").read_text()) == labels
+
+
+@pytest.mark.parametrize("by_way_of", ["release", "keras"])
+def test_the_form_of_gelu_survives(tmp_path, by_way_of):
+    first = pathlib.Path(_from_golden("model", tmp_path, "huggingface"))
+    path = first / "config.json"
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps({**values, "hidden_act": "gelu"}))
+    (first / "bert_config.json").unlink()  # As Hugging Face's folders are.
+    second = tmp_path / "second"
+    _convert(first, f"{second}/", by_way_of)
+    beside = json.loads((second / "bert_config.json").read_text())
+    assert beside["hidden_act"] == "gelu_exact"
+    (second / "config.json").unlink()
+    _convert(second, tmp_path / "third", "huggingface")
+    again = json.loads((tmp_path / "third/config.json").read_text())
+    assert again["hidden_act"] == "gelu"
+
+
 def test_a_run_that_tagged_words_says_so(tmp_path):
     config = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
     model = tagging.BertForTokenClassification(config, num_labels=3)
