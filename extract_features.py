@@ -24,7 +24,7 @@ from commands import flag_groups, program
 from files import destinations, lines, paths, writing
 from modeling import config as config_lib
 from tasks import feature_files, features
-from tasks.sentences import sentence_pairs
+from tasks.classification import sentence_pairs
 from training import flags as shared_flags
 from vocab import model_tokenizer
 

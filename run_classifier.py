@@ -25,7 +25,7 @@ from typing import Any
 from absl import flags
 
 from commands import program
-from tasks.sentences import (
+from tasks.classification import (
     baselines,
     classification,
     labels,

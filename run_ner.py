@@ -24,7 +24,7 @@ from absl import flags, logging
 
 from commands import program
 from files import paths, writing
-from tasks.sentences import labels
+from tasks.classification import labels
 from tasks.tagging import (
     conll,
     entities,

@@ -25,7 +25,7 @@ from absl import flags, logging
 
 from commands import program
 from files import paths
-from tasks.question_answering import (
+from tasks.squad import (
     squad,
     squad_answers,
     squad_ensemble,

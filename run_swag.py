@@ -25,7 +25,7 @@ from absl import flags
 from commands import flag_groups, program
 from files import paths
 from tasks import swag
-from tasks.sentences import baselines, predictions, sentence_pairs
+from tasks.classification import baselines, predictions, sentence_pairs
 from training import fine_tuning_flags, option_checks, run_card, trials
 from vocab import model_tokenizer, tokenization
 

@@ -20,7 +20,7 @@ import numpy as np
 from absl import flags, logging
 
 from commands import flag_groups, program
-from tasks.question_answering import (
+from tasks.squad import (
     squad,
     squad_answers,
     squad_features,

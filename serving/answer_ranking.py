@@ -1,6 +1,6 @@
 """The n best answers to one question, as TensorFlow operations.
 
-The rules are those of `tasks.question_answering.squad_answers`.
+The rules are those of `tasks.squad.squad_answers`.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from serving import answer_search
-from tasks.question_answering import squad_answers, squad_search
+from tasks.squad import squad_answers, squad_search
 
 # Given spans of pieces, the text and its characters (see `answer_texts`).
 FindText = Callable[

@@ -1,6 +1,6 @@
 """The search for the best spans in logits, as TensorFlow operations.
 
-The rules are those of `question_answering.squad_search`, for one question at a
+The rules are those of `tasks.squad.squad_search`, for one question at a
 time, with `w` windows of T tokens.
 """
 
@@ -9,7 +9,7 @@ import dataclasses
 import tensorflow as tf
 
 from serving import answer_windows
-from tasks.question_answering import squad_search
+from tasks.squad import squad_search
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

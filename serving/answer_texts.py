@@ -1,6 +1,6 @@
 """Pieces of a paragraph back to its characters, as TensorFlow operations.
 
-The rules are those of `question_answering.squad_text`. Characters are code
+The rules are those of `tasks.squad.squad_text`. Characters are code
 points of the paragraph; its words are what stands between the white space of
 SQuAD.
 """
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from serving import reading
 
-# As released: white space is these five (`tasks.question_answering.squad`).
+# As released: white space is these five (`tasks.squad.squad`).
 _SPACES = (" ", "\t", "\r", "\n", "\u202f")
 _RUN_OF_SPACES = "[ \t\r\n\u202f]+"
 

@@ -1,6 +1,6 @@
 """Paragraphs to the windows that are read of them, as TensorFlow operations.
 
-The windows are those of `question_answering.squad_windows`, for whole batches
+The windows are those of `tasks.squad.squad_windows`, for whole batches
 at once.
 """
 
@@ -9,7 +9,7 @@ import dataclasses
 import tensorflow as tf
 
 from serving import inputs
-from tasks.question_answering import squad_windows
+from tasks.squad import squad_windows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

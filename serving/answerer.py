@@ -15,7 +15,7 @@ from serving import (
     reading,
     signatures,
 )
-from tasks.question_answering import squad_search, squad_windows
+from tasks.squad import squad_search, squad_windows
 
 TASK = "answer"
 NBEST = "nbest"

@@ -4,11 +4,11 @@ import tensorflow as tf
 
 from modeling import heads
 from serving import fitting, inputs, network, reading, signatures
-from tasks.sentences import labels, sentence_pairs
+from tasks.classification import labels, sentence_pairs
 
 CLASSIFY, SCORE = "classify", "score"
 _THRESHOLD = (
-    0.5  # As `tasks.sentences.predictions` decides where several may hold.
+    0.5  # As `tasks.classification.predictions` decides where several may hold.
 )
 
 

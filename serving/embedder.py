@@ -7,7 +7,7 @@ import tensorflow as tf
 from modeling import bert
 from serving import fitting, inputs, network, reading, signatures
 from tasks import features
-from tasks.sentences import sentence_pairs
+from tasks.classification import sentence_pairs
 
 TASK = "embed"
 VECTORS = "vectors"

@@ -8,10 +8,10 @@ import dataclasses
 import tensorflow as tf
 
 from serving import inputs
-from tasks.sentences import sentence_pairs
+from tasks.classification import sentence_pairs
 
 _SPECIALS_OF_ONE, _SPECIALS_OF_TWO = 2, 3
-# Source: Sun et al. 2019, as in `tasks.sentences.sentence_pairs`.
+# Source: Sun et al. 2019, as in `tasks.classification.sentence_pairs`.
 _HEAD_TOKENS, _HEAD_TAIL_TOKENS = 128, 510
 
 

@@ -19,7 +19,7 @@ from serving import (
     signatures,
     tagger,
 )
-from tasks.sentences import labels, sentence_pairs
+from tasks.classification import labels, sentence_pairs
 
 _POOLER = "bert/pooler/.*"
 _NEXT_SENTENCE = "cls/seq_relationship/.*"

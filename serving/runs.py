@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from files import json_text, paths, wording
 from modeling import ablations, checkpoints
-from tasks.sentences import labels
+from tasks.classification import labels
 
 ANSWER, CLASSIFY, EMBED = "answer", "classify", "embed"
 FILL_MASK, SCORE, TAG = "fill_mask", "score", "tag"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tasks.sentences import sentence_pairs
+from tasks.classification import sentence_pairs
 
 POOLINGS = ("none", "mean", "cls", "max")
 WORD_VECTORS = ("first", "mean")

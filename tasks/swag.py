@@ -14,7 +14,7 @@ from absl import logging
 
 from files import wording
 from tasks import tables
-from tasks.sentences import labels, predictions, sentence_pairs
+from tasks.classification import labels, predictions, sentence_pairs
 
 _FORMATS = {".tsv": tables.TSV, ".jsonl": tables.JSONL}  # else CSV
 

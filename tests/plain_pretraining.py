@@ -207,7 +207,7 @@ def truncate_pair_at_random_ends(
 
     Each token is taken from the front or the back at random, so that neither
     end of a sentence is seen more often. Fine-tuning has another rule: see
-    `tasks.sentences.sentence_pairs`.
+    `tasks.classification.sentence_pairs`.
 
     Returns:
         The two sentences, together at most `max_num_tokens` tokens.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
-from tasks.question_answering import squad_ensemble
+from tasks.squad import squad_ensemble
 from tests import toy_squad
 from training import loop, record_files, records
 

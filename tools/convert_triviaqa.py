@@ -15,7 +15,7 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from files import destinations, writing
-from tasks.question_answering import triviaqa
+from tasks.squad import triviaqa
 from training import flags as shared_flags
 
 

@@ -7,7 +7,7 @@ and the sites of SQuAD, XNLI and SWAG. None of them publishes a hash.
 
 import dataclasses
 
-from tasks.sentences import glue, mrpc
+from tasks.classification import glue, mrpc
 
 CHECKPOINT = "checkpoint"
 CHECKPOINTS = "checkpoints"

@@ -24,8 +24,8 @@ from absl import flags, logging
 from commands import flag_groups, program
 from files import paths
 from tasks import features
-from tasks.question_answering import squad_search, squad_windows
-from tasks.sentences import sentence_pairs
+from tasks.classification import sentence_pairs
+from tasks.squad import squad_search, squad_windows
 from training import flags as shared_flags
 from vocab import tokenization
 

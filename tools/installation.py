@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from absl import logging
 
 from files import archives, paths, transfer, writing
-from tasks.sentences import mrpc
+from tasks.classification import mrpc
 from tools import download_checks, download_table
 
 _ORIGIN = "download.json"

@@ -22,7 +22,7 @@ from absl import flags, logging
 from commands import flag_groups, program
 from files import destinations, lines, paths, writing
 from tasks import features
-from tasks.sentences import sentence_pairs
+from tasks.classification import sentence_pairs
 from tools import model_flags
 from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization

@@ -235,7 +235,7 @@ def truncate_pair_at_random_ends(
 
     Each token is taken from the front or the back at random, so that neither
     end of a sentence is seen more often. Fine-tuning has another rule: see
-    `tasks.sentences.sentence_pairs`.
+    `tasks.classification.sentence_pairs`.
 
     Args:
         span_a: first token of A and one past its last.

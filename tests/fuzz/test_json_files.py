@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tasks.question_answering import (
+from tasks.classification import labels
+from tasks.squad import (
     squad,
     squad_answers,
     squad_ensemble,
@@ -15,7 +16,6 @@ from tasks.question_answering import (
     squad_search,
     triviaqa,
 )
-from tasks.sentences import labels
 from tests.fuzz import harness, mutations
 
 _CONTEXT = "Ada wrote the first program in 1843. Babbage built no engine."

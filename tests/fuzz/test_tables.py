@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies
 
 from tasks import swag, tables
-from tasks.sentences import labels, sentence_files
+from tasks.classification import labels, sentence_files
 from tests.fuzz import harness, mutations
 
 _ROWS = (

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from serving import answer_search, answer_windows
-from tasks.question_answering import squad_features, squad_search, squad_windows
+from tasks.squad import squad_features, squad_search, squad_windows
 
 
 @pytest.mark.parametrize("doc_stride", [1, 4, 50])

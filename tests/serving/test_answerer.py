@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from modeling import config as config_lib
 from serving import answerer, reading
-from tasks.question_answering import (
+from tasks.squad import (
     squad,
     squad_answers,
     squad_features,

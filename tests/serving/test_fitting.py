@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from serving import fitting, inputs
-from tasks.sentences import sentence_pairs
+from tasks.classification import sentence_pairs
 
 _SPECIAL = inputs.SpecialIds(begin=901, end=902)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks import features
-from tasks.sentences import sentence_pairs
+from tasks.classification import sentence_pairs
 
 _PIECES = {"playing": ["play", "##ing"], "it's": ["it", "'", "s"]}
 _IDS = {"[CLS]": 1, "[SEP]": 2}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tasks import swag
-from tasks.sentences import sentence_pairs
+from tasks.classification import sentence_pairs
 from tests import toy_swag
 
 _HEADER = (

@@ -3,7 +3,7 @@ import json
 import pytest
 from absl import flags
 
-from tasks.question_answering import squad
+from tasks.squad import squad
 from tools import convert_triviaqa
 
 _QUESTION = {

@@ -9,7 +9,7 @@ from absl import flags
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from tasks.sentences import classification, glue
+from tasks.classification import classification, glue
 from tests import web_server
 from tools import download, download_checks, download_table, installation
 

@@ -2,7 +2,7 @@ import os
 import re
 
 from modeling import config as config_lib
-from tasks.sentences import glue
+from tasks.classification import glue
 from tools import download_checks, download_table
 
 

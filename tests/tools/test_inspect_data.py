@@ -129,7 +129,7 @@ def test_records_with_labels_are_described(look, tmp_path):
 
 def test_records_of_choices_are_described(look, tmp_path):
     from tasks import swag
-    from tasks.sentences import sentence_pairs
+    from tasks.classification import sentence_pairs
     from training import labelled_records, records
     from vocab import tokenization
 

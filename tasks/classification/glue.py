@@ -1,0 +1,240 @@
+"""GLUE and XNLI: one table of tasks; `classification` reads them all.
+
+Sources: Wang et al. 2019, "GLUE"; Conneau et al. 2018, "XNLI"; and the files
+as their authors distribute them.
+"""
+
+import dataclasses
+
+from tasks.classification import classification, labels, metrics, sentence_files
+
+_Layout = sentence_files.Layout
+_Part = classification.Part
+_Task = classification.Task
+
+
+def _classes(*names: str) -> labels.LabelSet:
+    return labels.LabelSet(names=names)
+
+
+_BINARY = _classes("0", "1")
+_ENTAILMENT = _classes("entailment", "not_entailment")
+# As released: alphabetic, unlike the order in the paper of MNLI.
+_NLI_NAMES = ("contradiction", "entailment", "neutral")
+
+
+def _part(name: str, layout: _Layout, **others) -> _Part:
+    """Describes a file NAME.tsv whose guids begin with its name."""
+    values = {"files": (f"{name}.tsv",), "guid_prefix": name} | others
+    return _Part(name=name, layout=layout, **values)
+
+
+def _simple_task(
+    name: str,
+    label_set: labels.LabelSet,
+    scored_by: tuple[str, ...],
+    layout: _Layout,
+    **different: _Layout,
+) -> _Task:
+    """Describes a task of train.tsv, dev.tsv and test.tsv.
+
+    Args:
+        name: GLUE's name.
+        label_set: its labels.
+        scored_by: its metrics.
+        layout: the columns of all three files, `label` aside in the test's.
+        **different: the columns of `train` or `test`, where they differ.
+    """
+    test = dataclasses.replace(layout, label=None)
+    return _Task(
+        name=name,
+        label_set=label_set,
+        metrics=scored_by,
+        train=_part("train", different.get("train", layout)),
+        dev=(_part("dev", layout),),
+        test=(_part("test", different.get("test", test), submission=name),),
+    )
+
+
+def _mnli() -> _Task:
+    # As released: columns by number, the label last, guids by the index.
+    layout = _Layout(text_a=8, text_b=9, label=-1, guid=0)
+    test = dataclasses.replace(layout, label=None)
+    diagnostic = _Layout(text_a="sentence1", text_b="sentence2")
+    return _Task(
+        name="MNLI",
+        label_set=_classes(*_NLI_NAMES),
+        metrics=(metrics.ACCURACY,),
+        train=_part("train", layout),
+        dev=(
+            _part("dev_matched", layout),
+            _part("dev_mismatched", layout, required=False),
+        ),
+        test=(
+            _part(
+                "test_matched", test, guid_prefix="test", submission="MNLI-m"
+            ),
+            _part(
+                "test_mismatched", test, required=False, submission="MNLI-mm"
+            ),
+            _part(
+                "diagnostic",
+                diagnostic,
+                files=_DIAGNOSTIC_FILES,
+                required=False,
+                submission="AX",
+            ),
+        ),
+    )
+
+
+# GLUE puts the diagnostics beside the folder of MNLI.
+_DIAGNOSTIC_FILES = tuple(
+    f"{folder}/{name}".lstrip("/")
+    for folder in ("", "diagnostic", "AX", "../diagnostic", "../AX", "..")
+    for name in ("diagnostic.tsv", "AX.tsv")
+)
+
+
+def _glue_tasks() -> tuple[_Task, ...]:
+    accuracy = (metrics.ACCURACY,)
+    f1_and_accuracy = (metrics.F1, metrics.ACCURACY)
+    pair = _Layout(text_a="sentence1", text_b="sentence2", label="label")
+    question_pair = _Layout(
+        text_a="question1", text_b="question2", label="is_duplicate"
+    )
+    return (
+        _simple_task(
+            "CoLA",
+            _BINARY,
+            (metrics.MATTHEWS, metrics.ACCURACY),
+            # As released: no header in train.tsv and dev.tsv.
+            _Layout(text_a=3, label=1, has_header=False),
+            test=_Layout(text_a=1),
+        ),
+        _simple_task(
+            "SST-2",
+            _BINARY,
+            accuracy,
+            _Layout(text_a="sentence", label="label"),
+        ),
+        _simple_task(
+            "MRPC",
+            _BINARY,
+            f1_and_accuracy,
+            _Layout(text_a=3, text_b=4, label=0),
+        ),
+        _simple_task(
+            "STS-B",
+            labels.LabelSet(problem_type=labels.REGRESSION),
+            (metrics.PEARSON, metrics.SPEARMAN),
+            dataclasses.replace(pair, label="score"),
+        ),
+        _simple_task(
+            "QQP",
+            _BINARY,
+            f1_and_accuracy,
+            question_pair,
+            # Source: nyu-mll/GLUE-baselines#5: questions that hold a line end
+            # are broken over two lines in train.tsv.
+            train=dataclasses.replace(question_pair, skip_short_rows=True),
+        ),
+        _mnli(),
+        _simple_task(
+            "QNLI",
+            _ENTAILMENT,
+            accuracy,
+            _Layout(text_a="question", text_b="sentence", label="label"),
+        ),
+        _simple_task("RTE", _ENTAILMENT, accuracy, pair),
+        _simple_task("WNLI", _BINARY, accuracy, pair),
+    )
+
+
+TASKS = {task.name: task for task in _glue_tasks()}
+XNLI = "XNLI"
+
+# Source: Conneau et al. 2018.
+XNLI_LANGUAGES = (
+    *("ar", "bg", "de", "el", "en", "es", "fr", "hi"),
+    *("ru", "sw", "th", "tr", "ur", "vi", "zh"),
+)
+TRANSLATE_TRAIN = "translate_train"
+TRANSLATE_TEST = "translate_test"
+ZERO_SHOT = "zero_shot"
+XNLI_MODES = (TRANSLATE_TRAIN, TRANSLATE_TEST, ZERO_SHOT)
+
+
+def xnli_task(language: str = "zh", mode: str = TRANSLATE_TRAIN) -> _Task:
+    """Describes XNLI in one language.
+
+    Args:
+        language: one of `XNLI_LANGUAGES`; the release knows "zh".
+        mode: trained on the language's own machine translation
+            (`translate_train`, as released), or on English and tested either
+            on the language (`zero_shot`) or on its machine translation into
+            English (`translate_test`).
+
+    Raises:
+        ValueError: an unknown language or mode.
+    """
+    if language not in XNLI_LANGUAGES:
+        raise ValueError(
+            f"The language of XNLI must be one of "
+            f"{', '.join(XNLI_LANGUAGES)}; got {language!r}."
+        )
+    if mode not in XNLI_MODES:
+        raise ValueError(
+            f"The mode of XNLI must be one of {', '.join(XNLI_MODES)}; "
+            f"got {mode!r}."
+        )
+    trained_on = language if mode == TRANSLATE_TRAIN else "en"
+    train_file = f"multinli/multinli.train.{trained_on}.tsv"
+    return _Task(
+        name=XNLI,
+        # As released: the translations spell one label differently.
+        label_set=labels.LabelSet(
+            names=_NLI_NAMES, aliases={"contradictory": "contradiction"}
+        ),
+        metrics=(metrics.ACCURACY,),
+        train=_part(
+            "train",
+            _Layout(text_a=0, text_b=1, label=2),
+            files=(train_file, f"XNLI-MT-1.0/{train_file}"),
+        ),
+        dev=(_xnli_part("dev", language, mode),),
+        # Differs: the release refuses to predict on the test set.
+        test=(_xnli_part("test", language, mode),),
+    )
+
+
+def _xnli_part(name: str, language: str, mode: str) -> _Part:
+    if mode == TRANSLATE_TEST and language != "en":
+        layout = _Layout(
+            text_a="sentence1", text_b="sentence2", label="gold_label"
+        )
+        file = f"xnli/xnli.{name}.{language}.en.tsv"
+        return _part(name, layout, files=(file, f"XNLI-MT-1.0/{file}"))
+    layout = _Layout(text_a=6, text_b=7, label=1, only=(0, language))
+    file = f"xnli.{name}.tsv"
+    return _part(name, layout, files=(file, f"XNLI-1.0/{file}"))
+
+
+def find_task(
+    name: str,
+    xnli_language: str = "zh",
+    xnli_mode: str = TRANSLATE_TRAIN,
+) -> _Task:
+    """Returns a task by its name, in any casing, with or without hyphens.
+
+    Raises:
+        ValueError: no task has this name; the message lists all.
+    """
+    key = classification.key(name)
+    if key == classification.key(XNLI):
+        return xnli_task(xnli_language, xnli_mode)
+    for task in TASKS.values():
+        if classification.key(task.name) == key:
+            return task
+    names = ", ".join([*TASKS, XNLI])
+    raise ValueError(f"The task must be one of {names}; got {name!r}.")

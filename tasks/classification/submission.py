@@ -1,0 +1,111 @@
+"""Files that the GLUE server accepts."""
+
+import io
+import zipfile
+from collections.abc import Iterator
+
+import numpy as np
+from absl import logging
+
+from files import paths, writing
+from tasks.classification import labels, predictions
+
+# The files of a submission and the rows of the test sets behind them.
+# Source: the test files as GLUE distributes them; the sizes in table 1 of
+# Wang et al. 2019.
+NUM_ROWS = {
+    "CoLA": 1063,
+    "SST-2": 1821,
+    "MRPC": 1725,
+    "STS-B": 1379,
+    "QQP": 390965,
+    "MNLI-m": 9796,
+    "MNLI-mm": 9847,
+    "QNLI": 5463,
+    "RTE": 3000,
+    "WNLI": 146,
+    "AX": 1104,
+}
+_SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
+_EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # equal answers, equal bytes
+
+
+def lines(
+    name: str, label_set: labels.LabelSet, outputs: np.ndarray
+) -> Iterator[str]:
+    """Yields a file of answers: a header, then index and label or score.
+
+    The index counts from 0; scores are held within STS-B's range.
+
+    Args:
+        name: a key of `NUM_ROWS`.
+        label_set: the labels of the task.
+        outputs: `[E, K]` float, probabilities or scores.
+
+    Raises:
+        ValueError: the server takes no file of this name.
+    """
+    if name not in NUM_ROWS:
+        raise ValueError(
+            f"The GLUE server takes {', '.join(NUM_ROWS)}; got {name!r}."
+        )
+    if len(outputs) != NUM_ROWS[name]:
+        logging.warning(
+            "%s.tsv has %d rows; the GLUE server expects %d",
+            *(name, len(outputs), NUM_ROWS[name]),
+        )
+    yield "index\tprediction\n"
+    for index, answer in enumerate(predictions.answers(label_set, outputs)):
+        is_score = label_set.problem_type == labels.REGRESSION
+        text = f"{np.clip(answer, *_SCORE_RANGE):.3f}" if is_score else answer
+        yield f"{index}\t{text}\n"
+
+
+def add_to_zip(zip_path: str, files: dict[str, str]) -> list[str]:
+    """Puts answers into a submission, keeping those of other tasks.
+
+    Args:
+        zip_path: the zip; made if it is absent, replaced whole if not.
+        files: name, a key of `NUM_ROWS` -> the text of its file.
+
+    Returns:
+        The names that the submission still lacks: the server wants all.
+
+    Raises:
+        ValueError: `zip_path` is no zip or holds something else.
+    """
+    texts = _read_zip(zip_path) | {n: t.encode() for n, t in files.items()}
+    unknown = sorted(set(texts) - set(NUM_ROWS))
+    if unknown:
+        raise ValueError(
+            f"{zip_path}: a submission holds {', '.join(NUM_ROWS)} only, each "
+            f"as .tsv; got {', '.join(unknown)}. Name another zip."
+        )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in NUM_ROWS:
+            if name in texts:
+                entry = zipfile.ZipInfo(f"{name}.tsv", _EARLIEST_ZIP_DATE)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, texts[name])
+    with writing.whole_file(zip_path, "wb") as file:
+        file.write(buffer.getvalue())
+    missing = [name for name in NUM_ROWS if name not in texts]
+    if missing:
+        logging.info("%s still lacks %s", zip_path, ", ".join(missing))
+    return missing
+
+
+def _read_zip(path: str) -> dict[str, bytes]:
+    if not paths.exists(path):
+        return {}
+    with paths.open_to_read(path) as file:
+        content = io.BytesIO(file.read())
+    try:
+        with zipfile.ZipFile(content) as archive:
+            return {
+                name.removesuffix(".tsv"): archive.read(name)
+                for name in archive.namelist()
+            }
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path}: not a zip file ({error}).") from error

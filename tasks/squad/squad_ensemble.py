@@ -1,0 +1,326 @@
+"""Several systems' answers combined to one.
+
+Source: Devlin et al. 2019, Table 2 (an ensemble of seven systems); it does
+not say how they are combined. Here either the probabilities of answers are
+averaged, or, before the search, the logits of windows.
+"""
+
+import collections
+import dataclasses
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from files import paths, wording, writing
+from tasks.squad import squad_answers, squad_files, squad_search
+
+LOGITS_ENDING = ".npz"
+_ROUNDING = 1e-6  # Of probabilities in float32.
+# What numpy.load and its result raise for other files: empty, a broken
+# archive, a single array (TypeError), other arrays, pickles.
+_NOT_LOGITS = (
+    *(OSError, EOFError, zipfile.BadZipFile, zlib.error, TypeError, KeyError),
+    # Of encrypted members, unknown methods, offsets and sizes out of range.
+    *(ValueError, RuntimeError, OverflowError, MemoryError, struct.error),
+)
+
+
+def combine_nbest(
+    systems: Sequence[Mapping[str, Sequence[squad_answers.Candidate]]],
+    *,
+    n_best_size: int = 20,
+    version_2_with_negative: bool = False,
+) -> list[squad_answers.RankedAnswers]:
+    """Averages the probabilities of answers over systems.
+
+    A text that a system does not list has probability 0 there. Logits are
+    averaged over the systems that list the text. Null odds are the mean of
+    the systems' own, each the score of "no answer" over its best other one.
+
+    Args:
+        systems: the n-best answers of each system, by question id.
+        n_best_size: how many answers are kept.
+        version_2_with_negative: "no answer" takes part.
+
+    Returns:
+        One for each question, in the order of the first system. Equal
+        probabilities stay in the order of the systems.
+
+    Raises:
+        ValueError: no system; systems with other questions; with
+            `version_2_with_negative` a question without "no answer".
+    """
+    if not systems:
+        raise ValueError("An ensemble needs at least one system; got none.")
+    for number, system in enumerate(systems[1:], start=2):
+        if different := sorted(set(system) ^ set(systems[0])):
+            raise ValueError(
+                "Systems must answer the same questions; system 1 and "
+                f"{number} differ in {len(different)}, among them "
+                f"{different[0]!r}."
+            )
+    return [
+        _combine(
+            qas_id,
+            [system[qas_id] for system in systems],
+            n_best_size,
+            version_2_with_negative,
+        )
+        for qas_id in systems[0]
+    ]
+
+
+def average_logits(
+    systems: Sequence[Sequence[squad_search.WindowLogits]],
+) -> list[squad_search.WindowLogits]:
+    """Averages start and end logits, window by window.
+
+    The systems must share vocabulary and window options, so that a window
+    is the same text to all of them.
+
+    Raises:
+        ValueError: no system; other windows, or windows of other lengths.
+    """
+    if not systems:
+        raise ValueError("An ensemble needs at least one system; got none.")
+    stacks = [_stack(system) for system in systems]
+    ids, shape = stacks[0][0], stacks[0][1].shape
+    for number, (other_ids, logits) in enumerate(stacks[1:], start=2):
+        if logits.shape != shape or not np.array_equal(ids, other_ids):
+            raise ValueError(
+                "Systems must have the same windows; system 1 has "
+                f"{shape[0]} of {shape[2]} tokens, system {number} has "
+                f"{logits.shape[0]} of {logits.shape[2]}, or their ids "
+                "differ. Predict with the same file, vocabulary and options."
+            )
+    return _unstack(ids, np.mean([logits for _, logits in stacks], axis=0))
+
+
+def answer_by_nbest(
+    system_paths: Sequence[str],
+    qas_ids: Sequence[str],
+    options: squad_search.AnswerOptions,
+) -> list[squad_answers.RankedAnswers]:
+    """Combines files of n-best answers; see `combine_nbest`.
+
+    Args:
+        system_paths: an nbest_predictions.json of each system.
+        qas_ids: of the questions, in the order of the result.
+        options: of the search.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: one is not of that format, or answers other questions.
+    """
+    answers = combine_nbest(
+        [read_nbest(path) for path in system_paths],
+        n_best_size=options.n_best_size,
+        version_2_with_negative=options.version_2_with_negative,
+    )
+    return _in_order_of(qas_ids, answers)
+
+
+def is_logits(system_paths: Sequence[str]) -> bool:
+    """Tells whether systems are given as logits rather than n-best answers.
+
+    Raises:
+        ValueError: some are one, some the other.
+    """
+    kinds = {path.endswith(LOGITS_ENDING) for path in system_paths}
+    if len(kinds) > 1:
+        raise ValueError(
+            "Systems must be combined by files of one kind, "
+            f"nbest_predictions.json or logits ({LOGITS_ENDING}); got "
+            f"{', '.join(system_paths)}."
+        )
+    return kinds == {True}
+
+
+def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
+    """Reads an nbest_predictions.json, ours or the release's.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not JSON or not of that format.
+    """
+    system = squad_files.read_json(path)
+    if not isinstance(system, dict):
+        raise ValueError(
+            f"{path}: must be an object with the answers to every question; "
+            f"got {type(system).__name__}."
+        )
+    nbest_of = {}
+    for qas_id in system:
+        where = f"{path}: question {wording.shown(qas_id)}"
+        nbest = system[qas_id]
+        if not isinstance(nbest, list) or not nbest:
+            raise ValueError(
+                f"{where} must have a list of answers; "
+                f"got {wording.shown(nbest)}."
+            )
+        nbest_of[qas_id] = tuple(
+            _candidate(entry, f"{where}[{place}]")
+            for place, entry in enumerate(nbest)
+        )
+    return nbest_of
+
+
+def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
+    """Checks an entry of an nbest_predictions.json."""
+    values = {}
+    for field in dataclasses.fields(squad_answers.Candidate):
+        kind = str if field.name == "text" else (float, int)
+        value = squad_files.field(entry, field.name, kind, where)
+        if kind is not str and not squad_answers.is_number(value):
+            raise ValueError(
+                f"{where}.{field.name} must be a finite number; "
+                f"got {wording.shown(value)}."
+            )
+        values[field.name] = value
+    candidate = squad_answers.Candidate(**values)
+    if not 0 <= candidate.probability <= 1 + _ROUNDING:
+        raise ValueError(
+            f"{where}.probability must be in [0, 1]; "
+            f"got {wording.shown(candidate.probability)}."
+        )
+    return candidate
+
+
+def write_logits(
+    path: str, results: Sequence[squad_search.WindowLogits]
+) -> None:
+    """Writes logits as arrays `unique_ids` `[W]`, `logits` `[W, 2, T]`."""
+    ids, logits = _stack(results)
+    with writing.whole_file(path, "wb") as file:
+        np.savez_compressed(file, unique_ids=ids, logits=logits)
+
+
+def read_logits(path: str) -> list[squad_search.WindowLogits]:
+    """Reads what `write_logits` wrote.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is another kind of file.
+    """
+    with paths.open_to_read(path) as file:
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                return _unstack(
+                    *_checked(arrays["unique_ids"], arrays["logits"])
+                )
+        except _NOT_LOGITS as error:
+            raise ValueError(
+                f"{path}: must be a file of logits with arrays unique_ids and "
+                f"logits; {wording.cut(str(error))}."
+            ) from error
+
+
+def _checked(
+    ids: np.ndarray, logits: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Checks that arrays are ids `[W]` and logits `[W, 2, T]`."""
+    # A damaged member comes as its bytes.
+    if not isinstance(ids, np.ndarray) or not isinstance(logits, np.ndarray):
+        raise ValueError("one of them is no array")
+    if ids.dtype.kind not in "iu" or ids.ndim != 1:
+        raise ValueError(
+            f"unique_ids must be [W] integers; got {ids.dtype} of shape "
+            f"{list(ids.shape)}"
+        )
+    if logits.dtype.kind != "f" or (
+        logits.ndim != 3 or logits.shape[:2] != (len(ids), 2)
+    ):
+        raise ValueError(
+            f"logits must be [{len(ids)}, 2, T] floats; got {logits.dtype} of "
+            f"shape {list(logits.shape)}"
+        )
+    return ids, logits
+
+
+def _in_order_of(
+    qas_ids: Sequence[str], answers: Sequence[squad_answers.RankedAnswers]
+) -> list[squad_answers.RankedAnswers]:
+    answer_of = {answer.qas_id: answer for answer in answers}
+    missing = [qas_id for qas_id in qas_ids if qas_id not in answer_of]
+    unknown = sorted(answer_of.keys() - set(qas_ids))
+    if missing or unknown:
+        raise ValueError(
+            "Systems must answer the questions of --predict_file; they lack "
+            f"{len(missing)} and have {len(unknown)} others, among them "
+            f"{(missing + unknown)[0]!r}."
+        )
+    return [answer_of[qas_id] for qas_id in qas_ids]
+
+
+def _stack(
+    results: Sequence[squad_search.WindowLogits],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns ids `[W]` in order and logits `[W, 2, T]` float32."""
+    results = sorted(results, key=lambda result: result.unique_id)
+    ids = np.array([result.unique_id for result in results], np.int64)
+    logits = [(result.start_logits, result.end_logits) for result in results]
+    return ids, np.array(logits, np.float32)
+
+
+def _unstack(
+    ids: np.ndarray, logits: np.ndarray
+) -> list[squad_search.WindowLogits]:
+    return [
+        squad_search.WindowLogits(
+            unique_id=unique_id, start_logits=start, end_logits=end
+        )
+        for unique_id, (start, end) in zip(ids.tolist(), logits, strict=True)
+    ]
+
+
+def _combine(
+    qas_id: str,
+    systems: Sequence[Sequence[squad_answers.Candidate]],
+    n_best_size: int,
+    version_2_with_negative: bool,
+) -> squad_answers.RankedAnswers:
+    entries_of = collections.defaultdict(list)
+    for nbest in systems:
+        for entry in nbest:
+            entries_of[entry.text].append(entry)
+    combined = [
+        squad_answers.Candidate(
+            text=text,
+            probability=sum(e.probability for e in entries) / len(systems),
+            start_logit=sum(e.start_logit for e in entries) / len(entries),
+            end_logit=sum(e.end_logit for e in entries) / len(entries),
+        )
+        for text, entries in entries_of.items()
+    ]
+    combined.sort(key=lambda entry: entry.probability, reverse=True)
+    kept = combined[:n_best_size]
+    null_odds = None
+    if version_2_with_negative:
+        null_odds = _mean_null_odds(qas_id, systems)
+        # As in one system's file: one more, if "no answer" is not there.
+        kept += [entry for entry in combined[n_best_size:] if not entry.text]
+    return squad_answers.RankedAnswers(
+        qas_id=qas_id, nbest=tuple(kept), null_odds=null_odds
+    )
+
+
+def _mean_null_odds(
+    qas_id: str, systems: Sequence[Sequence[squad_answers.Candidate]]
+) -> float:
+    odds = []
+    for nbest in systems:
+        null = next((entry for entry in nbest if not entry.text), None)
+        if null is None:
+            raise ValueError(
+                'With version_2_with_negative "no answer" must be among the '
+                f"answers to every question; a system lacks it for {qas_id!r}."
+            )
+        best = next((entry for entry in nbest if entry.text), None)
+        if best is not None:
+            score = null.start_logit + null.end_logit
+            odds.append(score - best.start_logit - best.end_logit)
+    return sum(odds) / len(odds) if odds else squad_answers.NO_ANSWER_ODDS

@@ -1,0 +1,309 @@
+"""Questions on words -> windows of word pieces: `[CLS] question [SEP] part`.
+
+Every distinct word of the paragraphs, questions and answers is tokenized
+once, in as many processes as there are cores; windows are then cut from what
+came out. The features do not depend on the number of processes.
+
+Source: behaviour of run_squad.py of google-research/bert, measured;
+Devlin et al. 2019, §4.2.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tasks import word_pieces
+from tasks.squad import squad, squad_windows
+
+_FIRST_UNIQUE_ID = 1000000000  # Source: run_squad.py of the release.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadFeatures:
+    """One window: a question and a part of its paragraph.
+
+    Args:
+        unique_id: tells windows apart; from 1000000000.
+        example_index: place of the question among the examples.
+        doc_span_index: place of the window among those of its question.
+        tokens: `n <= T` pieces, special tokens included.
+        num_query_tokens: how many of them are of the question.
+        input_ids: `[T]` int32, 0 after the `n`th.
+        token_to_orig_map: `[n]` int32, the word of the paragraph that a
+            piece belongs to; -1 for what is not of the paragraph.
+        token_is_max_context: `[n]` bool, whether no other window of the
+            question shows more on both sides of a piece of the paragraph.
+        start_position, end_position: first and last piece of the answer;
+            0 where the window has not all of it; None in prediction.
+        is_impossible: as the example says.
+    """
+
+    unique_id: int
+    example_index: int
+    doc_span_index: int
+    tokens: tuple[str, ...]
+    num_query_tokens: int
+    input_ids: np.ndarray
+    token_to_orig_map: np.ndarray
+    token_is_max_context: np.ndarray
+    start_position: int | None
+    end_position: int | None
+    is_impossible: bool
+
+    @property
+    def input_mask(self) -> np.ndarray:
+        """`[T]` int32: 1 for a token, 0 for padding."""
+        mask = np.zeros_like(self.input_ids)
+        mask[: len(self.tokens)] = 1
+        return mask
+
+    @property
+    def segment_ids(self) -> np.ndarray:
+        """`[T]` int32: 1 for the part of the paragraph and its [SEP]."""
+        segment_ids = np.zeros_like(self.input_ids)
+        segment_ids[self.num_query_tokens + 2 : len(self.tokens)] = 1
+        return segment_ids
+
+    def record(self) -> dict[str, np.ndarray | list[int]]:
+        """Returns what the release writes of a window, under its names."""
+        record = {
+            "unique_ids": [self.unique_id],
+            "input_ids": self.input_ids,
+            "input_mask": self.input_mask,
+            "segment_ids": self.segment_ids,
+        }
+        if self.start_position is not None:
+            # As released: is_impossible is written, and read by no one.
+            record["start_positions"] = [self.start_position]
+            record["end_positions"] = [self.end_position]
+            record["is_impossible"] = [int(self.is_impossible)]
+        return record
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Paragraph:
+    pieces: tuple[str, ...]
+    ids: np.ndarray  # [num pieces] int32
+    word_of_piece: np.ndarray  # [num pieces] int32
+    first_piece_of_word: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Question:
+    example_index: int
+    pieces: tuple[str, ...]
+    ids: np.ndarray  # [num pieces] int32
+    answer: tuple[int, int] | None  # Pieces of the paragraph; None to predict.
+    is_impossible: bool
+
+
+def convert_examples_to_features(
+    examples: Sequence[squad.SquadExample],
+    tokenizer: word_pieces.Tokenizer,
+    options: squad_windows.WindowOptions,
+    *,
+    num_workers: int = 0,
+    progress: word_pieces.Progress | None = None,
+) -> Iterator[SquadFeatures]:
+    """Yields the windows of every example, in order.
+
+    As released: a window without the answer is kept, with positions 0, and
+    an example with an empty paragraph has no window.
+
+    Args:
+        examples: to train on or to predict.
+        tokenizer: text -> word pieces -> ids; sent to other processes.
+        options: how paragraphs are cut.
+        num_workers: processes that tokenize; 0 means one for each core.
+        progress: is told how far the work is.
+    """
+    pieces_of = word_pieces.tokenize_words(
+        _words_of_examples(examples), tokenizer, num_workers, progress
+    )
+    special_ids = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    unique_ids = itertools.count(_FIRST_UNIQUE_ID)
+    paragraphs = {}
+    for index, example in enumerate(examples):
+        paragraph = paragraphs.get(example.doc_tokens)
+        if paragraph is None:
+            paragraph = _paragraph(example.doc_tokens, pieces_of, tokenizer)
+            paragraphs[example.doc_tokens] = paragraph
+        query = word_pieces.pieces_of_text(example.question_text, pieces_of)
+        query = query[: options.max_query_length]
+        question = _Question(
+            example_index=index,
+            pieces=query,
+            ids=_ids(query, tokenizer),
+            answer=_answer_span(example, paragraph, pieces_of),
+            is_impossible=example.is_impossible,
+        )
+        for window in _windows(question, paragraph, special_ids, options):
+            yield SquadFeatures(unique_id=next(unique_ids), **window)
+        if progress:
+            progress("windows", index + 1, len(examples))
+
+
+def records_by_example(
+    num_examples: int, features: Iterable[SquadFeatures]
+) -> Iterator[list[dict[str, np.ndarray | list[int]]]]:
+    """Yields the records of the windows of each example, in order.
+
+    An example with an empty paragraph has none.
+    """
+    groups = itertools.groupby(features, lambda f: f.example_index)
+    index, windows = next(groups, (num_examples, ()))
+    for example_index in range(num_examples):
+        if example_index < index:
+            yield []
+            continue
+        yield [window.record() for window in windows]
+        index, windows = next(groups, (num_examples, ()))
+
+
+def improve_answer_span(
+    doc_pieces: Sequence[str],
+    span: tuple[int, int],
+    answer_pieces: Sequence[str],
+) -> tuple[int, int]:
+    """Narrows a span of whole words to the pieces of the answer itself.
+
+    "1895" in the word "(1895-1943)." becomes its own piece. Where the pieces
+    of the answer are not in the span, the span stays.
+
+    Args:
+        doc_pieces: word pieces of the paragraph.
+        span: first and last piece of the words of the answer.
+        answer_pieces: word pieces of the text of the answer.
+
+    Returns:
+        First and last piece.
+    """
+    start, end = span
+    answer = tuple(answer_pieces)
+    if not answer:
+        return span
+    for first in range(start, end - len(answer) + 2):
+        if tuple(doc_pieces[first : first + len(answer)]) == answer:
+            return first, first + len(answer) - 1
+    return span
+
+
+def _windows(
+    question: _Question,
+    paragraph: _Paragraph,
+    special_ids: Sequence[int],
+    options: squad_windows.WindowOptions,
+) -> Iterator[dict]:
+    """Yields the fields of each window of a question, save its unique id."""
+    cls_id, sep_id = special_ids
+    num_query_tokens = len(question.pieces)
+    num_pieces = len(paragraph.pieces)
+    offset = num_query_tokens + 2  # Of the part in the window.
+    spans = squad_windows.document_spans(
+        num_pieces,
+        options.max_seq_length
+        - num_query_tokens
+        - squad_windows.NUM_SPECIAL_TOKENS,
+        options.doc_stride,
+    )
+    best_span = squad_windows.max_context_spans(spans, num_pieces)
+    for index, (start, length) in enumerate(spans):
+        part = slice(start, start + length)
+        here = slice(offset, offset + length)
+        input_ids = np.zeros(options.max_seq_length, np.int32)
+        input_ids[0] = cls_id
+        input_ids[1 : offset - 1] = question.ids
+        input_ids[[offset - 1, offset + length]] = sep_id
+        input_ids[here] = paragraph.ids[part]
+        token_to_orig_map = np.full(offset + length + 1, -1, np.int32)
+        token_to_orig_map[here] = paragraph.word_of_piece[part]
+        is_max_context = np.zeros(offset + length + 1, bool)
+        is_max_context[here] = best_span[part] == index
+        first, last = _positions(question, start, length, offset)
+        yield {
+            "example_index": question.example_index,
+            "doc_span_index": index,
+            "tokens": (
+                "[CLS]",
+                *question.pieces,
+                "[SEP]",
+                *paragraph.pieces[part],
+                "[SEP]",
+            ),
+            "num_query_tokens": num_query_tokens,
+            "input_ids": input_ids,
+            "token_to_orig_map": token_to_orig_map,
+            "token_is_max_context": is_max_context,
+            "start_position": first,
+            "end_position": last,
+            "is_impossible": question.is_impossible,
+        }
+
+
+def _positions(
+    question: _Question, start: int, length: int, offset: int
+) -> tuple[int | None, int | None]:
+    """Returns the answer in tokens of a window; 0, 0 if it has not all."""
+    if question.answer is None:
+        return None, None
+    first, last = question.answer
+    if question.is_impossible or first < start or last >= start + length:
+        return 0, 0
+    return first - start + offset, last - start + offset
+
+
+def _answer_span(
+    example: squad.SquadExample,
+    paragraph: _Paragraph,
+    pieces_of: Mapping[str, tuple[str, ...]],
+) -> tuple[int, int] | None:
+    """Returns the first and last piece of an answer; None to predict."""
+    if example.start_position is None:
+        return None
+    if example.is_impossible:
+        return -1, -1
+    start = paragraph.first_piece_of_word[example.start_position]
+    end = len(paragraph.pieces) - 1
+    if example.end_position < len(example.doc_tokens) - 1:
+        end = paragraph.first_piece_of_word[example.end_position + 1] - 1
+    return improve_answer_span(
+        paragraph.pieces,
+        (start, end),
+        word_pieces.pieces_of_text(example.orig_answer_text, pieces_of),
+    )
+
+
+def _paragraph(
+    words: Sequence[str],
+    pieces_of: Mapping[str, tuple[str, ...]],
+    tokenizer: word_pieces.Tokenizer,
+) -> _Paragraph:
+    pieces_of_words = [pieces_of[word] for word in words]
+    lengths = [len(pieces) for pieces in pieces_of_words]
+    pieces = tuple(itertools.chain.from_iterable(pieces_of_words))
+    return _Paragraph(
+        pieces=pieces,
+        ids=_ids(pieces, tokenizer),
+        word_of_piece=np.repeat(np.arange(len(words), dtype=np.int32), lengths),
+        first_piece_of_word=tuple(
+            itertools.accumulate(lengths[:-1], initial=0)
+        ),
+    )
+
+
+def _ids(pieces: Sequence[str], tokenizer: word_pieces.Tokenizer) -> np.ndarray:
+    return np.array(tokenizer.convert_tokens_to_ids(pieces), np.int32)
+
+
+def _words_of_examples(
+    examples: Iterable[squad.SquadExample],
+) -> Iterator[str]:
+    paragraphs = set()
+    for example in examples:
+        if example.doc_tokens not in paragraphs:
+            paragraphs.add(example.doc_tokens)
+            yield from example.doc_tokens
+        yield from example.question_text.split(" ")
+        yield from (example.orig_answer_text or "").split(" ")

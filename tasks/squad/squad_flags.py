@@ -1,0 +1,250 @@
+"""The flags of question answering; names and defaults are the release's."""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+from absl import flags
+
+from commands import flag_groups
+from tasks.squad import squad_search, squad_windows
+
+_Group = flag_groups.Group
+
+# The value of --null_score_diff_threshold that has the best one found.
+AUTO = "auto"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadOptions:
+    """What the flags below hold; see them and --help."""
+
+    train_file: str | None
+    predict_file: str | None
+    max_seq_length: int
+    doc_stride: int
+    max_query_length: int
+    n_best_size: int
+    max_answer_length: int
+    version_2_with_negative: bool
+    null_score_diff_threshold: float | str
+    predictions_file: str | None
+    null_odds_file: str | None
+    ensemble: str | None
+    save_logits: bool
+    verbose_logging: bool
+
+    @property
+    def windows(self) -> squad_windows.WindowOptions:
+        """How paragraphs are cut."""
+        return squad_windows.WindowOptions(
+            max_seq_length=self.max_seq_length,
+            doc_stride=self.doc_stride,
+            max_query_length=self.max_query_length,
+        )
+
+    @property
+    def answers(self) -> squad_search.AnswerOptions:
+        """How answers are searched."""
+        return squad_search.AnswerOptions(
+            n_best_size=self.n_best_size,
+            max_answer_length=self.max_answer_length,
+            version_2_with_negative=self.version_2_with_negative,
+        )
+
+
+def define_flags(values: flags.FlagValues) -> None:
+    """Defines which files are used, how paragraphs are cut and searched."""
+    _define_file_flags(values)
+    _define_window_flags(values)
+    _define_answer_flags(values)
+    _define_report_flags(values)
+
+
+@flag_groups.under(_Group.FILES)
+def _define_file_flags(values: flags.FlagValues) -> None:
+    text = functools.partial(
+        flags.DEFINE_string, default=None, flag_values=values
+    )
+    text(
+        "train_file",
+        help="SQuAD files to train on: comma-separated names or globs, gone "
+        "through one after the other, each for --num_train_epochs.",
+    )
+    text("predict_file", help="SQuAD file whose questions are answered.")
+    text(
+        "predictions_file",
+        help="Answers for --do_eval without --do_predict; predictions.json in "
+        "--output_dir if not given.",
+    )
+    text(
+        "null_odds_file",
+        help="Their null odds; null_odds.json beside them, if there is one.",
+    )
+    text(
+        "ensemble",
+        help="nbest_predictions.json or logits (.npz) of several systems, "
+        "comma-separated names or globs: --do_predict combines them and runs "
+        "no model.",
+    )
+    flags.DEFINE_boolean(
+        "save_logits",
+        False,
+        "Write logits.npz too, for --ensemble.",
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.TEXT)
+def _define_window_flags(values: flags.FlagValues) -> None:
+    count = functools.partial(
+        flags.DEFINE_integer, lower_bound=1, flag_values=values
+    )
+    windows = squad_windows.WindowOptions
+    count(
+        "max_seq_length",
+        windows.max_seq_length,
+        "Word pieces of a window: question, part of the paragraph and three "
+        "special tokens.",
+    )
+    count(
+        "doc_stride",
+        windows.doc_stride,
+        "Word pieces from the start of a window's part to the next one's.",
+    )
+    count(
+        "max_query_length",
+        windows.max_query_length,
+        "Word pieces of a question; what is longer is cut off.",
+    )
+
+
+@flag_groups.under(_Group.ANSWERS)
+def _define_answer_flags(values: flags.FlagValues) -> None:
+    """Defines how answers are searched."""
+    count = functools.partial(
+        flags.DEFINE_integer, lower_bound=1, flag_values=values
+    )
+    answers = squad_search.AnswerOptions
+    count(
+        "n_best_size",
+        answers.n_best_size,
+        "Starts and ends tried in each window, and answers in "
+        "nbest_predictions.json.",
+    )
+    count(
+        "max_answer_length",
+        answers.max_answer_length,
+        "Word pieces of the longest answer.",
+    )
+    flags.DEFINE_boolean(
+        "version_2_with_negative",
+        False,
+        "The files are of SQuAD 2.0: some questions have no answer.",
+        flag_values=values,
+    )
+    flags.DEFINE(
+        _ThresholdParser(),
+        "null_score_diff_threshold",
+        0.0,
+        'Above it the answer is "no answer"; a difference of logits, or '
+        f"{AUTO} for the one with the best F1 on --predict_file.",
+        serializer=flags.ArgumentSerializer(),
+        flag_values=values,
+    )
+
+
+@flag_groups.under(_Group.CHECKPOINTS)
+def _define_report_flags(values: flags.FlagValues) -> None:
+    flags.DEFINE_boolean(
+        "verbose_logging",
+        False,
+        "Log where word pieces could not be found in the paragraph.",
+        flag_values=values,
+    )
+
+
+def check(options: Any) -> None:
+    """Checks what a run is asked for, before anything is read.
+
+    Args:
+        options: `SquadOptions` of a whole run: also has `do_train`,
+            `do_predict`, `do_eval`, `eval_every_steps`, `eval_every_epoch`.
+
+    Raises:
+        ValueError: the flags do not fit together.
+    """
+    _ = options.windows, options.answers  # These check themselves.
+    do_train, do_predict = options.do_train, options.do_predict
+    if not (do_train or do_predict or options.do_eval):
+        raise ValueError(
+            "At least one of `do_train`, `do_predict` or `do_eval` must be "
+            "True."
+        )
+    if do_train and not options.train_file:
+        raise ValueError(
+            "If `do_train` is True, then `train_file` must be specified."
+        )
+    if do_train and options.do_eval and not do_predict:
+        raise ValueError(
+            "After training, --do_eval scores what --do_predict answers: pass "
+            "both."
+        )
+    for name in ("do_predict", "do_eval"):
+        if getattr(options, name) and not options.predict_file:
+            raise ValueError(
+                f"If `{name}` is True, then `predict_file` must be specified."
+            )
+    if do_train and not options.predict_file and _evaluates(options):
+        raise ValueError(
+            "--eval_every_steps and --eval_every_epoch score the answers to "
+            "--predict_file, which must be specified."
+        )
+    if options.ensemble and (do_train or not do_predict):
+        raise ValueError(
+            "--ensemble combines what other runs answered: it is for "
+            "--do_predict without --do_train."
+        )
+    if do_predict and (options.predictions_file or options.null_odds_file):
+        raise ValueError(
+            "--predictions_file and --null_odds_file are for --do_eval without "
+            "--do_predict, which answers anew."
+        )
+    is_auto = options.null_score_diff_threshold == AUTO
+    if is_auto and not options.version_2_with_negative:
+        raise ValueError(
+            "--null_score_diff_threshold=auto is for "
+            "--version_2_with_negative: without it every question has an "
+            "answer."
+        )
+    if is_auto and not do_predict and not do_train:
+        raise ValueError(
+            "--null_score_diff_threshold=auto chooses among ranked answers: "
+            "for answers that are given pass --do_predict "
+            "--ensemble=nbest_predictions.json."
+        )
+
+
+def _evaluates(options: Any) -> bool:
+    return options.eval_every_epoch or options.eval_every_steps > 0
+
+
+class _ThresholdParser(flags.ArgumentParser):
+    """Reads a number or "auto"."""
+
+    syntactic_help = f"a number or {AUTO}"
+
+    def parse(self, argument: str | float) -> str | float:
+        if argument == AUTO:
+            return argument
+        try:
+            number = float(argument)
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            raise ValueError(f"must be {self.syntactic_help}")
+        return number
+
+    def flag_type(self) -> str:
+        return "float or string"

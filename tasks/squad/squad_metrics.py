@@ -1,0 +1,315 @@
+"""The official scores of SQuAD 1.1 and 2.0, and the best null threshold.
+
+Source: behaviour of evaluate-v1.1.py and evaluate-v2.0.py of SQuAD; the two
+differ in what an empty text scores.
+"""
+
+import collections
+import dataclasses
+import re
+import string
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+from absl import logging
+
+from tasks.squad import squad_files
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only.
+_NUM_NAMED = 5  # Names given in a warning about many.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scores:
+    """Exact match (0 or 1) and F1 (0 to 1) of every question, by id.
+
+    `has_answer` tells which questions have an answer.
+    """
+
+    exact: Mapping[str, float]
+    f1: Mapping[str, float]
+    has_answer: Mapping[str, bool]
+
+
+def gold_answers(dataset: squad_files.Dataset) -> dict[str, tuple[str, ...]]:
+    """Returns the texts of the given answers of every question, by its id.
+
+    Raises:
+        ValueError: a question has no field `answers`; two have one id.
+    """
+    squad_files.require_unique_ids(dataset)
+    for question in dataset.questions:
+        if question.answers is None:
+            raise ValueError(
+                f"{question.where}.answers is missing; a file to score on "
+                "needs it, if only as an empty list."
+            )
+    return {
+        question.qas_id: tuple(answer.text for answer in question.answers)
+        for question in dataset.questions
+    }
+
+
+def evaluate_v1(
+    gold: Mapping[str, Collection[str]], predictions: Mapping[str, str]
+) -> dict[str, float]:
+    """Scores predictions as the official script of SQuAD 1.1 does.
+
+    A question without a prediction scores 0 and counts; a prediction for no
+    question of the file does not. Both are counted in the log.
+
+    Returns:
+        `exact_match` and `f1` in per cent.
+
+    Raises:
+        ValueError: there is no question, or one has no given answer.
+    """
+    unanswerable = [qas_id for qas_id, answers in gold.items() if not answers]
+    if unanswerable:
+        raise ValueError(
+            f"In SQuAD 1.1 every question has an answer; {len(unanswerable)} "
+            f"have none: {_named(unanswerable)}. For a file of SQuAD 2.0 pass "
+            "--version_2_with_negative."
+        )
+    exact, f1 = _score(gold, predictions, f1_v1)
+    return {"exact_match": _percent(exact), "f1": _percent(f1)}
+
+
+def evaluate_v2(
+    gold: Mapping[str, Collection[str]],
+    predictions: Mapping[str, str],
+    null_odds: Mapping[str, float] | None = None,
+    *,
+    no_answer_threshold: float = 1.0,  # Source: default of the script.
+) -> dict[str, float]:
+    """Scores predictions as the official script of SQuAD 2.0 does.
+
+    A question without a prediction scores 0 and counts (the official script
+    stops with an error); a prediction for no question of the file does not.
+    Both are counted in the log.
+
+    Args:
+        gold: texts of the given answers by id; none if unanswerable.
+        predictions: the answer by id, "" for "no answer".
+        null_odds: by id, `--na-prob-file` of the script; adds the best
+            scores and their thresholds. What is "" in `predictions` stays so
+            below any threshold.
+        no_answer_threshold: `--na-prob-thresh` of the script: with higher
+            null odds a prediction counts as "" whatever it says.
+
+    Returns:
+        `exact`, `f1` and `total`, the same with `HasAns_` and `NoAns_` where
+        there are such questions, and with `null_odds` `best_exact`,
+        `best_exact_thresh`, `best_f1`, `best_f1_thresh`; scores in per cent,
+        in this order.
+
+    Raises:
+        ValueError: there is no question, or one has no null odds.
+    """
+    raw = score_v2(gold, predictions)
+    scores = raw
+    if null_odds is not None:
+        scores = _with_threshold(raw, null_odds, no_answer_threshold)
+    result = {
+        "exact": _percent(scores.exact),
+        "f1": _percent(scores.f1),
+        "total": len(gold),
+    }
+    for name, has_answer in ("HasAns", True), ("NoAns", False):
+        ids = [i for i, has in raw.has_answer.items() if has is has_answer]
+        if ids:
+            exact = {qas_id: scores.exact[qas_id] for qas_id in ids}
+            f1 = {qas_id: scores.f1[qas_id] for qas_id in ids}
+            result[f"{name}_exact"] = _percent(exact)
+            result[f"{name}_f1"] = _percent(f1)
+            result[f"{name}_total"] = len(ids)
+    if null_odds is not None:
+        for name, values in ("exact", raw.exact), ("f1", raw.f1):
+            best, threshold = _official_best(
+                values, raw.has_answer, predictions, null_odds
+            )
+            result[f"best_{name}"] = best
+            result[f"best_{name}_thresh"] = threshold
+    return result
+
+
+def score_v2(
+    gold: Mapping[str, Collection[str]], predictions: Mapping[str, str]
+) -> Scores:
+    """Scores every question by the rules of SQuAD 2.0.
+
+    Args:
+        gold: texts of the given answers by id; none if unanswerable.
+        predictions: the answer by id, "" for "no answer".
+
+    Raises:
+        ValueError: there is no question.
+    """
+    # Given answers of articles and punctuation alone do not count.
+    counting = {
+        qas_id: [text for text in answers if normalize(text)] or [""]
+        for qas_id, answers in gold.items()
+    }
+    exact, f1 = _score(counting, predictions, f1_v2)
+    has_answer = {qas_id: bool(answers) for qas_id, answers in gold.items()}
+    return Scores(exact=exact, f1=f1, has_answer=has_answer)
+
+
+def best_null_threshold(
+    gold: Mapping[str, Collection[str]],
+    texts: Mapping[str, str],
+    null_odds: Mapping[str, float],
+) -> float:
+    """Finds the `null_score_diff_threshold` with the best F1.
+
+    Unlike the official search it starts from the best answer with text to
+    every question, whatever threshold was in force, and takes only scores
+    that a threshold can reach: equal odds are answered all or none, and "no
+    answer" to every question is a threshold just below the lowest odds.
+
+    Args:
+        gold: texts of the given answers by id; none if unanswerable.
+        texts: the best answer with text, by id; "" where none has.
+        null_odds: by id; a question is answered if not above the threshold.
+
+    Returns:
+        The lowest of the best thresholds, a difference of logits.
+
+    Raises:
+        ValueError: there is no question, or one has no null odds.
+    """
+    scores = score_v2(gold, texts)
+    _require_odds(gold, null_odds)
+    odds = np.array([null_odds[qas_id] for qas_id in gold], np.float64)
+    # What answering gains over "no answer", which is right or wrong.
+    gains = [scores.f1[i] - (not scores.has_answer[i]) for i in gold]
+    thresholds, place = np.unique(odds, return_inverse=True)
+    totals = np.cumsum(np.bincount(place, weights=gains))
+    best = int(np.argmax(totals))
+    if totals[best] <= 0:
+        return float(np.nextafter(thresholds[0], -np.inf))
+    return float(thresholds[best])
+
+
+def normalize(text: str) -> str:
+    """Lower-cases a text and drops ASCII punctuation, articles, extra space."""
+    text = text.lower().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def exact_match(gold_text: str, prediction: str) -> float:
+    """Tells whether two normalised texts are the same: 1 or 0."""
+    return float(normalize(gold_text) == normalize(prediction))
+
+
+def f1_v1(gold_text: str, prediction: str) -> float:
+    """Returns F1 over the words of two normalised texts, 0 to 1.
+
+    As in the official script of SQuAD 1.1, two texts without words score 0.
+    """
+    gold_words = normalize(gold_text).split()
+    words = normalize(prediction).split()
+    common = collections.Counter(gold_words) & collections.Counter(words)
+    num_same = common.total()
+    if not num_same:
+        return 0.0
+    precision = num_same / len(words)
+    recall = num_same / len(gold_words)
+    return 2 * precision * recall / (precision + recall)
+
+
+def f1_v2(gold_text: str, prediction: str) -> float:
+    """Returns F1 as in SQuAD 2.0: two texts without words score 1."""
+    if not normalize(gold_text) and not normalize(prediction):
+        return 1.0
+    return f1_v1(gold_text, prediction)
+
+
+def _score(
+    gold: Mapping[str, Collection[str]],
+    predictions: Mapping[str, str],
+    f1: Callable[[str, str], float],
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Returns exact match and F1 by id, each against the best given answer."""
+    if not gold:
+        raise ValueError("There must be a question to score; there is none.")
+    missing = [qas_id for qas_id in gold if qas_id not in predictions]
+    _warn(missing, "questions have no prediction and score 0")
+    unknown = [qas_id for qas_id in predictions if qas_id not in gold]
+    _warn(unknown, "predictions are for ids that are not in the file")
+    exact_scores = dict.fromkeys(gold, 0.0)
+    f1_scores = dict.fromkeys(gold, 0.0)
+    for qas_id, texts in gold.items():
+        if qas_id in predictions:
+            prediction = predictions[qas_id]
+            exact_scores[qas_id] = max(
+                exact_match(t, prediction) for t in texts
+            )
+            f1_scores[qas_id] = max(f1(text, prediction) for text in texts)
+    return exact_scores, f1_scores
+
+
+def _require_odds(ids: Iterable[str], null_odds: Mapping[str, float]) -> None:
+    missing = [qas_id for qas_id in ids if qas_id not in null_odds]
+    if missing:
+        raise ValueError(
+            f"Every question must have null odds; {len(missing)} have none: "
+            f"{_named(missing)}."
+        )
+
+
+def _with_threshold(
+    raw: Scores, null_odds: Mapping[str, float], threshold: float
+) -> Scores:
+    _require_odds(raw.exact, null_odds)
+
+    def cut(scores: Mapping[str, float]) -> dict[str, float]:
+        return {
+            qas_id: float(not raw.has_answer[qas_id])
+            if null_odds[qas_id] > threshold
+            else score
+            for qas_id, score in scores.items()
+        }
+
+    return dataclasses.replace(raw, exact=cut(raw.exact), f1=cut(raw.f1))
+
+
+def _official_best(
+    scores: Mapping[str, float],
+    has_answer: Mapping[str, bool],
+    predictions: Mapping[str, str],
+    null_odds: Mapping[str, float],
+) -> tuple[float, float]:
+    """Returns the best score in per cent and its threshold, as the script.
+
+    Questions are answered one by one from the lowest odds on, also among
+    equal odds; "no answer" to all is given the threshold 0.
+    """
+    total = best = float(sum(not has for has in has_answer.values()))
+    threshold = 0.0
+    for qas_id in sorted(null_odds, key=null_odds.__getitem__):
+        if qas_id not in scores:
+            continue
+        if has_answer[qas_id]:
+            total += scores[qas_id]
+        elif predictions.get(qas_id):
+            total -= 1
+        if total > best:
+            best = total
+            threshold = null_odds[qas_id]
+    return 100.0 * best / len(scores), threshold
+
+
+def _percent(scores: Mapping[str, float]) -> float:
+    return 100.0 * sum(scores.values()) / len(scores)
+
+
+def _warn(ids: Sequence[str], what: str) -> None:
+    if ids:
+        logging.warning("%d %s: %s.", len(ids), what, _named(ids))
+
+
+def _named(ids: Sequence[str]) -> str:
+    names = ", ".join(ids[:_NUM_NAMED])
+    return names if len(ids) <= _NUM_NAMED else f"{names}, ..."

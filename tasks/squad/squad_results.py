@@ -1,0 +1,220 @@
+"""Ranked answers -> one answer to each question, and what they score."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+
+from absl import logging
+
+from files import paths
+from tasks.squad import (
+    squad,
+    squad_answers,
+    squad_features,
+    squad_files,
+    squad_flags,
+    squad_metrics,
+)
+
+_PREDICTIONS = "predictions.json"
+_NULL_ODDS = "null_odds.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Questions:
+    """Questions to answer.
+
+    Attributes:
+        examples: the questions.
+        gold: texts of the given answers by id; None where nobody asks.
+        features: the windows of all; none before they are cut.
+    """
+
+    examples: Sequence[squad.SquadExample]
+    gold: Mapping[str, Sequence[str]] | None
+    features: Sequence[squad_features.SquadFeatures] = ()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """What is answered to every question, by its id.
+
+    Attributes:
+        texts: the answers; "" for "no answer".
+        null_odds: what speaks for "no answer", a difference of logits; None
+            in version 1, or where it is not known.
+        null_score_diff_threshold: above it the answer is ""; None in version
+            1, or where it is not known.
+    """
+
+    texts: Mapping[str, str]
+    null_odds: Mapping[str, float] | None = None
+    null_score_diff_threshold: float | None = None
+
+
+def decide(
+    answers: Sequence[squad_answers.RankedAnswers],
+    threshold: float | str = 0.0,
+    gold: Mapping[str, Sequence[str]] | None = None,
+) -> Decisions:
+    """Chooses an answer to every question.
+
+    Source: Devlin et al. 2019, §4.3, which takes the threshold that is best on
+    the development set.
+
+    Args:
+        answers: ranked.
+        threshold: in version 2, a difference of logits, or "auto" for the one
+            with the best F1 by `gold`.
+        gold: texts of the given answers by id, for "auto".
+
+    Raises:
+        ValueError: "auto" in version 1, or without `gold`.
+    """
+    if any(answer.null_odds is None for answer in answers):
+        if threshold == squad_flags.AUTO:
+            raise ValueError(
+                "--null_score_diff_threshold=auto needs "
+                '--version_2_with_negative: without it "no answer" has no odds.'
+            )
+        return Decisions(texts=squad_answers.predictions(answers))
+    null_odds = {answer.qas_id: answer.null_odds for answer in answers}
+    if threshold == squad_flags.AUTO:
+        if gold is None:
+            raise ValueError("The best threshold needs given answers.")
+        threshold = squad_metrics.best_null_threshold(
+            gold,
+            {answer.qas_id: answer.best_text() for answer in answers},
+            null_odds,
+        )
+    return Decisions(
+        texts=squad_answers.predictions(answers, threshold),
+        null_odds=null_odds,
+        null_score_diff_threshold=threshold,
+    )
+
+
+def read_questions(
+    options: squad_flags.SquadOptions, *, with_gold: bool
+) -> Questions:
+    """Reads the questions of `predict_file`.
+
+    Args:
+        options: of the run.
+        with_gold: read the given answers too; a threshold to be found needs
+            them in any case.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: as `squad.read_examples` and `read_gold`.
+    """
+    examples = squad.read_examples(
+        options.predict_file,
+        is_training=False,
+        version_2_with_negative=options.version_2_with_negative,
+    )
+    gold = None
+    if with_gold or options.null_score_diff_threshold == squad_flags.AUTO:
+        gold = read_gold(options)
+    return Questions(examples=examples, gold=gold)
+
+
+def read_gold(
+    options: squad_flags.SquadOptions,
+) -> dict[str, tuple[str, ...]]:
+    """Reads the given answers of `predict_file`, by question id.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not in the format of SQuAD, of the other version, or
+            has a question without the field `answers`.
+    """
+    dataset = squad_files.read_dataset(options.predict_file)
+    squad_files.check_version(
+        dataset, version_2_with_negative=options.version_2_with_negative
+    )
+    return squad_metrics.gold_answers(dataset)
+
+
+def conclude(
+    questions: Questions,
+    answers: Sequence[squad_answers.RankedAnswers],
+    options: squad_flags.SquadOptions,
+    output_dir: str,
+) -> Decisions:
+    """Chooses and writes the answer to every question; see `decide`."""
+    decisions = decide(
+        answers, options.null_score_diff_threshold, questions.gold
+    )
+    threshold = decisions.null_score_diff_threshold
+    if threshold is not None:
+        num_empty = sum(not text for text in decisions.texts.values())
+        logging.info(
+            "%d of %d questions have no answer at "
+            "--null_score_diff_threshold=%r",
+            num_empty,
+            len(answers),
+            threshold,
+        )
+    squad_answers.write_answers(output_dir, answers, threshold or 0.0)
+    return decisions
+
+
+def read_given(options: squad_flags.SquadOptions, output_dir: str) -> Decisions:
+    """Reads answers that were written earlier, and their null odds.
+
+    Args:
+        options: of the run; `predictions_file` is by default predictions.json
+            in the folder, `null_odds_file` the null_odds.json beside it.
+        output_dir: the run's folder.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: one is not of that format.
+    """
+    path = options.predictions_file or os.path.join(output_dir, _PREDICTIONS)
+    texts = squad_answers.read_predictions(path)
+    if not options.version_2_with_negative:
+        return Decisions(texts=texts)
+    odds_path = options.null_odds_file
+    if not odds_path:
+        beside = os.path.join(os.path.dirname(path), _NULL_ODDS)
+        if not paths.exists(beside):
+            return Decisions(texts=texts)
+        odds_path = beside
+    return Decisions(
+        texts=texts, null_odds=squad_answers.read_null_odds(odds_path)
+    )
+
+
+def score(
+    gold: Mapping[str, Sequence[str]],
+    decisions: Decisions,
+    options: squad_flags.SquadOptions,
+) -> dict[str, float]:
+    """Scores answers as the official script of their version does.
+
+    Texts are taken as they are, whatever threshold they were chosen by; the
+    best scores and their thresholds are added where the odds are known.
+
+    Returns:
+        As `squad_metrics.evaluate_v1` or `evaluate_v2`; in version 2 also
+        `null_score_diff_threshold`, where it is known.
+
+    Raises:
+        ValueError: there is no question, one has no given answer in version 1,
+            or one has no null odds.
+    """
+    if not options.version_2_with_negative:
+        return squad_metrics.evaluate_v1(gold, decisions.texts)
+    results = squad_metrics.evaluate_v2(
+        gold,
+        decisions.texts,
+        decisions.null_odds,
+        no_answer_threshold=float("inf"),
+    )
+    if decisions.null_score_diff_threshold is not None:
+        results["null_score_diff_threshold"] = (
+            decisions.null_score_diff_threshold
+        )
+    return results

@@ -1,0 +1,181 @@
+"""TriviaQA-Wiki -> a SQuAD 1.1 file to train on.
+
+Source: Devlin et al. 2019, §4.2, footnote: the paragraphs are the first 400
+tokens of documents that contain at least one of the possible answers.
+"""
+
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from absl import logging
+
+from files import lines, wording
+from tasks.squad import squad_files
+
+# Source: Devlin et al. 2019. It does not say which tokens; here words.
+MAX_WORDS = 400
+_WORD = re.compile(r"\S+")
+_NUM_NAMED = 5  # Names given in a warning about many.
+
+
+def convert(
+    path: str, evidence_dir: str, *, max_words: int = MAX_WORDS
+) -> dict[str, Any]:
+    """Makes the content of a SQuAD 1.1 file from a TriviaQA-Wiki file.
+
+    Each page of evidence becomes one paragraph, with every question that it
+    answers. The answer is the first place where its value or an alias stands
+    as whole words, in any case; the longest of those that start there. Pairs
+    of question and page without one are left out and counted in the log.
+
+    Args:
+        path: such as `qa/wikipedia-train.json`.
+        evidence_dir: holds the pages, such as `evidence/wikipedia`.
+        max_words: length of a paragraph.
+
+    Returns:
+        What `json.dump` takes. The id of a question is `QuestionId--Filename`.
+
+    Raises:
+        OSError: `path` cannot be opened.
+        ValueError: it is not JSON or not of that format; no page of evidence
+            exists; no page has an answer.
+    """
+    pages, unanswered = {}, []
+    for question in _questions(path):
+        for name in question.pages:
+            if name not in pages:
+                pages[name] = _Page(_context(evidence_dir, name, max_words))
+            page = pages[name]
+            if page.context is None:
+                continue
+            qas_id = f"{question.question_id}--{name}"
+            match = question.answer.search(page.context)
+            if match is None:
+                unanswered.append(qas_id)
+                continue
+            answer = {"text": match.group(), "answer_start": match.start()}
+            page.qas.append(
+                {"id": qas_id, "question": question.text, "answers": [answer]}
+            )
+    absent = [name for name, page in pages.items() if page.context is None]
+    _warn(path, absent, f"pages are not in {evidence_dir}")
+    _warn(path, unanswered, "pairs of question and page have no answer")
+    data = [
+        {
+            "title": os.path.splitext(name)[0],
+            "paragraphs": [{"context": page.context, "qas": page.qas}],
+        }
+        for name, page in pages.items()
+        if page.qas
+    ]
+    if not data:
+        raise ValueError(
+            f"{path}: at least one page in {evidence_dir} must have an answer "
+            f"in its first {max_words} words; of {len(pages)} pages "
+            f"{len(absent)} are not there and none has one."
+        )
+    return {"version": "1.1", "data": data}
+
+
+def first_words(text: str, max_words: int) -> str:
+    """Returns a text from its first word to the end of the `max_words`th."""
+    words = list(itertools.islice(_WORD.finditer(text), max_words))
+    return text[words[0].start() : words[-1].end()] if words else ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Question:
+    question_id: str
+    text: str
+    answer: re.Pattern[str]
+    pages: tuple[str, ...]  # File names.
+
+
+class _Page:
+    def __init__(self, context: str | None):
+        self.context = context  # None if there is no such file.
+        self.qas = []
+
+
+def _questions(path: str) -> Iterator[_Question]:
+    field = squad_files.field
+    dataset = squad_files.read_json(path)
+    for i, record in enumerate(field(dataset, "Data", list, f"{path}: $")):
+        where = f"{path}: Data[{i}]"
+        answer = field(record, "Answer", dict, where)
+        aliases = field(answer, "Aliases", list, f"{where}.Answer")
+        value = field(answer, "Value", str, f"{where}.Answer")
+        pages = field(record, "EntityPages", list, where)
+        yield _Question(
+            question_id=field(record, "QuestionId", str, where),
+            text=field(record, "Question", str, where),
+            answer=_whole_words([value, *_texts(aliases, where)]),
+            pages=tuple(
+                _file_name(page, f"{where}.EntityPages[{j}]")
+                for j, page in enumerate(pages)
+            ),
+        )
+
+
+def _texts(aliases: list[Any], where: str) -> list[str]:
+    for place, alias in enumerate(aliases):
+        if not isinstance(alias, str):
+            raise ValueError(
+                f"{where}.Answer.Aliases[{place}] must be a string; "
+                f"got {wording.shown(alias)}."
+            )
+    return aliases
+
+
+def _file_name(page: Any, where: str) -> str:
+    """Reads the name of a page, which must lie in the folder of evidence."""
+    name = squad_files.field(page, "Filename", str, where)
+    if os.path.isabs(name) or ".." in name.split("/"):
+        raise ValueError(
+            f"{where}.Filename must name a file in the folder of evidence; "
+            f"got {wording.shown(name)}, outside of it."
+        )
+    return name
+
+
+def _whole_words(texts: Iterable[str]) -> re.Pattern[str]:
+    """Compiles a search for any of the texts, in any case and spacing."""
+    words = {tuple(text.split()) for text in texts if text.strip()}
+    # Longest first: of alternatives the first that fits is taken.
+    texts = sorted((r"\s+".join(map(re.escape, w)) for w in words), key=_order)
+    # Without any text it must match nothing.
+    pattern = "|".join(texts) or r"(?!)"
+    return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
+
+
+def _order(text: str) -> tuple[int, str]:
+    return -len(text), text
+
+
+def _context(evidence_dir: str, name: str, max_words: int) -> str | None:
+    file = os.path.join(evidence_dir, name)
+    if not os.path.isfile(file):
+        return None
+    kept, num_words = [], 0
+    for line in lines.read_lines(file):
+        kept.append(line)
+        num_words += len(line.split())
+        if num_words >= max_words:
+            break
+    return first_words("\n".join(kept), max_words)
+
+
+def _warn(path: str, names: Sequence[str], what: str) -> None:
+    if names:
+        logging.warning(
+            "%s: %d %s; first of them: %s.",
+            path,
+            len(names),
+            what,
+            wording.listed(names[:_NUM_NAMED]),
+        )

@@ -1,0 +1,228 @@
+"""The user's own files."""
+
+import json
+
+import pytest
+
+from tasks.classification import classification, custom, labels
+
+
+def _data(tmp_path, **options):
+    options = {"text_a_column": "text", "label_column": "label"} | options
+    return custom.Data(data_dir=str(tmp_path), **options)
+
+
+def _write(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+
+
+def _read(data, label_set, name, with_labels=True):
+    task = custom.make_task(data, label_set)
+    parts = {"train": task.train, "dev": task.dev[0], "test": task.test[0]}
+    return classification.read_part(
+        task, parts[name], data.data_dir, with_labels=with_labels
+    )
+
+
+def _found(data, tmp_path, is_training=True):
+    saved = str(tmp_path / "model" / custom.LABELS_FILE)
+    return custom.find_labels(data, saved, is_training=is_training)
+
+
+def test_three_formats_give_the_same_examples(tmp_path):
+    rows = [("a, b", "x", "pos"), ('"c"', "", "neg")]
+    _write(
+        tmp_path,
+        "train.tsv",
+        "text\tsecond\tlabel\n" + "".join("\t".join(r) + "\n" for r in rows),
+    )
+    _write(
+        tmp_path,
+        "dev.csv",
+        'text,second,label\n"a, b",x,pos\n"""c""",,neg\n',
+    )
+    keys = ("label", "second", "text")
+    _write(
+        tmp_path,
+        "test.jsonl",
+        "".join(
+            json.dumps(dict(zip(keys, reversed(row), strict=True))) + "\n"
+            for row in rows
+        ),
+    )
+    data = _data(tmp_path, text_b_column="second")
+    label_set = _found(data, tmp_path)
+    assert label_set.names == ("neg", "pos")
+    for name in "train", "dev", "test":
+        examples = _read(data, label_set, name)
+        assert [(e.text_a, e.text_b, e.label) for e in examples] == rows
+
+
+@pytest.mark.parametrize(
+    ("has_header", "texts"), [(None, ["a", "b", "c"]), (True, ["b", "c"])]
+)
+def test_columns_by_number_need_no_header(tmp_path, has_header, texts):
+    _write(tmp_path, "train.tsv", "1\ta\n0\tb\n1\tc\n")
+    data = _data(
+        tmp_path,
+        text_a_column="-1",
+        label_column="0",
+        has_header=has_header,
+    )
+    label_set = _found(data, tmp_path)
+    examples = _read(data, label_set, "train")
+    assert [example.text_a for example in examples] == texts
+
+
+def test_scores_need_no_labels(tmp_path):
+    _write(tmp_path, "train.csv", "text,label\na,0.5\nb,-2\n")
+    data = _data(tmp_path, problem_type="regression")
+    examples = _read(data, _found(data, tmp_path), "train")
+    assert [example.label for example in examples] == [0.5, -2.0]
+
+
+def test_several_labels_in_a_cell_or_a_list(tmp_path):
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tx;y\nb\t\n")
+    _write(tmp_path, "dev.jsonl", '{"text": "c", "label": ["y"]}\n')
+    data = _data(tmp_path, problem_type="multi_label", label_separator=";")
+    label_set = _found(data, tmp_path)
+    train = _read(data, label_set, "train")
+    assert [example.label for example in train] == [("x", "y"), ()]
+    assert _read(data, label_set, "dev")[0].label == ("y",)
+    custom_metrics = custom.make_task(data, label_set).metrics
+    assert custom_metrics[0] == "micro_f1"
+
+
+def test_saved_labels_serve_without_the_training_file(tmp_path):
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
+    data = _data(tmp_path)
+    found = _found(data, tmp_path)
+    found.save(str(tmp_path / "model" / custom.LABELS_FILE))
+    (tmp_path / "train.tsv").unlink()
+    _write(tmp_path, "test.tsv", "text\nc\n")
+    assert _found(data, tmp_path, is_training=False) == found
+    data = _data(tmp_path, label_column="")
+    assert _read(data, found, "test", with_labels=False)[0].label == "x"
+
+
+@pytest.mark.parametrize("problem_type", ["regression", "multi_label"])
+def test_a_model_that_only_answers_knows_its_problem_type(
+    tmp_path, problem_type
+):
+    names = () if problem_type == "regression" else ("x", "y")
+    saved = labels.LabelSet(problem_type=problem_type, names=names)
+    saved.save(str(tmp_path / "model" / custom.LABELS_FILE))
+    _write(tmp_path, "test.tsv", "text\nc\n")
+    found = _found(_data(tmp_path), tmp_path, is_training=False)
+    assert found == saved
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
+    with pytest.raises(ValueError, match=f"made for {problem_type}"):
+        _found(_data(tmp_path), tmp_path)
+
+
+def test_the_first_label_is_no_header_where_columns_have_names(
+    tmp_path, caplog
+):
+    rows = "a\tx\nb\ty\nc\ty\n"
+    _write(tmp_path, "train.tsv", f"text\tlabel\n{rows}")
+    _found(_data(tmp_path), tmp_path)
+    _write(tmp_path, "train.tsv", f"text\tx\n{rows}")
+    data = _data(tmp_path, label_column="x")
+    _read(data, _found(data, tmp_path), "train")
+    (tmp_path / "train.tsv").unlink()
+    _write(
+        tmp_path,
+        "train.jsonl",
+        "".join(f'{{"text": "a", "label": "{n}"}}\n' for n in "xyy"),
+    )
+    _found(_data(tmp_path), tmp_path)
+    assert "header" not in caplog.text
+    (tmp_path / "train.jsonl").unlink()
+    _write(tmp_path, "train.tsv", rows)
+    _found(_data(tmp_path, text_a_column="0", label_column="1"), tmp_path)
+    assert "is it the header?" in caplog.text
+
+
+def test_labels_other_than_those_of_the_model_are_an_error(tmp_path):
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
+    data = _data(tmp_path)
+    _found(data, tmp_path).save(str(tmp_path / "model" / custom.LABELS_FILE))
+    assert _found(data, tmp_path).names == ("x", "y")
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\tz\n")
+    with pytest.raises(ValueError, match=r"made for .*'y'.* now it is .*'z'"):
+        _found(data, tmp_path)
+    with pytest.raises(ValueError, match=r"made for .* now it is .*\['y', 'x'"):
+        _found(_data(tmp_path, label_names=("y", "x")), tmp_path)
+    with pytest.raises(ValueError, match="now it is multi_label"):
+        _found(
+            _data(tmp_path, problem_type="multi_label"),
+            tmp_path,
+            is_training=False,
+        )
+
+
+def test_listed_labels_may_look_like_fractions_and_keep_their_order(tmp_path):
+    _write(tmp_path, "train.tsv", "text\tlabel\na\t2.1\nb\t1.0\n")
+    data = _data(tmp_path, label_names=("2.1", "1.0"))
+    label_set = _found(data, tmp_path)
+    assert label_set.names == ("2.1", "1.0")
+    assert _read(data, label_set, "train")[1].label == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("train", "message"),
+    [
+        ("text\tlabel\na\t0.5\nb\t1\n", "line 2, .*'label'.*regression"),
+        ("text\tlabel\na\tx\nb\tx\n", "line 3, .*'label'.* only label is 'x'"),
+        ("text\tgold\na\tx\n", "line 1: no column named 'label'"),
+        ("text\tlabel\na\tx\nb\ty\tz\n", "line 3: the row has 3 column"),
+        ("text\tlabel\na\tx\nb\n", "line 3: the row has 1 column"),
+        ("", "the file is empty"),
+        ("text\tlabel\n", "holds no example"),
+    ],
+)
+def test_bad_training_file_is_named(tmp_path, train, message):
+    _write(tmp_path, "train.tsv", train)
+    with pytest.raises(ValueError, match=rf"train\.tsv.*{message}"):
+        _found(_data(tmp_path), tmp_path)
+
+
+def test_label_unheard_of_in_training_is_an_error(tmp_path):
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
+    _write(tmp_path, "dev.csv", "label,text\nx,a\nw,b\n")
+    data = _data(tmp_path)
+    label_set = _found(data, tmp_path)
+    with pytest.raises(
+        ValueError, match=r"dev\.csv, line 3, .*unknown label 'w'.*'x', 'y'"
+    ):
+        _read(data, label_set, "dev")
+
+
+def test_absent_files_are_named(tmp_path):
+    data = _data(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"train\.tsv or train\.csv"):
+        _found(data, tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"labels\.json: without train"):
+        _found(data, tmp_path, is_training=False)
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
+    with pytest.raises(FileNotFoundError, match=r"No dev\.tsv or dev\.csv or"):
+        _read(data, _found(data, tmp_path), "dev")
+
+
+def test_two_files_for_one_part_are_an_error(tmp_path):
+    _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
+    _write(tmp_path, "train.csv", "text,label\na,x\nb,y\n")
+    with pytest.raises(ValueError, match=r"Only one file may be 'train'"):
+        _found(_data(tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text_a_column": ""}, "text_a_column must name the column"),
+        ({"has_header": False}, "need a header"),
+    ],
+)
+def test_description_must_make_sense(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        _data(tmp_path, **options)

@@ -1,0 +1,277 @@
+"""The table of tasks: on files in GLUE's formats, and on GLUE itself."""
+
+import pathlib
+
+import pytest
+
+from tasks.classification import classification, glue
+
+_GLUE = pathlib.Path(__file__).parents[4] / "shared" / "data" / "glue"
+
+# A header and a row of every file in the formats of GLUE that this project
+# has no measured example of: the parts that matter are in capitals.
+_MNLI_HEAD = (
+    "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\t"
+    "sentence2_binary_parse\tsentence1_parse\tsentence2_parse\t"
+    "sentence1\tsentence2"
+)
+_MNLI_ROW = "41\tp\tq\tfiction\t(\t(\t(\t(\tA\tB"
+_PAIR = "index\tsentence1\tsentence2"
+_FORMATS = [
+    ("SST-2", "train", "sentence\tlabel\nA \t1\n", ("A ", None, "1")),
+    ("SST-2", "test", "index\tsentence\n0\tA\n", ("A", None, "0")),
+    (
+        "STS-B",
+        "dev",
+        "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\t"
+        "sentence1\tsentence2\tscore\n0\tg\tf\t2012\t1\ts\ts\tA\tB\t3.800\n",
+        ("A", "B", 3.8),
+    ),
+    (
+        "QQP",
+        "train",
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+        "1\t2\t3\tA\tB\t1\n4\t5\t6\tbroken\n",
+        ("A", "B", "1"),
+    ),
+    ("QQP", "test", "id\tquestion1\tquestion2\n0\tA\tB\n", ("A", "B", "0")),
+    (
+        "MNLI",
+        "dev_mismatched",
+        f"{_MNLI_HEAD}\tlabel1\tlabel2\tgold_label\n"
+        f"{_MNLI_ROW}\tneutral\tneutral\tentailment\n",
+        ("A", "B", "entailment"),
+    ),
+    (
+        "MNLI",
+        "test_mismatched",
+        f"{_MNLI_HEAD}\n{_MNLI_ROW}\n",
+        ("A", "B", "contradiction"),
+    ),
+    (
+        "QNLI",
+        "train",
+        "index\tquestion\tsentence\tlabel\n0\tA\tB\tnot_entailment\n",
+        ("A", "B", "not_entailment"),
+    ),
+    (
+        "RTE",
+        "dev",
+        f"{_PAIR}\tlabel\n0\tA\tB\tentailment\n",
+        ("A", "B", "entailment"),
+    ),
+    ("WNLI", "train", f"{_PAIR}\tlabel\n0\tA\tB\t1\n", ("A", "B", "1")),
+]
+
+
+def _part(task, name):
+    return next(
+        part
+        for part in (task.train, *task.dev, *task.test)
+        if part.name == name
+    )
+
+
+def _read(task, name, folder):
+    return classification.read_part(
+        task, _part(task, name), str(folder), with_labels="test" not in name
+    )
+
+
+def _write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "part", "text", "expected"), _FORMATS)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_file_in_the_format_of_glue_is_read(
+    tmp_path, mark, name, part, text, expected
+):
+    _write(tmp_path / f"{part}.tsv", mark + text)
+    (example,) = _read(glue.find_task(name), part, tmp_path)
+    assert (example.text_a, example.text_b, example.label) == expected
+
+
+def test_rows_of_qqp_known_to_be_broken_are_counted(tmp_path, caplog):
+    text = next(t for name, part, t, _ in _FORMATS if name == "QQP")
+    _write(tmp_path / "train.tsv", text)
+    _read(glue.find_task("QQP"), "train", tmp_path)
+    assert "left out 1 row(s)" in caplog.text
+
+
+def test_guids_of_mnli_are_its_indexes(tmp_path):
+    for file in "test_matched", "test_mismatched":
+        _write(tmp_path / f"{file}.tsv", f"{_MNLI_HEAD}\n{_MNLI_ROW}\n")
+    task = glue.find_task("mnli")
+    guids = [
+        _read(task, f"test_{kind}", tmp_path)[0].guid
+        for kind in ("matched", "mismatched")
+    ]
+    assert guids == ["test-41", "test_mismatched-41"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "MNLI/diagnostic.tsv",
+        "MNLI/AX.tsv",
+        "diagnostic/diagnostic.tsv",
+        "Diagnostic/diagnostic.tsv",
+        "AX/AX.tsv",
+        "diagnostic.tsv",
+    ],
+)
+def test_diagnostics_are_found_where_glue_puts_them(tmp_path, place):
+    (tmp_path / "MNLI").mkdir()
+    _write(tmp_path / place, f"{_PAIR}\n0\tA\tB\n")
+    task = glue.find_task("MNLI")
+    for folder in tmp_path / "MNLI", tmp_path:
+        part = _part(task, "diagnostic")
+        examples = classification.read_part(
+            task, part, str(folder), with_labels=False
+        )
+        assert [example.text_a for example in examples] == ["A"]
+
+
+@pytest.mark.parametrize("folder", ["SST-2", "sst-2", "sst2", "SST_2"])
+def test_folders_are_found_in_any_casing(tmp_path, folder):
+    _write(tmp_path / folder / "Train.tsv", "sentence\tlabel\nA\t1\n")
+    task = glue.find_task("SST-2")
+    for data_dir in tmp_path, tmp_path / folder, tmp_path / "SST-2":
+        assert len(_read(task, "train", data_dir)) == 1
+
+
+def test_own_folder_wins_over_that_of_the_task(tmp_path):
+    for place, text in ("", "outer"), ("WNLI", "inner"):
+        _write(
+            tmp_path / place / "dev.tsv", f"{_PAIR}\tlabel\n0\t{text}\tB\t1\n"
+        )
+    (example,) = _read(glue.find_task("WNLI"), "dev", tmp_path)
+    assert example.text_a == "outer"
+
+
+def test_folder_may_be_remote(tmp_path):
+    _write(tmp_path / "WNLI" / "dev.tsv", f"{_PAIR}\tlabel\n0\tA\tB\t1\n")
+    task = glue.find_task("WNLI")
+    assert len(_read(task, "dev", f"file://{tmp_path}")) == 1
+    with pytest.raises(FileNotFoundError, match="train"):
+        _read(task, "train", f"file://{tmp_path}")
+
+
+def test_absent_file_is_an_error_if_required_and_else_said(tmp_path, caplog):
+    caplog.set_level("INFO")
+    task = glue.find_task("MNLI")
+    with pytest.raises(FileNotFoundError, match=r"No dev_matched\.tsv of MNLI"):
+        _read(task, "dev_matched", tmp_path)
+    assert _read(task, "dev_mismatched", tmp_path) is None
+    assert "No dev_mismatched.tsv of MNLI" in caplog.text
+
+
+def test_training_file_of_one_class_is_said(tmp_path, caplog):
+    _write(tmp_path / "train.tsv", "sentence\tlabel\nA\t1\nB\t1\n")
+    _read(glue.find_task("SST-2"), "train", tmp_path)
+    assert "every example has the label 1" in caplog.text
+
+
+# --------------------------------------------------------------------- XNLI
+
+
+def _xnli_line(language, label, text_a, text_b):
+    return "\t".join([language, label, *[""] * 4, text_a, text_b, "1", "1"])
+
+
+def _write_xnli(folder):
+    head = "language\tgold_label\t\t\t\t\tsentence1\tsentence2\tp\tq"
+    for name in "dev", "test":
+        rows = [
+            _xnli_line(language, "neutral", f"{name} {language}", "B")
+            for language in glue.XNLI_LANGUAGES
+        ]
+        text = "\n".join([head, *rows]) + "\n"
+        _write(folder / "XNLI-1.0" / f"xnli.{name}.tsv", text)
+        _write(
+            folder / "XNLI-MT-1.0" / "xnli" / f"xnli.{name}.sw.en.tsv",
+            "gold_label\tsentence1\tsentence2\n"
+            f"contradictory\t{name} sw translated\tB\n",
+        )
+    for language in "en", "sw":
+        _write(
+            folder / f"XNLI-MT-1.0/multinli/multinli.train.{language}.tsv",
+            f"premise\thypo\tlabel\ntrain {language}\tB\tcontradictory\n",
+        )
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("translate_train", ["train sw", "dev sw", "test sw"]),
+        ("zero_shot", ["train en", "dev sw", "test sw"]),
+        (
+            "translate_test",
+            ["train en", "dev sw translated", "test sw translated"],
+        ),
+    ],
+)
+def test_xnli_reads_the_languages_of_its_mode(tmp_path, mode, expected):
+    _write_xnli(tmp_path)
+    task = glue.find_task("xnli", "sw", mode)
+    examples = [
+        classification.read_part(task, part, str(tmp_path), with_labels=True)[0]
+        for part in (task.train, task.dev[0], task.test[0])
+    ]
+    assert [example.text_a for example in examples] == expected
+    assert examples[0].label == "contradiction"
+
+
+def test_each_language_of_xnli_has_its_rows(tmp_path):
+    _write_xnli(tmp_path)
+    for number, language in enumerate(glue.XNLI_LANGUAGES, start=1):
+        task = glue.find_task("XNLI", language)
+        (example,) = _read(task, "dev", tmp_path)
+        assert (example.guid, example.text_a) == (
+            f"dev-{number}",
+            f"dev {language}",
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("snli",), "must be one of CoLA, .*, WNLI, XNLI; got 'snli'"),
+        (("xnli", "jp"), "language of XNLI must be one of ar, .*; got 'jp'"),
+        (("xnli", "zh", "few_shot"), "mode of XNLI .*; got 'few_shot'"),
+    ],
+)
+def test_unknown_task_language_and_mode_are_errors(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        glue.find_task(*arguments)
+
+
+# -------------------------------------------------------------- GLUE itself
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not _GLUE.is_dir(), reason="GLUE is not beside us")
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("CoLA", {"train": 8551, "dev": 1043, "test": 1063}),
+        ("SST-2", {"train": 67349, "dev": 872, "test": 1821}),
+        ("MRPC", {"train": 3668, "dev": 408, "test": 1725}),
+        ("STS-B", {"train": 5749, "dev": 1500, "test": 1379}),
+        ("RTE", {"train": 2490, "dev": 277, "test": 3000}),
+        ("WNLI", {"train": 635, "dev": 71, "test": 146}),
+        ("QNLI", {"dev": 5463, "test": 5463}),
+        ("MNLI", {"diagnostic": 1104}),
+    ],
+)
+def test_glue_is_read_whole(name, counts):
+    task = glue.find_task(name)
+    for part_name, count in counts.items():
+        part = _part(task, part_name)
+        examples = classification.read_part(
+            task, part, str(_GLUE), with_labels=part_name in ("train", "dev")
+        )
+        assert len(examples) == count
+        assert len({example.guid for example in examples}) == count

@@ -1,0 +1,169 @@
+"""Classes, several classes, scores: parsed, numbered, found, saved."""
+
+import pytest
+
+from tasks.classification import labels
+
+
+def _set(*names, **options):
+    return labels.LabelSet(names=names, **options)
+
+
+def _found(*values):
+    return [(f"d.tsv, line {i}", value) for i, value in enumerate(values, 1)]
+
+
+def test_class_is_numbered_by_its_place():
+    label_set = _set("no", "maybe", "yes")
+    assert label_set.encode(label_set.parse("yes")) == 2
+    assert label_set.num_outputs == 3
+    assert label_set.placeholder == "no"
+
+
+def test_alias_is_read_as_the_name():
+    assert _set("a", "b", aliases={"be": "b"}).parse("be") == "b"
+
+
+def test_several_labels_become_a_row_of_zeros_and_ones():
+    label_set = _set("x", "y", "z", problem_type="multi_label")
+    assert label_set.encode(label_set.parse("z, x")) == (1.0, 0.0, 1.0)
+    assert label_set.parse(["y", "y"]) == ("y",)
+    assert label_set.encode(label_set.parse("")) == (0.0, 0.0, 0.0)
+    assert label_set.placeholder == ()
+
+
+def test_separator_of_several_labels_is_free():
+    label_set = _set("x,1", "y", problem_type="multi_label", separator="|")
+    assert label_set.parse("y|x,1") == ("y", "x,1")
+
+
+@pytest.mark.parametrize("cell", ["3.25", 3.25, " 3.25 "])
+def test_score_is_a_number(cell):
+    label_set = labels.LabelSet(problem_type="regression")
+    assert label_set.encode(label_set.parse(cell)) == 3.25
+    assert (label_set.num_outputs, label_set.placeholder) == (1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("label_set", "cell", "message"),
+    [
+        (_set("0", "1"), "2", "unknown label '2'; allowed: '0', '1'"),
+        (_set("0", "1"), "", "the label is empty"),
+        (_set("0", "1"), 1.0, "1.0 is a number with a fraction"),
+        (_set("0", "1"), None, "a label must be text; got None"),
+        (_set("0", "1"), ["0"], "a label must be text; got"),
+        (_set("x", problem_type="multi_label"), "x,w", "unknown label 'w'"),
+        (labels.LabelSet(problem_type="regression"), "good", "finite number"),
+        (labels.LabelSet(problem_type="regression"), "nan", "finite number"),
+        (labels.LabelSet(problem_type="regression"), "", "finite number"),
+        (labels.LabelSet(problem_type="regression"), True, "finite number"),
+    ],
+)
+def test_cell_that_is_no_label_is_an_error(label_set, cell, message):
+    with pytest.raises(ValueError, match=message):
+        label_set.parse(cell)
+
+
+def test_long_list_of_allowed_labels_is_cut():
+    label_set = _set(*(str(i) for i in range(25)))
+    with pytest.raises(ValueError, match="'19' and 5 more"):
+        label_set.parse("x")
+
+
+def test_found_labels_are_sorted_whole_numbers_by_value():
+    found = labels.discover(
+        _found("10", "9", "b", "-1", "a", "9"), "single_label"
+    )
+    assert found.names == ("-1", "9", "10", "a", "b")
+
+
+def test_found_labels_do_not_depend_on_the_order_of_the_rows():
+    values = ["b", "c", "a", "b"]
+    there = labels.discover(_found(*values), "single_label")
+    back = labels.discover(_found(*reversed(values)), "single_label")
+    assert there == back
+
+
+def test_several_labels_are_found_one_by_one():
+    found = labels.discover(_found("b;a", "", "c"), "multi_label", ";")
+    assert found.names == ("a", "b", "c")
+    assert found.parse("a;c") == ("a", "c")
+
+
+def test_json_numbers_and_truth_values_are_names():
+    found = labels.discover(_found(1, 0, True), "single_label")
+    assert found.names == ("0", "1", "true")
+
+
+def test_lone_first_label_is_suspected_to_be_the_header(caplog):
+    labels.discover(_found("label", "a", "b", "a"), "single_label")
+    assert "'label', occurs nowhere else" in caplog.text
+    caplog.clear()
+    labels.discover(_found("a", "b", "a"), "single_label")
+    assert "nowhere else" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("values", "problem_type", "message"),
+    [
+        (["a", "a"], "single_label", "line 2: .* only label is 'a'.* least 2"),
+        (["", ""], "multi_label", r"line 2: .* is \(none\)"),
+        (["1", "0.5"], "single_label", "line 2: '0.5' is a number with a frac"),
+        (["1", ""], "single_label", "line 2: the label is empty"),
+    ],
+)
+def test_column_that_holds_no_classes_is_an_error(
+    values, problem_type, message
+):
+    with pytest.raises(ValueError, match=message):
+        labels.discover(_found(*values), problem_type)
+
+
+def test_version_like_names_are_allowed_when_listed():
+    assert _set("1.0", "1.1").parse("1.1") == "1.1"
+
+
+@pytest.mark.parametrize(
+    "label_set",
+    [
+        _set("b", "ä"),
+        _set("x", problem_type="multi_label"),
+        labels.LabelSet(problem_type="regression"),
+    ],
+)
+def test_saved_labels_are_loaded(tmp_path, label_set):
+    path = str(tmp_path / "labels.json")
+    label_set.save(path)
+    assert labels.load(path) == label_set
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{",
+        "{}",
+        '{"problem_type": "x", "labels": ["a", "b"]}',
+        '{"problem_type": "single_label", "labels": "ab"}',
+    ],
+)
+def test_file_of_something_else_is_refused(tmp_path, text):
+    path = tmp_path / "labels.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"labels\.json.* must (hold|be JSON)"):
+        labels.load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"problem_type": "ranking"}, "must be one of single_label, multi"),
+        ({"names": ("a", "a")}, "must differ"),
+        ({"names": ("a",)}, "single_label needs at least 2"),
+        ({"problem_type": "multi_label"}, "multi_label needs at least 1"),
+        ({"problem_type": "regression", "names": ("a",)}, "no label names"),
+    ],
+)
+def test_names_must_fit_the_problem(values, message):
+    with pytest.raises(ValueError, match=message):
+        labels.LabelSet(**values)

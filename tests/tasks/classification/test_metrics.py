@@ -1,0 +1,96 @@
+"""Metrics worked by hand, and their undefined cases."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tasks.classification import metrics
+
+_TARGETS = [1, 1, 1, 0, 0]
+_PREDICTIONS = [1, 1, 0, 1, 0]  # 2 true, 1 false positive; 1 of each negative
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("accuracy", 3 / 5),
+        ("f1", 2 * 2 / (2 * 2 + 1 + 1)),
+        ("micro_f1", 3 / 5),
+        ("macro_f1", (2 / 3 + 1 / 2) / 2),
+        # (2 * 1 - 1 * 1) / sqrt(3 * 3 * 2 * 2)
+        ("matthews_correlation", 1 / 6),
+        ("mean_absolute_error", 2 / 5),
+    ],
+)
+def test_classes_are_scored_as_by_hand(name, expected):
+    value = metrics.evaluate([name], _TARGETS, _PREDICTIONS)
+    assert value == {name: pytest.approx(expected, abs=1e-12)}
+
+
+def test_scores_correlate_as_by_hand():
+    targets, predictions = [1.0, 2.0, 3.0], [1.0, 5.0, 3.0]
+    values = metrics.evaluate(["pearson", "spearman"], targets, predictions)
+    # Deviations (-1, 0, 1) and (-2, 2, 0): 2 / sqrt(2 * 8); ranks 1, 3, 2.
+    assert values["pearson"] == pytest.approx(0.5)
+    assert values["spearman"] == pytest.approx(0.5)
+
+
+def test_correlation_ignores_scale_and_spearman_all_but_order():
+    targets = np.arange(7, dtype=np.float32)
+    values = metrics.evaluate(["pearson"], targets, 3 * targets - 100)
+    assert values["pearson"] == pytest.approx(1)
+    values = metrics.evaluate(["spearman"], targets, np.exp(targets))
+    assert values["spearman"] == pytest.approx(1)
+
+
+def test_several_labels_are_scored_over_labels_and_rows():
+    targets = [[1, 0, 1], [0, 1, 0]]
+    predictions = [[1, 0, 0], [0, 1, 0]]
+    names = metrics.MULTI_LABEL_METRICS
+    values = metrics.evaluate(names, targets, predictions)
+    assert values == {
+        "micro_f1": pytest.approx(2 * 2 / (2 * 2 + 1)),
+        "macro_f1": pytest.approx((1 + 1 + 0) / 3),
+        "exact_match": 0.5,
+    }
+
+
+def test_metrics_do_not_depend_on_the_order_of_the_examples():
+    names = ["accuracy", "f1", "matthews_correlation", "spearman"]
+    back = slice(None, None, -1)
+    assert metrics.evaluate(names, _TARGETS, _PREDICTIONS) == pytest.approx(
+        metrics.evaluate(names, _TARGETS[back], _PREDICTIONS[back])
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "targets", "predictions"),
+    [
+        ("matthews_correlation", [0, 1, 1], [1, 1, 1]),
+        ("matthews_correlation", [1, 1], [0, 1]),
+        ("f1", [0, 0], [0, 0]),
+        ("micro_f1", [[0, 0]], [[0, 0]]),
+        ("pearson", [1.0, 2.0], [0.1, 0.1]),
+        ("spearman", [1.0, 1.0], [0.1, 0.2]),
+        ("pearson", [1.0], [2.0]),
+    ],
+)
+def test_undefined_value_is_0_and_said(caplog, name, targets, predictions):
+    values = metrics.evaluate([name], targets, predictions)
+    assert values == {name: 0.0}
+    assert f"{name} is undefined" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("names", "targets", "predictions", "message"),
+    [
+        (["accuracy"], [1, 0], [1], "one prediction for each target"),
+        (["accuracy"], [], [], "at least one example"),
+        (["pearson"], [1.0, 2.0], [1.0, math.nan], "1 of 2 are not"),
+        (["bleu"], [1], [1], "must be among accuracy.*got .*bleu"),
+    ],
+)
+def test_wrong_input_is_an_error(names, targets, predictions, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.evaluate(names, targets, predictions)

@@ -1,0 +1,130 @@
+"""Examples read from described columns."""
+
+import pytest
+
+from tasks.classification import labels, sentence_files
+
+_BINARY = labels.LabelSet(names=("0", "1"))
+
+
+def _write(tmp_path, text, name="d.tsv"):
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    return str(path)
+
+
+def _read(path, label_set=_BINARY, with_labels=True, **layout):
+    layout = sentence_files.Layout(**layout)
+    return sentence_files.read_examples(
+        path, layout, label_set, guid_prefix="p", with_labels=with_labels
+    )
+
+
+def test_columns_become_guid_texts_and_label(tmp_path):
+    path = _write(tmp_path, "n\tx\ty\tl\n7\ta\tb\t1\n9\tc\t\t0\n")
+    examples = _read(path, text_a="x", text_b="y", label="l", guid="n")
+    assert [vars(example) for example in examples] == [
+        {"guid": "p-7", "text_a": "a", "text_b": "b", "label": "1"},
+        {"guid": "p-9", "text_a": "c", "text_b": "", "label": "0"},
+    ]
+
+
+@pytest.mark.parametrize(("has_header", "first"), [(True, 1), (False, 0)])
+def test_guids_count_lines_from_0(tmp_path, has_header, first):
+    path = _write(tmp_path, "a\t0\nb\t1\n")
+    examples = _read(path, text_a=0, label=1, has_header=has_header)
+    guids = [example.guid for example in examples]
+    assert guids == ["p-0", "p-1"][first:]
+
+
+def test_label_column_is_left_alone_where_no_label_is_needed(tmp_path):
+    path = _write(tmp_path, "x\tl\na\tunheard of\n")
+    (example,) = _read(path, text_a="x", label="l", with_labels=False)
+    assert example.label == "0"
+    path = _write(tmp_path, "x\na\n")
+    (example,) = _read(path, text_a="x", label="l", with_labels=False)
+    assert example.label == "0"
+
+
+def test_only_the_rows_asked_for_are_read(tmp_path):
+    path = _write(tmp_path, "g\tx\nen\ta\nzh\tb\nen\tc\n")
+    examples = _read(path, text_a=1, only=("g", "en"), with_labels=False)
+    assert [e.guid for e in examples] == ["p-1", "p-3"]
+    with pytest.raises(ValueError, match="holds no example with 'el'"):
+        _read(path, text_a=1, only=("g", "el"), with_labels=False)
+
+
+def test_short_rows_are_left_out_with_a_count_where_known(tmp_path, caplog):
+    text = "x\ty\tl\na\tb\t1\nbroken\n\ttail\t\n\nc\td\t0\n"
+    path = _write(tmp_path, text.replace("\ttail\t", "tail\t"))
+    layout = {"text_a": "x", "text_b": "y", "label": "l"}
+    examples = _read(path, skip_short_rows=True, **layout)
+    assert [example.text_a for example in examples] == ["a", "c"]
+    assert "left out 3 row(s)" in caplog.text
+    assert "lines 3, 4, 5" in caplog.text
+    with pytest.raises(ValueError, match=r"line 3, column 1 \('y'\): missing"):
+        _read(path, **layout)
+
+
+def test_first_example_taken_for_a_header_is_said(tmp_path, caplog):
+    _read(_write(tmp_path, "1\ta\n0\tb\n"), text_a=1, label=0)
+    assert "taken for a header, has a label" in caplog.text
+    caplog.clear()
+    _read(_write(tmp_path, "Quality\ta\n0\tb\n"), text_a=1, label=0)
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x\tl\na\t1\nb\t2\n", r"line 3, column 1 \('l'\): unknown label '2'"),
+        ("x\tl\na\t1\nb\t0.5\n", "unknown label '0.5'; allowed: '0', '1'"),
+        ("x\tm\na\t1\n", "line 1: no column named 'l'"),
+        ("x\tl\na\t1\nb\n", r"line 3, column 1 \('l'\): missing"),
+        ("x\tl\na\t1\n\0\t1\n", "line 3: holds a NUL byte"),
+        ("x\tl\n", "the file holds no example"),
+        ("", "the file is empty"),
+    ],
+)
+def test_bad_row_is_named(tmp_path, text, message):
+    path = _write(tmp_path, text)
+    with pytest.raises(ValueError, match=rf"d\.tsv.*{message}"):
+        _read(path, text_a="x", label="l")
+
+
+def test_test_file_where_labels_are_needed_is_an_error(tmp_path):
+    path = _write(tmp_path, "x\na\n")
+    with pytest.raises(ValueError, match=r"d\.tsv: labels are needed here"):
+        _read(path, text_a="x")
+    with pytest.raises(ValueError, match="no column named 'l'"):
+        _read(path, text_a="x", label="l")
+
+
+def test_text_that_is_no_string_is_an_error(tmp_path):
+    path = _write(tmp_path, '{"x": 3, "l": 1}\n', "d.jsonl")
+    with pytest.raises(ValueError, match=r"line 1, column 'x': .* got 3"):
+        _read(path, text_a="x", label="l", file_format="jsonl")
+
+
+def test_labels_are_found_in_a_file(tmp_path):
+    path = _write(tmp_path, "x\tl\na\tb\nc\ta\n")
+    layout = sentence_files.Layout(text_a="x", label="l")
+    found = sentence_files.discover_labels(path, layout, "single_label")
+    assert found.names == ("a", "b")
+    scores = sentence_files.discover_labels(path, layout, "regression")
+    assert scores.num_outputs == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "message"),
+    [
+        ("x\tl\na\tb\nc\tb\n", "l", r"line 3, column 1 \('l'\): .* only label"),
+        ("x\tl\n", "l", "holds no example"),
+        ("x\tl\na\tb\n", None, "without a label column"),
+    ],
+)
+def test_file_without_classes_is_an_error(tmp_path, text, label, message):
+    path = _write(tmp_path, text)
+    layout = sentence_files.Layout(text_a="x", label=label)
+    with pytest.raises(ValueError, match=rf"d\.tsv.*{message}"):
+        sentence_files.discover_labels(path, layout, "single_label")

@@ -1,0 +1,89 @@
+"""Files for the GLUE server."""
+
+import zipfile
+
+import numpy as np
+import pytest
+
+from tasks.classification import glue, labels, submission
+
+
+def _text(name, label_set, rows):
+    outputs = np.array(rows, np.float32)
+    return "".join(submission.lines(name, label_set, outputs))
+
+
+def _files(archive):
+    with zipfile.ZipFile(archive) as file:
+        return {name: file.read(name).decode() for name in file.namelist()}
+
+
+def test_answers_are_numbered_from_0_and_named():
+    label_set = glue.find_task("MNLI").label_set
+    text = _text("AX", label_set, [[0.1, 0.7, 0.2], [0.1, 0.2, 0.7]])
+    assert text == "index\tprediction\n0\tentailment\n1\tneutral\n"
+    label_set = glue.find_task("MRPC").label_set
+    assert _text("MRPC", label_set, [[0, 1]]) == "index\tprediction\n0\t1\n"
+
+
+def test_scores_stay_within_their_range():
+    label_set = glue.find_task("STS-B").label_set
+    text = _text("STS-B", label_set, [[-0.25], [2.34567], [5.5]])
+    assert text.split("\n")[1:-1] == ["0\t0.000", "1\t2.346", "2\t5.000"]
+
+
+def test_unexpected_number_of_rows_is_said(caplog):
+    label_set = labels.LabelSet(names=("0", "1"))
+    _text("WNLI", label_set, [[0, 1]])
+    assert "WNLI.tsv has 1 rows; the GLUE server expects 146" in caplog.text
+    caplog.clear()
+    _text("WNLI", label_set, [[0, 1]] * 146)
+    assert caplog.text == ""
+
+
+def test_every_test_set_of_glue_has_its_file():
+    names = {
+        part.submission for task in glue.TASKS.values() for part in task.test
+    }
+    assert names == set(submission.NUM_ROWS)
+
+
+def test_zip_collects_the_tasks_one_by_one(tmp_path):
+    path = str(tmp_path / "s.zip")
+    missing = submission.add_to_zip(path, {"RTE": "r1"})
+    assert missing == [n for n in submission.NUM_ROWS if n != "RTE"]
+    submission.add_to_zip(path, {"RTE": "r2", "AX": "a"})
+    missing = submission.add_to_zip(
+        path, {n: n for n in submission.NUM_ROWS if n not in ("RTE", "AX")}
+    )
+    assert missing == []
+    files = _files(path)
+    assert list(files) == [f"{name}.tsv" for name in submission.NUM_ROWS]
+    assert (files["RTE.tsv"], files["AX.tsv"]) == ("r2", "a")
+    assert files["QQP.tsv"] == "QQP"
+
+
+def test_equal_answers_make_equal_zips(tmp_path):
+    first, second = tmp_path / "1.zip", tmp_path / "2.zip"
+    submission.add_to_zip(str(first), {"RTE": "r", "AX": "a"})
+    submission.add_to_zip(str(second), {"AX": "a"})
+    submission.add_to_zip(str(second), {"RTE": "r"})
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_zip_of_something_else_is_left_alone(tmp_path):
+    path = tmp_path / "mine.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("photo.jpg", "x")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"mine\.zip: .* got photo\.jpg"):
+        submission.add_to_zip(str(path), {"RTE": "r"})
+    assert path.read_bytes() == before
+    path.write_text("not a zip")
+    with pytest.raises(ValueError, match="not a zip file"):
+        submission.add_to_zip(str(path), {"RTE": "r"})
+
+
+def test_unknown_name_is_an_error():
+    with pytest.raises(ValueError, match=r"takes CoLA, .*; got 'SNLI'"):
+        _text("SNLI", labels.LabelSet(names=("0", "1")), [[0, 1]])

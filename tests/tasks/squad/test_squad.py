@@ -1,0 +1,217 @@
+import dataclasses
+import gzip
+import json
+import pathlib
+
+import pytest
+
+from tasks.squad import squad
+
+_GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
+_SHARED = pathlib.Path(__file__).parents[4] / "shared" / "data" / "squad"
+_CONTEXT = "The mill (built 1895) stands\u00a0still by the\u202fold weir."
+
+
+def _answer(text, start=None):
+    start = _CONTEXT.index(text) if start is None else start
+    return {"text": text, "answer_start": start}
+
+
+def _qa(qas_id="q1", answers=(), **more):
+    return {
+        "id": qas_id,
+        "question": "What stands?",
+        "answers": list(answers),
+        **more,
+    }
+
+
+def _write(folder, qas, *, context=_CONTEXT, version="1.1"):
+    path = folder / "squad.json"
+    paragraph = {"context": context, "qas": qas}
+    dataset = {"version": version, "data": [{"paragraphs": [paragraph]}]}
+    path.write_text(json.dumps(dataset), encoding="utf-8")
+    return str(path)
+
+
+def _train(folder, *qas, version_2=False, **more):
+    return squad.read_examples(
+        _write(folder, qas, **more),
+        is_training=True,
+        version_2_with_negative=version_2,
+    )
+
+
+def _predict(folder, *qas, version_2=False, **more):
+    return squad.read_examples(
+        _write(folder, qas, **more),
+        is_training=False,
+        version_2_with_negative=version_2,
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["train-v1.1", "dev-v1.1", "train-v2.0", "dev-v2.0"]
+)
+def test_examples_are_those_of_the_release(name):
+    with gzip.open(_GOLDEN / "squad" / "examples.json.gz") as file:
+        released = json.load(file)[name]
+    examples = squad.read_examples(
+        str(_GOLDEN / "inputs" / "squad" / f"{name}.json"),
+        is_training=name.startswith("train"),
+        version_2_with_negative=name.endswith("2.0"),
+    )
+    ours = [dataclasses.asdict(example) for example in examples]
+    assert json.loads(json.dumps(ours)) == released
+
+
+def test_words_end_at_five_characters_only():
+    text = "a\tb\r\nc\u202fd e\u00a0f\u3000g\u2028h\x0bi"
+    words = ("a", "b", "c", "d", "e\u00a0f\u3000g\u2028h\x0bi")
+    assert squad.split_words(text) == words
+    assert squad.split_words(" \n") == ()
+
+
+def test_answer_names_its_first_and_last_word(tmp_path):
+    (example,) = _train(tmp_path, _qa(answers=[_answer("1895) stands")]))
+    assert example.doc_tokens[3] == "1895)"
+    assert (example.start_position, example.end_position) == (3, 4)
+    assert example.orig_answer_text == "1895) stands"
+    assert not example.is_impossible
+
+
+def test_training_leaves_out_and_counts_answers_that_are_elsewhere(
+    tmp_path, caplog
+):
+    examples = _train(
+        tmp_path,
+        _qa("kept", [_answer("mill")]),
+        _qa("near", [_answer("895", _CONTEXT.index("1895"))]),
+        _qa("moved", [_answer("weir", 0)]),
+        _qa("nbsp", [_answer("stands\u00a0still")]),
+        _qa("outside", [_answer("weir", 5000)]),
+        _qa("before", [_answer("weir", -1)]),
+        _qa("blank", [_answer(" ", 3)]),
+    )
+    assert [example.qas_id for example in examples] == ["kept", "near"]
+    assert "5 of 7 questions left out" in caplog.text
+    assert "moved, nbsp, outside, before, blank" in caplog.text
+    assert "1 of 7 questions kept, though" in caplog.text
+
+
+def test_unanswerable_question_has_no_words(tmp_path):
+    (example,) = _train(tmp_path, _qa(is_impossible=True), version_2=True)
+    assert (example.start_position, example.end_position) == (-1, -1)
+    assert example.orig_answer_text == ""
+    assert example.is_impossible
+
+
+@pytest.mark.parametrize("answers", [[], [_answer("mill"), _answer("weir")]])
+def test_training_needs_exactly_one_answer(tmp_path, answers):
+    with pytest.raises(ValueError, match=r"qas\[0\]\.answers .* exactly 1"):
+        _train(tmp_path, _qa(answers=answers))
+
+
+def test_training_on_version_2_needs_every_is_impossible(tmp_path):
+    with pytest.raises(ValueError, match=r"qas\[1\]\.is_impossible is missing"):
+        _train(
+            tmp_path,
+            _qa("q1", is_impossible=True),
+            _qa("q2", [_answer("mill")]),
+            version_2=True,
+        )
+
+
+@pytest.mark.parametrize("read", [_train, _predict])
+def test_version_2_file_needs_its_flag(tmp_path, read):
+    with pytest.raises(ValueError, match="needs --version_2_with_negative"):
+        read(tmp_path, _qa(is_impossible=True))
+    with pytest.raises(ValueError, match="needs --version_2_with_negative"):
+        read(tmp_path, _qa(answers=[_answer("mill")]), version="v2.0")
+
+
+@pytest.mark.parametrize("read", [_train, _predict])
+def test_version_1_file_refuses_the_flag_of_version_2(tmp_path, read):
+    with pytest.raises(ValueError, match=r"SQuAD 1\.1\. Leave the flag out"):
+        read(tmp_path, _qa(answers=[_answer("mill")]), version_2=True)
+
+
+def test_questions_without_answers_are_predicted_in_either_version(tmp_path):
+    qa = {"id": 7, "question": "What stands?"}
+    for version_2 in True, False:
+        (example,) = _predict(tmp_path, qa, version_2=version_2)
+        assert example.qas_id == "7"
+        assert example.start_position is None
+
+
+def test_prediction_refuses_one_id_for_two_questions(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"qas\[1\]: .* 'q1' is also .*qas\[0\]"
+    ):
+        _predict(tmp_path, _qa("q1"), _qa("q1"))
+
+
+def test_training_counts_repeated_ids(tmp_path, caplog):
+    qa = _qa(answers=[_answer("mill")])
+    assert len(_train(tmp_path, qa, qa)) == 2
+    assert "1 of 2 questions have an id that came before" in caplog.text
+
+
+def test_empty_texts_are_read_and_counted(tmp_path, caplog):
+    qa = {"id": "q1", "question": " "}
+    (example,) = _predict(tmp_path, qa, context="\n")
+    assert example.doc_tokens == ()
+    assert "1 of 1 questions have an empty question" in caplog.text
+    assert "1 of 1 questions have an empty paragraph" in caplog.text
+
+
+def test_questions_on_one_paragraph_share_its_words(tmp_path):
+    first, second = _predict(tmp_path, _qa("q1"), _qa("q2"))
+    assert first.doc_tokens is second.doc_tokens
+
+
+def test_shuffling_depends_on_the_file_alone():
+    examples = [
+        squad.SquadExample(qas_id=str(i), question_text="", doc_tokens=())
+        for i in range(5)
+    ]
+    shuffled = squad.shuffled_for_training(examples)
+    # random.Random(12345).shuffle of 0..4.
+    assert [example.qas_id for example in shuffled] == list("42103")
+    assert squad.shuffled_for_training(examples) == shuffled
+
+
+def test_training_files_follow_in_the_order_given(tmp_path):
+    paths = []
+    for name in "b", "a":
+        (tmp_path / name).mkdir()
+        answers = [_answer("mill")]
+        qas = [_qa(f"{name}{number}", answers) for number in range(5)]
+        paths.append(_write(tmp_path / name, qas))
+    examples = squad.read_training_examples(
+        paths, version_2_with_negative=False
+    )
+    assert [example.qas_id for example in examples] == [
+        f"{name}{number}" for name in "ba" for number in (4, 2, 1, 0, 3)
+    ]
+
+
+def test_training_needs_an_example(tmp_path):
+    path = _write(tmp_path, [_qa(answers=[_answer("weir", 0)])])
+    with pytest.raises(ValueError, match="must be a question to train on"):
+        squad.read_training_examples([path], version_2_with_negative=False)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "version_2", "count"),
+    [("dev-v1.1.json", False, 10570), ("dev-v2.0.json", True, 11873)],
+)
+def test_official_files_are_read_whole(name, version_2, count):
+    path = _SHARED / name
+    if not path.exists():
+        pytest.skip(f"{path} is not here")
+    examples = squad.read_examples(
+        str(path), is_training=False, version_2_with_negative=version_2
+    )
+    assert len(examples) == count

@@ -1,0 +1,188 @@
+import dataclasses
+import io
+import json
+
+import numpy as np
+import pytest
+
+from tasks.squad import squad_answers, squad_ensemble, squad_search
+
+
+def _entry(text, probability, start_logit=0.0, end_logit=0.0):
+    return squad_answers.Candidate(
+        text=text,
+        probability=probability,
+        start_logit=start_logit,
+        end_logit=end_logit,
+    )
+
+
+def _window(unique_id, start, end):
+    return squad_search.WindowLogits(
+        unique_id=unique_id,
+        start_logits=np.array(start, np.float32),
+        end_logits=np.array(end, np.float32),
+    )
+
+
+def test_probabilities_are_averaged_over_all_systems():
+    first = {"q": (_entry("cat", 0.75, 4, 2), _entry("dog", 0.25, 1, 1))}
+    second = {"q": (_entry("cow", 0.5, 3, 3), _entry("dog", 0.5, 2, 4))}
+    (answer,) = squad_ensemble.combine_nbest([first, second])
+    # "cat" and "dog" are equal: "cat" came first.
+    assert answer.nbest == (
+        _entry("cat", 0.375, 4, 2),
+        _entry("dog", 0.375, 1.5, 2.5),
+        _entry("cow", 0.25, 3, 3),
+    )
+    assert answer.prediction() == "cat"
+    assert answer.null_odds is None
+    (shorter,) = squad_ensemble.combine_nbest([first, second], n_best_size=1)
+    assert shorter.nbest == answer.nbest[:1]
+
+
+def test_one_system_stays_as_it_is():
+    system = {"b": (_entry("cat", 1.0),), "a": (_entry("dog", 1.0),)}
+    answers = squad_ensemble.combine_nbest([system])
+    assert {answer.qas_id: answer.nbest for answer in answers} == system
+    assert [answer.qas_id for answer in answers] == ["b", "a"]
+
+
+def test_null_odds_are_the_mean_of_those_of_the_systems():
+    # Odds 1 - 3 = -2, and 2 - 1 = 1; the third has nothing but "no answer".
+    systems = [
+        {"q": (_entry("cat", 0.9, 2, 1), _entry("", 0.1, 0.5, 0.5))},
+        {"q": (_entry("", 0.8, 1, 1), _entry("dog", 0.2, 0, 1))},
+        {"q": (_entry("", 1.0, 5, 5),)},
+    ]
+    (answer,) = squad_ensemble.combine_nbest(
+        systems, version_2_with_negative=True, n_best_size=1
+    )
+    assert answer.null_odds == pytest.approx(-0.5)
+    (answer,) = squad_ensemble.combine_nbest(
+        systems[:1], version_2_with_negative=True, n_best_size=1
+    )
+    assert [entry.text for entry in answer.nbest] == ["cat", ""]
+    (answer,) = squad_ensemble.combine_nbest(
+        systems[2:], version_2_with_negative=True
+    )
+    assert answer.prediction(1000.0) == ""
+
+
+def test_systems_must_answer_the_same_questions():
+    with pytest.raises(ValueError, match="at least one system"):
+        squad_ensemble.combine_nbest([])
+    entry = (_entry("cat", 1.0),)
+    with pytest.raises(ValueError, match="1 and 2 differ in 2, among them 'a'"):
+        squad_ensemble.combine_nbest([{"a": entry}, {"b": entry}])
+
+
+def test_version_2_needs_no_answer_in_every_system():
+    with pytest.raises(ValueError, match="a system lacks it for 'q'"):
+        squad_ensemble.combine_nbest(
+            [{"q": (_entry("cat", 1.0),)}], version_2_with_negative=True
+        )
+
+
+def test_logits_are_averaged_by_window():
+    first = [_window(5, [1, 2, 3], [0, 0, 0]), _window(6, [0] * 3, [3] * 3)]
+    second = [_window(6, [2] * 3, [4] * 3), _window(5, [3, 2, 1], [8, 4, 2])]
+    mean = squad_ensemble.average_logits([first, second])
+    assert [window.unique_id for window in mean] == [5, 6]
+    np.testing.assert_array_equal(mean[0].start_logits, [2, 2, 2])
+    np.testing.assert_array_equal(mean[0].end_logits, [4, 2, 1])
+    np.testing.assert_array_equal(mean[1].end_logits, [3.5] * 3)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [_window(6, [0, 0], [0, 0])],
+        [_window(5, [0, 0, 0], [0, 0, 0])],
+        [_window(5, [0, 0], [0, 0]), _window(6, [0, 0], [0, 0])],
+    ],
+)
+def test_systems_must_have_the_same_windows(other):
+    with pytest.raises(ValueError, match="must have the same windows"):
+        squad_ensemble.average_logits([[_window(5, [0, 0], [0, 0])], other])
+
+
+def test_logits_come_back_from_a_file(tmp_path):
+    path = str(tmp_path / "logits.npz")
+    windows = [_window(5, [1.5, 2], [0, -1]), _window(6, [0, 0.1], [7, 8])]
+    squad_ensemble.write_logits(path, windows)
+    for ours, window in zip(
+        squad_ensemble.read_logits(path), windows, strict=True
+    ):
+        assert ours.unique_id == window.unique_id
+        np.testing.assert_array_equal(ours.start_logits, window.start_logits)
+        np.testing.assert_array_equal(ours.end_logits, window.end_logits)
+
+
+def _single_array():
+    file = io.BytesIO()
+    np.save(file, np.zeros(3))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04", b"{}", _single_array()]
+)
+def test_file_that_has_no_logits_is_named(tmp_path, content):
+    path = tmp_path / "wrong.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"wrong\.npz: must be a file of log"):
+        squad_ensemble.read_logits(str(path))
+
+
+def test_nbest_comes_back_from_a_file(tmp_path):
+    answer = squad_answers.RankedAnswers(
+        qas_id="q", nbest=(_entry("né", 0.5, 1, 2),), null_odds=None
+    )
+    squad_answers.write_answers(str(tmp_path), [answer])
+    nbest = squad_ensemble.read_nbest(str(tmp_path / "nbest_predictions.json"))
+    assert nbest == {"q": answer.nbest}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "must be an object with the answers to every question"),
+        ('{"q": "cat"}', "'q' must have a list of answers; got 'cat'"),
+        ('{"q": ["cat"]}', r"'q'\[0\] must be an object; got str"),
+        ('{"q": [{"text": "cat"}]}', r"'q'\[0\]\.probability is missing"),
+        ('{"q": [{"text": 1}]}', r"'q'\[0\]\.text must be a string; got 1"),
+        (
+            '{"q": [{"text": "", "probability": "0.5"}]}',
+            r"'q'\[0\]\.probability must be a number.*; got '0.5'",
+        ),
+        (
+            '{"q": [{"text": "", "probability": 2, "start_logit": 0,'
+            ' "end_logit": 0}]}',
+            r"'q'\[0\]\.probability must be in \[0, 1\]; got 2",
+        ),
+        (
+            '{"q": [{"text": "", "probability": 1, "start_logit": NaN}]}',
+            r"'q'\[0\]\.start_logit must be a finite number; got nan",
+        ),
+        ('{"q": []}', r"'q' must have a list of answers; got \[\]"),
+        ('{"q"', "line 1, column 5: must be JSON"),
+    ],
+)
+def test_wrong_nbest_file_is_named(tmp_path, content, message):
+    path = tmp_path / "nbest.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=rf"nbest\.json.*{message}"):
+        squad_ensemble.read_nbest(str(path))
+
+
+def test_entries_are_written_with_the_keys_of_the_release():
+    assert list(dataclasses.asdict(_entry("cat", 1.0))) == [
+        "text",
+        "probability",
+        "start_logit",
+        "end_logit",
+    ]
+    assert json.dumps(dataclasses.asdict(_entry("cat", 1.0))).startswith(
+        '{"text": "cat", "probability": 1.0'
+    )

@@ -1,0 +1,248 @@
+import gzip
+import itertools
+import json
+import pathlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks import squad_phases
+from tasks import word_pieces
+from tasks.squad import squad, squad_features, squad_windows
+from vocab import tokenization
+
+_GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
+_SHARED = pathlib.Path(__file__).parents[4] / "shared" / "data"
+_SIZES = {
+    "seq96_stride32_query16": (96, 32, 16),
+    "seq384_stride128_query64": (384, 128, 64),
+}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return tokenization.FullTokenizer(str(_GOLDEN / "inputs" / "vocab.txt"))
+
+
+@pytest.fixture(scope="module")
+def released():
+    with gzip.open(_GOLDEN / "squad" / "features.json.gz") as file:
+        return json.load(file)
+
+
+def _examples(name):
+    return squad.read_examples(
+        str(_GOLDEN / "inputs" / "squad" / f"{name}.json"),
+        is_training=name.startswith("train"),
+        version_2_with_negative=name.endswith("2.0"),
+    )
+
+
+def _options(length, stride, query):
+    return squad_windows.WindowOptions(
+        max_seq_length=length, doc_stride=stride, max_query_length=query
+    )
+
+
+def _plain(feature):
+    """Says the same as the release: maps for tokens of the paragraph only."""
+    words = feature.token_to_orig_map.tolist()
+    is_max_context = feature.token_is_max_context.tolist()
+    document = [i for i, word in enumerate(words) if word >= 0]
+    return {
+        "unique_id": feature.unique_id,
+        "example_index": feature.example_index,
+        "doc_span_index": feature.doc_span_index,
+        "tokens": list(feature.tokens),
+        "token_to_orig_map": {i: words[i] for i in document},
+        "token_is_max_context": {i: is_max_context[i] for i in document},
+        "input_ids": feature.input_ids.tolist(),
+        "input_mask": feature.input_mask.tolist(),
+        "segment_ids": feature.segment_ids.tolist(),
+        "start_position": feature.start_position,
+        "end_position": feature.end_position,
+        "is_impossible": feature.is_impossible,
+    }
+
+
+@pytest.mark.parametrize("size", _SIZES)
+@pytest.mark.parametrize(
+    "name", ["train-v1.1", "dev-v1.1", "train-v2.0", "dev-v2.0"]
+)
+def test_features_are_those_of_the_release(tokenizer, released, name, size):
+    features = squad_features.convert_examples_to_features(
+        _examples(name), tokenizer, _options(*_SIZES[size])
+    )
+    ours = [json.loads(json.dumps(_plain(feature))) for feature in features]
+    assert ours == released[f"{name}/{size}"]
+
+
+def test_improved_spans_are_those_of_the_release(tokenizer):
+    functions = json.loads((_GOLDEN / "squad" / "functions.json").read_text())
+    for case in functions["improve_answer_span"]:
+        ours = squad_features.improve_answer_span(
+            case["tokens"],
+            (case["start"], case["end"]),
+            tokenizer.tokenize(case["answer"]),
+        )
+        assert list(ours) == case["result"]
+
+
+def test_answer_without_pieces_leaves_its_span():
+    span = squad_features.improve_answer_span(["a", "b", "c"], (1, 2), [])
+    assert span == (1, 2)
+
+
+def test_window_without_the_whole_answer_has_positions_0(tokenizer):
+    text = "the water of the river and the wind of the day"
+    example = squad.SquadExample(
+        qas_id="q",
+        question_text="the",
+        doc_tokens=squad.split_words(text),
+        orig_answer_text="river and",
+        start_position=4,
+        end_position=5,
+    )
+    features = list(
+        squad_features.convert_examples_to_features(
+            [example], tokenizer, _options(9, 2, 1)
+        )
+    )
+    pieces = tokenizer.tokenize(text)
+    first = pieces.index("river")
+    for feature, (start, length) in zip(
+        features, squad_windows.document_spans(len(pieces), 5, 2), strict=True
+    ):
+        inside = start <= first and first + 1 < start + length
+        position = feature.start_position
+        assert (position > 0) == inside
+        if inside:
+            assert feature.tokens[position : position + 2] == ("river", "and")
+            assert feature.end_position == position + 1
+    assert {feature.start_position > 0 for feature in features} == {True, False}
+
+
+def test_empty_paragraph_has_no_window(tokenizer):
+    example = squad.SquadExample(qas_id="q", question_text="", doc_tokens=())
+    windows = squad_features.convert_examples_to_features(
+        [example], tokenizer, squad_windows.WindowOptions()
+    )
+    assert list(windows) == []
+
+
+def test_empty_question_has_no_pieces(tokenizer):
+    example = squad.SquadExample(
+        qas_id="q", question_text="", doc_tokens=("wind",)
+    )
+    (feature,) = squad_features.convert_examples_to_features(
+        [example], tokenizer, _options(10, 3, 4)
+    )
+    assert feature.tokens == ("[CLS]", "[SEP]", "wind", "[SEP]")
+    np.testing.assert_array_equal(
+        feature.segment_ids, [0, 0, 1, 1, 0, 0, 0, 0, 0, 0]
+    )
+
+
+def test_records_have_the_names_of_the_release(tokenizer):
+    train, dev = (
+        next(
+            squad_features.convert_examples_to_features(
+                _examples(name), tokenizer, _options(96, 32, 16)
+            )
+        ).record()
+        for name in ("train-v2.0", "dev-v2.0")
+    )
+    inputs = ["unique_ids", "input_ids", "input_mask", "segment_ids"]
+    assert list(dev) == inputs
+    answers = ["start_positions", "end_positions", "is_impossible"]
+    assert list(train) == inputs + answers
+    assert train["unique_ids"] == [1000000000]
+    assert train["is_impossible"] == [0]
+
+
+class _CountingTokenizer:
+    def __init__(self, tokenizer):
+        self.texts = []
+        self._tokenizer = tokenizer
+        self.convert_tokens_to_ids = tokenizer.convert_tokens_to_ids
+
+    def tokenize(self, text):
+        self.texts.append(text)
+        return self._tokenizer.tokenize(text)
+
+
+def test_every_distinct_word_is_tokenized_once(tokenizer):
+    counting = _CountingTokenizer(tokenizer)
+    examples = _examples("train-v2.0")
+    features = squad_features.convert_examples_to_features(
+        examples, counting, squad_windows.WindowOptions()
+    )
+    assert sum(1 for _ in features) > len(examples)
+    assert len(counting.texts) == len(set(counting.texts))
+
+
+def test_number_of_processes_changes_nothing(tokenizer, monkeypatch):
+    monkeypatch.setattr(word_pieces, "_MIN_WORDS_PER_PROCESS", 1)
+    monkeypatch.setattr(word_pieces, "_WORDS_PER_CHUNK", 200)
+    phases = {}
+
+    def convert(num_workers):
+        return [
+            _plain(feature)
+            for feature in squad_features.convert_examples_to_features(
+                _examples("train-v1.1"),
+                tokenizer,
+                _options(96, 32, 16),
+                num_workers=num_workers,
+                progress=lambda phase, *done: phases.update({phase: done}),
+            )
+        ]
+
+    assert convert(1) == convert(3)
+    # Each phase ends with all of it done.
+    assert phases["windows"] == (29, 29)
+    assert phases["words"][0] == phases["words"][1] > 200
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    words=st.lists(st.text(min_size=1, max_size=9), max_size=40),
+    question=st.text(max_size=30),
+    length=st.integers(12, 30),
+    stride=st.integers(1, 20),
+)
+def test_saving_changes_nothing(tokenizer, words, question, length, stride):
+    examples = [
+        squad.SquadExample(
+            qas_id=str(i),
+            question_text=question[i:],
+            doc_tokens=squad.split_words(" ".join(words[: len(words) - i])),
+        )
+        for i in range(3)
+    ]
+    options = _options(length, stride, 8)
+    ours = squad_features.convert_examples_to_features(
+        examples, tokenizer, options, num_workers=1
+    )
+    plain = squad_phases.plain_features(examples, tokenizer, options)
+    for feature, expected in itertools.zip_longest(ours, plain):
+        assert _plain(feature) | expected == _plain(feature)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "version_2"), [("dev-v1.1", False), ("dev-v2.0", True)]
+)
+def test_official_files_run_to_the_end(name, version_2):
+    path = _SHARED / "squad" / f"{name}.json"
+    if not path.exists():
+        pytest.skip(f"{path} is not here")
+    seconds = squad_phases.measure(
+        str(path),
+        str(_SHARED / "vocab" / "uncased.txt"),
+        version_2=version_2,
+        num_workers=0,
+    )
+    assert seconds["featurise"] < seconds["featurise plainly"]

@@ -1,0 +1,243 @@
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.squad import squad_files, squad_metrics
+
+# Worked by hand: given answer, prediction, exact match, F1 in 1.1, in 2.0.
+_HAND_WORKED = [
+    # Articles, case and punctuation do not count.
+    ("The Eiffel Tower", "eiffel tower.", 1, 1, 1),
+    ("the Broncos", "Denver Broncos", 0, 2 / 3, 2 / 3),
+    ("an apple a day", "apple day", 1, 1, 1),
+    # An article is a whole word; "Athens" and "theatre" hold none.
+    ("Athens theatre", "athens", 0, 2 / 3, 2 / 3),
+    # Punctuation goes without a space: these become one word.
+    ("state-of-the-art", "state of the art", 0, 0, 0),
+    ("state-of-the-art", "stateoftheart", 1, 1, 1),
+    ("$3.50", "350", 1, 1, 1),
+    # "a." becomes "a", which is an article only once the full stop is gone.
+    ("A. Smith", "Smith", 1, 1, 1),
+    # Any white space separates; none counts.
+    ("10\u00a0000", "10 000", 1, 1, 1),
+    ("  two\tmen ", "two men", 1, 1, 1),
+    # Unicode: case folds by `lower`; typographic quotes are not punctuation.
+    ("ÉTOILE", "étoile", 1, 1, 1),
+    ("“étoile”", "étoile", 0, 0, 0),
+    ("STRASSE", "straße", 0, 0, 0),
+    ("café", "cafe\u0301", 0, 0, 0),
+    # Repeated words count as often as in both: 2 of 3, 2 of 6.
+    ("to be or not to be", "to to to", 0, 4 / 9, 4 / 9),
+    # Empty on one side or on both, also after normalising.
+    ("cat", "", 0, 0, 0),
+    ("", "cat", 0, 0, 0),
+    ("", "", 1, 0, 1),
+    ("the", "a", 1, 0, 1),
+    ("!", "", 1, 0, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("gold", "prediction", "exact", "f1_v1", "f1_v2"), _HAND_WORKED
+)
+def test_hand_worked_pairs(gold, prediction, exact, f1_v1, f1_v2):
+    assert squad_metrics.exact_match(gold, prediction) == exact
+    assert squad_metrics.f1_v1(gold, prediction) == pytest.approx(f1_v1)
+    assert squad_metrics.f1_v2(gold, prediction) == pytest.approx(f1_v2)
+
+
+def test_version_1_takes_the_best_of_several_answers(caplog):
+    gold = {"q1": ("red house", "house"), "q2": ("1895",), "q3": ("cat",)}
+    predictions = {"q1": "the house", "q2": "in 1895", "other": "x"}
+    scores = squad_metrics.evaluate_v1(gold, predictions)
+    # 1, 0 and missing; 1, 2/3 and missing.
+    assert scores == {
+        "exact_match": pytest.approx(100 / 3),
+        "f1": pytest.approx(100 * (1 + 2 / 3) / 3),
+    }
+    assert list(scores) == ["exact_match", "f1"]
+    assert "1 questions have no prediction and score 0: q3" in caplog.text
+    assert "1 predictions are for ids that are not in the file" in caplog.text
+
+
+def test_version_1_needs_an_answer_to_every_question():
+    with pytest.raises(ValueError, match="1 have none: q2"):
+        squad_metrics.evaluate_v1({"q1": ("x",), "q2": ()}, {})
+    with pytest.raises(ValueError, match="must be a question to score"):
+        squad_metrics.evaluate_v1({}, {})
+
+
+# Exact and F1: q1 1 and 1, q2 0 and 0, q3 0 and 2/3, q4 1 and 1.
+_GOLD = {"q1": ("cat",), "q2": (), "q3": ("red house",), "q4": ()}
+_PREDICTIONS = {"q1": "cat", "q2": "dog", "q3": "house", "q4": ""}
+_ODDS = {"q1": -2.0, "q2": -1.0, "q3": 0.5, "q4": 3.0}
+
+
+def test_version_2_scores_both_kinds_apart():
+    scores = squad_metrics.evaluate_v2(_GOLD, _PREDICTIONS)
+    assert scores == {
+        "exact": 50,
+        "f1": pytest.approx(100 * (2 + 2 / 3) / 4),
+        "total": 4,
+        "HasAns_exact": 50,
+        "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 2),
+        "HasAns_total": 2,
+        "NoAns_exact": 50,
+        "NoAns_f1": 50,
+        "NoAns_total": 2,
+    }
+
+
+def test_version_2_finds_the_best_thresholds():
+    scores = squad_metrics.evaluate_v2(_GOLD, _PREDICTIONS, _ODDS)
+    assert list(scores)[-4:] == [
+        "best_exact",
+        "best_exact_thresh",
+        "best_f1",
+        "best_f1_thresh",
+    ]
+    # From 2 of 4 right; q1 adds 1, q2 takes 1, q3 adds 0 and 2/3, q4 nothing.
+    assert scores["best_exact"] == 75
+    assert scores["best_exact_thresh"] == -2
+    assert scores["best_f1"] == 75
+    assert scores["best_f1_thresh"] == -2
+
+
+def test_version_2_counts_high_odds_as_no_answer():
+    odds = {**_ODDS, "q1": 1.5, "q2": 1.5}
+    scores = squad_metrics.evaluate_v2(_GOLD, _PREDICTIONS, odds)
+    # Above 1: q1 becomes wrong, q2 right.
+    assert (scores["HasAns_exact"], scores["NoAns_exact"]) == (0, 100)
+    scores = squad_metrics.evaluate_v2(
+        _GOLD, _PREDICTIONS, odds, no_answer_threshold=2.0
+    )
+    assert (scores["HasAns_exact"], scores["NoAns_exact"]) == (50, 50)
+
+
+def test_version_2_leaves_out_a_kind_that_is_not_there():
+    only_answers = {"q1": ("cat",)}
+    scores = squad_metrics.evaluate_v2(only_answers, {"q1": "cat"})
+    assert list(scores) == [
+        "exact",
+        "f1",
+        "total",
+        "HasAns_exact",
+        "HasAns_f1",
+        "HasAns_total",
+    ]
+
+
+def test_answers_of_articles_alone_do_not_count_but_are_answers():
+    scores = squad_metrics.score_v2({"q1": ("the", "cat")}, {"q1": "a"})
+    assert scores.exact == {"q1": 0}
+    scores = squad_metrics.score_v2({"q1": ("the",)}, {"q1": ""})
+    assert scores.exact == {"q1": 1}
+    assert scores.has_answer == {"q1": True}
+
+
+def test_missing_prediction_of_version_2_scores_0(caplog):
+    scores = squad_metrics.evaluate_v2(_GOLD, {"q1": "cat"})
+    assert (scores["exact"], scores["total"]) == (25, 4)
+    assert "3 questions have no prediction and score 0: q2, q3" in caplog.text
+
+
+def test_missing_null_odds_are_named():
+    odds = {"q1": 0.0, "q2": 0.0, "q3": 0.0}
+    with pytest.raises(ValueError, match="1 have none: q4"):
+        squad_metrics.evaluate_v2(_GOLD, _PREDICTIONS, odds)
+
+
+def _plain_official_best(scores, has_answer, predictions, odds):
+    """Tries "no answer" above every place in the order of the odds."""
+    order = sorted(odds, key=lambda qas_id: odds[qas_id])
+    best = sum(not has for has in has_answer.values()), 0.0
+    for count in range(1, len(order) + 1):
+        total = sum(
+            scores[qas_id]
+            if i < count and predictions[qas_id]
+            else not has_answer[qas_id]
+            if not has_answer[qas_id] or not predictions[qas_id]
+            else 0
+            for i, qas_id in enumerate(order)
+        )
+        if total > best[0]:
+            best = total, odds[order[count - 1]]
+    return 100.0 * best[0] / len(scores), best[1]
+
+
+_QUESTION = st.tuples(
+    st.sampled_from([(), ("cat",), ("dog",)]),
+    st.sampled_from(["", "cat", "dog"]),
+    st.sampled_from([-1.5, 0.0, 0.5, 2.0, 7.0]),
+)
+
+
+@given(st.lists(_QUESTION, min_size=1, max_size=8))
+def test_best_exact_is_that_of_trying_every_place(questions):
+    gold = {str(i): answers for i, (answers, _, _) in enumerate(questions)}
+    texts = {str(i): text for i, (_, text, _) in enumerate(questions)}
+    odds = {str(i): value for i, (_, _, value) in enumerate(questions)}
+    raw = squad_metrics.score_v2(gold, texts)
+    scores = squad_metrics.evaluate_v2(gold, texts, odds)
+    assert (scores["best_exact"], scores["best_exact_thresh"]) == (
+        _plain_official_best(raw.exact, raw.has_answer, texts, odds)
+    )
+
+
+def _f1_at(threshold, gold, texts, odds):
+    predictions = {
+        qas_id: "" if odds[qas_id] > threshold else text
+        for qas_id, text in texts.items()
+    }
+    return squad_metrics.evaluate_v2(gold, predictions)["f1"]
+
+
+@given(st.lists(_QUESTION, min_size=1, max_size=8))
+def test_no_threshold_is_better_than_the_best(questions):
+    gold = {str(i): answers for i, (answers, _, _) in enumerate(questions)}
+    texts = {str(i): text for i, (_, text, _) in enumerate(questions)}
+    odds = {str(i): value for i, (_, _, value) in enumerate(questions)}
+    best = squad_metrics.best_null_threshold(gold, texts, odds)
+    best_f1 = _f1_at(best, gold, texts, odds)
+    for threshold in (-math.inf, *odds.values()):
+        assert _f1_at(threshold, gold, texts, odds) <= best_f1 + 1e-9
+
+
+def test_equal_odds_are_answered_all_or_none():
+    gold = {"q1": ("cat",), "q2": (), "q3": ()}
+    texts = {"q1": "cat", "q2": "dog", "q3": "dog"}
+    odds = dict.fromkeys(gold, 0.25)
+    # The official search stops after q1, where no threshold can stop.
+    assert squad_metrics.evaluate_v2(gold, texts, odds)["best_f1"] == 100
+    best = squad_metrics.best_null_threshold(gold, texts, odds)
+    assert best < 0.25
+    assert _f1_at(best, gold, texts, odds) == pytest.approx(200 / 3)
+
+
+def _dataset(tmp_path, *qas):
+    path = tmp_path / "gold.json"
+    paragraph = {"context": "cat", "qas": list(qas)}
+    path.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    return squad_files.read_dataset(str(path))
+
+
+def test_gold_answers_are_all_given_texts(tmp_path):
+    answers = [{"text": text, "answer_start": 0} for text in ("cat", "c")]
+    dataset = _dataset(
+        tmp_path,
+        {"id": "q1", "question": "?", "answers": answers},
+        {"id": "q2", "question": "?", "answers": []},
+    )
+    assert squad_metrics.gold_answers(dataset) == {"q1": ("cat", "c"), "q2": ()}
+
+
+def test_gold_answers_must_be_in_the_file(tmp_path):
+    dataset = _dataset(tmp_path, {"id": "q1", "question": "?"})
+    with pytest.raises(ValueError, match=r"qas\[0\]\.answers is missing"):
+        squad_metrics.gold_answers(dataset)
+    qa = {"id": "q1", "question": "?", "answers": []}
+    with pytest.raises(ValueError, match="ids must be unique"):
+        squad_metrics.gold_answers(_dataset(tmp_path, qa, qa))

@@ -1,0 +1,182 @@
+"""Ranked answers -> decisions -> scores, and what is read from files."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from absl import flags
+
+from tasks.squad import (
+    squad_answers,
+    squad_features,
+    squad_flags,
+    squad_results,
+    squad_search,
+)
+
+_GOLD = {"a": ("oslo",), "b": (), "c": ("lima",)}
+
+
+def _answer(qas_id, text, null_odds):
+    entry = squad_answers.Candidate(
+        text=text, probability=1.0, start_logit=1.0, end_logit=2.0
+    )
+    return squad_answers.RankedAnswers(
+        qas_id=qas_id, nbest=(entry,), null_odds=null_odds
+    )
+
+
+def _options(**changes):
+    values = flags.FlagValues()
+    squad_flags.define_flags(values)
+    given = [f"--{name}={value}" for name, value in changes.items()]
+    values(["test", *given])
+    return squad_flags.SquadOptions(
+        **{
+            name: values[name].value
+            for name in squad_flags.SquadOptions.__annotations__
+        }
+    )
+
+
+def _version_2():
+    return [
+        _answer("a", "oslo", -3.0),
+        _answer("b", "rome", 0.5),
+        _answer("c", "lima", 0.25),
+    ]
+
+
+def test_version_1_answers_everything():
+    decisions = squad_results.decide([_answer("a", "oslo", None)])
+    assert decisions == squad_results.Decisions(texts={"a": "oslo"})
+
+
+def test_a_threshold_decides():
+    decisions = squad_results.decide(_version_2(), 0.3)
+    assert decisions.texts == {"a": "oslo", "b": "", "c": "lima"}
+    assert decisions.null_odds == {"a": -3.0, "b": 0.5, "c": 0.25}
+    assert decisions.null_score_diff_threshold == 0.3
+
+
+def test_the_best_threshold_is_found():
+    decisions = squad_results.decide(_version_2(), "auto", _GOLD)
+    assert decisions.null_score_diff_threshold == 0.25
+    assert decisions.texts == {"a": "oslo", "b": "", "c": "lima"}
+
+
+def test_the_best_threshold_needs_what_it_needs():
+    with pytest.raises(ValueError, match="needs given answers"):
+        squad_results.decide(_version_2(), "auto")
+    with pytest.raises(ValueError, match="needs --version_2_with_negative"):
+        squad_results.decide([_answer("a", "oslo", None)], "auto", _GOLD)
+
+
+def test_texts_are_scored_as_they_are():
+    # The official script at its default, 1.0, would blank "a".
+    decisions = squad_results.Decisions(
+        texts={"a": "oslo", "b": "", "c": "lima"},
+        null_odds={"a": 2.0, "b": 3.0, "c": -1.0},
+        null_score_diff_threshold=2.5,
+    )
+    options = _options(version_2_with_negative=True)
+    scores = squad_results.score(_GOLD, decisions, options)
+    assert scores["exact"] == scores["f1"] == 100
+    assert scores["best_f1"] == 100
+    assert scores["null_score_diff_threshold"] == 2.5
+    scores = squad_results.score(
+        {"a": ("oslo",)}, squad_results.Decisions(texts={"a": "x"}), _options()
+    )
+    assert scores == {"exact_match": 0, "f1": 0}
+
+
+def test_answers_are_written_as_they_are_decided(tmp_path):
+    options = _options(
+        version_2_with_negative=True, null_score_diff_threshold="auto"
+    )
+    questions = squad_results.Questions(examples=[], gold=_GOLD)
+    decisions = squad_results.conclude(
+        questions, _version_2(), options, str(tmp_path)
+    )
+    given = squad_results.read_given(options, str(tmp_path))
+    assert given.texts == decisions.texts
+    assert given.null_odds == decisions.null_odds
+
+
+def test_null_odds_are_read_beside_the_answers_or_where_they_are_said(tmp_path):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    path = folder / "given.json"
+    path.write_text('{"a": "oslo"}')
+    options = _options(version_2_with_negative=True, predictions_file=path)
+    assert squad_results.read_given(options, "").null_odds is None
+    (folder / "null_odds.json").write_text('{"a": 1.5}')
+    assert squad_results.read_given(options, "").null_odds == {"a": 1.5}
+    (tmp_path / "odds.json").write_text('{"a": -4}')
+    options = _options(
+        version_2_with_negative=True,
+        predictions_file=path,
+        null_odds_file=tmp_path / "odds.json",
+    )
+    assert squad_results.read_given(options, "").null_odds == {"a": -4}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("auto", "auto"), ("-24.3", -24.3), ("inf", math.inf)]
+)
+def test_the_threshold_is_a_number_or_auto(text, value):
+    options = _options(null_score_diff_threshold=text)
+    assert options.null_score_diff_threshold == value
+
+
+@pytest.mark.parametrize("text", ["best", "nan", ""])
+def test_other_thresholds_are_refused(text):
+    with pytest.raises(flags.Error, match="must be a number or auto"):
+        _options(null_score_diff_threshold=text)
+
+
+def test_logits_of_cut_padding_score_below_any_other():
+    (window,) = squad_search.window_logits(
+        unique_ids=np.array([7]),
+        start_logits=np.array([[1.0, -2.0]], np.float32),
+        end_logits=np.array([[3.0, 4.0]], np.float32),
+        max_seq_length=5,
+    )
+    assert window.unique_id == 7
+    assert window.start_logits.tolist() == [1, -2, -1e9, -1e9, -1e9]
+    assert window.end_logits.tolist() == [3, 4, -1e9, -1e9, -1e9]
+
+
+def test_records_come_example_by_example():
+    def window(example_index, unique_id):
+        return squad_features.SquadFeatures(
+            unique_id=unique_id,
+            example_index=example_index,
+            doc_span_index=0,
+            tokens=("[CLS]", "[SEP]", "x", "[SEP]"),
+            num_query_tokens=0,
+            input_ids=np.array([1, 2, 3, 2, 0], np.int32),
+            token_to_orig_map=np.array([-1, -1, 0, -1]),
+            token_is_max_context=np.array([0, 0, 1, 0], bool),
+            start_position=None,
+            end_position=None,
+            is_impossible=False,
+        )
+
+    windows = [window(1, 10), window(1, 11), window(3, 12)]
+    rows = list(squad_features.records_by_example(5, iter(windows)))
+    ids = [[row["unique_ids"] for row in of_example] for of_example in rows]
+    assert ids == [[], [[10], [11]], [], [[12]], []]
+    assert list(squad_features.records_by_example(2, [])) == [[], []]
+
+
+def test_written_numbers_survive(tmp_path):
+    squad_results.conclude(
+        squad_results.Questions(examples=[], gold=None),
+        _version_2(),
+        _options(version_2_with_negative=True),
+        str(tmp_path),
+    )
+    odds = json.loads((tmp_path / "null_odds.json").read_text())
+    assert odds == {"a": -3.0, "b": 0.5, "c": 0.25}

@@ -1,0 +1,124 @@
+import json
+
+import pytest
+
+from tasks.squad import squad, triviaqa
+
+_PAGE = (
+    "\n Stockholm is the capital of Sweden.\n\nThe  city of\nKing "
+    "Gustav Vasa has a palace."
+)
+
+
+def _question(question_id, value, aliases=(), pages=("Stockholm.txt",)):
+    return {
+        "QuestionId": question_id,
+        "Question": f"Question {question_id}?",
+        "Answer": {"Value": value, "Aliases": list(aliases)},
+        "EntityPages": [{"Filename": page} for page in pages],
+    }
+
+
+def _convert(tmp_path, *questions, max_words=400, pages=None):
+    path = tmp_path / "wikipedia-train.json"
+    path.write_text(json.dumps({"Data": questions}))
+    for name, text in (pages or {"Stockholm.txt": _PAGE}).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return triviaqa.convert(str(path), str(tmp_path), max_words=max_words)
+
+
+def _answers(dataset):
+    return {
+        qa["id"]: qa["answers"][0]["text"]
+        for entry in dataset["data"]
+        for paragraph in entry["paragraphs"]
+        for qa in paragraph["qas"]
+    }
+
+
+def test_paragraph_is_the_first_words_as_they_stand(tmp_path):
+    dataset = _convert(tmp_path, _question("tc_1", "Sweden"), max_words=9)
+    (entry,) = dataset["data"]
+    (paragraph,) = entry["paragraphs"]
+    assert paragraph["context"] == (
+        "Stockholm is the capital of Sweden.\n\nThe  city of"
+    )
+    assert entry["title"] == "Stockholm"
+
+
+def test_answer_is_the_first_whole_words_in_any_case(tmp_path):
+    dataset = _convert(
+        tmp_path,
+        _question("capital", "CAPITAL", ["palace"]),
+        _question("longest", "king", ["King Gustav", "Gustav Vasa"]),
+        # Spaces stand for any white space; "Stock" is part of a word.
+        _question("broken line", "city of king", ["Stock"]),
+        _question("full stop", "Sweden."),
+    )
+    assert _answers(dataset) == {
+        "capital--Stockholm.txt": "capital",
+        "longest--Stockholm.txt": "King Gustav",
+        "broken line--Stockholm.txt": "city of\nKing",
+        "full stop--Stockholm.txt": "Sweden.",
+    }
+
+
+def test_what_has_no_answer_is_left_out_and_counted(tmp_path, caplog):
+    dataset = _convert(
+        tmp_path,
+        _question("q1", "Oslo", ["", "stock"]),
+        _question("q2", "", pages=["Stockholm.txt"]),
+        _question("q3", "palace", pages=["Stockholm.txt", "Oslo.txt"]),
+    )
+    assert list(_answers(dataset)) == ["q3--Stockholm.txt"]
+    assert "1 pages are not in" in caplog.text
+    assert "2 pairs of question and page have no answer" in caplog.text
+    assert "'q1--Stockholm.txt', 'q2--Stockholm.txt'" in caplog.text
+
+
+def test_answer_after_the_first_words_is_left_out(tmp_path):
+    with pytest.raises(ValueError, match="in its first 9 words; of 1 pages 0"):
+        _convert(tmp_path, _question("q1", "palace"), max_words=9)
+
+
+def test_page_answers_all_of_its_questions_once(tmp_path):
+    dataset = _convert(
+        tmp_path,
+        _question("q1", "palace", pages=["A.txt", "B.txt"]),
+        _question("q2", "king", pages=["B.txt"]),
+        pages={"A.txt": "A palace.", "B.txt": "A king. A palace."},
+    )
+    assert [len(e["paragraphs"][0]["qas"]) for e in dataset["data"]] == [1, 2]
+
+
+def test_result_is_a_squad_file_to_train_on(tmp_path, caplog):
+    dataset = _convert(
+        tmp_path,
+        _question("q1", "palace"),
+        _question("q2", "king", ["the city of king"]),
+    )
+    path = tmp_path / "triviaqa.json"
+    path.write_text(json.dumps(dataset))
+    caplog.clear()
+    examples = squad.read_examples(
+        str(path), is_training=True, version_2_with_negative=False
+    )
+    assert [e.orig_answer_text for e in examples] == [
+        "palace",
+        "The  city of\nKing",
+    ]
+    assert examples[0].doc_tokens[examples[0].end_position] == "palace."
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Answer": None}, r"Data\[0\]\.Answer must be an object"),
+        ({"QuestionId": 4}, r"Data\[0\]\.QuestionId must be a string"),
+        ({"EntityPages": [{}]}, r"EntityPages\[0\]\.Filename is missing"),
+    ],
+)
+def test_wrong_file_is_named_with_the_place(tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        _convert(tmp_path, {**_question("q1", "x"), **change})
