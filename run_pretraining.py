@@ -42,6 +42,7 @@ def run(options: Options) -> None:
     from training import (
         checkpoint_evaluation,
         checkpointing,
+        claiming,
         objectives,
         pretraining,
         reporting,
@@ -53,8 +54,11 @@ def run(options: Options) -> None:
 
     strategy = pretraining.prepare_devices(options, phases)
     is_chief = workers.cluster().is_chief
-    if is_chief:
-        checkpointing.claim(options.output_dir, config.to_dict())
+    claiming.by_chief(
+        strategy,
+        options.output_dir,
+        lambda: checkpointing.claim(options.output_dir, config.to_dict()),
+    )
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)
     logging.info(

@@ -167,6 +167,18 @@ def test_a_lost_worker_ends_the_other_which_names_it(tmp_path, lost):
 
 
 @pytest.mark.slow
+def test_a_folder_of_another_model_is_refused_by_all_workers(tmp_path):
+    toy.run(tmp_path, num_train_steps=1)  # Of a model with dropout.
+    for number, process in enumerate(_start(tmp_path, workers=2)):
+        assert process.wait(120) != 0
+        text = (tmp_path / f"log-{number}").read_text()
+        assert "Traceback" not in text
+        assert (
+            "does not go on with" if number else "holds another model"
+        ) in text
+
+
+@pytest.mark.slow
 def test_workers_that_do_not_start_alike_are_named(tmp_path):
     named = {"workers": 2, "num_train_steps": 5}
     _finish(tmp_path, **named)

@@ -1,6 +1,8 @@
-"""The folders of a fine-tuned model: marked as its own, by the chief."""
+"""The folders of a model: marked as its own, by the chief."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+import tensorflow as tf
 
 from training import (
     checkpointing,
@@ -11,16 +13,12 @@ from training import (
 )
 
 
-@failures.of_workers()
 def claim(
     setup: preparation.Setup,
     folder: str,
     labels: Mapping[str, object] | None,
 ) -> None:
     """Marks the folder of a model, and that of the whole run.
-
-    The chief does, while other workers wait: what they load depends on what
-    lies there.
 
     Args:
         setup: what the run stands on.
@@ -33,11 +31,30 @@ def claim(
         ValueError: a folder holds another model, or `init_checkpoint` reads
             text in another way; or the chief says so.
     """
-    meeting = workers.Meeting(setup.strategy)
+    by_chief(setup.strategy, folder, lambda: _claim(setup, folder, labels))
+
+
+@failures.of_workers()
+def by_chief(
+    strategy: tf.distribute.Strategy, folder: str, mark: Callable[[], None]
+) -> None:
+    """Has the chief mark a folder, while the other workers wait.
+
+    What they load depends on what lies there.
+
+    Args:
+        strategy: of the run.
+        folder: is marked.
+        mark: marks it, or refuses it by an OSError or a ValueError.
+
+    Raises:
+        OSError, ValueError: of `mark`; a ValueError on the other workers.
+    """
+    meeting = workers.Meeting(strategy)
     fault = None
     if meeting.is_chief:
         try:
-            _claim(setup, folder, labels)
+            mark()
         except (OSError, ValueError) as error:
             fault = error  # Not before the others know of it.
     if meeting.largest(int(fault is not None)):

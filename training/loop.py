@@ -79,6 +79,7 @@ def train(
     return results
 
 
+@failures.of_workers()
 def evaluate(
     evaluator: steps.Evaluator,
     dataset: Callable[[tf.distribute.InputContext], tf.data.Dataset],
