@@ -31,13 +31,16 @@ from corpus import (
     workers,
 )
 from files import destinations, paths
-from tasks.masked_lm import masking, pretraining, pretraining_warnings
+from tasks.masked_lm import (
+    data_warnings,
+    masked_pairs,
+)
 from vocab import tokenization
 
 _FORMATS = ("text", "wikiextractor", "jsonl", "book")
 ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 _Group = flag_groups.Group
-_INSTANCE_DEFAULTS = pretraining.InstanceOptions()
+_INSTANCE_DEFAULTS = masked_pairs.InstanceOptions()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,7 @@ class Options:
     vocab_file: str
     do_lower_case: bool = True
     random_seed: int = 12345
-    instances: pretraining.InstanceOptions = _INSTANCE_DEFAULTS
+    instances: masked_pairs.InstanceOptions = _INSTANCE_DEFAULTS
     input_format: str = "text"
     language: str = "en"
     encoding: str = "utf-8"
@@ -211,8 +214,8 @@ def options_from(values: flags.FlagValues) -> Options:
         output_file=tuple(
             filter(None, map(str.strip, values.output_file.split(",")))
         ),
-        instances=pretraining.InstanceOptions(
-            masking=masking.parse_masking(values.masking),
+        instances=masked_pairs.InstanceOptions(
+            masking=masked_pairs.parse_masking(values.masking),
             **{name: values[name].value for name in made},
         ),
         **{name: values[name].value for name in same},
@@ -255,10 +258,10 @@ def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
     for warning in (
-        *pretraining_warnings.casing_warnings(
+        *data_warnings.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
-        *pretraining_warnings.prediction_warnings(options.instances),
+        *data_warnings.prediction_warnings(options.instances),
     ):
         logging.warning("%s", warning)
     text = text_of(options)

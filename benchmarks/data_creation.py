@@ -6,7 +6,7 @@ Three tables, of as many megabytes of the text as asked for:
 
 - One process, one shard: processor seconds of the plain definition (each rule
   of the release by itself, on strings and lists, of
-  `tests/plain_tokenization.py` and `tests/plain_pretraining.py`; its records
+  `tests/plain_tokenization.py` and `tasks/masked_lm/masked_pairs.py`; its records
   written by protobuf), of the same with this project's tokenizer in Python,
   and of the program, from its start to its end; each time as often as
   `--num_rounds` says, in turns, and the least counts.
@@ -35,8 +35,8 @@ from collections.abc import Callable, Iterator, Sequence
 from absl import flags, logging
 
 from commands import flag_groups, program
-from tasks.masked_lm import pretraining
-from tests import plain_pretraining, plain_tokenization
+from tasks.masked_lm import encoded_corpus, masked_pairs
+from tests import plain_tokenization
 from training import record_files
 from vocab import tokenization
 
@@ -126,18 +126,18 @@ def define_records(
     """
     import tensorflow as tf
 
-    instance_options = pretraining.InstanceOptions(
+    instance_options = masked_pairs.InstanceOptions(
         dupe_factor=options.dupe_factor
     )
     start = time.process_time()
     tokenizer = tokenization.FullTokenizer(options.vocab_file)
-    documents = plain_pretraining.read_documents(
-        [text_file],
+    documents = masked_pairs.tokenize_documents(
+        encoded_corpus.read_documents([text_file]),
         plain_tokenizer(tokenizer)
         if is_plain_throughout
         else tokenizer.tokenize,
     )
-    instances = plain_pretraining.create_training_instances(
+    instances = masked_pairs.create_training_instances(
         documents,
         list(tokenizer.vocab),
         instance_options,
@@ -145,7 +145,7 @@ def define_records(
     )
     with tempfile.TemporaryFile() as file:
         for instance in instances:
-            features = plain_pretraining.instance_features(
+            features = masked_pairs.instance_features(
                 instance, tokenizer.convert_tokens_to_ids, instance_options
             )
             message = tf.train.Example()

@@ -7,7 +7,7 @@ from absl import logging
 
 from corpus import preparation, pretraining_shards, progress
 from files import paths
-from tasks.masked_lm import pretraining_warnings
+from tasks.masked_lm import data_warnings
 
 _COMPRESSED = (".xz", ".gz", ".bz2", ".tgz", ".txz", ".tbz2")
 
@@ -93,18 +93,17 @@ def _log_total(
         logging.info(
             "%s", preparation.describe_dropped(total.dropped, text.rules)
         )
-    share = pretraining_warnings.random_next_share(
-        total.num_random_next, total.num_instances
-    )
     logging.info(
         "Made %d instances, %.1f %% of them with a random next.",
         total.num_instances,
-        100 * share,
+        100 * total.num_random_next / max(1, total.num_instances),
     )
     if total.num_reused:
         return  # What is known is not of the whole text.
     for warning in (
-        *pretraining_warnings.corpus_warnings(total.num_documents),
-        *pretraining_warnings.balance_warnings(share),
+        *data_warnings.corpus_warnings(total.num_documents),
+        *data_warnings.random_next_warnings(
+            total.num_random_next, total.num_instances
+        ),
     ):
         logging.warning("%s", warning)

@@ -18,7 +18,11 @@ import numpy as np
 
 from corpus import formats, preparation
 from files import paths
-from tasks.masked_lm import pretraining, pretraining_text
+from tasks.masked_lm import (
+    encoded_corpus,
+    fast_masked_pairs,
+    masked_pairs,
+)
 from vocab import word_memory
 
 _READING = formats.ReadOptions()
@@ -90,7 +94,7 @@ class Recipe:
     vocab_file: str
     do_lower_case: bool
     random_seed: int
-    options: pretraining.InstanceOptions
+    options: masked_pairs.InstanceOptions
     rules: preparation.Rules | None
     store: RecordStore
 
@@ -172,7 +176,7 @@ def read_shards(text: Text) -> Iterator[tuple[int, Iterable[Document]]]:
 
 def _read(names: Sequence[str], text: Text) -> Iterator[Document]:
     if text.rules is None:
-        return pretraining_text.read_documents(names)
+        return encoded_corpus.read_documents(names)
     return formats.read_documents(
         text.rules.input_format, list(names), text.reading
     )
@@ -206,7 +210,7 @@ def make_shard(
         paths.sha256(recipe.vocab_file),
     )
     text, dropped = _Hash(), preparation.Counts()
-    corpus = pretraining_text.encode_documents(
+    corpus = encoded_corpus.encode_documents(
         _sentences(text.through(documents), recipe.rules, dropped),
         tokenizer.encode,
     )
@@ -219,9 +223,9 @@ def make_shard(
     )
     if not corpus.num_documents:
         return report
-    instances = pretraining.create_instances(
+    instances = fast_masked_pairs.create_instances(
         corpus,
-        pretraining_text.vocabulary(tokenizer.definition.vocab),
+        encoded_corpus.vocabulary(tokenizer.definition.vocab),
         recipe.options,
         random.Random(recipe.random_seed + number),
         on_progress,

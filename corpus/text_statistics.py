@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tasks.masked_lm import spread
+from tasks.masked_lm import record_contents
 from vocab import tokenization
 
 _MOST_KEPT = 10
@@ -50,8 +50,8 @@ class TextStatistics:
     num_cut: int
     num_repeated: int
     num_single: int
-    sentences_per_document: spread.Spread
-    pieces_per_sentence: spread.Spread
+    sentences_per_document: record_contents.Spread
+    pieces_per_sentence: record_contents.Spread
     unknown_words: tuple[tuple[str, int], ...]
     repeated_lines: tuple[tuple[str, int], ...]
 
@@ -135,8 +135,8 @@ class _Counter:
             num_cut=int(np.maximum(sentences - max_pieces, 0).sum()),
             num_repeated=self._num_repeated,
             num_single=int((documents == 1).sum()),
-            sentences_per_document=spread.of(documents),
-            pieces_per_sentence=spread.of(sentences),
+            sentences_per_document=record_contents.spread_of(documents),
+            pieces_per_sentence=record_contents.spread_of(sentences),
             unknown_words=tuple(unknown.most_common(_MOST_KEPT)),
             # A line is counted from its second time on.
             repeated_lines=tuple(

@@ -26,11 +26,11 @@ from commands import flag_groups, program
 from corpus import text_statistics
 from files import paths, writing
 from tasks.masked_lm import (
-    pretraining,
-    pretraining_text,
-    pretraining_warnings,
+    data_warnings,
+    encoded_corpus,
+    fast_masked_pairs,
+    masked_pairs,
     record_contents,
-    text_warnings,
 )
 from tools import (
     inspected_records,
@@ -157,7 +157,7 @@ def inspect_text(
 
     def documents() -> Iterator[list[str]]:
         limit = options.max_documents or None
-        return itertools.islice(pretraining_text.read_documents(names), limit)
+        return itertools.islice(encoded_corpus.read_documents(names), limit)
 
     text = text_statistics.measure(
         documents(), tokenizer, options.max_seq_length - _NUM_SPECIAL_TOKENS
@@ -165,9 +165,9 @@ def inspect_text(
     if not text.num_sentences:
         raise ValueError(f"There must be text in {', '.join(names)}.")
     memory = word_memory.WordMemory(options.vocab_file, options.do_lower_case)
-    instances = pretraining.create_instances(
-        pretraining_text.encode_documents(documents(), memory.encode),
-        pretraining_text.vocabulary(tokenizer.vocab),
+    instances = fast_masked_pairs.create_instances(
+        encoded_corpus.encode_documents(documents(), memory.encode),
+        encoded_corpus.vocabulary(tokenizer.vocab),
         instance_options,
         random.Random(options.random_seed),
     )
@@ -192,8 +192,8 @@ def inspect_text(
         ),
         warnings=[
             *_warnings_of_text(options, text),
-            *pretraining_warnings.prediction_warnings(instance_options),
-            *text_warnings.balance_warnings(
+            *data_warnings.prediction_warnings(instance_options),
+            *data_warnings.balance_warnings(
                 contents.num_random_next,
                 contents.num_records,
                 options.max_seq_length,
@@ -202,8 +202,8 @@ def inspect_text(
     )
 
 
-def _instance_options(options: Options) -> pretraining.InstanceOptions:
-    return pretraining.InstanceOptions(
+def _instance_options(options: Options) -> masked_pairs.InstanceOptions:
+    return masked_pairs.InstanceOptions(
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,
         masked_lm_prob=options.masked_lm_prob,
@@ -215,20 +215,20 @@ def _instance_options(options: Options) -> pretraining.InstanceOptions:
 
 def _warnings_of_text(options, text) -> list[str]:
     return [
-        *pretraining_warnings.corpus_warnings(text.num_documents),
-        *text_warnings.document_warnings(text.num_single, text.num_documents),
-        *text_warnings.sentence_warnings(
+        *data_warnings.corpus_warnings(text.num_documents),
+        *data_warnings.document_warnings(text.num_single, text.num_documents),
+        *data_warnings.sentence_warnings(
             text.pieces_per_sentence.median, options.max_seq_length
         ),
-        *text_warnings.word_warnings(
+        *data_warnings.word_warnings(
             text.num_words, text.num_pieces, text.num_unknown
         ),
-        *text_warnings.case_warnings(
+        *data_warnings.case_warnings(
             text.num_capitals,
             text.num_letters,
             do_lower_case=options.do_lower_case,
         ),
-        *text_warnings.repetition_warnings(
+        *data_warnings.repetition_warnings(
             text.num_repeated, text.num_sentences
         ),
     ]
@@ -252,7 +252,7 @@ def run(options: Options, output: IO[str]) -> None:
     found = look(options, tokenizer)
     has_colors = terminal.has_colors(options.color, output)
     warnings = [
-        *pretraining_warnings.casing_warnings(
+        *data_warnings.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
         *found.warnings,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from files import paths
-from tasks.masked_lm import record_contents, text_warnings
+from tasks.masked_lm import data_warnings, record_contents
 from tools import inspection_report
 from vocab import tokenization
 
@@ -53,7 +53,7 @@ def look(
         warnings=[
             *_sidecar_warnings(options, files.paths, tokenizer),
             *record_contents.contents_warnings(contents),
-            *text_warnings.balance_warnings(
+            *data_warnings.balance_warnings(
                 contents.num_random_next,
                 contents.num_records,
                 contents.seq_length,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from corpus import text_statistics
-from tasks.masked_lm import masked_words, record_contents, spread
+from tasks.masked_lm import record_contents
 from tools import terminal
 
 _MOST_CHARACTERS = 40
@@ -185,8 +185,8 @@ def sequences_section(
         labels: `[R]` whole numbers, if they have one each.
     """
     num_full = int((lengths == seq_length).sum())
-    tokens = f"tokens: {terminal.spread_in_words(spread.of(lengths))}, "
-    tokens += f"of {seq_length}"
+    spread = terminal.spread_in_words(record_contents.spread_of(lengths))
+    tokens = f"tokens: {spread}, of {seq_length}"
     rows = [("records", f"{len(lengths):,}", tokens)]
     if lengths.ndim == 2:
         rows = [
@@ -252,7 +252,9 @@ def _text(
     tokens: Mapping[int, str],
     styles: Mapping[str, str],
 ) -> str:
-    return masked_words.as_text(masked_words.pieces(record, tokens), styles)
+    return record_contents.as_text(
+        record_contents.pieces(record, tokens), styles
+    )
 
 
 def _label(record: Mapping[str, np.ndarray]) -> str:

@@ -5,27 +5,27 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import IO
 
-from tasks.masked_lm import masked_words, spread
+from tasks.masked_lm import record_contents as contents
 
 COLOR_CHOICES = ("auto", "always", "never")
 _WIDTH = 79
 
-# Of `masked_words`: what each kind of token looks like.
+# Of `record_contents`: what each kind of token looks like.
 PLAIN_STYLES = {
-    masked_words.PLAIN: "{text}",
-    masked_words.SPECIAL: "{text}",
-    masked_words.HIDDEN: "[MASK: {text}]",
-    masked_words.SAME: "[same: {text}]",
-    masked_words.REPLACED: "[{shown}: {text}]",
+    contents.PLAIN: "{text}",
+    contents.SPECIAL: "{text}",
+    contents.HIDDEN: "[MASK: {text}]",
+    contents.SAME: "[same: {text}]",
+    contents.REPLACED: "[{shown}: {text}]",
 }
 _RESET, _DIM = "\x1b[0m", "\x1b[2m"
 _GREEN, _YELLOW, _RED = "\x1b[30;42m", "\x1b[30;43m", "\x1b[30;41m"
 COLOR_STYLES = {
-    masked_words.PLAIN: "{text}",
-    masked_words.SPECIAL: f"{_DIM}{{text}}{_RESET}",
-    masked_words.HIDDEN: f"{_GREEN}{{text}}{_RESET}",
-    masked_words.SAME: f"{_YELLOW}{{text}}{_RESET}",
-    masked_words.REPLACED: f"{_RED}{{shown}}{_RESET}{_DIM}({{text}}){_RESET}",
+    contents.PLAIN: "{text}",
+    contents.SPECIAL: f"{_DIM}{{text}}{_RESET}",
+    contents.HIDDEN: f"{_GREEN}{{text}}{_RESET}",
+    contents.SAME: f"{_YELLOW}{{text}}{_RESET}",
+    contents.REPLACED: f"{_RED}{{shown}}{_RESET}{_DIM}({{text}}){_RESET}",
 }
 LEGEND = (
     "green: to predict, shown as [MASK]; yellow: to predict, shown as it is; "
@@ -92,7 +92,7 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.3g} %"
 
 
-def spread_in_words(values: spread.Spread) -> str:
+def spread_in_words(values: contents.Spread) -> str:
     """Writes how numbers spread."""
     return (
         f"mean {values.mean:.1f}, median {values.median:.0f}, 95 % up to "

@@ -1,6 +1,7 @@
-"""What is in the records of pre-training: shares, lengths, faults, examples.
+"""Contents of pre-training records: statistics, faults and readable words.
 
-Arrays come in, so that records just made and records of a file look alike.
+All functions take arrays, so that records just made and records of a file look
+alike.
 """
 
 import dataclasses
@@ -9,9 +10,47 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tasks.masked_lm import spread
-
 Batch = Mapping[str, np.ndarray]
+
+# Kinds of a `Piece`.
+PLAIN, SPECIAL = "plain", "special"
+HIDDEN, SAME, REPLACED = "hidden", "same", "replaced"
+_CONTINUATION = "##"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spread:
+    """A distribution of numbers, in a few numbers.
+
+    Attributes:
+        count: how many there are.
+        mean: 0 if there are none, as are the rest.
+        median: half are no more.
+        percentile_95: 95 of 100 are no more.
+        largest: the largest one.
+    """
+
+    count: int
+    mean: float
+    median: float
+    percentile_95: float
+    largest: float
+
+
+def spread_of(values: np.ndarray) -> Spread:
+    """Summarises `[N]` numbers."""
+    values = np.asarray(values)
+    if not values.size:
+        values = np.zeros(1)
+        return dataclasses.replace(spread_of(values), count=0)
+    median, high = np.percentile(values, [50, 95])
+    return Spread(
+        count=int(values.size),
+        mean=float(values.mean()),
+        median=float(median),
+        percentile_95=float(high),
+        largest=float(values.max()),
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,7 +103,7 @@ class RecordContents:
     num_records: int
     seq_length: int
     max_predictions: int
-    lengths: spread.Spread
+    lengths: Spread
     num_full: int
     num_random_next: int
     num_words: int
@@ -112,7 +151,7 @@ def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
     return RecordContents(
         seq_length=shape[0],
         max_predictions=shape[1],
-        lengths=spread.of(np.concatenate(lengths)),
+        lengths=spread_of(np.concatenate(lengths)),
         num_repeated=num_repeated,
         faults={name: count for name, count in faults.items() if count},
         **sums,
@@ -202,3 +241,99 @@ def contents_warnings(contents: RecordContents) -> list[str]:
             "stand in the input as they are: the answers are visible."
         )
     return warnings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A token of a record.
+
+    Attributes:
+        text: the token, before masking; without `##` in the middle of a word.
+        kind: `PLAIN`, `SPECIAL`, or how a token to predict is shown to the
+            model: as `[MASK]` (`HIDDEN`), as itself (`SAME`), as another
+            (`REPLACED`).
+        shown: what the model sees instead, of `REPLACED`.
+        starts_word: whether there is a space before it.
+    """
+
+    text: str
+    kind: str
+    shown: str = ""
+    starts_word: bool = True
+
+
+def pieces(
+    record: Mapping[str, np.ndarray], tokens: Mapping[int, str]
+) -> list[Piece]:
+    """Lists the tokens of a record, without padding.
+
+    Args:
+        record: `input_ids` and `input_mask` `[T]`; `masked_lm_positions`,
+            `masked_lm_ids` and `masked_lm_weights` `[P]`, where there are any.
+        tokens: token by id; an id without one is shown as its number.
+    """
+    is_real = record.get("masked_lm_weights", np.zeros(0)) > 0
+    answers = {
+        int(place): int(label)
+        for place, label in zip(
+            record.get("masked_lm_positions", np.zeros(0))[is_real],
+            record.get("masked_lm_ids", np.zeros(0))[is_real],
+            strict=True,
+        )
+    }
+    length = int(record["input_mask"].sum())
+    found: list[Piece] = []
+    for place, shown in enumerate(record["input_ids"][:length]):
+        answer = answers.get(place)
+        found.append(
+            _piece(
+                _token(tokens, int(shown)),
+                None if answer is None else _token(tokens, answer),
+                # A text may begin in the middle of a word, which truncation
+                # has cut.
+                is_first=not found or found[-1].kind == SPECIAL,
+            )
+        )
+    return found
+
+
+def _token(tokens: Mapping[int, str], index: int) -> str:
+    return tokens.get(index, f"[id {index}]")
+
+
+def _piece(shown: str, answer: str | None, *, is_first: bool) -> Piece:
+    text = shown if answer is None else answer
+    continues = (
+        text.startswith(_CONTINUATION)
+        and text != _CONTINUATION
+        and not is_first
+    )
+    kind = PLAIN
+    if answer is None:
+        if shown.startswith("[") and shown.endswith("]") and len(shown) > 2:
+            kind = SPECIAL
+    elif shown == "[MASK]":
+        kind = HIDDEN
+    else:
+        kind = SAME if shown == answer else REPLACED
+    return Piece(
+        text=text.removeprefix(_CONTINUATION) if continues else text,
+        kind=kind,
+        shown=shown if kind == REPLACED else "",
+        starts_word=not continues,
+    )
+
+
+def as_text(words: list[Piece], styles: Mapping[str, str]) -> str:
+    """Writes pieces in a row.
+
+    Args:
+        words: of a record.
+        styles: for each kind a pattern with `{text}` and `{shown}`.
+    """
+    parts = []
+    for piece in words:
+        space = " " if parts and piece.starts_word else ""
+        styled = styles[piece.kind].format(text=piece.text, shown=piece.shown)
+        parts.append(space + styled)
+    return "".join(parts)

@@ -14,7 +14,7 @@ import pytest
 
 import create_pretraining_data as program
 from corpus import beam, pretraining_shards
-from tasks.masked_lm import pretraining
+from tasks.masked_lm import masked_pairs
 from training import record_files, records
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def _options(input_file, output_file, **values):
         input_file=str(input_file),
         output_file=(str(output_file),),
         vocab_file=_VOCAB,
-        instances=pretraining.InstanceOptions(dupe_factor=2),
+        instances=masked_pairs.InstanceOptions(dupe_factor=2),
         **values,
     )
 

@@ -20,9 +20,8 @@ import run_classifier
 import run_ner
 import run_squad
 from modeling import checkpoints
-from tasks.masked_lm import pretraining
+from tasks.masked_lm import encoded_corpus, masked_pairs
 from tests import (
-    plain_pretraining,
     toy_pretraining,
     toy_sentences,
     toy_squad,
@@ -42,7 +41,7 @@ _both_suites = pytest.mark.parametrize(
         pytest.param(_NUM_SLOW, id="slow", marks=pytest.mark.slow),
     ],
 )
-_INSTANCES = pretraining.InstanceOptions(
+_INSTANCES = masked_pairs.InstanceOptions(
     max_seq_length=16, max_predictions_per_seq=3, dupe_factor=2
 )
 _TEXT = "the match was long .\na good town .\n\nrain , rain .\nbad match .\n"
@@ -135,15 +134,16 @@ def test_create_pretraining_data(tmp_path, name, num_cases):
 def _defined(options):
     """Makes the records by the plain definition."""
     tokenizer = tokenization.FullTokenizer(options.vocab_file)
-    documents = plain_pretraining.read_documents(
-        [options.input_file], tokenizer.tokenize
+    documents = masked_pairs.tokenize_documents(
+        encoded_corpus.read_documents([options.input_file]),
+        tokenizer.tokenize,
     )
     rng = random.Random(options.random_seed)
-    instances = plain_pretraining.create_training_instances(
+    instances = masked_pairs.create_training_instances(
         documents, list(tokenizer.vocab), options.instances, rng
     )
     return [
-        plain_pretraining.instance_features(
+        masked_pairs.instance_features(
             each, tokenizer.convert_tokens_to_ids, options.instances
         )
         for each in instances

@@ -4,7 +4,7 @@ import hypothesis
 from hypothesis import strategies
 
 from files import lines
-from tasks.masked_lm import pretraining_text
+from tasks.masked_lm import encoded_corpus
 from tests.fuzz import harness, mutations
 from vocab import tokenization
 
@@ -69,7 +69,7 @@ def test_documents_hold_every_line_or_an_error(tmp_path, num_cases):
         ]
 
     outcome = harness.check(
-        lambda path: list(pretraining_text.read_documents([path])),
+        lambda path: list(encoded_corpus.read_documents([path])),
         tmp_path / "text.txt",
         _cases(num_cases),
         is_right,

@@ -9,7 +9,7 @@ import pytest
 
 import create_pretraining_data
 from modeling import checkpoints
-from tasks.masked_lm import pretraining
+from tasks.masked_lm import masked_pairs
 from tools import conversion, convert_checkpoint
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -81,7 +81,7 @@ def test_data_creation_names_the_file_and_goes_on_later(tmp_path):
         input_file=str(text),
         output_file=(str(tmp_path / "out/records"),),
         vocab_file=str(_GOLDEN / "inputs/vocab.txt"),
-        instances=pretraining.InstanceOptions(dupe_factor=1),
+        instances=masked_pairs.InstanceOptions(dupe_factor=1),
         shard_documents=1,
     )
     machinery = create_pretraining_data.Machinery(num_workers=1)

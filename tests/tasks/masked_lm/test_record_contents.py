@@ -97,3 +97,67 @@ def test_visible_answers_are_named():
 def test_there_must_be_records():
     with pytest.raises(ValueError, match="There must be a record"):
         record_contents.measure([], _IDS)
+
+
+_TOKENS = dict(
+    enumerate(
+        ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "run", "##ning", "a", "##b"]
+    )
+)
+_STYLES = {
+    record_contents.PLAIN: "{text}",
+    record_contents.SPECIAL: "<{text}>",
+    record_contents.HIDDEN: "?{text}",
+    record_contents.SAME: "={text}",
+    record_contents.REPLACED: "{shown}!{text}",
+}
+
+
+def _text(**record):
+    arrays = {name: np.array(values) for name, values in record.items()}
+    return record_contents.as_text(
+        record_contents.pieces(arrays, _TOKENS), _STYLES
+    )
+
+
+def test_what_is_masked_is_told_apart():
+    assert (
+        _text(
+            input_ids=[1, 3, 5, 6, 4, 2, 0],
+            input_mask=[1, 1, 1, 1, 1, 1, 0],
+            masked_lm_positions=[1, 3, 4, 0],
+            masked_lm_ids=[4, 6, 7, 0],
+            masked_lm_weights=[1.0, 1.0, 1.0, 0.0],
+        )
+        == "<[CLS]> ?running =arun!b <[SEP]>"
+    )
+
+
+def test_a_text_that_begins_within_a_word_shows_it():
+    text = _text(input_ids=[1, 5, 2, 7, 5, 2], input_mask=[1] * 6)
+    assert text == "<[CLS]> ##ning <[SEP]> ##bning <[SEP]>"
+
+
+def test_an_id_without_a_token_is_shown_as_a_number():
+    assert _text(input_ids=[6, 99], input_mask=[1, 1]) == "a <[id 99]>"
+
+
+def test_braces_in_a_text_are_text():
+    tokens = {0: "{text}", 1: "{0}"}
+    record = {"input_ids": np.array([0, 1]), "input_mask": np.array([1, 1])}
+    pieces = record_contents.pieces(record, tokens)
+    assert record_contents.as_text(pieces, _STYLES) == "{text} {0}"
+
+
+def test_numbers_in_a_few_numbers():
+    found = record_contents.spread_of(np.arange(101)[::-1])
+    assert found == record_contents.Spread(
+        count=101, mean=50.0, median=50.0, percentile_95=95.0, largest=100.0
+    )
+
+
+@pytest.mark.parametrize("values", [[], np.zeros(0)])
+def test_no_numbers_are_zeros(values):
+    assert record_contents.spread_of(values) == record_contents.Spread(
+        count=0, mean=0.0, median=0.0, percentile_95=0.0, largest=0.0
+    )

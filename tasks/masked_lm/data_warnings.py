@@ -1,11 +1,18 @@
-"""What users get wrong in the text that they pre-train on, in words.
+"""Warnings about text and data for pre-training, as sentences for their maker.
 
-Each function returns sentences to be shown, or none; nothing here stops a run.
-See also `pretraining_warnings`, which `create_pretraining_data.py` shows.
+Each function returns sentences to be shown, or none: nothing here stops a run.
 """
 
-from tasks.masked_lm import pretraining_warnings
+from collections.abc import Iterable
 
+from tasks.masked_lm import masked_pairs
+
+# Half of the pairs have a random next when documents are long. A little over is
+# usual, since a document's last sentence alone always gets one.
+_MAX_RANDOM_NEXT_SHARE = 0.6
+# In the released cased vocabularies 15 to 29 of 100 tokens hold a capital, in
+# the uncased ones none.
+_CASED_VOCAB_SHARE = 0.01
 # Of the text, as shares of all of it.
 _MAX_SINGLE_SENTENCE_DOCUMENTS = 0.5
 _MAX_UNKNOWN_WORDS = 0.01
@@ -19,6 +26,51 @@ _MAX_SENTENCE_SHARE = 0.5
 _FEW_LETTERS = 1000
 # Of sequences that often hold one sentence alone, whatever the documents.
 _SHORT_SEQUENCE = 64
+
+
+def prediction_warnings(options: masked_pairs.InstanceOptions) -> list[str]:
+    """Checks that the number of predictions allows the share that is asked."""
+    wanted = options.num_to_predict(options.max_seq_length)
+    if wanted <= options.max_predictions_per_seq:
+        return []
+    return [
+        f"max_predictions_per_seq={options.max_predictions_per_seq} is too "
+        f"small for masked_lm_prob={options.masked_lm_prob}: a full "
+        f"sequence of {options.max_seq_length} tokens asks for {wanted} "
+        "predictions and gets fewer."
+    ]
+
+
+def corpus_warnings(num_documents: int) -> list[str]:
+    """Checks that there are other documents to draw sentences from."""
+    if num_documents != 1:
+        return []
+    return [
+        "The corpus is one document, so random next sentences come from "
+        "it too and the next sentence task means little. Put a blank line "
+        "between documents."
+    ]
+
+
+def casing_warnings(
+    vocab_words: Iterable[str], *, do_lower_case: bool
+) -> list[str]:
+    """Checks that the vocabulary was made for text of this casing."""
+    words = [word for word in vocab_words if not word.startswith(("[", "<"))]
+    capitals = sum(word != word.lower() for word in words)
+    if do_lower_case and capitals > _CASED_VOCAB_SHARE * len(words):
+        return [
+            f"do_lower_case is True, but {capitals} of {len(words)} tokens of "
+            "the vocabulary hold capitals, which lower-cased text never has: "
+            "it looks cased. Pass --do_lower_case=False or another vocabulary."
+        ]
+    if words and not do_lower_case and not capitals:
+        return [
+            "do_lower_case is False, but no token of the vocabulary holds a "
+            "capital: it looks uncased, and words with capitals become [UNK]. "
+            "Pass --do_lower_case=True or another vocabulary."
+        ]
+    return []
 
 
 def document_warnings(num_single: int, num_documents: int) -> list[str]:
@@ -98,14 +150,27 @@ def repetition_warnings(num_repeated: int, num_lines: int) -> list[str]:
     ]
 
 
+def random_next_warnings(num_random_next: int, num_pairs: int) -> list[str]:
+    """Checks that about half of the pairs have a random next sentence."""
+    share = num_random_next / max(1, num_pairs)
+    if share <= _MAX_RANDOM_NEXT_SHARE:
+        return []
+    return [
+        f"{share:.0%} of the pairs have a random next sentence; it "
+        "should be about half. Documents of one sentence always get one: put a "
+        "blank line between documents only, not after each sentence, and write "
+        "long paragraphs one sentence a line."
+    ]
+
+
 def balance_warnings(
     num_random_next: int, num_pairs: int, max_seq_length: int
 ) -> list[str]:
-    """Checks that about half of the pairs have a random next sentence."""
-    share = pretraining_warnings.random_next_share(num_random_next, num_pairs)
-    warnings = pretraining_warnings.balance_warnings(share)
+    """Does what `random_next_warnings` does, for sequences of any length."""
+    warnings = random_next_warnings(num_random_next, num_pairs)
     if not warnings or max_seq_length > _SHORT_SEQUENCE:
         return warnings
+    share = num_random_next / num_pairs
     return [
         f"{share:.0%} of the pairs have a random next sentence. Sequences of "
         f"{max_seq_length} word pieces often hold one sentence, which always "

@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from tasks.masked_lm import pretraining_text
+from tasks.masked_lm import encoded_corpus
 
 
 def _read(folder, *texts):
@@ -14,7 +14,7 @@ def _read(folder, *texts):
         path = folder / f"{number}.txt"
         path.write_bytes(text)
         input_paths.append(str(path))
-    return list(pretraining_text.read_documents(input_paths))
+    return list(encoded_corpus.read_documents(input_paths))
 
 
 def test_reads_documents_between_blank_lines(tmp_path):
@@ -47,8 +47,8 @@ def _encode(texts):
 
 @pytest.mark.parametrize("batch", [1, 4, 1000])
 def test_documents_end_to_end(monkeypatch, batch):
-    monkeypatch.setattr(pretraining_text, "_BATCH_CHARACTERS", batch)
-    corpus = pretraining_text.encode_documents(
+    monkeypatch.setattr(encoded_corpus, "_BATCH_CHARACTERS", batch)
+    corpus = encoded_corpus.encode_documents(
         [["ab", "?", "c"], ["?"], [], ["def"], ["?", "g"], ["?", "?"]], _encode
     )
     assert "".join(map(chr, corpus.ids)) == "abcdefg"
@@ -60,14 +60,14 @@ def test_documents_end_to_end(monkeypatch, batch):
 
 
 def test_no_text_no_documents():
-    corpus = pretraining_text.encode_documents([["?"]], _encode)
+    corpus = encoded_corpus.encode_documents([["?"]], _encode)
     assert (corpus.num_sentences, corpus.num_documents) == (0, 0)
     assert corpus.ids.shape == (0,)
 
 
 def test_vocabulary_of_a_file_with_a_repeated_line():
     vocab = {"[CLS]": 3, "[SEP]": 1, "[MASK]": 2, "a": 5, "##b": 4}
-    described = pretraining_text.vocabulary(vocab)
+    described = encoded_corpus.vocabulary(vocab)
     assert described.ids.tolist() == [3, 1, 2, 5, 4]
     assert described.continues.tolist() == [False] * 4 + [True, False]
     assert (described.cls_id, described.sep_id, described.mask_id) == (3, 1, 2)

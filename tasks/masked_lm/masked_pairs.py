@@ -1,0 +1,418 @@
+"""Masked sentence pairs for pre-training: the definition, on strings.
+
+This module says what BERT is pre-trained on, one rule after the other, and is
+easy to check. `fast_masked_pairs`, which `create_pretraining_data.py` uses,
+makes the same instances from the same random draws in a fraction of the time.
+
+Source: Devlin et al. 2019, §3.1 and App. A.1, A.2. For the same text, flags
+and seed the instances are those of create_pretraining_data.py of the release,
+in its order. That fixes the order of every random draw: a draw more, less or
+earlier changes all that follow.
+"""
+
+import dataclasses
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+
+# A sentence is a list of tokens, a document a list of sentences.
+Sentence = list[str]
+Document = list[Sentence]
+
+NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
+# Source: the release. A document other than the pair's own is drawn at most so
+# often, then the last one drawn is taken, even the pair's own.
+TRIES_FOR_ANOTHER_DOCUMENT = 10
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InstanceOptions:
+    """Options of the instances; defaults are the release's.
+
+    Attributes:
+        max_seq_length: tokens per instance, [CLS] and both [SEP] included.
+        max_predictions_per_seq: at most so many tokens are predicted.
+        masked_lm_prob: share of the tokens to predict.
+        do_whole_word_mask: pieces of one word are predicted together.
+        masking: percent of the predicted tokens that become [MASK], stay the
+            same, become a random token. Source: Devlin et al. 2019, Table 8.
+        dupe_factor: passes over the corpus, each cut and masked anew.
+        short_seq_prob: share of documents cut for a random shorter length.
+
+    Raises:
+        ValueError: a value is impossible; names it and what must hold.
+    """
+
+    max_seq_length: int = 128
+    max_predictions_per_seq: int = 20
+    masked_lm_prob: float = 0.15
+    do_whole_word_mask: bool = False
+    masking: tuple[float, float, float] = (80, 10, 10)
+    dupe_factor: int = 10
+    short_seq_prob: float = 0.1
+
+    def __post_init__(self):
+        shortest = NUM_SPECIAL_TOKENS + 2
+        if self.max_seq_length < shortest:
+            raise ValueError(
+                f"max_seq_length must be {shortest} or more: [CLS], two [SEP] "
+                f"and a token of each sentence; got {self.max_seq_length}."
+            )
+        for name in ("max_predictions_per_seq", "dupe_factor"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be 1 or more; got {getattr(self, name)}."
+                )
+        for name in ("masked_lm_prob", "short_seq_prob"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(
+                    f"{name} must be from 0 to 1; got {getattr(self, name)}."
+                )
+        if (
+            len(self.masking) != 3
+            or not all(rate >= 0 for rate in self.masking)
+            or not math.isclose(sum(self.masking), 100)
+        ):
+            raise _wrong_masking(",".join(map(str, self.masking)))
+
+    def num_to_predict(self, num_tokens: int) -> int:
+        """Counts the predictions that a share of the tokens asks for.
+
+        As released: [CLS] and [SEP] count as tokens, a half is rounded to the
+        even number, and there is at least one. The limit of
+        `max_predictions_per_seq` is not applied.
+        """
+        return max(1, round(num_tokens * self.masked_lm_prob))
+
+    def num_predictions(self, num_tokens: int) -> int:
+        """Counts the predictions that an instance of so many tokens gets."""
+        return min(
+            self.max_predictions_per_seq, self.num_to_predict(num_tokens)
+        )
+
+
+def parse_masking(text: str) -> tuple[float, float, float]:
+    """Reads the rates of masking, such as "80,10,10".
+
+    Raises:
+        ValueError: the text is not three numbers.
+    """
+    try:
+        mask, same, replace = map(float, text.split(","))
+    except ValueError as error:
+        raise _wrong_masking(text) from error
+    return mask, same, replace
+
+
+def _wrong_masking(masking: str) -> ValueError:
+    return ValueError(
+        "masking must be three percentages that sum to 100, of tokens masked, "
+        "kept the same and replaced at random, such as 80,10,10; "
+        f"got {masking}."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingInstance:
+    """One masked pair of sentences.
+
+    Attributes:
+        tokens: `[CLS] A [SEP] B [SEP]`, after masking.
+        segment_ids: for each token 0 up to the first [SEP], then 1.
+        is_random_next: B does not follow A in the text.
+        masked_lm_positions: the places to predict, ascending.
+        masked_lm_labels: the tokens that stood there.
+    """
+
+    tokens: list[str]
+    segment_ids: list[int]
+    is_random_next: bool
+    masked_lm_positions: list[int]
+    masked_lm_labels: list[str]
+
+
+def tokenize_documents(
+    documents: Iterable[Iterable[str]], tokenize: Callable[[str], Sentence]
+) -> list[Document]:
+    """Cuts the sentences of documents into tokens.
+
+    As released: a line without tokens, such as one of control characters,
+    neither adds a sentence nor ends a document.
+
+    Args:
+        documents: as from `encoded_corpus.read_documents`.
+        tokenize: cuts a sentence into tokens.
+    """
+    tokenized = (
+        [tokens for line in document if (tokens := tokenize(line))]
+        for document in documents
+    )
+    return [document for document in tokenized if document]
+
+
+def create_training_instances(
+    documents: Sequence[Document],
+    vocab_words: Sequence[str],
+    options: InstanceOptions,
+    rng: random.Random,
+) -> list[TrainingInstance]:
+    """Makes the instances of a corpus, in random order.
+
+    As released: all of them, `dupe_factor` times the corpus, are in memory.
+
+    Args:
+        documents: the corpus, as from `tokenize_documents`.
+        vocab_words: the tokens that may replace another one. As released, the
+            whole vocabulary: [PAD], [CLS] and [unused1] too.
+        options: how instances are made.
+        rng: draws everything.
+    """
+    documents = list(documents)
+    rng.shuffle(documents)
+    instances = []
+    for _ in range(options.dupe_factor):
+        for index in range(len(documents)):
+            instances += create_instances_from_document(
+                documents, index, vocab_words, options, rng
+            )
+    rng.shuffle(instances)
+    return instances
+
+
+def create_instances_from_document(
+    documents: Sequence[Document],
+    document_index: int,
+    vocab_words: Sequence[str],
+    options: InstanceOptions,
+    rng: random.Random,
+) -> list[TrainingInstance]:
+    """Cuts one document into pairs, about half with a random second part."""
+    document = documents[document_index]
+    max_num_tokens = options.max_seq_length - NUM_SPECIAL_TOKENS
+    # Some pairs are shorter than the rest, as inputs are when fine-tuning.
+    target_length = max_num_tokens
+    if rng.random() < options.short_seq_prob:
+        target_length = rng.randint(2, max_num_tokens)
+
+    instances = []
+    start = 0
+    while start < len(document):
+        chunk = _chunk(document, start, target_length)
+        a_end = rng.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
+        tokens_a = _joined(chunk[:a_end])
+        # As released: a chunk of one sentence always gets a random next.
+        is_random_next = len(chunk) == 1 or rng.random() < 0.5
+        if is_random_next:
+            tokens_b = _random_next(
+                documents, document_index, target_length - len(tokens_a), rng
+            )
+            # The sentences that B would have had begin the next chunk.
+            start += a_end
+        else:
+            tokens_b = _joined(chunk[a_end:])
+            start += len(chunk)
+        tokens_a, tokens_b = truncate_pair_at_random_ends(
+            tokens_a, tokens_b, max_num_tokens, rng
+        )
+        tokens = ["[CLS]", *tokens_a, "[SEP]", *tokens_b, "[SEP]"]
+        masked = create_masked_lm_predictions(tokens, vocab_words, options, rng)
+        instances.append(
+            TrainingInstance(
+                tokens=masked.tokens,
+                segment_ids=[0] * (len(tokens_a) + 2)
+                + [1] * (len(tokens_b) + 1),
+                is_random_next=is_random_next,
+                masked_lm_positions=masked.positions,
+                masked_lm_labels=masked.labels,
+            )
+        )
+    return instances
+
+
+def _chunk(document: Document, start: int, target_length: int) -> Document:
+    """Takes sentences from `start` on until they have enough tokens."""
+    length = 0
+    for end in range(start, len(document)):
+        length += len(document[end])
+        if length >= target_length:
+            return document[start : end + 1]
+    return document[start:]
+
+
+def _random_next(
+    documents: Sequence[Document],
+    document_index: int,
+    target_length: int,
+    rng: random.Random,
+) -> list[str]:
+    """Takes sentences from a random place of another document."""
+    for _ in range(TRIES_FOR_ANOTHER_DOCUMENT):
+        random_index = rng.randint(0, len(documents) - 1)
+        if random_index != document_index:
+            break
+    document = documents[random_index]
+    start = rng.randint(0, len(document) - 1)
+    return _joined(_chunk(document, start, target_length))
+
+
+def _joined(sentences: Iterable[Sentence]) -> list[str]:
+    return [token for sentence in sentences for token in sentence]
+
+
+def truncate_pair_at_random_ends(
+    tokens_a: Sequence[str],
+    tokens_b: Sequence[str],
+    max_num_tokens: int,
+    rng: random.Random,
+) -> tuple[list[str], list[str]]:
+    """Shortens a pair, token by token from the longer one (B if equal).
+
+    Each token is taken from the front or the back at random, so that neither
+    end of a sentence is seen more often. Fine-tuning has another rule: see
+    `tasks.classification.sentence_pairs`.
+
+    Returns:
+        The two sentences, together at most `max_num_tokens` tokens.
+    """
+    # Of each sentence the part from `begins` to `ends` is kept.
+    begins = [0, 0]
+    ends = [len(tokens_a), len(tokens_b)]
+    while ends[0] - begins[0] + ends[1] - begins[1] > max_num_tokens:
+        longer = 0 if ends[0] - begins[0] > ends[1] - begins[1] else 1
+        if rng.random() < 0.5:
+            begins[longer] += 1
+        else:
+            ends[longer] -= 1
+    return (
+        list(tokens_a[begins[0] : ends[0]]),
+        list(tokens_b[begins[1] : ends[1]]),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class MaskedTokens:
+    """Tokens after masking.
+
+    Attributes:
+        tokens: as many as came in, some of them replaced.
+        positions: the places to predict, ascending.
+        labels: the tokens that stood there.
+    """
+
+    tokens: list[str]
+    positions: list[int]
+    labels: list[str]
+
+
+def create_masked_lm_predictions(
+    tokens: Sequence[str],
+    vocab_words: Sequence[str],
+    options: InstanceOptions,
+    rng: random.Random,
+) -> MaskedTokens:
+    """Chooses the tokens to predict and hides most of them.
+
+    As released, a word of more pieces than may still be predicted is passed
+    over for a shorter one.
+
+    Args:
+        tokens: a whole instance; [CLS] and [SEP] are never predicted.
+        vocab_words: the tokens that may replace another one.
+        options: how tokens are masked.
+        rng: draws everything.
+    """
+    words = _maskable_words(tokens, options.do_whole_word_mask)
+    rng.shuffle(words)
+    num_to_predict = options.num_predictions(len(tokens))
+    masked = list(tokens)
+    positions = []
+    for word in words:
+        if len(positions) == num_to_predict:
+            break
+        if len(positions) + len(word) > num_to_predict:
+            continue
+        # As released: each piece of a word is drawn by itself
+        # (google-research/bert#910).
+        for position in word:
+            masked[position] = _hidden(
+                tokens[position], vocab_words, options.masking, rng
+            )
+        positions += word
+    positions.sort()
+    return MaskedTokens(
+        tokens=masked,
+        positions=positions,
+        labels=[tokens[position] for position in positions],
+    )
+
+
+def _maskable_words(
+    tokens: Sequence[str], do_whole_word_mask: bool
+) -> list[list[int]]:
+    """Lists the positions of each word, or each by itself."""
+    words = []
+    for position, token in enumerate(tokens):
+        if token in ("[CLS]", "[SEP]"):
+            continue
+        # As released: if B was cut within a word, its first piece joins the
+        # last word of A, over the [SEP] between them.
+        if do_whole_word_mask and words and token.startswith("##"):
+            words[-1].append(position)
+        else:
+            words.append([position])
+    return words
+
+
+def _hidden(
+    token: str,
+    vocab_words: Sequence[str],
+    rates: tuple[float, float, float],
+    rng: random.Random,
+) -> str:
+    """Draws what stands in place of a token that is to be predicted."""
+    mask, same, replace = rates
+    # At 80,10,10 the draws are the release's: 0.8, then 0.5 of what is left,
+    # then the token. With nothing left, the first draw always hits.
+    if rng.random() < mask / (mask + same + replace):
+        return "[MASK]"
+    if rng.random() < same / (same + replace):
+        return token
+    return vocab_words[rng.randint(0, len(vocab_words) - 1)]
+
+
+def instance_features(
+    instance: TrainingInstance,
+    convert_tokens_to_ids: Callable[[Iterable[str]], list[int]],
+    options: InstanceOptions,
+) -> dict[str, list[int] | list[float]]:
+    """Turns an instance into the arrays of a record, padded with zeros.
+
+    As released: padding is id 0, whatever token the vocabulary has there.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: `[T]`; `masked_lm_positions`,
+        `masked_lm_ids`, `masked_lm_weights`: `[P]`; `next_sentence_labels`:
+        `[1]`, 1 for a random next. T is `max_seq_length`, P is
+        `max_predictions_per_seq`.
+    """
+    length = options.max_seq_length
+    num_places = options.max_predictions_per_seq
+    num_tokens = len(instance.tokens)
+    num_masked = len(instance.masked_lm_positions)
+    input_ids = convert_tokens_to_ids(instance.tokens)
+    masked_lm_ids = convert_tokens_to_ids(instance.masked_lm_labels)
+    return {
+        "input_ids": _padded(input_ids, length),
+        "input_mask": _padded([1] * num_tokens, length),
+        "segment_ids": _padded(instance.segment_ids, length),
+        "masked_lm_positions": _padded(
+            instance.masked_lm_positions, num_places
+        ),
+        "masked_lm_ids": _padded(masked_lm_ids, num_places),
+        "masked_lm_weights": _padded([1.0] * num_masked, num_places, 0.0),
+        "next_sentence_labels": [int(instance.is_random_next)],
+    }
+
+
+def _padded(values: list, length: int, padding: float = 0) -> list:
+    return values + [padding] * (length - len(values))

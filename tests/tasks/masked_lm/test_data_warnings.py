@@ -1,0 +1,112 @@
+"""What looks wrong in pre-training data is said."""
+
+import pathlib
+
+import pytest
+
+from tasks.masked_lm import (
+    data_warnings,
+    masked_pairs,
+)
+
+_INPUTS = pathlib.Path(__file__).parents[2] / "golden/inputs"
+
+
+def test_a_sound_corpus_gives_no_warning():
+    options = masked_pairs.InstanceOptions()
+    assert data_warnings.prediction_warnings(options) == []
+    assert data_warnings.corpus_warnings(2) == []
+    assert data_warnings.random_next_warnings(60, 100) == []
+    assert data_warnings.random_next_warnings(0, 0) == []
+
+
+def test_one_document_is_a_warning():
+    (text,) = data_warnings.corpus_warnings(1)
+    assert "one document" in text
+
+
+# 128 * 0.15 rounds to 19.
+@pytest.mark.parametrize(("limit", "num_warnings"), [(19, 0), (18, 1)])
+def test_too_few_predictions_are_a_warning(limit, num_warnings):
+    found = data_warnings.prediction_warnings(
+        masked_pairs.InstanceOptions(max_predictions_per_seq=limit)
+    )
+    assert len(found) == num_warnings
+    for text in found:
+        assert "max_predictions_per_seq=18" in text
+        assert "asks for 19" in text
+
+
+def test_too_many_random_pairs_are_a_warning():
+    (text,) = data_warnings.random_next_warnings(61, 100)
+    assert text.startswith("61% of the pairs")
+
+
+@pytest.mark.parametrize(
+    ("name", "do_lower_case", "warning"),
+    [
+        ("vocab.txt", True, None),
+        ("vocab.txt", False, "looks uncased"),
+        ("vocab_cased.txt", False, None),
+        ("vocab_cased.txt", True, "looks cased"),
+    ],
+)
+def test_casing_that_contradicts_the_vocabulary(name, do_lower_case, warning):
+    words = (_INPUTS / name).read_text("utf-8").split()
+    found = data_warnings.casing_warnings(words, do_lower_case=do_lower_case)
+    assert len(found) == (warning is not None)
+    for text in found:
+        assert warning in text
+
+
+def test_special_tokens_have_no_casing():
+    words = ["[CLS]", "<S>"]
+    for do_lower_case in (True, False):
+        assert (
+            data_warnings.casing_warnings(words, do_lower_case=do_lower_case)
+            == []
+        )
+
+
+@pytest.mark.parametrize(
+    ("warnings", "words"),
+    [
+        (data_warnings.document_warnings(6, 10), "6 of 10 documents"),
+        (data_warnings.sentence_warnings(65.0, 128), "are they paragraphs"),
+        (data_warnings.word_warnings(1000, 1200, 11), "1.1% of the words"),
+        (data_warnings.word_warnings(100, 201, 0), "2.0 pieces each"),
+        (
+            data_warnings.case_warnings(1, 2000, do_lower_case=False),
+            "lower-cased already",
+        ),
+        (
+            data_warnings.case_warnings(1900, 2000, do_lower_case=False),
+            "95% of the letters are capitals",
+        ),
+        (data_warnings.repetition_warnings(11, 100), "11% of the lines"),
+        (data_warnings.balance_warnings(61, 100, 128), "blank line between"),
+        (data_warnings.balance_warnings(61, 100, 32), "Longer sequences"),
+    ],
+)
+def test_what_looks_wrong_is_said_once(warnings, words):
+    (warning,) = warnings
+    assert words in warning
+
+
+@pytest.mark.parametrize(
+    "warnings",
+    [
+        data_warnings.document_warnings(5, 10),
+        data_warnings.sentence_warnings(64.0, 128),
+        data_warnings.word_warnings(1000, 1200, 10),
+        data_warnings.word_warnings(0, 0, 0),
+        data_warnings.case_warnings(0, 10, do_lower_case=False),
+        data_warnings.case_warnings(0, 5000, do_lower_case=True),
+        data_warnings.case_warnings(250, 5000, do_lower_case=False),
+        data_warnings.repetition_warnings(10, 100),
+        data_warnings.balance_warnings(60, 100, 32),
+        data_warnings.balance_warnings(0, 0, 32),
+    ],
+)
+def test_what_is_usual_is_left_alone(warnings):
+    assert warnings == []

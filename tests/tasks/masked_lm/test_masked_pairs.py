@@ -1,0 +1,430 @@
+"""Masked sentence pairs: the definition, against the release's own."""
+
+import gzip
+import hashlib
+import json
+import math
+import pathlib
+import random
+
+import numpy as np
+import pytest
+
+from tasks.masked_lm import encoded_corpus, masked_pairs
+from vocab import tokenization
+
+_GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
+_CASES = json.loads((_GOLDEN / "pretraining/cases.json").read_text("utf-8"))
+
+
+def _options(flags):
+    names = (
+        "max_seq_length",
+        "max_predictions_per_seq",
+        "dupe_factor",
+        "short_seq_prob",
+        "masked_lm_prob",
+        "do_whole_word_mask",
+    )
+    return masked_pairs.InstanceOptions(**{name: flags[name] for name in names})
+
+
+def _instances(case):
+    """Returns a case's instances, their features and the generator after."""
+    flags = _CASES[case]["flags"]
+    tokenizer = tokenization.FullTokenizer(
+        str(_GOLDEN / flags["vocab_file"]), do_lower_case=flags["do_lower_case"]
+    )
+    documents = masked_pairs.tokenize_documents(
+        encoded_corpus.read_documents(
+            str(_GOLDEN / path) for path in flags["input_file"]
+        ),
+        tokenizer.tokenize,
+    )
+    rng = random.Random(flags["random_seed"])
+    options = _options(flags)
+    instances = masked_pairs.create_training_instances(
+        documents, list(tokenizer.vocab), options, rng
+    )
+    features = [
+        masked_pairs.instance_features(
+            instance, tokenizer.convert_tokens_to_ids, options
+        )
+        for instance in instances
+    ]
+    return instances, features, rng
+
+
+def _sha256(records):
+    digest = hashlib.sha256()
+    for record in records:
+        line = json.dumps(record, sort_keys=True, separators=(",", ":"))
+        digest.update(line.encode() + b"\n")
+    return digest.hexdigest()
+
+
+@pytest.mark.parametrize("case", sorted(_CASES))
+def test_instances_are_the_release_s(case):
+    expected = _CASES[case]
+    instances, features, rng = _instances(case)
+    num_files = len(expected["records"])
+    for number in range(num_files):
+        part = features[number::num_files]
+        assert len(part) == expected["records"][number]
+        assert _sha256(part) == expected["sha256_of_records"][number]
+        with np.load(_GOLDEN / f"pretraining/{case}.npz") as arrays:
+            prefix = f"file{number}/" if num_files > 1 else ""
+            for name in part[0]:
+                np.testing.assert_array_equal(
+                    [record[name] for record in part], arrays[prefix + name]
+                )
+    random_next = sum(instance.is_random_next for instance in instances)
+    assert random_next == expected["random_next"]
+    assert rng.random() == expected["next_random_after"]
+
+
+def test_instances_before_serialisation_are_the_release_s():
+    instances, _, _ = _instances("base")
+    path = _GOLDEN / "pretraining/base_instances.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        expected = [json.loads(line) for line in file]
+    assert len(instances) == len(expected)
+    for instance, wanted in zip(instances, expected, strict=True):
+        for name, value in wanted.items():
+            assert getattr(instance, name) == value, name
+
+
+def test_a_line_without_tokens_ends_no_document():
+    documents = masked_pairs.tokenize_documents(
+        [["a", "?", "b"], ["?"], [], ["c"]],
+        lambda text: [] if text == "?" else [text],
+    )
+    assert documents == [[["a"], ["b"]], [["c"]]]
+
+
+class _Coin(random.Random):
+    """Gives one number after the other from `random`."""
+
+    def __init__(self, *uniforms):
+        super().__init__()
+        self.uniforms = list(uniforms)
+
+    def random(self):
+        return self.uniforms.pop(0)
+
+
+def test_truncation_shortens_the_longer_at_a_random_end():
+    coin = _Coin(0.49, 0.5, 0.0)
+    tokens_a, tokens_b = list("abcd"), list("xy")
+    # The front of A, the back of A; then both are equal: the front of B.
+    assert masked_pairs.truncate_pair_at_random_ends(
+        tokens_a, tokens_b, 3, coin
+    ) == (["b", "c"], ["y"])
+    assert coin.uniforms == []
+    assert (tokens_a, tokens_b) == (list("abcd"), list("xy"))
+
+
+def test_truncation_leaves_a_pair_that_fits():
+    assert masked_pairs.truncate_pair_at_random_ends(
+        ["a"], ["b"], 2, _Coin()
+    ) == (["a"], ["b"])
+
+
+def _documents(rng):
+    names = (f"t{number}" for number in range(100_000))
+    return [
+        [
+            [next(names) for _ in range(rng.randint(1, 30))]
+            for _ in range(rng.randint(1, 12))
+        ]
+        for _ in range(8)
+    ]
+
+
+@pytest.mark.parametrize("max_seq_length", [5, 6, 17, 64])
+@pytest.mark.parametrize("seed", range(5))
+def test_instances_keep_their_promises(max_seq_length, seed):
+    rng = random.Random(seed)
+    documents = _documents(rng)
+    place = {
+        token: (number, index)
+        for number, document in enumerate(documents)
+        for index, token in enumerate(
+            token for sentence in document for token in sentence
+        )
+    }
+    options = masked_pairs.InstanceOptions(
+        max_seq_length=max_seq_length,
+        max_predictions_per_seq=3,
+        dupe_factor=2,
+        short_seq_prob=0.3,
+    )
+    instances = masked_pairs.create_training_instances(
+        documents, ["other"], options, rng
+    )
+    for instance in instances:
+        tokens = list(instance.tokens)
+        assert 5 <= len(tokens) <= max_seq_length
+        assert 1 <= len(instance.masked_lm_positions) <= 3
+        for at, label in zip(
+            instance.masked_lm_positions,
+            instance.masked_lm_labels,
+            strict=True,
+        ):
+            tokens[at] = label
+        middle = tokens.index("[SEP]")
+        assert (tokens[0], tokens[-1]) == ("[CLS]", "[SEP]")
+        assert instance.segment_ids == [0] * (middle + 1) + [1] * (
+            len(tokens) - middle - 1
+        )
+        places_a = [place[token] for token in tokens[1:middle]]
+        places_b = [place[token] for token in tokens[middle + 1 : -1]]
+        for places in (places_a, places_b):
+            number, first = places[0]
+            assert places == [(number, first + k) for k in range(len(places))]
+        if not instance.is_random_next:
+            assert places_a[0][0] == places_b[0][0]
+            assert places_a[-1] < places_b[0]
+
+
+def test_same_seed_same_instances_and_documents_stay_as_they_were():
+    documents = _documents(random.Random(3))
+    before = [list(document) for document in documents]
+    options = masked_pairs.InstanceOptions(dupe_factor=1)
+    first, again, other = (
+        masked_pairs.create_training_instances(
+            documents, ["x"], options, random.Random(seed)
+        )
+        for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first != other
+    assert documents == before
+
+
+def test_a_single_document_pairs_with_itself():
+    options = masked_pairs.InstanceOptions(max_seq_length=8, dupe_factor=1)
+    (instance,) = masked_pairs.create_training_instances(
+        [[["a"]]], ["x"], options, random.Random(1)
+    )
+    assert instance.is_random_next
+    assert instance.segment_ids == [0, 0, 0, 1, 1]
+
+
+def test_features_by_hand():
+    ids = {"[CLS]": 4, "[SEP]": 5, "[MASK]": 6, "a": 7, "b": 8, "c": 9}
+    instance = masked_pairs.TrainingInstance(
+        tokens=["[CLS]", "a", "[SEP]", "[MASK]", "c", "[SEP]"],
+        segment_ids=[0, 0, 0, 1, 1, 1],
+        is_random_next=True,
+        masked_lm_positions=[3, 4],
+        masked_lm_labels=["b", "c"],
+    )
+    features = masked_pairs.instance_features(
+        instance,
+        lambda tokens: [ids[token] for token in tokens],
+        masked_pairs.InstanceOptions(
+            max_seq_length=8, max_predictions_per_seq=3
+        ),
+    )
+    assert features == {
+        "input_ids": [4, 7, 5, 6, 9, 5, 0, 0],
+        "input_mask": [1, 1, 1, 1, 1, 1, 0, 0],
+        "segment_ids": [0, 0, 0, 1, 1, 1, 0, 0],
+        "masked_lm_positions": [3, 4, 0],
+        "masked_lm_ids": [8, 9, 0],
+        "masked_lm_weights": [1.0, 1.0, 0.0],
+        "next_sentence_labels": [1],
+    }
+
+
+_WORDS = [f"word{number}" for number in range(50)]
+
+
+class _Draws(random.Random):
+    """Draws what it is told to, and leaves lists in their order."""
+
+    def __init__(self, uniforms, integers=()):
+        super().__init__()
+        self.uniforms = list(uniforms)
+        self.integers = list(integers)
+
+    def random(self):
+        return self.uniforms.pop(0)
+
+    def randint(self, a, b):
+        number = self.integers.pop(0)
+        assert a <= number <= b
+        return number
+
+    def shuffle(self, x):
+        pass
+
+
+def _masked(tokens, rng, **options):
+    return masked_pairs.create_masked_lm_predictions(
+        tokens, _WORDS, masked_pairs.InstanceOptions(**options), rng
+    )
+
+
+def test_masks_keeps_and_replaces_by_the_release_draws():
+    tokens = ["[CLS]", "a", "b", "[SEP]", "c", "d", "[SEP]"]
+    rng = _Draws([0.79, 0.8, 0.49, 0.99, 0.5], [49])
+    masked = _masked(tokens, rng, masked_lm_prob=3 / 7)
+    assert masked.tokens == [
+        "[CLS]",
+        "[MASK]",
+        "b",
+        "[SEP]",
+        "word49",
+        "d",
+        "[SEP]",
+    ]
+    assert masked.positions == [1, 2, 4]
+    assert masked.labels == ["a", "b", "c"]
+    assert rng.uniforms == rng.integers == []
+
+
+def test_predictions_stop_at_the_limit_and_never_hit_special_tokens():
+    tokens = ["[CLS]", *"abcdefgh", "[SEP]", *"ijkl", "[SEP]"]
+    for seed in range(50):
+        masked = _masked(
+            tokens,
+            random.Random(seed),
+            masked_lm_prob=1.0,
+            max_predictions_per_seq=5,
+        )
+        assert len(masked.positions) == 5
+        assert masked.positions == sorted(set(masked.positions))
+        assert not {0, 9, 14} & set(masked.positions)
+        assert masked.labels == [tokens[at] for at in masked.positions]
+        for at, token in enumerate(tokens):
+            assert at in masked.positions or masked.tokens[at] == token
+
+
+def test_whole_words_are_predicted_together_or_passed_over():
+    tokens = ["[CLS]", "un", "##aff", "##able", "[SEP]", "cat", "##s", "[SEP]"]
+    # Two predictions: the word of three does not fit, the one of two does.
+    masked = _masked(
+        tokens, _Draws([0.0, 0.0]), masked_lm_prob=0.25, do_whole_word_mask=True
+    )
+    assert masked.positions == [5, 6]
+
+
+def test_a_word_may_leave_no_room_for_any_prediction():
+    tokens = ["[CLS]", "un", "##aff", "[SEP]", "[SEP]"]
+    masked = _masked(
+        tokens, _Draws([]), masked_lm_prob=0.2, do_whole_word_mask=True
+    )
+    assert masked.positions == masked.labels == []
+    assert masked.tokens == tokens
+
+
+def test_first_piece_of_b_joins_the_last_word_of_a():
+    tokens = ["[CLS]", "aa", "[SEP]", "##bb", "[SEP]"]
+    masked = _masked(
+        tokens, _Draws([0.0, 0.0]), masked_lm_prob=0.4, do_whole_word_mask=True
+    )
+    assert masked.positions == [1, 3]
+
+
+def test_without_whole_words_pieces_are_apart():
+    tokens = ["[CLS]", "aa", "##bb", "[SEP]", "c", "[SEP]"]
+    masked = _masked(tokens, _Draws([0.0]))
+    assert masked.positions == [1]
+
+
+@pytest.mark.parametrize(
+    "rates",
+    [
+        (80, 10, 10),
+        (100, 0, 0),
+        (80, 20, 0),
+        (80, 0, 20),
+        (0, 20, 80),
+        (0, 0, 100),
+    ],
+)
+def test_share_of_each_kind_is_as_asked(rates):
+    rng = random.Random(7)
+    tokens = ["[CLS]", *(f"old{number}" for number in range(98)), "[SEP]"]
+    found = {"mask": 0, "same": 0, "replace": 0}
+    for _ in range(300):
+        masked = _masked(tokens, rng, masking=rates)
+        for at, label in zip(masked.positions, masked.labels, strict=True):
+            token = masked.tokens[at]
+            if token == "[MASK]":
+                found["mask"] += 1
+            elif token == label:
+                found["same"] += 1
+            else:
+                assert token in _WORDS
+                found["replace"] += 1
+    num_predictions = 300 * 15
+    assert sum(found.values()) == num_predictions
+    for count, rate in zip(found.values(), rates, strict=True):
+        share = rate / 100
+        # Five standard deviations of the binomial; none at 0 and 100 percent.
+        bound = 5 * math.sqrt(num_predictions * share * (1 - share))
+        assert abs(count - num_predictions * share) <= bound
+
+
+def test_every_position_is_predicted_equally_often():
+    rng = random.Random(11)
+    tokens = ["[CLS]", *(f"old{number}" for number in range(18)), "[SEP]"]
+    counts = [0] * 20
+    for _ in range(3000):
+        for at in _masked(tokens, rng).positions:
+            counts[at] += 1
+    assert counts[0] == counts[19] == 0
+    bound = 5 * math.sqrt(3000 * 1 / 6 * 5 / 6)
+    for count in counts[1:19]:
+        assert abs(count - 3000 * 3 / 18) <= bound
+
+
+# Half to even, as Python 3 rounds; the length counts [CLS] and [SEP].
+@pytest.mark.parametrize(
+    ("num_tokens", "prob", "wanted"),
+    [
+        (5, 0.15, 1),
+        (10, 0.15, 2),
+        (30, 0.15, 4),
+        (50, 0.15, 8),
+        (70, 0.15, 10),
+        (128, 0.15, 19),
+        (128, 0.0, 1),
+        (10, 1.0, 10),
+    ],
+)
+def test_number_of_predictions(num_tokens, prob, wanted):
+    options = masked_pairs.InstanceOptions(masked_lm_prob=prob)
+    assert options.num_to_predict(num_tokens) == wanted
+
+
+def test_reads_rates():
+    assert masked_pairs.parse_masking("80, 10,10") == (80.0, 10.0, 10.0)
+
+
+@pytest.mark.parametrize("text", ["80,10", "80,10,5,5", "a,b,c", ""])
+def test_masking_must_be_three_numbers(text):
+    with pytest.raises(ValueError, match=f"three percentages.*got {text}"):
+        masked_pairs.parse_masking(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_seq_length": 4}, "max_seq_length must be 5 or more.*got 4"),
+        ({"dupe_factor": 0}, "dupe_factor must be 1 or more; got 0"),
+        ({"short_seq_prob": 2.0}, "short_seq_prob must be.*got 2.0"),
+        ({"masking": (80, 10, 20)}, "sum to 100.*got 80,10,20"),
+        ({"masking": (120, -10, -10)}, "sum to 100.*got 120,-10,-10"),
+        ({"masking": (math.nan, 10, 10)}, "sum to 100.*got nan"),
+        ({"masked_lm_prob": 1.5}, "masked_lm_prob must be.*got 1.5"),
+        ({"masked_lm_prob": -0.1}, "masked_lm_prob must be.*got -0.1"),
+        ({"max_predictions_per_seq": 0}, "max_predictions_per_seq.*got 0"),
+    ],
+)
+def test_impossible_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        masked_pairs.InstanceOptions(**options)
