@@ -18,17 +18,16 @@ import time
 import types
 from collections.abc import Iterator
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
+from commands import flags, program
 from files import destinations, lines, paths, writing
 from modeling import config as config_lib
 from tasks import feature_files, features
 from tasks.classification import sentence_pairs
-from training import flags as shared_flags
+from training import flags as training_flags
 from vocab import model_tokenizer
 
-_Group = flag_groups.Group
 _FORMATS = ("jsonl", "npz", "tfrecord")
 _LOG_EVERY_SECONDS = 10.0
 # How much is held at once, so that lines can be sorted by length: no more than
@@ -39,128 +38,93 @@ _FLOAT_BYTES = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
-    """The flags of this script; see `define_flags` and --help."""
+class Options(training_flags.TpuOptions):
+    """The flags of this script; see --help."""
 
-    input_file: str
-    output_file: str
-    vocab_file: str
-    bert_config_file: str
-    init_checkpoint: str
-    do_lower_case: bool = True
-    layers: str = "-1,-2,-3,-4"
-    max_seq_length: int = 128
-    batch_size: int = 32
-    bucket_by_length: bool = True
-    output_format: str = "jsonl"
-    pooling: str = "none"
-    align: str = "none"
-    word_vector: str = "first"
-    dtype: str = "float32"
-    precision: str = "float32"
-    use_tpu: bool = False
-    tpu_name: str | None = None
-    tpu_zone: str | None = None
-    gcp_project: str | None = None
-    master: str | None = None
-    num_tpu_cores: int = 8
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags; names and defaults are the release's."""
-    _define_file_flags(values)
-    _define_model_flags(values)
-    _define_text_flags(values)
-    _define_vector_flags(values)
-    shared_flags.define_device_flags(values)
-    _define_batch_flags(values)
-    _define_one_hot_flag(values)
-
-
-@flag_groups.under(_Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    for name, text in (
-        ("input_file", "Text, one or two (with ` ||| ` between) a line."),
-        ("output_file", "Where the vectors go."),
-    ):
-        flags.DEFINE_string(name, None, text, required=True, flag_values=values)
-    flags.DEFINE_enum(
-        "output_format", Options.output_format, _FORMATS,
-        "jsonl: the release's JSON lines; npz: arrays for numpy.load, part by "
-        "part; tfrecord: a tf.train.Example for each line.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "dtype", Options.dtype, ("float32", "float16"),
+    input_file: str = flags.required(
+        "Text, one or two (with ` ||| ` between) a line.", flags.Group.FILES
+    )
+    output_file: str = flags.required(
+        "Where the vectors go.", flags.Group.FILES
+    )
+    output_format: str = flags.flag(
+        "jsonl",
+        "jsonl: the release's JSON lines; npz: arrays for numpy.load, part "
+        "by part; tfrecord: a tf.train.Example for each line.",
+        flags.Group.FILES,
+        choices=_FORMATS,
+    )
+    dtype: str = flags.flag(
+        "float32",
         "Of the numbers in npz and tfrecord files.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(_Group.MODEL)
-def _define_model_flags(values: flags.FlagValues) -> None:
-    for name, text in (
-        ("bert_config_file", "JSON file with the sizes of the model."),
-        ("init_checkpoint", "Checkpoint: prefix, .index file or folder."),
-    ):
-        flags.DEFINE_string(name, None, text, required=True, flag_values=values)
-
-
-@flag_groups.under(_Group.TEXT)
-def _define_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "vocab_file", None, "The vocabulary that the model was trained with.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_boolean(
-        "do_lower_case", Options.do_lower_case,
-        "Lower-case the text; False for cased models.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "max_seq_length", Options.max_seq_length,
+        flags.Group.FILES,
+        choices=("float32", "float16"),
+    )
+    bert_config_file: str = flags.required(
+        "JSON file with the sizes of the model.", flags.Group.MODEL
+    )
+    init_checkpoint: str = flags.required(
+        "Checkpoint: prefix, .index file or folder.", flags.Group.MODEL
+    )
+    vocab_file: str = flags.required(
+        "The vocabulary that the model was trained with.", flags.Group.TEXT
+    )
+    do_lower_case: bool = flags.flag(
+        True, "Lower-case the text; False for cased models.", flags.Group.TEXT
+    )
+    max_seq_length: int = flags.flag(
+        128,
         "Word pieces of a line at most; the rest is cut.",
-        lower_bound=3, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(_Group.VECTORS)
-def _define_vector_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "layers", Options.layers,
+        flags.Group.TEXT,
+        lower_bound=3,
+    )
+    layers: str = flags.flag(
+        "-1,-2,-3,-4",
         "Numbers of layers between commas: 0 for the lowest, -1 for the "
         "highest.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "pooling", Options.pooling, features.POOLINGS,
-        "none: a vector for each token; mean, max: of all tokens; cls: that of "
-        "[CLS], which without fine-tuning does not represent its sentence.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "align", Options.align, ("none", "word"),
+        flags.Group.VECTORS,
+    )
+    pooling: str = flags.flag(
+        "none",
+        "none: a vector for each token; mean, max: of all tokens; cls: that "
+        "of [CLS], which without fine-tuning does not represent its "
+        "sentence.",
+        flags.Group.VECTORS,
+        choices=features.POOLINGS,
+    )
+    align: str = flags.flag(
+        "none",
         "word: a vector for each word between white space, not for each token.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "word_vector", Options.word_vector, features.WORD_VECTORS,
+        flags.Group.VECTORS,
+        choices=("none", "word"),
+    )
+    word_vector: str = flags.flag(
+        "first",
         "With --align=word: that of a word's first token, or the mean of all.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(_Group.SPEED)
-def _define_batch_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "batch_size", Options.batch_size,
+        flags.Group.VECTORS,
+        choices=("first", "mean"),
+    )
+    precision: str = flags.redeclare(
+        training_flags.TrainingOptions, "precision"
+    )
+    batch_size: int = flags.flag(
+        32,
         "Lines the model reads at once, over all devices together.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_boolean(
-        "bucket_by_length", Options.bucket_by_length,
-        "Put lines of like length into a batch and pad it to its longest; if "
-        "not, and on a TPU, every batch is padded to --max_seq_length.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(_Group.TPU)
-def _define_one_hot_flag(values: flags.FlagValues) -> None:
-    flags.DEFINE_boolean(
-        "use_one_hot_embeddings", False,
+        flags.Group.SPEED,
+        lower_bound=1,
+    )
+    bucket_by_length: bool = flags.flag(
+        True,
+        "Put lines of like length into a batch and pad it to its longest; "
+        "if not, and on a TPU, every batch is padded to --max_seq_length.",
+        flags.Group.SPEED,
+    )
+    use_one_hot_embeddings: bool = flags.flag(
+        False,
         "As in the release's commands; changes nothing: words are looked up "
         "the same way everywhere.",
-        flag_values=values)  # fmt: skip
+        flags.Group.TPU,
+    )
 
 
 def run(options: Options) -> None:
@@ -245,7 +209,7 @@ def _load_model(options, config):
         options.do_lower_case,
     )
     strategy = runtime.prepare(
-        shared_flags.narrow(runtime.DeviceOptions, options),
+        flags.narrow(runtime.DeviceOptions, options),
         precision=options.precision,
         batch_sizes={"batch_size": options.batch_size},
     )
@@ -292,7 +256,7 @@ def _extract(window, hidden_layers, options, progress) -> list:
     """Computes the vectors of a window of lines, in their order."""
     by_length = options.bucket_by_length and not options.use_tpu
     batches = features.batches(window, options.batch_size, by_length=by_length)
-    reduction = shared_flags.narrow(features.Reduction, options)
+    reduction = flags.narrow(features.Reduction, options)
     found = [None] * len(window)
     for batch in batches:
         values = hidden_layers.compute(
@@ -341,10 +305,5 @@ class _Progress:
         )
 
 
-def main(_: list[str]) -> None:
-    """Runs the script with its flags."""
-    run(shared_flags.read_options(Options, flags.FLAGS))
-
-
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, run)

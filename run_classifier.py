@@ -22,8 +22,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from absl import flags
-
 from commands import program
 from tasks.classification import (
     baselines,
@@ -35,9 +33,8 @@ from tasks.classification import (
     submission,
     text_files,
 )
+from training import flags as training_flags
 from training import (
-    ablation_flags,
-    fine_tuning_flags,
     option_checks,
     run_card,
     trials,
@@ -47,18 +44,11 @@ from vocab import model_tokenizer, tokenization
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
-    fine_tuning_flags.FineTuningOptions,
+    training_flags.AblationOptions,
+    training_flags.SequenceOptions,
     sentence_flags.SentenceOptions,
-    ablation_flags.AblationOptions,
 ):
     """The flags of this script; see --help."""
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags; names and defaults are the release's."""
-    sentence_flags.define_flags(values)
-    fine_tuning_flags.define_flags(values)
-    ablation_flags.define_flags(values)
 
 
 def run(options: Options) -> None:
@@ -206,10 +196,10 @@ def _predict(
         submission.add_to_zip(options.write_submission, collected)
 
 
-def main(_: list[str]) -> None:
+def main(options: Options) -> None:
     """Runs the script with its flags."""
-    run_card.record(run, fine_tuning_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, options)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

@@ -20,9 +20,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from absl import flags, logging
+from absl import logging
 
-from commands import program
+from commands import flags, program
 from files import paths, writing
 from tasks.classification import labels
 from tasks.tagging import (
@@ -33,14 +33,12 @@ from tasks.tagging import (
     ner_results,
     tag_schemes,
 )
+from training import flags as training_flags
 from training import (
-    ablation_flags,
     option_checks,
     run_card,
-    tagging_flags,
     trials,
 )
-from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
 _METRIC = "f1"  # Decides which checkpoint, and which trial, is the best.
@@ -49,18 +47,11 @@ _LABELS_FILE = "labels.json"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
-    tagging_flags.TaggingOptions,
+    training_flags.AblationOptions,
+    training_flags.TaggingOptions,
     ner_flags.NerOptions,
-    ablation_flags.AblationOptions,
 ):
     """The flags of this script; see --help."""
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags."""
-    ner_flags.define_flags(values)
-    tagging_flags.define_flags(values)
-    ablation_flags.define_flags(values)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -180,7 +171,7 @@ def _make_set(
             file.sentences,
             [[ids[tag] for tag in sentence] for sentence in tags],
             tokenizer,
-            shared_flags.narrow(ner.WindowOptions, options),
+            flags.narrow(ner.WindowOptions, options),
         )
 
     origin = ner_flags.origin(options, file.path) | {"labels": task.labels}
@@ -301,10 +292,10 @@ def _summarize(
         writing.write_json(os.path.join(folder, trials.SUMMARY_FILE), summaries)
 
 
-def main(_: list[str]) -> None:
+def main(options: Options) -> None:
     """Runs the script with its flags."""
-    run_card.record(run, tagging_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, options)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

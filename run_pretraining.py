@@ -16,18 +16,13 @@ and run the same command again: it goes on where it stopped, to the same result.
 
 import os
 
-from absl import flags, logging
+from absl import logging
 
 from commands import program
-from training import flags as shared_flags
-from training import option_checks, pretraining_flags, run_card
+from training import flags as training_flags
+from training import option_checks, run_card
 
-Options = pretraining_flags.PretrainingOptions
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags; names and defaults are the release's."""
-    pretraining_flags.define_flags(values)
+Options = training_flags.PretrainingOptions
 
 
 def run(options: Options) -> None:
@@ -89,10 +84,10 @@ def run(options: Options) -> None:
             checkpoint_evaluation.write(options.output_dir, lines)
 
 
-def main(_: list[str]) -> None:
+def main(options: Options) -> None:
     """Runs the script with its flags."""
-    run_card.record(run, shared_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, options)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from absl import flags, logging
+from absl import logging
 
 from commands import program
 from files import paths
@@ -34,13 +34,8 @@ from tasks.squad import (
     squad_results,
     squad_search,
 )
-from training import (
-    ablation_flags,
-    fine_tuning_flags,
-    option_checks,
-    run_card,
-)
-from training import flags as shared_flags
+from training import flags as training_flags
+from training import option_checks, run_card
 from vocab import model_tokenizer, tokenization
 
 _METRIC = "f1"  # Of either version; the best checkpoint is chosen by it.
@@ -50,21 +45,14 @@ _LOGITS = "logits" + squad_ensemble.LOGITS_ENDING
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
-    fine_tuning_flags.TaskOptions,
+    training_flags.AblationOptions,
+    training_flags.FineTuningOptions,
     squad_flags.SquadOptions,
-    ablation_flags.AblationOptions,
 ):
-    """The flags of this script; see `define_flags` and --help."""
+    """The flags of this script; see --help."""
 
     def __post_init__(self):
         squad_flags.check(self)
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags; names and defaults are the release's."""
-    squad_flags.define_flags(values)
-    fine_tuning_flags.define_task_flags(values)
-    ablation_flags.define_flags(values)
 
 
 def run(options: Options) -> None:
@@ -307,12 +295,12 @@ def _combine(
     return questions, _rank(questions, logits, options, tokenizer)
 
 
-def main(_: list[str]) -> None:
+def main(options: Options) -> None:
     """Runs the script with its flags."""
-    if flags.FLAGS.verbose_logging:
+    if options.verbose_logging:
         logging.set_verbosity(logging.DEBUG)
-    run_card.record(run, shared_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, options)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

@@ -17,85 +17,78 @@ goes on where it stopped.
 import dataclasses
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from absl import flags
-
-from commands import flag_groups, program
+from commands import flags, program
 from files import paths
 from tasks import swag
 from tasks.classification import baselines, predictions, sentence_pairs
-from training import fine_tuning_flags, option_checks, run_card, trials
+from training import flags as training_flags
+from training import option_checks, run_card, trials
 from vocab import model_tokenizer, tokenization
 
 _METRIC = "accuracy"
-# Source: Devlin et al. 2019, section 4.4; the release has no such script.
-_PAPER = {"train_batch_size": 16, "learning_rate": 2e-5}
+_LAYOUT = swag.Layout()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(fine_tuning_flags.FineTuningOptions):
-    """The flags of this script; see `define_flags` and --help."""
+class _Files:
+    """Which files are read, and what is in their columns."""
 
-    data_dir: str
-    train_file: str
-    eval_file: str
-    predict_file: str
-    first_column: str
-    second_column: str
-    ending_columns: Sequence[str]
-    label_column: str
-    label_names: Sequence[str]
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags; common ones are as in the release's scripts."""
-    _define_file_flags(values)
-    _define_column_flags(values)
-    fine_tuning_flags.define_flags(values)
-    for name, value in _PAPER.items():
-        values.set_default(name, value)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "data_dir", None, "Folder of the files.",
-        required=True, flag_values=values)  # fmt: skip
-    for name, default, use in (
-        ("train_file", "train.csv", "train on"),
-        ("eval_file", "val.csv", "evaluate on"),
-        ("predict_file", "test.csv", "predict"),
-    ):
-        flags.DEFINE_string(
-            name, default,
-            f"To {use}, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
-            flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.COLUMNS)
-def _define_column_flags(values: flags.FlagValues) -> None:
-    columns = swag.Layout()
-    for name, default, text in (
-        ("first_column", columns.first, "Column of the text before."),
-        (
-            "second_column",
-            columns.second,
-            "Column of what every ending follows; empty if there is none.",
-        ),
-        ("label_column", columns.label, "Column of the right ending."),
-    ):
-        flags.DEFINE_string(name, default, text, flag_values=values)
-    flags.DEFINE_list(
-        "ending_columns", list(columns.endings),
+    data_dir: str = flags.required("Folder of the files.", flags.Group.FILES)
+    train_file: str = flags.flag(
+        "train.csv",
+        "To train on, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
+        flags.Group.FILES,
+    )
+    eval_file: str = flags.flag(
+        "val.csv",
+        "To evaluate on, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
+        flags.Group.FILES,
+    )
+    predict_file: str = flags.flag(
+        "test.csv",
+        "To predict, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
+        flags.Group.FILES,
+    )
+    first_column: str = flags.flag(
+        _LAYOUT.first, "Column of the text before.", flags.Group.COLUMNS
+    )
+    second_column: str = flags.flag(
+        _LAYOUT.second,
+        "Column of what every ending follows; empty if there is none.",
+        flags.Group.COLUMNS,
+    )
+    label_column: str = flags.flag(
+        _LAYOUT.label, "Column of the right ending.", flags.Group.COLUMNS
+    )
+    ending_columns: tuple[str, ...] = flags.flag(
+        _LAYOUT.endings,
         "Columns of the choices, of which there may be any number.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_list(
-        "label_names", [],
+        flags.Group.COLUMNS,
+    )
+    label_names: tuple[str, ...] = flags.flag(
+        (),
         "What the label column holds for each choice, in their order; 0, 1 "
         "and so on if not given.",
-        flag_values=values)  # fmt: skip
+        flags.Group.COLUMNS,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(training_flags.SequenceOptions, _Files):
+    """The flags of this script; see --help.
+
+    Source: Devlin et al. 2019, section 4.4; the release has no such script.
+    """
+
+    train_batch_size: int = flags.redeclare(
+        training_flags.SequenceOptions, "train_batch_size", 16
+    )
+    learning_rate: float = flags.redeclare(
+        training_flags.SequenceOptions, "learning_rate", 2e-5
+    )
 
 
 def run(options: Options) -> None:
@@ -226,10 +219,10 @@ def _problem(setup: Any, layout: swag.Layout) -> Any:
     )
 
 
-def main(_: list[str]) -> None:
+def main(options: Options) -> None:
     """Runs the script with its flags."""
-    run_card.record(run, fine_tuning_flags.read_options(Options, flags.FLAGS))
+    run_card.record(run, options)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

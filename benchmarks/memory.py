@@ -22,8 +22,8 @@ from benchmarks import (
     scaling_plans,
 )
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from modeling import config as config_lib
-from training import flags as shared_flags
 
 _GIGABYTE = 10**9
 _BATCH_SEPARATOR = "+"
@@ -309,7 +309,7 @@ def report(options: Options) -> str:
 
 def main(_: list[str]) -> None:
     """Prints the tables that the flags ask for."""
-    options = shared_flags.read_options(Options, flags.FLAGS)
+    options = flags_lib.read(Options, flags.FLAGS)
     sys.stdout.write(report(options))
 
 

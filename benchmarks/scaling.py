@@ -16,8 +16,8 @@ from absl import flags
 
 from benchmarks import scaling_comparison, scaling_costs, scaling_plans
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from modeling import sizes
-from training import flags as shared_flags
 
 _DEVICES = pathlib.Path(__file__).with_name("scaling_devices.json")
 
@@ -252,7 +252,7 @@ def report(options: Options) -> str:
 
 def main(_: list[str]) -> None:
     """Prints the tables that the flags ask for."""
-    options = shared_flags.read_options(Options, flags.FLAGS)
+    options = flags_lib.read(Options, flags.FLAGS)
     sys.stdout.write(report(options))
 
 

@@ -8,40 +8,14 @@ A function that defines flags says under which heading they stand:
 Where such functions call each other, the innermost decides.
 """
 
-import enum
 import functools
 from collections.abc import Callable
 
 from absl import flags
 
+from commands.flags import Group, is_required, of  # noqa: F401
+
 _Define = Callable[..., None]
-
-
-class Group(enum.Enum):
-    """Headings, in the order in which --help shows them."""
-
-    ACTIONS = "What to do"
-    FILES = "What is read and written"
-    MODEL = "Model"
-    TEXT = "How text is read"
-    RAW_TEXT = "Raw text"
-    OWN_DATA = "Data of your own (--task_name=custom)"
-    XNLI = "XNLI"
-    COLUMNS = "Columns of the files"
-    PAIRS = "Masked pairs"
-    VOCABULARY = "Vocabulary"
-    ANSWERS = "Answers"
-    VECTORS = "Vectors"
-    MASKS = "Masked words"
-    TRAINING = "Training"
-    TRIALS = "Several runs"
-    EVALUATION = "Evaluation and prediction"
-    CHECKPOINTS = "Checkpoints and reports"
-    SPEED = "Speed and memory"
-    MEASUREMENT = "Measurement"
-    DEVICES = "Devices"
-    TPU = "TPU, as in the release"
-    DISPLAY = "What is shown"
 
 
 def under(group: Group) -> Callable[[_Define], _Define]:
@@ -77,20 +51,6 @@ def under(group: Group) -> Callable[[_Define], _Define]:
     return decorate
 
 
-def of(values: flags.FlagValues, group: Group) -> list[flags.Flag]:
-    """Lists the flags under a heading, in the order of their definition."""
-    return values.get_key_flags_for_module(group.value)
-
-
 def grouped(values: flags.FlagValues) -> set[str]:
     """Names the flags that stand under a heading."""
     return {flag.name for group in Group for flag in of(values, group)}
-
-
-def is_required(flag: flags.Flag) -> bool:
-    """Tells whether a program refuses to run without a flag."""
-    return any(
-        list(validator.get_flags_names()) == [flag.name]
-        and not validator.checker(None)
-        for validator in flag.validators
-    )

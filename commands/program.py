@@ -10,13 +10,14 @@ from typing import Any
 from absl import app, flags
 
 from commands import flag_errors, help_page, refusals
+from commands import flags as flags_lib
 
 _INTERRUPTED = 130  # Source: shells' 128 + the number of SIGINT.
 
 
 def start(
-    define_flags: Callable[[], None],
-    main: Callable[[list[str]], Any],
+    options: type | Callable[[], None],
+    main: Callable[..., Any],
     *,
     arguments: str | None = None,
 ) -> None:
@@ -27,16 +28,25 @@ def start(
     keep their traceback, and --traceback shows that of refusals, too.
 
     Args:
-        define_flags: defines the flags of the program.
-        main: gets the command line without its flags; what it returns is the
-            exit code.
+        options: the dataclass that declares the flags of the program.
+        main: gets the options and, where the program takes `arguments`, a list
+            of them; what it returns is the exit code.
         arguments: what else the program takes beside flags, as its usage says
             it; None for nothing, which is then refused.
     """
-    define_flags()
+    if not isinstance(options, type):  # A function that defines flags.
+        options()
+        call = main
+    else:
+        flags_lib.define(options)
+
+        def call(argv):
+            own = flags_lib.read(options)
+            return main(own, argv[1:]) if arguments else main(own)
+
     define_common_flags()
     app.run(
-        lambda argv: _run(main, argv),
+        lambda argv: _run(call, argv),
         flags_parser=lambda argv: _parse(argv, main.__module__, arguments),
     )
 

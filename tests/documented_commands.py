@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from absl import flags
 
+from commands import flags as flags_lib
 from commands import program
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -55,11 +56,9 @@ def programs() -> dict[str, str]:
     for path in (*ROOT.glob("*.py"), *ROOT.glob("*/*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
         text = path.read_text(encoding="utf-8")
-        if parts[0].startswith((".", "tests")) or "\ndef define_flags(" not in (
-            text
-        ):
+        if parts[0].startswith((".", "tests")):
             continue
-        if '__name__ == "__main__"' in text:
+        if '\nif __name__ == "__main__":' in text and "program.start" in text:
             module = ".".join(parts)
             found[module if len(parts) > 1 else f"{module}.py"] = module
     return found
@@ -68,9 +67,17 @@ def programs() -> dict[str, str]:
 def defined(name: str) -> flags.FlagValues:
     """Returns the flags of a program, as it defines them."""
     values = flags.FlagValues()
-    module(name).define_flags(values)
+    define(module(name), values)
     program.define_common_flags(values)
     return values
+
+
+def define(script, values: flags.FlagValues) -> None:
+    """Defines the flags of a program's module."""
+    if hasattr(script, "define_flags"):
+        script.define_flags(values)
+    else:
+        flags_lib.define(script.Options, values)
 
 
 _known = functools.cache(defined)  # To look at, not to parse with.

@@ -12,10 +12,10 @@ import tensorflow as tf
 from absl import flags
 
 import extract_features
+from commands import flags as flags_lib
 from modeling import bert, checkpoints
 from modeling import config as config_lib
 from tests.tasks import test_feature_files
-from training import flags as shared_flags
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _GOLDEN = _ROOT / "tests/golden"
@@ -40,12 +40,10 @@ def _flags(folder, **changes):
 
 def _run(folder, **changes):
     values = flags.FlagValues()
-    extract_features.define_flags(values)
+    flags_lib.define(extract_features.Options, values)
     named = _flags(folder, **changes)
     values(["extract_features.py", *(f"--{k}={v}" for k, v in named.items())])
-    extract_features.run(
-        shared_flags.read_options(extract_features.Options, values)
-    )
+    extract_features.run(flags_lib.read(extract_features.Options, values))
     return folder / "out"
 
 

@@ -18,7 +18,8 @@ from tools import (
     plot_attention,
     predict_masked,
 )
-from training import ablation_flags, ablations, checkpointing, selection
+from training import ablations, checkpointing, selection
+from training import flags as training_flags
 
 _GOLDEN = pathlib.Path(__file__).parent / "golden"
 _CONFIG = str(_GOLDEN / "inputs/bert_config.json")
@@ -138,7 +139,7 @@ def test_the_best_weights_of_a_run_say_so_as_well(tmp_path):
     import tensorflow as tf
 
     best = selection.BestCheckpoint(
-        str(tmp_path), "f1", identity={"attention": ablation_flags.CAUSAL}
+        str(tmp_path), "f1", identity={"attention": training_flags.CAUSAL}
     )
     best.offer(3, {"f1": 0.5}, {"x": tf.Variable(1.0)})
     saved = checkpointing.latest(str(tmp_path / "best"))

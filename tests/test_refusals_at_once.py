@@ -18,16 +18,24 @@ import importlib, json, sys
 sys.modules["tensorflow"] = None
 from absl import flags
 from commands import flag_errors, refusals
+from commands import flags as flags_lib
 
 told = []
 for name, arguments in json.load(sys.stdin):
     module = importlib.import_module(name)
     values = flags.FLAGS = flags.FlagValues()
-    module.define_flags(values)
+    if hasattr(module, "define_flags"):
+        module.define_flags(values)
+    else:
+        flags_lib.define(module.Options, values)
     try:
         values([name, *arguments])
         flag_errors.check(values)
-        module.main([name])
+        if hasattr(module, "define_flags"):
+            module.main([name])
+        else:
+            main = getattr(module, "main", None) or module.run
+            main(flags_lib.read(module.Options, values))
         told.append(None)
     except flags.Error as error:
         told.append(flag_errors.in_words(error))

@@ -102,10 +102,10 @@ def test_stable_sets_what_is_not_given():
     options = toy.parse(
         {**needed, "output_dir": "x", "stable": True, "num_train_epochs": 5}
     )
-    assert options.learning_rates == (2e-5,)
+    assert options.peak_rates == (2e-5,)
     assert options.adam_bias_correction
     assert options.num_train_epochs == 5
     plain = toy.parse({**needed, "output_dir": "x"})
-    assert plain.learning_rates == (5e-5,)
+    assert plain.peak_rates == (5e-5,)
     assert plain.num_train_epochs == 3
     assert not plain.adam_bias_correction

@@ -8,9 +8,10 @@ import pytest
 from absl import flags
 
 import run_ner
+from commands import flags as flags_lib
 from tasks.tagging import conll, entities
 from tests import toy_tagging as toy
-from training import record_cache, tagging_flags
+from training import record_cache
 
 # Enough for more than 95 on sentences that were never seen.
 _LEARNING = {
@@ -256,17 +257,17 @@ def test_options_that_do_not_fit_are_refused(folder, changes, message):
 def test_defaults_are_cased_and_long_and_features_change_them():
     def options(*more):
         values = flags.FlagValues()
-        run_ner.define_flags(values)
+        flags_lib.define(run_ner.Options, values)
         names = ("bert_config_file", "vocab_file", "output_dir")
         values(["run_ner.py", *(f"--{name}=x" for name in names), *more])
-        return tagging_flags.read_options(run_ner.Options, values)
+        return flags_lib.read(run_ner.Options, values)
 
     plain = options()
     assert (plain.do_lower_case, plain.max_seq_length) == (False, 512)
     assert (plain.context, plain.columns) == ("document", "word:0,tag:-1")
-    assert plain.learning_rates == (5e-5,) and plain.num_train_epochs == 3.0
+    assert plain.peak_rates == (5e-5,) and plain.num_train_epochs == 3.0
     based = options("--features=concat_last_four")
-    assert based.learning_rates == (1e-3,) and based.num_train_epochs == 20.0
+    assert based.peak_rates == (1e-3,) and based.num_train_epochs == 20.0
     assert based.lstm_units == 768
     given = options("--features=last", "--learning_rate=0.5")
-    assert given.learning_rates == (0.5,) and given.num_train_epochs == 20.0
+    assert given.peak_rates == (0.5,) and given.num_train_epochs == 20.0

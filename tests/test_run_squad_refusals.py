@@ -9,6 +9,7 @@ import pytest
 from absl import flags
 
 import run_squad
+from commands import flags as flags_lib
 from tests import toy_squad
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -262,7 +263,7 @@ def test_help_shows_the_flags_without_tensorflow():
     ).stdout
     assert shown.rstrip().endswith("False")
     values = flags.FlagValues()
-    run_squad.define_flags(values)
+    flags_lib.define(run_squad.Options, values)
     missing = [
         name
         for name in values
@@ -273,7 +274,7 @@ def test_help_shows_the_flags_without_tensorflow():
 
 def test_names_and_defaults_are_the_release_s():
     values = flags.FlagValues()
-    run_squad.define_flags(values)
+    flags_lib.define(run_squad.Options, values)
     released = {
         "bert_config_file": None,
         "vocab_file": None,
@@ -312,7 +313,7 @@ def test_names_and_defaults_are_the_release_s():
 def test_the_manual_names_flags_that_exist():
     page = (_ROOT / "docs/squad.md").read_text(encoding="utf-8")
     values = flags.FlagValues()
-    run_squad.define_flags(values)
+    flags_lib.define(run_squad.Options, values)
     named = set(re.findall(r"--([a-z0-9_]+)", page))
     assert len(named) > 20
     assert named <= set(values)

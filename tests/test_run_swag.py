@@ -11,9 +11,9 @@ import pytest
 from absl import flags
 
 import run_swag
+from commands import flags as flags_lib
 from modeling import checkpoints
 from tests import toy_swag as toy
-from training import fine_tuning_flags
 
 _ROOT = pathlib.Path(__file__).parents[1]
 # Six steps, longer than every interval.
@@ -26,9 +26,9 @@ _TRAINING = {
 
 def _parse(named):
     values = flags.FlagValues()
-    run_swag.define_flags(values)
+    flags_lib.define(run_swag.Options, values)
     values(["run_swag.py", *(f"--{k}={v}" for k, v in named.items())])
-    return fine_tuning_flags.read_options(run_swag.Options, values)
+    return flags_lib.read(run_swag.Options, values)
 
 
 def _write_files(folder):
@@ -239,5 +239,5 @@ def test_defaults_are_the_papers():
         }
     )
     assert options.train_batch_size == 16
-    assert options.learning_rates == (2e-5,)
+    assert options.peak_rates == (2e-5,)
     assert options.num_train_epochs == 3.0

@@ -10,7 +10,7 @@ import numpy as np
 from absl import flags
 
 import run_pretraining
-from training import flags as shared_flags
+from commands import flags as flags_lib
 from training import records
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -109,9 +109,9 @@ def command_line(named: dict[str, object]) -> list[str]:
 def parse(named: dict[str, object]) -> run_pretraining.Options:
     """Turns flags into options, through the script's own definitions."""
     values = flags.FlagValues()
-    run_pretraining.define_flags(values)
+    flags_lib.define(run_pretraining.Options, values)
     values(["run_pretraining.py", *command_line(named)])
-    return shared_flags.read_options(run_pretraining.Options, values)
+    return flags_lib.read(run_pretraining.Options, values)
 
 
 def run(folder, **changes) -> None:

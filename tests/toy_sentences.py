@@ -8,7 +8,7 @@ import shutil
 from absl import flags
 
 import run_classifier
-from training import fine_tuning_flags
+from commands import flags as flags_lib
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 _GOOD = ("good", "great", "fine", "nice")
@@ -94,10 +94,10 @@ def flags_of(folder, **changes):
 def parse(named):
     """Turns flags into options, through the script's own definitions."""
     values = flags.FlagValues()
-    run_classifier.define_flags(values)
+    flags_lib.define(run_classifier.Options, values)
     arguments = [f"--{name}={value}" for name, value in named.items()]
     values(["run_classifier.py", *arguments])
-    return fine_tuning_flags.read_options(run_classifier.Options, values)
+    return flags_lib.read(run_classifier.Options, values)
 
 
 def run(folder, **changes):

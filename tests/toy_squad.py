@@ -7,7 +7,7 @@ import random
 from absl import flags
 
 import run_squad
-from training import flags as shared_flags
+from commands import flags as flags_lib
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
@@ -132,10 +132,10 @@ def flags_of(folder, **changes) -> dict[str, object]:
 def parse(named: dict[str, object]) -> run_squad.Options:
     """Turns flags into options, through the script's own definitions."""
     values = flags.FlagValues()
-    run_squad.define_flags(values)
+    flags_lib.define(run_squad.Options, values)
     given = [f"--{name}={value}" for name, value in named.items()]
     values(["run_squad.py", *given])
-    return shared_flags.read_options(run_squad.Options, values)
+    return flags_lib.read(run_squad.Options, values)
 
 
 def run(folder, **changes) -> pathlib.Path:

@@ -7,9 +7,9 @@ import keras
 from absl import flags
 
 import run_ner
+from commands import flags as flags_lib
 from modeling import bert, checkpoints
 from modeling import config as config_lib
-from training import tagging_flags
 
 _FIRST = ("Ann", "Bob", "Carla", "Dev", "Eve", "Finn")
 _LAST = ("Moss", "Hart", "Stone", "Rivers", "Wood")
@@ -119,14 +119,14 @@ def parse(folder, **changes) -> run_ner.Options:
         **changes,
     }
     values = flags.FlagValues()
-    run_ner.define_flags(values)
+    flags_lib.define(run_ner.Options, values)
     values(
         [
             "run_ner.py",
             *(f"--{name}={x}" for name, x in named.items() if x is not None),
         ]
     )
-    return tagging_flags.read_options(run_ner.Options, values)
+    return flags_lib.read(run_ner.Options, values)
 
 
 def run(folder, **changes) -> None:

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from absl import flags, logging
 
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from files import space, transfer
 from tools import download_table, installation
-from training import flags as shared_flags
 
 ARGUMENTS = "NAME ..."
 _REPORT_SECONDS = 0.5
@@ -189,7 +189,7 @@ def _places(options: Options) -> installation.Places:
 
 def main(argv: list[str]) -> None:
     """Runs the tool with the names and flags of the command line."""
-    options = shared_flags.read_options(Options, flags.FLAGS)
+    options = flags_lib.read(Options, flags.FLAGS)
     if options.list:
         sys.stdout.write(download_table.listing())
     else:

@@ -22,11 +22,11 @@ from typing import Any
 from absl import flags, logging
 
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from files import paths
 from tasks import features
 from tasks.classification import sentence_pairs
 from tasks.squad import squad_search, squad_windows
-from training import flags as shared_flags
 from vocab import tokenization
 
 AUTO = "auto"
@@ -328,7 +328,7 @@ def _check_text(model_dir: str, described: Mapping[str, Any]) -> None:
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    run(shared_flags.read_options(Options, flags.FLAGS))
+    run(flags_lib.read(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":

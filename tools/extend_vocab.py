@@ -22,8 +22,8 @@ import numpy as np
 from absl import flags, logging
 
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from files import destinations, lines, paths, writing
-from training import flags as shared_flags
 from vocab import counting, extending, tokenization
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
@@ -265,7 +265,7 @@ def run(options: Options) -> None:
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    run(shared_flags.read_options(Options, flags.FLAGS))
+    run(flags_lib.read(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from typing import IO
 from absl import flags
 
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from corpus import text_statistics
 from files import paths, writing
 from tasks.masked_lm import (
@@ -37,7 +38,6 @@ from tools import (
     inspection_report,
     terminal,
 )
-from training import flags as shared_flags
 from vocab import tokenization, word_memory
 
 _NUM_SPECIAL_TOKENS = 3
@@ -273,7 +273,7 @@ def run(options: Options, output: IO[str]) -> None:
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    run(shared_flags.read_options(Options, flags.FLAGS), sys.stdout)
+    run(flags_lib.read(Options, flags.FLAGS), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,11 @@ import numpy as np
 from absl import flags, logging
 
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from files import destinations, paths, writing
 from tasks import features
 from tasks.classification import sentence_pairs
 from tools import model_flags
-from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
 # Inches; a token needs so much for its label to be read.
@@ -247,7 +247,7 @@ def run(options: Options) -> None:
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    run(shared_flags.read_options(Options, flags.FLAGS))
+    run(flags_lib.read(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":

@@ -20,11 +20,11 @@ from typing import IO, Any
 from absl import flags, logging
 
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from files import destinations, lines, paths, writing
 from tasks import features
 from tasks.classification import sentence_pairs
 from tools import model_flags
-from training import flags as shared_flags
 from vocab import model_tokenizer, tokenization
 
 _MASK = "[MASK]"
@@ -270,7 +270,7 @@ def _check_files(options: Options) -> None:
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    options = shared_flags.read_options(Options, flags.FLAGS)
+    options = flags_lib.read(Options, flags.FLAGS)
     run(options, sys.stdin, sys.stdout)
 
 

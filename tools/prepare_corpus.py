@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from absl import flags, logging
 
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from files import destinations, paths
-from training import flags as shared_flags
 
 _LOG_EVERY_SECONDS = 5.0
 _FORMATS = ["text", "wikiextractor", "jsonl", "book", "python_docs"]
@@ -238,7 +238,7 @@ def _log_totals(total, held_out: int, rules, seconds: float) -> None:
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    run(shared_flags.read_options(Options, flags.FLAGS))
+    run(flags_lib.read(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":

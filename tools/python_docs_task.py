@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from absl import flags, logging
 
 from commands import flag_groups, program
+from commands import flags as flags_lib
 from files import writing
-from training import flags as shared_flags
 
 # Every tenth document is held out, as in quickstart.sh's pre-training text.
 _HOLDOUT_EVERY = 10
@@ -77,7 +77,7 @@ def _labelled_documents() -> Iterator[list[tuple[str, str]]]:
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
-    run(shared_flags.read_options(Options, flags.FLAGS))
+    run(flags_lib.read(Options, flags.FLAGS))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import keras
 
 from modeling import ablations, checkpoints, heads, tagging
 from modeling import config as config_lib
-from training import ablation_flags, checkpointing, fine_tuning
+from training import checkpointing, fine_tuning
+from training import flags as training_flags
 
 _LEFT_TO_RIGHT = "ltr"
 _OBJECTIVE = "objective"
@@ -26,7 +27,7 @@ NONE = ablations.Ablation()
 def of_options(options: Any) -> ablations.Ablation:
     """Says in what way a run's model is not BERT."""
     return ablations.Ablation(
-        causal=_attention(options) == ablation_flags.CAUSAL,
+        causal=_attention(options) == training_flags.CAUSAL,
         bilstm_head=getattr(options, _BILSTM, False),
     )
 
@@ -118,9 +119,9 @@ def attention_of(saved: Mapping[str, object]) -> str | None:
         saved: the identity of the run that wrote it.
     """
     if ablations.is_causal(saved):
-        return ablation_flags.CAUSAL
+        return training_flags.CAUSAL
     # Fine-tuned: only what is not BERT is written down.
-    return ablation_flags.BIDIRECTIONAL if saved else None
+    return training_flags.BIDIRECTIONAL if saved else None
 
 
 def check_bert(path: str) -> None:
@@ -160,11 +161,11 @@ def _find(path: str | None) -> str | None:
 def _attention(options: Any) -> str:
     """Says with which attention a run computes; pre-training has a flag too."""
     if getattr(options, _OBJECTIVE, None) == _LEFT_TO_RIGHT:
-        return ablation_flags.CAUSAL
-    return getattr(options, _ATTENTION, ablation_flags.BIDIRECTIONAL)
+        return training_flags.CAUSAL
+    return getattr(options, _ATTENTION, training_flags.BIDIRECTIONAL)
 
 
 def _flag_of(options: Any) -> str:
     if hasattr(options, _OBJECTIVE):
         return f"--objective={_LEFT_TO_RIGHT}"
-    return f"--attention={ablation_flags.CAUSAL}"
+    return f"--attention={training_flags.CAUSAL}"

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from commands import flags
 from files import writing
 from training import (
     ablations,
@@ -21,7 +22,6 @@ from training import (
     claiming,
     epochs,
     failures,
-    fine_tuning_flags,
     input_pipeline,
     loop,
     objectives,
@@ -39,7 +39,7 @@ from training import (
     steps,
     workers,
 )
-from training import flags as shared_flags
+from training import flags as training_flags
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class Learner:
         compiled: for this model.
     """
 
-    options: fine_tuning_flags.TaskOptions
+    options: training_flags.FineTuningOptions
     strategy: tf.distribute.Strategy
     objective: objectives.Objective
     compiled: Compiled
@@ -226,7 +226,7 @@ class Learner:
 
 def make_learner(
     setup: preparation.Setup,
-    options: fine_tuning_flags.TaskOptions,
+    options: training_flags.FineTuningOptions,
     make_objective: Callable[[], objectives.Objective],
     labels: Mapping[str, object] | None = None,
     *,
@@ -280,14 +280,14 @@ def _loop_options(training, options, length) -> bookkeeping.LoopOptions:
     if options.eval_every_epoch:
         every = length.steps_per_epoch
     evaluates = option_checks.evaluates_while_training(options)
-    return shared_flags.narrow(
+    return flags.narrow(
         bookkeeping.LoopOptions,
         options,
         num_train_steps=length.num_train_steps,
         eval_every_steps=every,
         best_metric=training.metric if evaluates else None,
         iterations_per_loop=runtime.steps_per_call(
-            use_tpu=shared_flags.wants_tpu(options),
+            use_tpu=training_flags.wants_tpu(options),
             iterations_per_loop=options.iterations_per_loop,
             steps_per_loop=options.steps_per_loop,
         ),
@@ -323,7 +323,7 @@ def frozen_variables(num_layers: int) -> tuple[str, ...]:
 
 def training_batches(
     source: input_pipeline.Source,
-    options: fine_tuning_flags.TaskOptions,
+    options: training_flags.FineTuningOptions,
     parts: Sequence[record_order.Part] = (),
 ) -> input_pipeline.TrainingBatches:
     """Orders the records of a run: shuffled, each epoch anew as a whole.

@@ -10,16 +10,14 @@ from absl import logging
 
 from files import destinations, paths
 from modeling import config as config_lib
+from training import flags as training_flags
 from training import (
-    fine_tuning_flags,
-    pretraining_flags,
     pretraining_phases,
 )
-from training import flags as shared_flags
 
 
 def check_task(
-    options: fine_tuning_flags.TaskOptions, vocab_size: int
+    options: training_flags.FineTuningOptions, vocab_size: int
 ) -> config_lib.BertConfig:
     """Checks that a run's options fit together and to its model.
 
@@ -50,7 +48,7 @@ def check_task(
             f"--freeze_layers must be at most {config.num_hidden_layers}, the "
             f"layers of the model; got {options.freeze_layers}."
         )
-    if options.bucket_by_length and shared_flags.wants_tpu(options):
+    if options.bucket_by_length and training_flags.wants_tpu(options):
         raise ValueError(
             "--bucket_by_length makes batches of different lengths; a TPU "
             "needs one length. Pass one of --bucket_by_length and --use_tpu "
@@ -61,7 +59,7 @@ def check_task(
     return config
 
 
-def _check_evaluations(options: fine_tuning_flags.TaskOptions) -> None:
+def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
     if options.eval_every_epoch and options.eval_every_steps:
         raise ValueError(
             "Pass one of --eval_every_epoch and --eval_every_steps; got both."
@@ -73,9 +71,9 @@ def _check_evaluations(options: fine_tuning_flags.TaskOptions) -> None:
             "--early_stopping_patience counts evaluations: it needs "
             "--eval_every_epoch or --eval_every_steps."
         )
-    if not isinstance(options, fine_tuning_flags.FineTuningOptions):
+    if not isinstance(options, training_flags.TrialOptions):
         return
-    several = options.num_trials > 1 or len(options.learning_rates) > 1
+    several = options.num_trials > 1 or len(options.peak_rates) > 1
     if several and not options.do_eval:
         raise ValueError(
             "Of several runs (--num_trials, --learning_rates) the one that "
@@ -84,8 +82,8 @@ def _check_evaluations(options: fine_tuning_flags.TaskOptions) -> None:
 
 
 def check_weights(
-    options: fine_tuning_flags.TaskOptions
-    | pretraining_flags.PretrainingOptions,
+    options: training_flags.FineTuningOptions
+    | training_flags.PretrainingOptions,
 ) -> None:
     """Checks that there are weights where a run needs some.
 
@@ -112,7 +110,7 @@ def check_weights(
 
 
 def evaluates_while_training(
-    options: fine_tuning_flags.TaskOptions,
+    options: training_flags.FineTuningOptions,
 ) -> bool:
     """Tells whether held-out data are looked at before the end."""
     return bool(
@@ -121,13 +119,13 @@ def evaluates_while_training(
     )
 
 
-def needs_held_out(options: fine_tuning_flags.TaskOptions) -> bool:
+def needs_held_out(options: training_flags.FineTuningOptions) -> bool:
     """Tells whether held-out data are scored, at the end or before."""
     return options.do_eval or evaluates_while_training(options)
 
 
 def check_pretraining(
-    options: pretraining_flags.PretrainingOptions,
+    options: training_flags.PretrainingOptions,
 ) -> tuple[config_lib.BertConfig, tuple[pretraining_phases.Phase, ...]]:
     """Checks what a pre-training run is asked for.
 
@@ -159,7 +157,7 @@ def check_pretraining(
 
 
 def _check_record_files(
-    options: pretraining_flags.PretrainingOptions,
+    options: training_flags.PretrainingOptions,
     phases: Sequence[pretraining_phases.Phase],
 ) -> None:
     """Refuses names that match no file; warns of data held out in name only."""

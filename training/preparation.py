@@ -7,17 +7,17 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from commands import flags
 from modeling import config as config_lib
 from training import (
     ablations,
-    fine_tuning_flags,
     option_checks,
     records,
     runtime,
     sharing,
     workers,
 )
-from training import flags as shared_flags
+from training import flags as training_flags
 
 
 class Tokenizer(Protocol):
@@ -46,7 +46,7 @@ class Setup:
         strategy: where variables live.
     """
 
-    options: fine_tuning_flags.TaskOptions
+    options: training_flags.FineTuningOptions
     config: config_lib.BertConfig
     text: Mapping[str, Any]
     vocab_size: int
@@ -81,7 +81,7 @@ class Setup:
 
 
 def prepare(
-    options: fine_tuning_flags.TaskOptions,
+    options: training_flags.FineTuningOptions,
     tokenizer: Tokenizer,
     config: config_lib.BertConfig,
 ) -> Setup:
@@ -112,10 +112,10 @@ def prepare(
 
 
 def _prepare_devices(
-    options: fine_tuning_flags.TaskOptions,
+    options: training_flags.FineTuningOptions,
 ) -> tf.distribute.Strategy:
     return runtime.prepare(
-        shared_flags.narrow(runtime.DeviceOptions, options),
+        flags.narrow(runtime.DeviceOptions, options),
         precision=options.precision,
         batch_sizes={
             field.name: getattr(options, field.name)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 from absl import logging
 
+from commands import flags
 from files import paths
 from modeling import config as config_lib
 from training import (
@@ -18,7 +19,6 @@ from training import (
     objectives,
     optimization,
     precision,
-    pretraining_flags,
     pretraining_phases,
     pretraining_sanity,
     record_checks,
@@ -30,7 +30,7 @@ from training import (
     steps,
     workers,
 )
-from training import flags as shared_flags
+from training import flags as training_flags
 
 _IDENTITY = (
     *("objective", "random_seed", "train_batch_size", "learning_rate"),
@@ -40,7 +40,7 @@ _IDENTITY = (
 
 
 def open_records(
-    options: pretraining_flags.PretrainingOptions,
+    options: training_flags.PretrainingOptions,
     names: Sequence[str],
     config: config_lib.BertConfig,
 ) -> input_pipeline.RecordSource:
@@ -111,7 +111,7 @@ def open_held_out_records(
 
 
 def prepare_devices(
-    options: pretraining_flags.PretrainingOptions,
+    options: training_flags.PretrainingOptions,
     phases: Sequence[pretraining_phases.Phase],
 ) -> tf.distribute.Strategy:
     """Chooses devices, precision and seed; returns the strategy.
@@ -120,7 +120,7 @@ def prepare_devices(
         ValueError: a batch does not divide among the devices.
     """
     strategy = runtime.prepare(
-        shared_flags.narrow(runtime.DeviceOptions, options),
+        flags.narrow(runtime.DeviceOptions, options),
         precision=options.precision,
         batch_sizes={"eval_batch_size": options.eval_batch_size},
         output_dir=options.output_dir,
@@ -140,7 +140,7 @@ def evaluation(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
     source: input_pipeline.RecordSource,
-    options: pretraining_flags.PretrainingOptions,
+    options: training_flags.PretrainingOptions,
 ) -> Callable[[], dict[str, float]]:
     """Prepares an evaluation; calling it gives the metrics, as released."""
     evaluator = steps.Evaluator(strategy, objective)
@@ -156,7 +156,7 @@ def train(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
     sources: Sequence[input_pipeline.RecordSource],
-    options: pretraining_flags.PretrainingOptions,
+    options: training_flags.PretrainingOptions,
     evaluate: Callable[[], Mapping[str, float]],
 ) -> tuple[int, Mapping[str, float] | None]:
     """Trains a model, from wherever its folder stands.
@@ -200,11 +200,11 @@ def train(
             ],
             [phase.end for phase in phases],
         ),
-        shared_flags.narrow(
+        flags.narrow(
             bookkeeping.LoopOptions,
             options,
             iterations_per_loop=runtime.steps_per_call(
-                use_tpu=shared_flags.wants_tpu(options),
+                use_tpu=training_flags.wants_tpu(options),
                 iterations_per_loop=options.iterations_per_loop,
                 steps_per_loop=options.steps_per_loop,
             ),
@@ -288,7 +288,7 @@ def _start_options(options, identity) -> starting.StartOptions:
 def load(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
-    options: pretraining_flags.PretrainingOptions,
+    options: training_flags.PretrainingOptions,
 ) -> int:
     """Loads what is to be evaluated without training.
 

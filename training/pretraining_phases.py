@@ -9,7 +9,7 @@ import itertools
 import shlex
 from collections.abc import Mapping
 
-from training import pretraining_flags
+from training import flags as training_flags
 
 _STEPS = "steps"
 _COUNTS = (
@@ -28,11 +28,11 @@ class Phase:
         end: the step after its last, counted over the whole run.
     """
 
-    options: pretraining_flags.PretrainingOptions
+    options: training_flags.PretrainingOptions
     end: int
 
 
-def of_run(options: pretraining_flags.PretrainingOptions) -> tuple[Phase, ...]:
+def of_run(options: training_flags.PretrainingOptions) -> tuple[Phase, ...]:
     """Lists the phases of a run in order; one where `--phases` is not given.
 
     Raises:
@@ -72,7 +72,7 @@ def _parse(text: str) -> dict[str, str]:
 
 
 def _ends(
-    lengths: list[str], options: pretraining_flags.PretrainingOptions
+    lengths: list[str], options: training_flags.PretrainingOptions
 ) -> list[int]:
     """Turns `90%` or `9000` of each phase into the steps at which they end."""
     total = options.num_train_steps

@@ -18,12 +18,11 @@ from training import (
     precision,
     records,
     tagging,
-    tagging_flags,
     task_records,
     word_features,
     workers,
 )
-from training import flags as shared_flags
+from training import flags as training_flags
 
 
 class Window(word_features.Window, Protocol):
@@ -63,7 +62,7 @@ class Approach(Protocol):
 
 
 def choose(
-    options: tagging_flags.TaggingOptions,
+    options: training_flags.TaggingOptions,
     config: config_lib.BertConfig,
     strategy: tf.distribute.Strategy,
 ) -> Approach:
@@ -92,7 +91,7 @@ class FineTuned:
 
     def __init__(
         self,
-        options: tagging_flags.TaggingOptions,
+        options: training_flags.TaggingOptions,
         config: config_lib.BertConfig,
     ):
         self.name = "fine-tuned"
@@ -136,7 +135,7 @@ class FeatureBased:
 
     def __init__(
         self,
-        options: tagging_flags.TaggingOptions,
+        options: training_flags.TaggingOptions,
         config: config_lib.BertConfig,
         strategy: tf.distribute.Strategy,
     ):
@@ -171,7 +170,7 @@ class FeatureBased:
                 layers=self._layers.numbers,
                 batch_size=options.predict_batch_size,
                 max_seq_length=options.max_seq_length,
-                pad_to_max_length=shared_flags.wants_tpu(options),
+                pad_to_max_length=training_flags.wants_tpu(options),
             ),
         )
 

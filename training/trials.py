@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 from absl import logging
 
 from files import json_text, paths
-from training import fine_tuning_flags
+from training import flags as training_flags
 
 SUMMARY_FILE = "trials.json"
 _NAME = "trial-"
 
-_Options = TypeVar("_Options", bound=fine_tuning_flags.FineTuningOptions)
+_Options = TypeVar("_Options", bound=training_flags.TrialOptions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ def plan_run(options: _Options) -> list[tuple[Trial, _Options]]:
     """Lists the runs that options ask for, each with options of its own."""
     runs = plan(
         options.output_dir,
-        options.learning_rates,
+        options.peak_rates,
         options.num_trials,
         options.random_seed,
     )
@@ -107,7 +107,7 @@ def with_best_trial(options: _Options) -> _Options:
         ValueError: there are trials, but the file does not name the best one.
     """
     folder = options.output_dir
-    several = options.num_trials > 1 or len(options.learning_rates) > 1
+    several = options.num_trials > 1 or len(options.peak_rates) > 1
     if (
         options.do_train
         or several

@@ -3,9 +3,7 @@
 import dataclasses
 import os
 
-from absl import flags
-
-from commands import flag_groups
+from commands import flags
 from tasks.classification import (
     classification,
     custom,
@@ -14,122 +12,76 @@ from tasks.classification import (
     sentence_pairs,
 )
 
-_Group = flag_groups.Group
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SentenceOptions:
-    """What the flags below hold; see them and --help."""
+    """Which task a sentence classifier learns, and from which files."""
 
-    task_name: str
-    data_dir: str
-    xnli_language: str
-    xnli_mode: str
-    text_a_column: str
-    text_b_column: str
-    label_column: str
-    label_names: tuple[str, ...]
-    label_separator: str
-    has_header: bool | None
-    problem_type: str
-    long_text: str
-    window_stride: int | None
-    write_submission: str | None
-
-
-def define_flags(values: flags.FlagValues) -> None:
-    """Defines all flags of `SentenceOptions`.
-
-    Names and defaults are the release's where it has the flag.
-    """
-    _define_task_flags(values)
-    _define_xnli_flags(values)
-    _define_custom_flags(values)
-    _define_long_text_flags(values)
-
-
-@flag_groups.under(_Group.TEXT)
-def _define_long_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_enum(
-        "long_text",
-        sentence_pairs.HEAD,
-        sentence_pairs.LONG_TEXT,
-        "What is read of text that is too long: its head, as released; head "
-        "and tail; or all of it, in windows whose answers are averaged.",
-        flag_values=values,
+    task_name: str = flags.required(
+        f"{', '.join(glue.TASKS)}, XNLI or custom.", flags.Group.FILES
     )
-    flags.DEFINE_integer(
-        "window_stride",
-        None,
-        "--long_text=windows: tokens from window to window; half of one if "
-        "not given.",
-        lower_bound=1,
-        flag_values=values,
+    data_dir: str = flags.required(
+        "Folder of the task's files.", flags.Group.FILES
     )
-
-
-@flag_groups.under(_Group.FILES)
-def _define_task_flags(values: flags.FlagValues) -> None:
-    for name, meaning in (
-        ("task_name", f"{', '.join(glue.TASKS)}, XNLI or custom."),
-        ("data_dir", "Folder of the task's files."),
-    ):
-        flags.DEFINE_string(
-            name, None, meaning, required=True, flag_values=values
-        )
-    flags.DEFINE_string(
-        "write_submission",
+    write_submission: str | None = flags.flag(
         None,
         "GLUE: a zip that the test set's answers are added to, for the "
         "server of GLUE.",
-        flag_values=values,
+        flags.Group.FILES,
     )
-
-
-@flag_groups.under(_Group.XNLI)
-def _define_xnli_flags(values: flags.FlagValues) -> None:
-    for name, default, choices, meaning in (
-        ("xnli_language", "zh", glue.XNLI_LANGUAGES, "The language."),
-        (
-            "xnli_mode",
-            glue.TRANSLATE_TRAIN,
-            glue.XNLI_MODES,
-            "Train on the translation into the language; or on English "
-            "and test on the translation into English; or on the language.",
-        ),
-    ):
-        flags.DEFINE_enum(name, default, choices, meaning, flag_values=values)
-
-
-@flag_groups.under(_Group.OWN_DATA)
-def _define_custom_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_enum(
-        "problem_type",
+    xnli_language: str = flags.flag(
+        "zh", "The language.", flags.Group.XNLI, choices=glue.XNLI_LANGUAGES
+    )
+    xnli_mode: str = flags.flag(
+        glue.TRANSLATE_TRAIN,
+        "Train on the translation into the language; or on English and test "
+        "on the translation into English; or on the language.",
+        flags.Group.XNLI,
+        choices=glue.XNLI_MODES,
+    )
+    problem_type: str = flags.flag(
         labels.SINGLE_LABEL,
-        labels.PROBLEM_TYPES,
         "One label a row, any number of them, or a score.",
-        flag_values=values,
+        flags.Group.OWN_DATA,
+        choices=labels.PROBLEM_TYPES,
     )
-    for name, default, meaning in (
-        ("text_a_column", "", "Name, or number from 0, of the text."),
-        ("text_b_column", "", "That of a second text, if there is one."),
-        ("label_column", "", "That of the label."),
-        ("label_separator", ",", "What parts several labels in a cell."),
-    ):
-        flags.DEFINE_string(name, default, meaning, flag_values=values)
-    flags.DEFINE_list(
-        "label_names",
-        [],
+    text_a_column: str = flags.flag(
+        "", "Name, or number from 0, of the text.", flags.Group.OWN_DATA
+    )
+    text_b_column: str = flags.flag(
+        "", "That of a second text, if there is one.", flags.Group.OWN_DATA
+    )
+    label_column: str = flags.flag(
+        "", "That of the label.", flags.Group.OWN_DATA
+    )
+    label_separator: str = flags.flag(
+        ",", "What parts several labels in a cell.", flags.Group.OWN_DATA
+    )
+    label_names: tuple[str, ...] = flags.flag(
+        (),
         "The labels, separated by commas; if not given, those of the "
         "training file.",
-        flag_values=values,
+        flags.Group.OWN_DATA,
     )
-    flags.DEFINE_boolean(
-        "has_header",
+    has_header: bool | None = flags.flag(
         None,
-        "Whether TSV and CSV begin with the names of the columns; if "
-        "not given, they do where a column is given by name.",
-        flag_values=values,
+        "Whether TSV and CSV begin with the names of the columns; if not "
+        "given, they do where a column is given by name.",
+        flags.Group.OWN_DATA,
+    )
+    long_text: str = flags.flag(
+        sentence_pairs.HEAD,
+        "What is read of text that is too long: its head, as released; head "
+        "and tail; or all of it, in windows whose answers are averaged.",
+        flags.Group.TEXT,
+        choices=sentence_pairs.LONG_TEXT,
+    )
+    window_stride: int | None = flags.flag(
+        None,
+        "--long_text=windows: tokens from window to window; half of one if "
+        "not given.",
+        flags.Group.TEXT,
+        lower_bound=1,
     )
 
 

@@ -1,39 +1,124 @@
 """The flags of question answering; names and defaults are the release's."""
 
 import dataclasses
-import functools
 import math
 from typing import Any
 
-from absl import flags
+from absl import flags as absl_flags
 
-from commands import flag_groups
+from commands import flags
 from tasks.squad import squad_search, squad_windows
 
-_Group = flag_groups.Group
-
+_WINDOWS = squad_windows.WindowOptions
+_ANSWERS = squad_search.AnswerOptions
 # The value of --null_score_diff_threshold that has the best one found.
 AUTO = "auto"
 
 
+class _ThresholdParser(absl_flags.ArgumentParser):
+    """Reads a number or "auto"."""
+
+    syntactic_help = f"a number or {AUTO}"
+
+    def parse(self, argument: str | float) -> str | float:
+        if argument == AUTO:
+            return argument
+        try:
+            number = float(argument)
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            raise ValueError(f"must be {self.syntactic_help}")
+        return number
+
+    def flag_type(self) -> str:
+        return "float or string"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadOptions:
-    """What the flags below hold; see them and --help."""
+    """Which questions are answered, and how; the flags of run_squad.py."""
 
-    train_file: str | None
-    predict_file: str | None
-    max_seq_length: int
-    doc_stride: int
-    max_query_length: int
-    n_best_size: int
-    max_answer_length: int
-    version_2_with_negative: bool
-    null_score_diff_threshold: float | str
-    predictions_file: str | None
-    null_odds_file: str | None
-    ensemble: str | None
-    save_logits: bool
-    verbose_logging: bool
+    train_file: str | None = flags.flag(
+        None,
+        "SQuAD files to train on: comma-separated names or globs, gone "
+        "through one after the other, each for --num_train_epochs.",
+        flags.Group.FILES,
+    )
+    predict_file: str | None = flags.flag(
+        None, "SQuAD file whose questions are answered.", flags.Group.FILES
+    )
+    predictions_file: str | None = flags.flag(
+        None,
+        "Answers for --do_eval without --do_predict; predictions.json in "
+        "--output_dir if not given.",
+        flags.Group.FILES,
+    )
+    null_odds_file: str | None = flags.flag(
+        None,
+        "Their null odds; null_odds.json beside them, if there is one.",
+        flags.Group.FILES,
+    )
+    ensemble: str | None = flags.flag(
+        None,
+        "nbest_predictions.json or logits (.npz) of several systems, "
+        "comma-separated names or globs: --do_predict combines them and "
+        "runs no model.",
+        flags.Group.FILES,
+    )
+    save_logits: bool = flags.flag(
+        False, "Write logits.npz too, for --ensemble.", flags.Group.FILES
+    )
+    max_seq_length: int = flags.flag(
+        _WINDOWS.max_seq_length,
+        "Word pieces of a window: question, part of the paragraph and three "
+        "special tokens.",
+        flags.Group.TEXT,
+        lower_bound=1,
+    )
+    doc_stride: int = flags.flag(
+        _WINDOWS.doc_stride,
+        "Word pieces from the start of a window's part to the next one's.",
+        flags.Group.TEXT,
+        lower_bound=1,
+    )
+    max_query_length: int = flags.flag(
+        _WINDOWS.max_query_length,
+        "Word pieces of a question; what is longer is cut off.",
+        flags.Group.TEXT,
+        lower_bound=1,
+    )
+    n_best_size: int = flags.flag(
+        _ANSWERS.n_best_size,
+        "Starts and ends tried in each window, and answers in "
+        "nbest_predictions.json.",
+        flags.Group.ANSWERS,
+        lower_bound=1,
+    )
+    max_answer_length: int = flags.flag(
+        _ANSWERS.max_answer_length,
+        "Word pieces of the longest answer.",
+        flags.Group.ANSWERS,
+        lower_bound=1,
+    )
+    version_2_with_negative: bool = flags.flag(
+        False,
+        "The files are of SQuAD 2.0: some questions have no answer.",
+        flags.Group.ANSWERS,
+    )
+    null_score_diff_threshold: float | str = flags.flag(
+        0.0,
+        'Above it the answer is "no answer"; a difference of logits, or '
+        f"{AUTO} for the one with the best F1 on --predict_file.",
+        flags.Group.ANSWERS,
+        parser=_ThresholdParser(),
+        serializer=absl_flags.ArgumentSerializer(),
+    )
+    verbose_logging: bool = flags.flag(
+        False,
+        "Log where word pieces could not be found in the paragraph.",
+        flags.Group.CHECKPOINTS,
+    )
 
     @property
     def windows(self) -> squad_windows.WindowOptions:
@@ -52,117 +137,6 @@ class SquadOptions:
             max_answer_length=self.max_answer_length,
             version_2_with_negative=self.version_2_with_negative,
         )
-
-
-def define_flags(values: flags.FlagValues) -> None:
-    """Defines which files are used, how paragraphs are cut and searched."""
-    _define_file_flags(values)
-    _define_window_flags(values)
-    _define_answer_flags(values)
-    _define_report_flags(values)
-
-
-@flag_groups.under(_Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    text = functools.partial(
-        flags.DEFINE_string, default=None, flag_values=values
-    )
-    text(
-        "train_file",
-        help="SQuAD files to train on: comma-separated names or globs, gone "
-        "through one after the other, each for --num_train_epochs.",
-    )
-    text("predict_file", help="SQuAD file whose questions are answered.")
-    text(
-        "predictions_file",
-        help="Answers for --do_eval without --do_predict; predictions.json in "
-        "--output_dir if not given.",
-    )
-    text(
-        "null_odds_file",
-        help="Their null odds; null_odds.json beside them, if there is one.",
-    )
-    text(
-        "ensemble",
-        help="nbest_predictions.json or logits (.npz) of several systems, "
-        "comma-separated names or globs: --do_predict combines them and runs "
-        "no model.",
-    )
-    flags.DEFINE_boolean(
-        "save_logits",
-        False,
-        "Write logits.npz too, for --ensemble.",
-        flag_values=values,
-    )
-
-
-@flag_groups.under(_Group.TEXT)
-def _define_window_flags(values: flags.FlagValues) -> None:
-    count = functools.partial(
-        flags.DEFINE_integer, lower_bound=1, flag_values=values
-    )
-    windows = squad_windows.WindowOptions
-    count(
-        "max_seq_length",
-        windows.max_seq_length,
-        "Word pieces of a window: question, part of the paragraph and three "
-        "special tokens.",
-    )
-    count(
-        "doc_stride",
-        windows.doc_stride,
-        "Word pieces from the start of a window's part to the next one's.",
-    )
-    count(
-        "max_query_length",
-        windows.max_query_length,
-        "Word pieces of a question; what is longer is cut off.",
-    )
-
-
-@flag_groups.under(_Group.ANSWERS)
-def _define_answer_flags(values: flags.FlagValues) -> None:
-    """Defines how answers are searched."""
-    count = functools.partial(
-        flags.DEFINE_integer, lower_bound=1, flag_values=values
-    )
-    answers = squad_search.AnswerOptions
-    count(
-        "n_best_size",
-        answers.n_best_size,
-        "Starts and ends tried in each window, and answers in "
-        "nbest_predictions.json.",
-    )
-    count(
-        "max_answer_length",
-        answers.max_answer_length,
-        "Word pieces of the longest answer.",
-    )
-    flags.DEFINE_boolean(
-        "version_2_with_negative",
-        False,
-        "The files are of SQuAD 2.0: some questions have no answer.",
-        flag_values=values,
-    )
-    flags.DEFINE(
-        _ThresholdParser(),
-        "null_score_diff_threshold",
-        0.0,
-        'Above it the answer is "no answer"; a difference of logits, or '
-        f"{AUTO} for the one with the best F1 on --predict_file.",
-        serializer=flags.ArgumentSerializer(),
-        flag_values=values,
-    )
-
-
-@flag_groups.under(_Group.CHECKPOINTS)
-def _define_report_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_boolean(
-        "verbose_logging",
-        False,
-        "Log where word pieces could not be found in the paragraph.",
-        flag_values=values,
-    )
 
 
 def check(options: Any) -> None:
@@ -228,23 +202,3 @@ def check(options: Any) -> None:
 
 def _evaluates(options: Any) -> bool:
     return options.eval_every_epoch or options.eval_every_steps > 0
-
-
-class _ThresholdParser(flags.ArgumentParser):
-    """Reads a number or "auto"."""
-
-    syntactic_help = f"a number or {AUTO}"
-
-    def parse(self, argument: str | float) -> str | float:
-        if argument == AUTO:
-            return argument
-        try:
-            number = float(argument)
-        except ValueError:
-            number = math.nan
-        if math.isnan(number):
-            raise ValueError(f"must be {self.syntactic_help}")
-        return number
-
-    def flag_type(self) -> str:
-        return "float or string"

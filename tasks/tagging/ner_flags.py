@@ -3,9 +3,9 @@
 import dataclasses
 import os
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups
+from commands import flags
 from files import paths
 from tasks.tagging import conll, ner, tag_schemes
 
@@ -19,75 +19,49 @@ _NAMES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NerOptions:
-    """What the flags below hold; see them and --help."""
+    """Which tagged files a run reads, and how."""
 
-    data_dir: str | None
-    train_file: str | None
-    eval_file: str | None
-    predict_file: str | None
-    columns: str
-    scheme: str
-    context: str
-
-
-def define_flags(values: flags.FlagValues) -> None:
-    """Defines all flags of `NerOptions`."""
-    _define_file_flags(values)
-    _define_column_flags(values)
-    _define_context_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "data_dir",
+    data_dir: str | None = flags.flag(
         None,
         "Folder with eng.train, eng.testa and eng.testb of CoNLL-2003, or "
         "train.txt, valid.txt (or dev.txt) and test.txt.",
-        flag_values=values,
+        flags.Group.FILES,
     )
-    for name, what in (
-        ("train", "trained on"),
-        ("eval", "evaluated on"),
-        ("predict", "tagged"),
-    ):
-        flags.DEFINE_string(
-            f"{name}_file",
-            None,
-            f"Column file that is {what}, in place of one in --data_dir.",
-            flag_values=values,
-        )
-
-
-@flag_groups.under(flag_groups.Group.COLUMNS)
-def _define_column_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "columns",
+    train_file: str | None = flags.flag(
+        None,
+        "Column file that is trained on, in place of one in --data_dir.",
+        flags.Group.FILES,
+    )
+    eval_file: str | None = flags.flag(
+        None,
+        "Column file that is evaluated on, in place of one in --data_dir.",
+        flags.Group.FILES,
+    )
+    predict_file: str | None = flags.flag(
+        None,
+        "Column file that is tagged, in place of one in --data_dir.",
+        flags.Group.FILES,
+    )
+    columns: str = flags.flag(
         "word:0,tag:-1",
-        "Where words and tags are: 0 is the first column, -1 the last. Without "
-        "a tag, as in word:0, files can only be tagged.",
-        flag_values=values,
+        "Where words and tags are: 0 is the first column, -1 the last. "
+        "Without a tag, as in word:0, files can only be tagged.",
+        flags.Group.COLUMNS,
     )
-    flags.DEFINE_enum(
-        "scheme",
+    scheme: str = flags.flag(
         tag_schemes.AUTO,
-        tag_schemes.SCHEMES,
         "How the tags of the files mark entities; auto looks at them. raw: "
-        "each run of equal names is one. Inside, and in what is written, it is "
-        "IOB2.",
-        flag_values=values,
+        "each run of equal names is one. Inside, and in what is written, it "
+        "is IOB2.",
+        flags.Group.COLUMNS,
+        choices=tag_schemes.SCHEMES,
     )
-
-
-@flag_groups.under(flag_groups.Group.TEXT)
-def _define_context_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_enum(
-        "context",
+    context: str = flags.flag(
         ner.DOCUMENT,
-        ner.CONTEXTS,
-        "document: each sentence is read with as much of its document around "
-        "it as fits; sentence: by itself.",
-        flag_values=values,
+        "document: each sentence is read with as much of its document "
+        "around it as fits; sentence: by itself.",
+        flags.Group.TEXT,
+        choices=ner.CONTEXTS,
     )
 
 

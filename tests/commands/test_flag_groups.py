@@ -42,7 +42,7 @@ def test_flags_that_are_there_already_stay_where_they_are():
 @pytest.mark.parametrize("program", sorted(documented.programs()))
 def test_every_flag_of_every_program_has_a_heading(program):
     values = flags.FlagValues()
-    documented.module(program).define_flags(values)
+    documented.define(documented.module(program), values)
     assert set(values) - flag_groups.grouped(values) == set()
     # Under one heading, not two.
     places = [name for group in Group for name in _names(values, group)]

@@ -78,7 +78,7 @@ Example:
 def _page(program):
     values = flags.FlagValues()
     module = documented.module(program)
-    module.define_flags(values)
+    documented.define(module, values)
     return values, help_page.write(values, module.__doc__, "python x.py", 200)
 
 

@@ -6,8 +6,9 @@ import pathlib
 import pytest
 from absl import flags
 
+from commands import flags as flags_lib
 from paper import costs, experiments, jobs
-from training import flags as shared_flags
+from tests import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PLACES = jobs.Places("my data", "my runs")
@@ -20,7 +21,7 @@ def _parse(job):
     """Parses a command as its script would; returns what the flags hold."""
     module = importlib.import_module(job.program.removesuffix(".py"))
     values = flags.FlagValues()
-    module.define_flags(values)
+    documented.define(module, values)
     program, *given = jobs.arguments(job, _PLACES)
     if program == "-m":
         program, *given = given
@@ -43,7 +44,7 @@ def test_every_command_is_accepted_by_its_script(name, scale):
         module, values = _parse(job)
         if job.program in ("run_squad.py", "run_pretraining.py"):
             # Some flags are checked together.
-            options = shared_flags.read_options(module.Options, values)
+            options = flags_lib.read(module.Options, values)
             assert options.output_dir == _PLACES.output(job)
         if job.program == "run_pretraining.py":
             phases = importlib.import_module("training.pretraining_phases")

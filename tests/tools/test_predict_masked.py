@@ -12,10 +12,10 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
+from commands import flags as flags_lib
 from modeling import bert, checkpoints
 from modeling import config as config_lib
 from tools import predict_masked
-from training import flags as shared_flags
 from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -169,7 +169,7 @@ def test_command_line_answers_and_options_have_the_documented_defaults():
     values = flags.FlagValues()
     predict_masked.define_flags(values)
     values(["x", *(f"--{k}={v}" for k, v in _FILES.items()), "--text=[MASK]"])
-    assert shared_flags.read_options(
+    assert flags_lib.read(
         predict_masked.Options, values
     ) == predict_masked.Options(**_FILES, text="[MASK]")
     assert predict_masked.Options(**_FILES).top_k == 5

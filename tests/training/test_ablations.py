@@ -6,7 +6,8 @@ import types
 import pytest
 
 from modeling import ablations as models
-from training import ablation_flags, ablations
+from training import ablations
+from training import flags as training_flags
 
 
 def _options(folder, **changes):
@@ -27,14 +28,14 @@ def _write_checkpoint(folder, identity, step=7):
 
 def test_bert_adds_nothing_to_what_a_run_is():
     # So that runs which were begun before there were ablations go on.
-    assert ablations.identity(ablation_flags.AblationOptions()) == {}
+    assert ablations.identity(training_flags.AblationOptions()) == {}
     # A script without the flags is of BERT.
     assert ablations.identity(types.SimpleNamespace()) == {}
     assert ablations.of_options(types.SimpleNamespace()) == ablations.NONE
 
 
 def test_an_ablation_is_part_of_what_a_run_is():
-    options = ablation_flags.AblationOptions(
+    options = training_flags.AblationOptions(
         attention="causal", bilstm_head=True
     )
     assert ablations.of_options(options) == models.Ablation(
@@ -67,7 +68,7 @@ def test_a_left_to_right_model_must_stay_one(tmp_path):
     with pytest.raises(ValueError, match="trained with causal attention"):
         ablations.check_checkpoints(options)
     options = _options(
-        tmp_path, init_checkpoint=prefix, attention=ablation_flags.CAUSAL
+        tmp_path, init_checkpoint=prefix, attention=training_flags.CAUSAL
     )
     ablations.check_checkpoints(options)
 
@@ -75,7 +76,7 @@ def test_a_left_to_right_model_must_stay_one(tmp_path):
 def test_a_model_that_looks_both_ways_does_not_become_one(tmp_path):
     prefix = _write_checkpoint(tmp_path / "mlm", {"objective": "mlm_nsp"})
     options = _options(
-        tmp_path, init_checkpoint=prefix, attention=ablation_flags.CAUSAL
+        tmp_path, init_checkpoint=prefix, attention=training_flags.CAUSAL
     )
     with pytest.raises(ValueError, match="with bidirectional attention"):
         ablations.check_checkpoints(options)

@@ -7,14 +7,9 @@ import pytest
 from absl import flags
 
 import run_pretraining
-from training import flags as shared_flags
+from commands import flags as flags_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_GROUPS = (
-    shared_flags.define_model_flags,
-    shared_flags.define_training_flags,
-    shared_flags.define_device_flags,
-)
 # Source: run_pretraining.py of the release.
 _RELEASED_DEFAULTS = {
     "init_checkpoint": None,
@@ -41,16 +36,15 @@ _RELEASED_DEFAULTS = {
 
 def _defined():
     values = flags.FlagValues()
-    run_pretraining.define_flags(values)
+    flags_lib.define(run_pretraining.Options, values)
     return values
 
 
 def test_two_scripts_can_define_the_same_flags():
-    for define in _GROUPS:
-        first, second = flags.FlagValues(), flags.FlagValues()
-        define(first)
-        define(second)
-        assert list(first) == list(second) != []
+    first, second = flags.FlagValues(), flags.FlagValues()
+    flags_lib.define(run_pretraining.Options, first)
+    flags_lib.define(run_pretraining.Options, second)
+    assert list(first) == list(second) != []
 
 
 def test_defaults_are_those_of_the_release():
@@ -79,7 +73,7 @@ def test_options_are_read_from_a_command_line():
             "--num_train_steps=7",
         ]
     )
-    options = shared_flags.read_options(run_pretraining.Options, values)
+    options = flags_lib.read(run_pretraining.Options, values)
     assert options.input_file == "a,b"
     assert options.learning_rate == 1e-3
     assert options.do_train is True
@@ -104,13 +98,18 @@ def test_values_out_of_range_are_refused(argument):
         _defined()(["x", argument])
 
 
-@pytest.mark.parametrize(
-    "missing", ["input_file", "output_dir", "bert_config_file"]
-)
+@pytest.mark.parametrize("missing", ["output_dir", "bert_config_file"])
 def test_required_flags_are_required(missing):
     names = {"input_file", "output_dir", "bert_config_file"} - {missing}
     with pytest.raises(flags.IllegalFlagValueError, match=missing):
         _defined()(["x", *(f"--{name}=x" for name in names)])
+
+
+def test_records_are_required():
+    values = _defined()
+    values(["x", "--output_dir=x", "--bert_config_file=x"])
+    with pytest.raises(ValueError, match="--input_file"):
+        flags_lib.read(run_pretraining.Options, values)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -128,10 +127,10 @@ class _Narrow:
 
 def test_narrow_takes_what_has_the_same_name_unless_replaced():
     wide = _Wide(a=1, b=2, c=3)
-    assert shared_flags.narrow(_Narrow, wide) == _Narrow(a=1, c=3)
-    assert shared_flags.narrow(_Narrow, wide, c=9) == _Narrow(a=1, c=9)
+    assert flags_lib.narrow(_Narrow, wide) == _Narrow(a=1, c=3)
+    assert flags_lib.narrow(_Narrow, wide, c=9) == _Narrow(a=1, c=9)
     with pytest.raises(AttributeError, match="b"):
-        shared_flags.narrow(_Wide, _Narrow(a=1, c=3))
+        flags_lib.narrow(_Wide, _Narrow(a=1, c=3))
 
 
 def test_help_shows_every_flag_without_importing_tensorflow():

@@ -6,8 +6,8 @@ import pytest
 from absl import flags
 
 import run_pretraining
+from commands import flags as flags_lib
 from tests import toy_sentences
-from training import flags as shared_flags
 from training import option_checks
 
 
@@ -17,7 +17,7 @@ def _pretraining(folder, **named):
     for name in ("a.tfrecord", "b.tfrecord"):
         (folder / name).touch()
     values = flags.FlagValues()
-    run_pretraining.define_flags(values)
+    flags_lib.define(run_pretraining.Options, values)
     given = {
         "bert_config_file": model / "bert_config.json",
         "output_dir": folder / "out",
@@ -26,7 +26,7 @@ def _pretraining(folder, **named):
         **named,
     }
     values(["x", *(f"--{name}={value}" for name, value in given.items())])
-    return shared_flags.read_options(run_pretraining.Options, values)
+    return flags_lib.read(run_pretraining.Options, values)
 
 
 def test_pretraining_gets_the_sizes_of_its_model_and_its_phases(tmp_path):

@@ -5,8 +5,9 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
+from commands import flags as flags_lib
 from training import checkpointing, precision, runtime
-from training import flags as shared_flags
+from training import flags as training_flags
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +117,14 @@ def test_what_is_asked_for_is_set_whatever_the_device(monkeypatch):
 
 def test_float32_is_the_default_and_auto_is_offered():
     values = flags.FlagValues()
-    shared_flags.define_device_flags(values)
+    flags_lib.define(training_flags.PretrainingOptions, values)
     assert values["precision"].default == "float32"
-    values(["program", "--precision=auto"])
+    values(
+        [
+            "program",
+            "--precision=auto",
+            "--output_dir=o",
+            "--bert_config_file=c",
+        ]
+    )
     assert values.precision == "auto"

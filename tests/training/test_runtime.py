@@ -1,6 +1,6 @@
 import pytest
 
-from training import flags as shared_flags
+from training import flags as training_flags
 from training import input_pipeline, runtime, workers
 
 _ALONE = workers.Cluster()
@@ -69,7 +69,7 @@ def test_a_batch_must_divide_among_replicas_and_parts():
 
 
 def test_a_tpu_is_wanted_in_either_way():
-    wants = shared_flags.wants_tpu
+    wants = training_flags.wants_tpu
     assert not wants(runtime.DeviceOptions())
     assert wants(runtime.DeviceOptions(use_tpu=True))
     assert wants(runtime.DeviceOptions(distribution_strategy="tpu"))

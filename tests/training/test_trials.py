@@ -30,7 +30,7 @@ def test_a_single_run_takes_the_whole_folder():
 @dataclasses.dataclass(frozen=True)
 class _Options:
     output_dir: str = "out"
-    learning_rates: tuple[float, ...] = (5e-5, 2e-5)
+    peak_rates: tuple[float, ...] = (5e-5, 2e-5)
     learning_rate: float = 1.0
     num_trials: int = 1
     random_seed: int = 7
@@ -46,8 +46,8 @@ def test_each_run_has_options_of_its_own():
         _Options(output_dir=os.path.join("out", f"trial-{n}"), learning_rate=r)
         for n, r in ((1, 5e-5), (2, 2e-5))
     ]
-    ((_, alone),) = trials.plan_run(_Options(learning_rates=(3e-5,)))
-    assert alone == _Options(learning_rates=(3e-5,), learning_rate=3e-5)
+    ((_, alone),) = trials.plan_run(_Options(peak_rates=(3e-5,)))
+    assert alone == _Options(peak_rates=(3e-5,), learning_rate=3e-5)
 
 
 def test_summary_of_runs_worked_by_hand():
@@ -88,7 +88,7 @@ def _folder(tmp_path, summary=None, *, checkpoints=("trial-1", "trial-2")):
         (tmp_path / name / "model.ckpt-3.index").touch()
     if summary is not None:
         (tmp_path / "trials.json").write_text(json.dumps(summary))
-    return _Options(output_dir=str(tmp_path), learning_rates=(1.0,))
+    return _Options(output_dir=str(tmp_path), peak_rates=(1.0,))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_is_not_trained_takes_the_best_trial(tmp_path, summary):
     [
         {"do_train": True},
         {"num_trials": 2},
-        {"learning_rates": (1.0, 2.0)},
+        {"peak_rates": (1.0, 2.0)},
         {"init_checkpoint": "bert_model.ckpt"},
     ],
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from absl import flags
 
+from commands import flags as flags_lib
 from tasks.squad import (
     squad_answers,
     squad_features,
@@ -29,7 +30,7 @@ def _answer(qas_id, text, null_odds):
 
 def _options(**changes):
     values = flags.FlagValues()
-    squad_flags.define_flags(values)
+    flags_lib.define(squad_flags.SquadOptions, values)
     given = [f"--{name}={value}" for name, value in changes.items()]
     values(["test", *given])
     return squad_flags.SquadOptions(

@@ -3,15 +3,15 @@ import logging
 import pytest
 from absl import flags
 
+from commands import flags as flags_lib
 from tasks.tagging import ner_flags
-from training import flags as shared_flags
 
 
 def _options(**named):
     values = flags.FlagValues()
-    ner_flags.define_flags(values)
+    flags_lib.define(ner_flags.NerOptions, values)
     values(["prog", *(f"--{name}={value}" for name, value in named.items())])
-    return shared_flags.read_options(ner_flags.NerOptions, values)
+    return flags_lib.read(ner_flags.NerOptions, values)
 
 
 def test_files_of_a_folder_are_found_by_name(tmp_path):

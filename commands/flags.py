@@ -1,0 +1,230 @@
+"""Command-line flags declared as fields of frozen dataclasses.
+
+An option is declared once, where its value is kept:
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Options:
+        input_file: str = flags.required("Text files.", flags.Group.FILES)
+        batch_size: int = flags.flag(
+            32, "Examples in a batch.", flags.Group.SPEED, lower_bound=1
+        )
+
+`define` makes absl's flags of the fields, in their order; `read` fills the
+dataclass from them. The type of a field decides the kind of its flag: `str`,
+`int`, `float`, `bool`, and `tuple[str, ...]` for a comma-separated list.
+"""
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from absl import flags
+
+T = typing.TypeVar("T")
+
+
+class Group(enum.Enum):
+    """Headings of --help, in the order in which it shows them."""
+
+    ACTIONS = "What to do"
+    FILES = "What is read and written"
+    MODEL = "Model"
+    TEXT = "How text is read"
+    RAW_TEXT = "Raw text"
+    OWN_DATA = "Data of your own (--task_name=custom)"
+    XNLI = "XNLI"
+    COLUMNS = "Columns of the files"
+    PAIRS = "Masked pairs"
+    VOCABULARY = "Vocabulary"
+    ANSWERS = "Answers"
+    VECTORS = "Vectors"
+    MASKS = "Masked words"
+    TRAINING = "Training"
+    TRIALS = "Several runs"
+    EVALUATION = "Evaluation and prediction"
+    CHECKPOINTS = "Checkpoints and reports"
+    SPEED = "Speed and memory"
+    MEASUREMENT = "Measurement"
+    DEVICES = "Devices"
+    TPU = "TPU, as in the release"
+    DISPLAY = "What is shown"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """The flag of a field, beside its name, type and default.
+
+    Attributes:
+        help: what it does, for --help.
+        group: the heading it stands under.
+        choices: the values it takes; any if empty.
+        lower_bound: the least number it takes.
+        upper_bound: the greatest.
+        parser: reads the value, in place of the parser of the field's type.
+        serializer: writes what `parser` reads.
+    """
+
+    help: str
+    group: Group
+    choices: Sequence[str] = ()
+    lower_bound: float | None = None
+    upper_bound: float | None = None
+    parser: flags.ArgumentParser | None = None
+    serializer: flags.ArgumentSerializer | None = None
+
+
+def flag(default: Any, help: str, group: Group, **details: Any) -> Any:  # noqa: A002
+    """Declares a field of a dataclass as a flag.
+
+    Args:
+        default: the value where the flag is not given.
+        help: see `Declaration`.
+        group: see `Declaration`.
+        **details: the other attributes of `Declaration`.
+    """
+    declaration = Declaration(help=help, group=group, **details)
+    return dataclasses.field(default=default, metadata={"flag": declaration})
+
+
+def required(help: str, group: Group, **details: Any) -> Any:  # noqa: A002
+    """Declares a field as a flag without which its program does not run."""
+    return flag(dataclasses.MISSING, help, group, **details)
+
+
+def redeclare(options: type, name: str, default: Any = None) -> Any:
+    """Declares a flag of another dataclass again, for a program of its own.
+
+        batch_size: int = flags.redeclare(Base, "batch_size", default=16)
+
+    Args:
+        options: the other dataclass.
+        name: of its field.
+        default: in place of the one there.
+    """
+    (field,) = (f for f in dataclasses.fields(options) if f.name == name)
+    return dataclasses.field(
+        default=field.default if default is None else default,
+        metadata=field.metadata,
+    )
+
+
+def define(options: type, values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags that a dataclass declares.
+
+    Fields that declare none are left out.
+
+    Raises:
+        TypeError: there is no kind of flag for the type of a field.
+    """
+    kinds = typing.get_type_hints(options)
+    for field in dataclasses.fields(options):
+        if "flag" not in field.metadata:
+            continue
+        declaration = field.metadata["flag"]
+        _define(field, _without_none(kinds[field.name]), values)
+        values.register_key_flag_for_module(
+            declaration.group.value, values[field.name]
+        )
+
+
+def _define(
+    field: dataclasses.Field, kind: Any, values: flags.FlagValues
+) -> None:
+    declaration = field.metadata["flag"]
+    is_required = field.default is dataclasses.MISSING
+    default = None if is_required else field.default
+    common = {"flag_values": values, "required": is_required}
+    bounds = {
+        "lower_bound": declaration.lower_bound,
+        "upper_bound": declaration.upper_bound,
+    }
+    arguments = field.name, default, declaration.help
+    if declaration.parser:
+        flags.DEFINE(
+            declaration.parser,
+            *arguments,
+            serializer=declaration.serializer,
+            **common,
+        )
+    elif declaration.choices and kind is str:
+        name, default, text = arguments
+        flags.DEFINE_enum(
+            name, default, list(declaration.choices), text, **common
+        )
+    elif kind is bool:
+        flags.DEFINE_boolean(*arguments, **common)
+    elif kind is int:
+        flags.DEFINE_integer(*arguments, **bounds, **common)
+    elif kind is float:
+        flags.DEFINE_float(*arguments, **bounds, **common)
+    elif kind is str:
+        flags.DEFINE_string(*arguments, **common)
+    elif typing.get_origin(kind) is tuple:
+        name, default, text = arguments
+        default = None if default is None else list(default)
+        flags.DEFINE_list(name, default, text, **common)
+    else:
+        raise TypeError(f"{field.name}: no kind of flag holds {kind}.")
+
+
+def _without_none(kind: Any) -> Any:
+    """Returns the type of a value that may be None as well."""
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        (kind, *others) = (
+            each for each in typing.get_args(kind) if each is not type(None)
+        )
+        return kind if not others else typing.Union[kind, *others]
+    return kind
+
+
+def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
+    """Fills a dataclass from the flags of its fields.
+
+    Where a flag changes the defaults of others, the dataclass has a class
+    method `presets` that takes the values by name, and returns the defaults
+    that they change; a flag that was given keeps its value.
+    """
+    chosen: dict[str, Any] = {}
+    for field in dataclasses.fields(options):
+        if field.name in values:
+            value = values[field.name].value
+            chosen[field.name] = (
+                tuple(value) if isinstance(value, list) else value
+            )
+    presets = getattr(options, "presets", None)
+    changed: Mapping[str, Any] = presets(chosen) if presets else {}
+    for name, value in changed.items():
+        if not values[name].present:
+            chosen[name] = value
+    return options(**chosen)
+
+
+def narrow(options: type[T], wider: Any, **replaced: Any) -> T:
+    """Fills a dataclass from the attributes of the same names of another.
+
+    A field that has a default, and no attribute of its name, keeps it.
+    """
+    chosen = {
+        field.name: getattr(wider, field.name)
+        for field in dataclasses.fields(options)
+        if field.name not in replaced
+        and (field.default is dataclasses.MISSING or hasattr(wider, field.name))
+    }
+    return options(**chosen, **replaced)
+
+
+def of(values: flags.FlagValues, group: Group) -> list[flags.Flag]:
+    """Lists the flags under a heading, in the order of their definition."""
+    return values.get_key_flags_for_module(group.value)
+
+
+def is_required(flag: flags.Flag) -> bool:
+    """Tells whether a program refuses to run without a flag."""
+    return any(
+        list(validator.get_flags_names()) == [flag.name]
+        and not validator.checker(None)
+        for validator in flag.validators
+    )
