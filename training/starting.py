@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from modeling import checkpoints, name_tables
+from modeling import checkpoints, heads, name_tables
 from training import (
     checkpointing,
     model_folder,
@@ -21,6 +21,7 @@ from training import (
 )
 
 _POOLER = "bert/pooler/.*"
+_NEXT_SENTENCE = "cls/seq_relationship/.*"
 # Whose pooler exists and learns nothing: a checkpoint need not have one.
 _POOLER_UNUSED = ("BertForQuestionAnswering", name_tables.TOKEN_CLASSIFICATION)
 
@@ -192,7 +193,8 @@ def load_weights(
             ", ".join(_head(model)),
         )
         return
-    report = checkpoints.load(model, path, new=(*new, *pooler))
+    unused = (_NEXT_SENTENCE,) if _reads_single_texts(model) else ()
+    report = checkpoints.load(model, path, new=(*new, *pooler, *unused))
     logging.info("Initialised from %s: %s", path, report)
 
 
@@ -209,12 +211,19 @@ def _may_lack_pooler(
     Where the model has no use for it; or where a head is new in any case, and
     the checkpoint is of a class of Hugging Face's that makes none.
     """
-    if type(model).__name__ in _POOLER_UNUSED:
+    if type(model).__name__ in _POOLER_UNUSED or _reads_single_texts(model):
         return True
     return bool(
         new
         and architectures
         and set(architectures) <= set(name_tables.WITHOUT_POOLER)
+    )
+
+
+def _reads_single_texts(model: keras.Model) -> bool:
+    """Tells whether next sentences are no part of pre-training."""
+    return isinstance(model, heads.BertForPreTraining) and (
+        model.objective != "mlm_nsp"
     )
 
 

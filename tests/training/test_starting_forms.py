@@ -157,6 +157,25 @@ def test_a_model_that_makes_no_pooler_can_be_started_from(tmp_path, caplog):
         starting.load_weights(_Objective(_classifier()), path)
 
 
+def test_pretraining_on_single_texts_starts_without_next_sentences(tmp_path):
+    held = checkpoints.read(_CHECKPOINT)
+    prefix = str(tmp_path / "x.ckpt")
+    unused = ("bert/pooler/", "cls/seq_relationship/")
+    checkpoints.save(
+        prefix, {n: v for n, v in held.items() if not n.startswith(unused)}
+    )
+    path = _convert(prefix, tmp_path / "hf", "huggingface")
+    for objective in ("mlm", "ltr"):
+        model = heads.BertForPreTraining(_CONFIG, objective=objective)
+        starting.load_weights(_Objective(model), path)
+        name = "cls/predictions/output_bias"
+        loaded = checkpoints.variables_by_name(model)[name]
+        np.testing.assert_array_equal(loaded, held[name])
+    pairs = heads.BertForPreTraining(_CONFIG)
+    with pytest.raises(ValueError, match=r"lacks 4: bert/pooler"):
+        starting.load_weights(_Objective(pairs), path)
+
+
 def test_a_pooler_that_is_lost_elsewhere_is_an_error(tmp_path):
     path = _without_pooler(tmp_path, "BertForPreTraining")
     with pytest.raises(ValueError, match=r"lacks 2: bert/pooler"):
