@@ -7,6 +7,7 @@ the older "V1".
 import collections
 import os
 import re
+import tempfile
 from collections.abc import Collection
 from typing import Any
 
@@ -16,6 +17,9 @@ from modeling import mismatches
 
 _DATA_SUFFIX = re.compile(r"\.data-\d{5}-of-(\d{5})$")
 _STEP_SUFFIX = re.compile(r"-(\d+)$")
+# TensorFlow takes a prefix that it reads for a pattern, in which these do not
+# stand for themselves.
+_PATTERN = re.compile(r"[\[\\]")
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # Attributes in object checkpoints that the model garden's encoders have.
 _GARDEN = re.compile(
@@ -42,7 +46,8 @@ class Reader:
         self.architectures: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         _check_shards(prefix)
-        self._reader = self._try(_open, prefix)
+        self._links: tempfile.TemporaryDirectory | None = None
+        self._reader = self._try(self._open, prefix)
         types = self._reader.get_variable_to_dtype_map()
         shapes = self._reader.get_variable_to_shape_map()
         if _OBJECT_GRAPH in shapes:
@@ -57,7 +62,17 @@ class Reader:
         return np.asarray(self._try(self._reader.get_tensor, name))
 
     def close(self) -> None:
-        """Does nothing: files are closed with the object."""
+        """Removes the links, if any: files are closed with the object."""
+        if self._links:
+            self._links.cleanup()
+
+    def _open(self, prefix: str) -> Any:
+        import tensorflow as tf
+
+        if _PATTERN.search(prefix) and "://" not in prefix:
+            self._links = tempfile.TemporaryDirectory()
+            prefix = _link(prefix, self._links.name)
+        return tf.train.load_checkpoint(prefix)
 
     def _try(self, call: Any, argument: str) -> Any:
         """Calls TensorFlow; explains what goes wrong."""
@@ -102,7 +117,7 @@ def latest(folder: str) -> str | None:
     """
     import tensorflow as tf
 
-    named = tf.train.latest_checkpoint(folder)
+    named = named_latest(folder)
     if named:
         return named
     found = sorted(
@@ -125,6 +140,24 @@ def latest(folder: str) -> str | None:
     )
 
 
+def named_latest(folder: str) -> str | None:
+    """Returns the prefix that a folder's `checkpoint` file names.
+
+    None where there is no such file or checkpoint, or the file is damaged.
+    """
+    import tensorflow as tf
+
+    try:
+        state = tf.train.get_checkpoint_state(folder)
+    except ValueError:  # Names nothing, or is not UTF-8.
+        return None
+    if state is None:
+        return None
+    prefix = state.model_checkpoint_path
+    exists = tf.io.gfile.exists
+    return prefix if exists(f"{prefix}.index") or exists(prefix) else None
+
+
 def files(prefix: str) -> list[str]:
     """Lists the files of a checkpoint, in order."""
     import tensorflow as tf
@@ -137,10 +170,14 @@ def files(prefix: str) -> list[str]:
     ]
 
 
-def _open(prefix: str) -> Any:
-    import tensorflow as tf
-
-    return tf.train.load_checkpoint(prefix)
+def _link(prefix: str, folder: str) -> str:
+    """Links the files of a checkpoint in a folder; returns their prefix."""
+    linked = os.path.join(folder, "model.ckpt")
+    name = os.path.basename(prefix)
+    for path in files(prefix):
+        ending = os.path.basename(path).removeprefix(name)
+        os.symlink(os.path.abspath(path), linked + ending)
+    return linked
 
 
 def _check_shards(prefix: str) -> None:

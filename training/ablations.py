@@ -5,6 +5,7 @@ BERT, so nothing in its weights tells them apart; what lies beside a checkpoint
 of this project does.
 """
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,12 +97,14 @@ def check_checkpoints(options: Any) -> None:
         ValueError: a checkpoint's attention is another.
     """
     now = _attention(options)
-    found = [
-        checkpointing.latest(options.output_dir),
-        _find(options.init_checkpoint),
-    ]
-    for prefix in filter(None, found):
-        state = checkpointing.load_state(prefix) or {}
+    # A run goes on from the latest checkpoint that can be read.
+    found = list(
+        itertools.islice(checkpointing.readable_states(options.output_dir), 1)
+    )
+    origin = _find(options.init_checkpoint)
+    if origin is not None:
+        found.append((origin, checkpointing.load_state(origin) or {}))
+    for prefix, state in found:
         trained = attention_of(state.get("identity", {}))
         if trained is not None and trained != now:
             raise ValueError(

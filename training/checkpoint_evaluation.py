@@ -36,19 +36,20 @@ def evaluate_all(
 
     Returns:
         For each checkpoint `step`, the metrics and `masked_lm_perplexity`, the
-        exponential of the loss of a predicted word.
-
-    Raises:
-        ValueError: a checkpoint lacks a weight.
+        exponential of the loss of a predicted word. A checkpoint that cannot
+        be read is left out with a warning.
     """
     results = []
     for step in checkpointing.saved_steps(output_dir):
-        with strategy.scope():
-            starting.load_weights(
-                objective, checkpointing.prefix_of(output_dir, step)
-            )
+        prefix = checkpointing.prefix_of(output_dir, step)
+        try:
+            with strategy.scope():
+                starting.load_weights(objective, prefix)
+        except (OSError, ValueError) as error:
+            logging.warning("%s is not evaluated: %s", prefix, error)
+            continue
         metrics = dict(evaluate())
-        metrics[_PERPLEXITY] = math.exp(metrics[_LOSS])
+        metrics[_PERPLEXITY] = _exponential(metrics[_LOSS])
         logging.info(
             "Checkpoint of step %d: held-out loss of a predicted word %.4f, "
             "perplexity %.3f",
@@ -61,7 +62,19 @@ def evaluate_all(
 
 
 def write(output_dir: str, results: Sequence[Mapping[str, float]]) -> None:
-    """Writes one line of JSON for each checkpoint."""
+    """Writes a line of JSON for each checkpoint; null where not finite."""
     path = os.path.join(output_dir, RESULTS_FILE)
     with writing.whole_file(path) as file:
-        file.writelines(f"{json.dumps(line)}\n" for line in results)
+        for line in results:
+            finite = {
+                name: value if math.isfinite(value) else None
+                for name, value in line.items()
+            }
+            file.write(f"{json.dumps(finite)}\n")
+
+
+def _exponential(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

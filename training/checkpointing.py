@@ -6,9 +6,10 @@ resume needs beyond that, in `model.ckpt-N.state.json`; and the configuration of
 the model, in `bert_config.json`.
 """
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import keras
 import numpy as np
@@ -16,14 +17,14 @@ import tensorflow as tf
 from absl import logging
 
 from files import json_text, paths, writing
-from modeling import checkpoints
+from modeling import checkpoints, release_format
 
 _NAME = "model.ckpt"
 _CONFIG = "bert_config.json"
 _MOST_NAMES_SHOWN = 6
 # `writing.aside`, which `checkpoints.save` follows; TensorFlow adds endings.
 _PARTIAL = re.compile(r"\..*\.\d+\.partial(\..*|_temp.*)?")
-_ENTRY = re.compile(r'^model_checkpoint_path: "(.*)"', re.MULTILINE)
+_SAVED = re.compile(rf"{re.escape(_NAME)}-(0|[1-9]\d*)\.index")
 _PARTS = (".index", ".data-00000-of-00001", ".state.json", ".meta")
 
 
@@ -45,15 +46,9 @@ def latest(output_dir: str) -> str | None:
         The prefix that the folder's `checkpoint` file names, else the one of
         the highest step, else None.
     """
-    gfile = tf.io.gfile
-    listing = os.path.join(output_dir, "checkpoint")
-    if gfile.exists(listing):
-        with gfile.GFile(listing) as file:
-            entry = _ENTRY.search(file.read())
-        if entry:
-            prefix = os.path.join(output_dir, entry.group(1))
-            if gfile.exists(f"{prefix}.index"):
-                return prefix
+    named = release_format.named_latest(output_dir)
+    if named is not None:
+        return named
     steps = saved_steps(output_dir)
     return prefix_of(output_dir, steps[-1]) if steps else None
 
@@ -70,13 +65,8 @@ def latest_readable(output_dir: str) -> str | None:
     Raises:
         ValueError: it holds some, and none can be read.
     """
-    newest = latest(output_dir)
-    if newest is None:
-        return None
-    before = [s for s in saved_steps(output_dir) if s < step_of(newest)]
-    candidates = [newest, *(prefix_of(output_dir, s) for s in before[::-1])]
     faults = []
-    for prefix in candidates:
+    for prefix in _newest_first(output_dir):
         fault = _fault(prefix)
         if fault is None:
             if faults:
@@ -87,10 +77,39 @@ def latest_readable(output_dir: str) -> str | None:
                 )
             return prefix
         faults.append(f"{prefix} cannot be read: {fault}")
+    if not faults:
+        return None
     raise ValueError(
-        f"No checkpoint in {output_dir} can be read. {' '.join(faults)} Remove "
-        "them to start afresh, or choose another --output_dir."
+        f"No checkpoint in {output_dir} can be read. {' '.join(faults)} If "
+        "they were copied, copy them again; or choose another --output_dir."
     )
+
+
+def readable_states(
+    output_dir: str,
+) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yields what was saved beside each checkpoint of a run, the latest first.
+
+    Those beside which there is nothing that can be read are left out;
+    `latest_readable` warns of them.
+
+    Yields:
+        The prefix of a checkpoint and its state.
+    """
+    for prefix in _newest_first(output_dir):
+        with contextlib.suppress(ValueError):
+            state = load_state(prefix)
+            if state is not None:
+                yield prefix, state
+
+
+def _newest_first(output_dir: str) -> list[str]:
+    """Lists the latest checkpoint of a run and those before it."""
+    newest = latest(output_dir)
+    if newest is None:
+        return []
+    before = [s for s in saved_steps(output_dir) if s < step_of(newest)]
+    return [newest, *(prefix_of(output_dir, s) for s in before[::-1])]
 
 
 def _fault(prefix: str) -> str | None:
@@ -230,7 +249,7 @@ def claim(output_dir: str, config: Mapping[str, object]) -> None:
                     f"{key} is {held[key]!r} there and {config[key]!r} here"
                     for key in differing
                 )
-                + ". Choose another --output_dir, or empty this one."
+                + ". Choose another --output_dir."
             )
         if held == config:
             return
@@ -239,9 +258,10 @@ def claim(output_dir: str, config: Mapping[str, object]) -> None:
 
 def saved_steps(output_dir: str) -> list[int]:
     """Lists the steps whose checkpoints a folder holds, in order."""
-    found = tf.io.gfile.glob(os.path.join(output_dir, f"{_NAME}-*.index"))
-    steps = (step_of(path.removesuffix(".index")) for path in found)
-    return sorted(steps)
+    if not tf.io.gfile.isdir(output_dir):
+        return []
+    found = map(_SAVED.fullmatch, tf.io.gfile.listdir(output_dir))
+    return sorted(int(match[1]) for match in found if match)
 
 
 def _write_listing(output_dir: str, step: int, kept: list[int]) -> None:

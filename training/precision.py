@@ -7,7 +7,7 @@ import pathlib
 import keras
 import tensorflow as tf
 
-from training import checkpointing
+from training import checkpointing, run_inputs
 
 AUTO = "auto"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
@@ -62,18 +62,12 @@ def choose(
 
 def _folders(output_dir: str) -> list[str]:
     """Lists the folder of a run, and those of its trials."""
-    pattern = os.path.join(output_dir, "trial-*")
-    return [output_dir, *sorted(tf.io.gfile.glob(pattern))]
+    return [output_dir, *run_inputs.matching(output_dir, "trial-*")]
 
 
 def _kept(folder: str) -> Choice | None:
     """Returns what the latest checkpoint that says so was made with."""
-    for step in reversed(checkpointing.saved_steps(folder)):
-        prefix = checkpointing.prefix_of(folder, step)
-        try:
-            state = checkpointing.load_state(prefix) or {}
-        except ValueError:  # Broken; what resumes says so, and goes back too.
-            continue
+    for prefix, state in checkpointing.readable_states(folder):
         precision = state.get("identity", {}).get("precision")
         if precision is not None:
             return Choice(

@@ -311,3 +311,41 @@ def test_missing_shard_is_named(tmp_path):
     pathlib.Path(f"{prefix}.data-00000-of-00002").unlink()
     with pytest.raises(FileNotFoundError, match="it has none"):
         checkpoints.load(_pretraining(), prefix)
+
+
+# Each but the second has a meaning in the patterns of TensorFlow.
+@pytest.mark.parametrize("name", ["run [v2]", "v2]", r"a\b", "a*", "a?"])
+def test_any_character_may_be_in_the_name_of_a_folder(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    (tmp_path / "run v").mkdir()
+    _copy(folder, "model.ckpt-3")
+    prefix = _copy(folder, "model.ckpt-7")
+    want = checkpoints.read(_CHECKPOINT)
+    for path in (prefix, f"{prefix}.index", str(folder)):
+        found = checkpoints.read(path)
+        assert found.keys() == want.keys()
+        for each, value in want.items():
+            np.testing.assert_array_equal(found[each], value, err_msg=each)
+    (folder / "checkpoint").write_text(
+        'model_checkpoint_path: "model.ckpt-3"\n'
+    )
+    assert checkpoints.resolve(str(folder)) == str(folder / "model.ckpt-3")
+
+
+def test_a_checkpoint_s_own_name_may_hold_brackets(tmp_path):
+    prefix = _copy(tmp_path, "model [v2].ckpt")
+    assert checkpoints.list_variables(prefix) == checkpoints.list_variables(
+        _CHECKPOINT
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'model_checkpoint_path: "\xff"', b"", b'model_checkpoint_path: ""', b"?"],
+)
+def test_a_damaged_checkpoint_file_names_nothing(tmp_path, content):
+    want = _copy(tmp_path, "model.ckpt-8")
+    _copy(tmp_path, "model.ckpt-3")
+    (tmp_path / "checkpoint").write_bytes(content)
+    assert checkpoints.resolve(str(tmp_path)) == want

@@ -89,6 +89,20 @@ def test_a_folder_is_not_gone_on_with_in_another_way(tmp_path):
         ablations.check_checkpoints(_options(tmp_path))
 
 
+def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path):
+    _write_checkpoint(tmp_path / "out", {"objective": "ltr"}, step=7)
+    state = tmp_path / "out" / "model.ckpt-8.state.json"
+    for part in (".index", ".data-00000-of-00001"):
+        (tmp_path / "out" / f"model.ckpt-8{part}").write_bytes(b"")
+    state.write_text('{"identity": {"obj')
+    # What goes on from them passes over the damaged one, too.
+    with pytest.raises(
+        ValueError, match=r"model\.ckpt-7 was trained with caus"
+    ):
+        ablations.check_checkpoints(_options(tmp_path))
+    ablations.check_checkpoints(_options(tmp_path, attention="causal"))
+
+
 def test_nothing_is_said_of_checkpoints_that_are_not_there(tmp_path):
     options = _options(tmp_path, init_checkpoint=str(tmp_path / "none"))
     ablations.check_checkpoints(options)

@@ -2,9 +2,14 @@
 
 import json
 import math
+import pathlib
+import shutil
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
+from modeling import checkpoints
 from tests import toy_pretraining as toy
 from training import checkpoint_evaluation
 
@@ -38,6 +43,40 @@ def test_every_checkpoint_is_evaluated_with_its_own_weights(tmp_path):
     assert float(results["masked_lm_loss"]) == pytest.approx(losses[-1], 1e-5)
     # Nothing is added to the file of the release.
     assert "masked_lm_perplexity" not in results
+
+
+def test_broken_and_stray_checkpoints_are_left_out(
+    tmp_path, monkeypatch, caplog
+):
+    for step in (1, 2, 3):
+        prefix = tmp_path / f"model.ckpt-{step}"
+        checkpoints.save(str(prefix), {"w": np.float32(step)})
+    pathlib.Path(f"{prefix}.data-00000-of-00001").write_bytes(b"\0" * 4)
+    shutil.copy(f"{prefix}.index", tmp_path / "model.ckpt-best.index")
+    loaded = []
+
+    def load(objective, prefix):
+        loaded.append(float(checkpoints.read(prefix)["w"]))
+
+    monkeypatch.setattr(checkpoint_evaluation.starting, "load_weights", load)
+    losses = iter([2.0, 1000.0])
+    found = checkpoint_evaluation.evaluate_all(
+        tf.distribute.get_strategy(),
+        None,
+        str(tmp_path),
+        lambda: {"masked_lm_loss": next(losses)},
+    )
+    assert loaded == [1.0, 2.0]
+    assert [line["step"] for line in found] == [1, 2]
+    assert "model.ckpt-3 is not evaluated: " in caplog.text
+    # The exponential of 1000 is no floating-point number.
+    checkpoint_evaluation.write(str(tmp_path), found)
+    text = (tmp_path / checkpoint_evaluation.RESULTS_FILE).read_text()
+    perplexities = [
+        json.loads(line, parse_constant=pytest.fail)["masked_lm_perplexity"]
+        for line in text.splitlines()
+    ]
+    assert perplexities == [pytest.approx(math.exp(2.0)), None]
 
 
 def test_there_is_nothing_to_evaluate_without_evaluation(tmp_path):

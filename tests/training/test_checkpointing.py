@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -118,6 +119,32 @@ def test_without_a_listing_the_highest_step_is_the_latest(tmp_path):
     assert checkpointing.latest(str(tmp_path)).endswith("-10")
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "gone-3"\n')
     assert checkpointing.latest(str(tmp_path)).endswith("-10")
+
+
+@pytest.mark.parametrize("content", [b'model_checkpoint_path: "\xff"', b""])
+def test_a_damaged_listing_is_passed_over(tmp_path, content):
+    for step in (9, 10):
+        _save(tmp_path, step)
+    (tmp_path / "checkpoint").write_bytes(content)
+    assert checkpointing.latest(str(tmp_path)).endswith("-10")
+
+
+def test_only_numbered_checkpoints_are_those_of_steps(tmp_path):
+    prefix = _save(tmp_path, 5)
+    for ending in ("best", "-7", "007"):
+        shutil.copy(f"{prefix}.index", tmp_path / f"model.ckpt-{ending}.index")
+    assert checkpointing.saved_steps(str(tmp_path)) == [5]
+    assert checkpointing.saved_steps(str(tmp_path / "none")) == []
+
+
+@pytest.mark.parametrize("name", ["run [v2]", r"a\b", "a*", "a?"])
+def test_a_folder_may_have_any_name(tmp_path, name):
+    folder = tmp_path / name
+    for step in (1, 2, 3):
+        prefix = _save(folder, step, keep=2)
+    assert _steps(folder) == [2, 3]
+    assert checkpointing.latest_readable(str(folder)) == prefix
+    assert checkpointing.load_step(prefix) == 3
 
 
 def test_a_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
