@@ -6,9 +6,9 @@ Three tables, of as many megabytes of the text as asked for:
 
 - One process, one shard: processor seconds of the plain definition (each rule
   of the release by itself, on strings and lists, of
-  `tests/plain_tokenization.py` and `tasks/masked_lm/masked_pairs.py`; its records
-  written by protobuf), of the same with this project's tokenizer in Python,
-  and of the program, from its start to its end; each time as often as
+  `tests/plain_tokenization.py` and `tasks/masked_lm/masked_pairs.py`; its
+  records written by protobuf), of the same with this project's tokenizer in
+  Python, and of the program, from its start to its end; each time as often as
   `--num_rounds` says, in turns, and the least counts.
 - Eight shards: seconds on the clock with one worker and with two.
 - Shards of `--shard_documents`: seconds, and the peak memory of all processes
