@@ -252,7 +252,7 @@ def make_learner(
             text in another way.
     """
     claiming.claim(setup, options.output_dir, labels)
-    runtime.set_seed(options.random_seed)
+    runtime.set_seed(options.random_seed, deterministic=options.deterministic)
     with setup.strategy.scope():
         objective = make_objective()
     if earlier is not None:

@@ -187,6 +187,12 @@ class TrainingOptions(TpuOptions):
         flags.Group.DEVICES,
         choices=("auto", "true", "false"),
     )
+    deterministic: bool = flags.flag(
+        False,
+        "Make runs on GPUs repeat bit for bit, also after a stop; slower. Runs "
+        "on a CPU do without it.",
+        flags.Group.DEVICES,
+    )
     precision: str = flags.flag(
         "float32",
         "Arithmetic; weights stay float32. mixed_float16 scales the loss "

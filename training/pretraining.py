@@ -132,7 +132,7 @@ def prepare_devices(
             strategy.num_replicas_in_sync,
             phase.options.num_accumulation_steps,
         )
-    runtime.set_seed(options.random_seed)
+    runtime.set_seed(options.random_seed, deterministic=options.deterministic)
     return strategy
 
 

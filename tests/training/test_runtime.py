@@ -1,4 +1,5 @@
 import pytest
+import tensorflow as tf
 
 from training import flags as training_flags
 from training import input_pipeline, runtime, workers
@@ -66,6 +67,26 @@ def test_a_batch_must_divide_among_replicas_and_parts():
         input_pipeline.check_batch_size("train_batch_size", 24, 4, 4)
     with pytest.raises(ValueError, match="number of replicas; got 9 and 4"):
         input_pipeline.check_batch_size("train_batch_size", 9, 4)
+
+
+@pytest.mark.parametrize(
+    ("devices", "deterministic", "is_switched_on"),
+    [([], True, False), (["GPU:0"], False, False), (["GPU:0"], True, True)],
+)
+def test_operations_are_made_repeatable_on_gpus_where_asked(
+    monkeypatch, devices, deterministic, is_switched_on
+):
+    calls = []
+    monkeypatch.setattr(
+        tf.config, "list_physical_devices", lambda kind: devices
+    )
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "enable_op_determinism",
+        lambda: calls.append("on"),
+    )
+    runtime.set_seed(1, deterministic=deterministic)
+    assert bool(calls) == is_switched_on
 
 
 def test_a_tpu_is_wanted_in_either_way():
