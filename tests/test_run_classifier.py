@@ -10,6 +10,7 @@ import pytest
 
 from modeling import checkpoints
 from tests import toy_sentences as toy
+from tools import conversion, convert_checkpoint
 from training import record_files
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -51,6 +52,76 @@ def test_evaluation_is_the_release_s(tmp_path, batch_size, bucketed):
             float(golden_value), abs=_TOLERANCE
         )
     assert ["global_step", "24"] in ours
+
+
+def _evaluated(folder, **changes):
+    """Evaluates a checkpoint without training; returns the results."""
+    out = toy.run(folder, do_eval=True, **changes)
+    return toy.results(out)
+
+
+def test_outputs_are_taken_by_the_names_of_their_labels(tmp_path, caplog):
+    out = toy.run(tmp_path, do_train=True, do_eval=True, eval_every_epoch=True)
+    want = toy.results(out)
+    assert want["eval_accuracy"] > 0.9
+    # Another program may name the same labels in another order.
+    weights = checkpoints.read(str(out))
+    for name in ("output_weights", "output_bias"):
+        weights[name] = weights[name][::-1]
+    other = tmp_path / "other"
+    checkpoints.save(str(other / "x.ckpt"), weights)
+    folder = tmp_path / "hf"
+    names = {"problem_type": "single_label", "labels": ["yes", "no"]}
+    (other / "labels.json").write_text(json.dumps(names))
+    config = str(tmp_path / "model/bert_config.json")
+    convert_checkpoint.convert(
+        conversion.Options(
+            input=str(other),
+            output=str(folder),
+            output_format="huggingface",
+            bert_config_file=config,
+        )
+    )
+    for number, start in enumerate((folder, out / "best")):
+        got = _evaluated(
+            tmp_path,
+            label_names="no,yes",
+            init_checkpoint=str(start),
+            output_dir=str(tmp_path / f"evaluated-{number}"),
+        )
+        assert got["eval_accuracy"] == want["eval_accuracy"]
+        assert got["eval_loss"] == pytest.approx(want["eval_loss"], abs=1e-6)
+    assert "put into the order of the labels: [1, 0]" in caplog.text
+
+
+def test_outputs_of_other_labels_are_not_evaluated(tmp_path):
+    out = toy.run(
+        tmp_path,
+        do_train=True,
+        do_eval=True,
+        eval_every_epoch=True,
+        num_train_epochs=1,
+    )
+    dev = toy.sentences(30, seed=2)
+    renamed = [(text, {"no": "bad", "yes": "good"}[name]) for text, name in dev]
+    toy.write_tsv(tmp_path / "data/dev.tsv", renamed)
+    for number, start in enumerate((out, out / "best")):
+        with pytest.raises(ValueError, match=r"answers .*; this run needs"):
+            _evaluated(
+                tmp_path,
+                label_names="bad,good",
+                init_checkpoint=str(start),
+                output_dir=str(tmp_path / f"evaluated-{number}"),
+            )
+    # Vocabulary and casing are compared with the best checkpoint's too.
+    with pytest.raises(ValueError, match="do_lower_case was True and is False"):
+        _evaluated(
+            tmp_path,
+            label_names="bad,good",
+            do_lower_case=False,
+            init_checkpoint=str(out / "best"),
+            output_dir=str(tmp_path / "cased"),
+        )
 
 
 @pytest.mark.parametrize("batch_size", [8, 5])

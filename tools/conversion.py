@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import json_text, paths
+from files import paths
 from modeling import name_tables
 
 _HALF = ("float16", "bfloat16")
-_TAGS = "tags, "  # What run_ner.py calls its objective begins so.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -188,16 +187,12 @@ def _look_beside(options: Options, config: Any) -> Beside:
 
 def _hint(source: Any, beside: Beside) -> str | None:
     """Says whether sentences or words are labelled, where that is known."""
+    from training import model_folder
+
     said = {
-        *source.architectures,
+        *model_folder.architectures(source),
         *(beside.huggingface.get("architectures") or ()),
     }
-    state = f"{source.origin}.state.json"
-    if os.path.exists(state):
-        identity = json_text.read_object(state).get("identity")
-        said_of_it = identity if isinstance(identity, dict) else {}
-        if str(said_of_it.get("objective", "")).startswith(_TAGS):
-            said.add(name_tables.TOKEN_CLASSIFICATION)
     return (
         name_tables.TOKEN_CLASSIFICATION
         if name_tables.TOKEN_CLASSIFICATION in said

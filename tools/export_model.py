@@ -207,6 +207,8 @@ def run(options: Options) -> str:
     }
     if options.model_dir:
         _check_text(options.model_dir, described)
+    if options.init_checkpoint:
+        _check_origin(options.init_checkpoint, described, task, settings)
     servable = loading.load(task, settings)
     saving.write(servable, target, values["vocab_file"], described)
     logging.info("Wrote %s", target)
@@ -324,6 +326,39 @@ def _check_text(model_dir: str, described: Mapping[str, Any]) -> None:
         model_dir,
         {name: described[name] for name in ("vocab_sha256", "do_lower_case")},
     )
+
+
+def _check_origin(
+    path: str, described: Mapping[str, Any], task: str, settings: Any
+) -> None:
+    """Compares the export with what lies beside a checkpoint.
+
+    Raises:
+        ValueError: the checkpoint reads text in another way, labels words
+            instead of texts, or answers other labels, or in another order.
+    """
+    from modeling import checkpoints, name_tables
+    from training import model_folder
+
+    folder = model_folder.of_checkpoint(path)
+    _check_text(folder, described)
+    if task not in ("classify", "score", "tag"):
+        return
+    with checkpoints.opened(path) as source:
+        classes = model_folder.architectures(source)
+    is_tagger = name_tables.TOKEN_CLASSIFICATION in classes
+    if classes and is_tagger != (task == "tag"):
+        raise ValueError(
+            f"--task={task} asks for another model than {path}, which is of a "
+            f"{', '.join(classes)}."
+        )
+    labels = settings.label_set.to_dict()
+    if model_folder.output_order(folder, labels) is not None:
+        raise ValueError(
+            f"The outputs of {path} answer {model_folder.labels(folder)}, and "
+            f"the export would say {labels}: the labels are in another order. "
+            "Pass the folder of the checkpoint as --model_dir."
+        )
 
 
 def main(_: list[str]) -> None:

@@ -10,16 +10,24 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
-from files import json_text, paths, writing
-from modeling import config_beside, huggingface_config
+from files import json_text, paths, wording, writing
+from modeling import (
+    checkpoints,
+    config_beside,
+    huggingface_config,
+    name_tables,
+)
 from training import checkpointing, vocabulary_checks
 
 VOCABULARY = "vocab.txt"
 LABELS = "labels.json"
 TOKENIZER = "tokenizer.json"
+_OUTPUT_LAYER = "output_weights"
+_TAGS = "tags, "  # What run_ner.py calls its objective begins so.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,7 +60,7 @@ def claim(output_dir: str, described: Description) -> None:
     """
     checkpointing.claim(output_dir, described.config)
     claim_text(output_dir, described.vocab_file, described.text)
-    if checkpointing.latest(output_dir) and answers_differ(
+    if _holds_model(output_dir) and answers_differ(
         output_dir, described.labels
     ):
         raise ValueError(
@@ -61,6 +69,17 @@ def claim(output_dir: str, described: Description) -> None:
             "--output_dir."
         )
     writing.write_json(os.path.join(output_dir, LABELS), dict(described.labels))
+
+
+def _holds_model(folder: str) -> bool:
+    """Tells whether a folder holds a checkpoint of any form."""
+    try:
+        checkpoints.resolve(folder)
+    except FileNotFoundError:
+        return False
+    except ValueError:
+        return True  # Several, or one that is not read here.
+    return True
 
 
 def claim_text(
@@ -115,6 +134,8 @@ def check_text(folder: str, text: Mapping[str, object]) -> None:
 def check_casing(folder: str, do_lower_case: bool) -> None:
     """Compares casing with what a model's folder says of it, or shows.
 
+    Also refuses a tokenizer of Hugging Face's that splits text otherwise.
+
     Args:
         folder: of the model.
         do_lower_case: whether text is lower-cased now.
@@ -123,6 +144,7 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
         ValueError: the folder's own files say, or its vocabulary shows, that
             the model was trained the other way.
     """
+    _check_tokenizer(folder, do_lower_case)
     found = casing(folder)
     if found is None or found.do_lower_case == do_lower_case:
         return
@@ -137,6 +159,32 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
             f'{{"do_lower_case": {json.dumps(do_lower_case)}}} there.'
         )
     )
+
+
+def _check_tokenizer(folder: str, do_lower_case: bool) -> None:
+    """Refuses options of a tokenizer that BERT's own does not have."""
+    ours = _read_json(os.path.join(folder, TOKENIZER)) or {}
+    normalizer = ours.get("normalizer")
+    if not isinstance(normalizer, dict):
+        normalizer = {}
+    theirs = _read_json(os.path.join(folder, huggingface_config.TOKENIZER))
+    for name, values in (
+        (huggingface_config.TOKENIZER, theirs or {}),
+        (TOKENIZER, normalizer),
+    ):
+        for option, want in (
+            ("strip_accents", do_lower_case),
+            ("tokenize_chinese_chars", True),
+            ("handle_chinese_chars", True),
+            ("clean_text", True),
+            ("do_basic_tokenize", True),
+        ):
+            if isinstance(values.get(option), bool) and values[option] != want:
+                raise ValueError(
+                    f"{option} must be {want} in {os.path.join(folder, name)}, "
+                    f"as BERT reads text with do_lower_case={do_lower_case}; "
+                    f"got {values[option]}. Such text is not read here."
+                )
 
 
 def check_vocabulary(folder: str, vocab_file: str) -> None:
@@ -237,10 +285,89 @@ def labels(folder: str) -> dict | None:
 def answers_differ(folder: str, labels_now: Mapping[str, object]) -> bool:
     """Tells whether the model in a folder answers with other labels.
 
-    A folder that does not say, such as one of the release, may hold any.
+    Or with the same in another order. A folder that does not say, such as one
+    of the release, may hold any.
     """
-    held = labels(folder)
-    return held is not None and held != dict(labels_now)
+    try:
+        return output_order(folder, labels_now) is not None
+    except ValueError:
+        return True
+
+
+def output_order(
+    folder: str, labels_now: Mapping[str, object]
+) -> list[int] | None:
+    """Finds the output of a folder's model that answers each label of a run.
+
+    Args:
+        folder: of the model.
+        labels_now: what the outputs of the run mean, as labels.json holds it.
+
+    Returns:
+        For each output of the run the number of the model's; None where they
+        are the same, or nothing tells.
+
+    Raises:
+        ValueError: the model answers other labels.
+    """
+    held, now = labels(folder), dict(labels_now)
+    if held is None or held == now:
+        return None
+    names, wanted = held.get("labels"), now.get("labels")
+    if held.get("problem_type") == now.get("problem_type"):
+        if names == wanted:
+            return None
+        if isinstance(names, list) and isinstance(wanted, list):
+            unnamed = huggingface_config.are_placeholders(names)
+            if unnamed and len(names) == len(wanted):
+                return None
+            if sorted(map(str, names)) == sorted(map(str, wanted)):
+                return [names.index(name) for name in wanted]
+    raise ValueError(
+        f"The model in {folder} answers {wording.shown(held)}; this run needs "
+        f"{wording.shown(now)}. Evaluate with its own labels, or train: then "
+        "the output layer is new. If they mean the same, say so in "
+        f"{os.path.join(folder, LABELS)}."
+    )
+
+
+def copy_description(source: str, target: str) -> None:
+    """Copies what lies beside a model, as far as it is there.
+
+    Args:
+        source: the folder of a run.
+        target: another folder with a checkpoint of the same model.
+    """
+    names = (config_beside.CONFIG, VOCABULARY, TOKENIZER, LABELS)
+    for name in names:
+        path = os.path.join(source, name)
+        if not tf.io.gfile.exists(path):
+            continue
+        with writing.whole_file(os.path.join(target, name), "wb") as file:
+            for chunk in paths.chunks_of(path):
+                file.write(chunk)
+
+
+def architectures(source: Any) -> tuple[str, ...]:
+    """Says which of Hugging Face's classes a checkpoint is of, where known.
+
+    Args:
+        source: a `checkpoints.Source`, open.
+
+    Returns:
+        What its `config.json` says; that words are labelled, or sentences, by
+        the state of the run that wrote it; nothing where nothing tells.
+    """
+    if source.architectures or _OUTPUT_LAYER not in source.variables:
+        return tuple(source.architectures)
+    state = checkpointing.load_state(source.origin) or {}
+    identity = state.get("identity")
+    objective = identity.get("objective") if isinstance(identity, dict) else ""
+    if not objective:
+        return ()
+    if str(objective).startswith(_TAGS):
+        return (name_tables.TOKEN_CLASSIFICATION,)
+    return (name_tables.SEQUENCE_CLASSIFICATION,)
 
 
 def of_checkpoint(path: str) -> str:

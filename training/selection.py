@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import json_text, wording, writing
-from training import checkpointing
+from training import checkpointing, model_folder
 
 _FOLDER = "best"
 _RECORD = "best.json"
@@ -46,6 +46,9 @@ def chosen(output_dir: str, *, best: bool) -> str | None:
 class BestCheckpoint:
     """Keeps the weights that did best on held-out data, in `best/`.
 
+    What lies beside the run's own checkpoints is copied there, so that the
+    folder can be used, and checked, as any other with a model.
+
     Args:
         output_dir: the run's folder.
         metric: the name of what is compared.
@@ -64,6 +67,7 @@ class BestCheckpoint:
         patience: int = 0,
         identity: Mapping[str, object] | None = None,
     ):
+        self._output_dir = output_dir
         self.folder = os.path.join(output_dir, _FOLDER)
         self.metric = metric
         self._sign = 1 if higher_is_better else -1
@@ -91,6 +95,8 @@ class BestCheckpoint:
         value = float(results[self.metric])
         best = self.record
         if best is None or self._sign * (value - best["value"]) > 0:
+            # First: whoever reads the weights finds what they mean.
+            model_folder.copy_description(self._output_dir, self.folder)
             prefix = checkpointing.save(
                 *(self.folder, step, variables),
                 state={"identity": self._identity},

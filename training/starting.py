@@ -22,6 +22,7 @@ from training import (
 
 _POOLER = "bert/pooler/.*"
 _NEXT_SENTENCE = "cls/seq_relationship/.*"
+_OUTPUT_LAYER = ("output_weights", "output_bias")
 # Whose pooler exists and learns nothing: a checkpoint need not have one.
 _POOLER_UNUSED = ("BertForQuestionAnswering", name_tables.TOKEN_CLASSIFICATION)
 
@@ -143,18 +144,58 @@ def load_for_evaluation(
         released.
 
     Raises:
-        ValueError: there is no checkpoint, or it lacks a weight.
+        ValueError: there is no checkpoint, it lacks a weight, or its output
+            layer answers something else.
     """
     if prefix is None and not options.init_checkpoint:
         raise ValueError(
             f"There is nothing to evaluate: {options.output_dir} holds no "
             "checkpoint and --init_checkpoint is not given."
         )
+    path, order = prefix, None
     if prefix is None:
-        model_folder.check_origin(options.init_checkpoint, options.output_dir)
+        path = options.init_checkpoint
+        model_folder.check_origin(path, options.output_dir)
+        order = _output_order(objective.model, path, options.output_dir)
     with strategy.scope():
-        load_weights(objective, prefix or options.init_checkpoint)
+        load_weights(objective, path)
+        if order is not None:
+            _reorder_outputs(objective.model, order)
     return checkpointing.load_step(prefix) if prefix else 0
+
+
+def _output_order(
+    model: keras.Model, path: str, output_dir: str
+) -> list[int] | None:
+    """Finds which outputs of a checkpoint answer the labels of a run.
+
+    Returns:
+        None where they are in the same order, as far as known.
+
+    Raises:
+        ValueError: it answers other labels.
+    """
+    labels = model_folder.labels(output_dir)
+    if labels is None or not set(_OUTPUT_LAYER) <= {*_head(model)}:
+        return None
+    folder = model_folder.of_checkpoint(path)
+    if model_folder.labels(folder) is None:
+        logging.warning(
+            "Nothing beside %s says what its outputs mean; they are taken for "
+            "%s.",
+            path,
+            labels,
+        )
+    return model_folder.output_order(folder, labels)
+
+
+def _reorder_outputs(model: keras.Model, order: Sequence[int]) -> None:
+    """Puts the rows of an output layer into another order."""
+    logging.info("The outputs are put into the order of the labels: %s.", order)
+    variables = checkpoints.variables_by_name(model)
+    for name in _OUTPUT_LAYER:
+        rows = variables[name].value.numpy()
+        variables[name].assign(rows[list(order)])
 
 
 def load_weights(
@@ -173,17 +214,24 @@ def load_weights(
             another shape, as the output layer of another task is; they stay
             as initialised.
         encoder_only: load nothing but the encoder.
+
+    Raises:
+        ValueError: nothing may be new, and the output layer labels words
+            instead of sentences, or the other way round.
     """
     model = objective.model
     with checkpoints.opened(path) as source:
-        architectures = source.architectures
+        architectures = model_folder.architectures(source)
         held = source.variables if new else {}
     pooler = (_POOLER,) if _may_lack_pooler(model, architectures, new) else ()
-    if (
-        encoder_only
-        or _is_of_twin(model, architectures)
-        or _has_other_shapes(model, held, new)
-    ):
+    is_of_twin = _is_of_twin(model, architectures)
+    if is_of_twin and not new:
+        raise ValueError(
+            f"The output layer of {path} is of a {', '.join(architectures)}; "
+            f"this run needs that of a {_class_of(model)}, and trains none. "
+            "Evaluate it with the script that trained it."
+        )
+    if encoder_only or is_of_twin or _has_other_shapes(model, held, new):
         report = checkpoints.load(model.bert, path, new=pooler)
         logging.info(
             "Initialised the encoder from %s: %s. The output layer is new "
@@ -236,8 +284,12 @@ def _is_of_twin(model: keras.Model, architectures: Sequence[str]) -> bool:
         name_tables.SEQUENCE_CLASSIFICATION,
         name_tables.TOKEN_CLASSIFICATION,
     }
-    ours, theirs = {type(model).__name__} & twins, {*architectures} & twins
+    ours, theirs = {_class_of(model)} & twins, {*architectures} & twins
     return bool(ours and theirs and ours != theirs)
+
+
+def _class_of(model: keras.Model) -> str:
+    return type(model).__name__.replace("Ablated", "BertFor")
 
 
 def _answers_differ(path: str, output_dir: str) -> bool:

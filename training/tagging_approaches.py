@@ -190,6 +190,7 @@ class FeatureBased:
         origin = {
             **made_from.flags,
             "layers": list(self._layers.numbers),
+            "config": self._config.to_dict(),
             "precision": precision.in_use(),
             "encoder_sha256": self._encoder.sha256(),
         }

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -65,6 +66,42 @@ def test_classifier_answers_as_the_script(tmp_path, changes):
     assert described["labels"] == ["no", "yes"]
     assert described["max_seq_length"] == changes.get("max_seq_length", 24)
     assert described["do_lower_case"] is True
+
+
+@pytest.mark.parametrize(
+    ("beside", "message"),
+    [
+        ({"labels.json": ["1", "0"]}, "the labels are in another order"),
+        ({"labels.json": ["a", "b"]}, "this run needs"),
+        ({"tokenizer.json": False}, "do_lower_case was False and is True"),
+        ({"state.json": "tags, fine-tuned: 0 1"}, "BertForTokenClass"),
+    ],
+)
+def test_a_checkpoint_is_compared_with_the_run_it_is_exported_as(
+    tmp_path, beside, message
+):
+    golden = pathlib.Path(__file__).parents[1] / "golden"
+    run, other = tmp_path / "run", tmp_path / "other"
+    for folder in (run, other):
+        folder.mkdir()
+        for file in (golden / "classifier").glob("mrpc.ckpt-24.*"):
+            shutil.copy(file, folder)
+    for name in ("vocab.txt", "bert_config.json"):
+        shutil.copy(golden / "inputs" / name, run)
+    labels = {"problem_type": "single_label", "labels": ["0", "1"]}
+    (run / "labels.json").write_text(json.dumps(labels))
+    (other / "labels.json").write_text(
+        json.dumps({**labels, "labels": beside.get("labels.json", ["0", "1"])})
+    )
+    lower = {"do_lower_case": beside.get("tokenizer.json", True)}
+    (other / "tokenizer.json").write_text(json.dumps(lower))
+    if "state.json" in beside:
+        identity = {"identity": {"objective": beside["state.json"]}}
+        state = other / "mrpc.ckpt-24.state.json"
+        state.write_text(json.dumps(identity))
+    with pytest.raises(ValueError, match=message):
+        _export(run, task="classify", init_checkpoint=str(other))
+    assert not (run / "served").exists()
 
 
 @pytest.mark.slow

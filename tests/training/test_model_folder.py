@@ -56,6 +56,23 @@ def test_casing_that_the_vocabulary_contradicts_is_refused(tmp_path):
     model_folder.check_casing(str(tmp_path), True)
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("tokenizer_config.json", {"strip_accents": False}),
+        ("tokenizer_config.json", {"tokenize_chinese_chars": False}),
+        ("tokenizer_config.json", {"do_basic_tokenize": False}),
+        ("tokenizer.json", {"normalizer": {"handle_chinese_chars": False}}),
+    ],
+)
+def test_a_tokenizer_that_splits_otherwise_is_refused(tmp_path, name, values):
+    _put(tmp_path, name, values)
+    with pytest.raises(ValueError, match=rf"must be True in .*{name}"):
+        model_folder.check_text(str(tmp_path), {"do_lower_case": True})
+    _put(tmp_path, name, {"strip_accents": None, "clean_text": True})
+    model_folder.check_text(str(tmp_path), {"do_lower_case": True})
+
+
 def test_another_vocabulary_is_named_by_its_first_difference(tmp_path):
     cased = str(_INPUTS / "vocab_cased.txt")
     model_folder.check_vocabulary(str(tmp_path), cased)
@@ -94,6 +111,62 @@ def test_labels_are_ours_or_hugging_face_s(tmp_path):
     assert not model_folder.answers_differ(folder, ours)
     _put(tmp_path, "labels.json", {**ours, "labels": ["yes", "no"]})
     assert model_folder.answers_differ(folder, ours)
+
+
+def _labels(*names, problem_type="single_label"):
+    return {"problem_type": problem_type, "labels": list(names)}
+
+
+@pytest.mark.parametrize(
+    ("held", "now", "order"),
+    [
+        (_labels("a", "b"), _labels("a", "b"), None),
+        (_labels("c", "a", "b"), _labels("a", "b", "c"), [1, 2, 0]),
+        # Hugging Face's names where nobody gave any.
+        (_labels("LABEL_0", "LABEL_1"), _labels("a", "b"), None),
+        (
+            _labels(problem_type="regression"),
+            _labels(problem_type="regression"),
+            None,
+        ),
+    ],
+)
+def test_outputs_are_found_by_their_names(tmp_path, held, now, order):
+    _put(tmp_path, "labels.json", held)
+    assert model_folder.output_order(str(tmp_path), now) == order
+
+
+@pytest.mark.parametrize(
+    ("held", "now"),
+    [
+        (_labels("a", "b"), _labels("a", "c")),
+        (_labels("a", "b"), _labels("a", "b", "c")),
+        (_labels("a", "b"), _labels("a", "b", problem_type="multi_label")),
+        (_labels("a", "b"), _labels(problem_type="regression")),
+        (_labels("LABEL_0", "LABEL_1"), _labels("a", "b", "c")),
+        ({"problem_type": "single_label"}, _labels("a", "b")),
+    ],
+)
+def test_outputs_of_other_labels_are_refused(tmp_path, held, now):
+    _put(tmp_path, "labels.json", held)
+    with pytest.raises(ValueError, match=r"answers .*; this run needs"):
+        model_folder.output_order(str(tmp_path), now)
+
+
+def test_the_folder_of_a_foreign_model_is_not_renamed(tmp_path):
+    _put(tmp_path, "config.json", {"id2label": {"0": "b", "1": "a"}})
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(ValueError, match="was trained for other labels"):
+        model_folder.claim(
+            str(tmp_path),
+            model_folder.Description(
+                config={},
+                vocab_file=str(_INPUTS / "vocab.txt"),
+                text={"do_lower_case": True},
+                labels=_labels("a", "b"),
+            ),
+        )
+    assert not (tmp_path / "labels.json").exists()
 
 
 def test_a_file_that_is_no_json_object_is_named(tmp_path):

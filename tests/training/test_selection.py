@@ -71,3 +71,13 @@ def test_chooses_the_latest_or_the_best(tmp_path):
     _offer(selection.BestCheckpoint(folder, "f1"), 3, 0.5)
     assert selection.chosen(folder, best=False) == f"{folder}/model.ckpt-5"
     assert selection.chosen(folder, best=True) == f"{folder}/best/model.ckpt-3"
+
+
+def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):
+    best = selection.BestCheckpoint(str(tmp_path), "f1")
+    names = ("bert_config.json", "labels.json", "tokenizer.json", "vocab.txt")
+    for name in names:
+        (tmp_path / name).write_text(f"{name} of the run")
+    _offer(best, 1, 0.5)
+    for name in names:
+        assert (tmp_path / "best" / name).read_text() == f"{name} of the run"

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from modeling import checkpoints, heads, tagging
+from modeling import checkpoints, heads, multiple_choice, tagging
 from modeling import config as config_lib
 from tools import conversion, convert_checkpoint
 from training import objectives, optimization, starting
@@ -132,6 +132,44 @@ def test_labels_beside_decide_whether_a_head_is_kept(tmp_path):
         assert _encoder_is_that_of(model, prefix)
         is_same = np.array_equal(model.output_weights, tagger.output_weights)
         assert is_same == is_kept
+
+
+_HEADS = {
+    "BertForPreTraining": heads.BertForPreTraining,
+    "BertForSequenceClassification": lambda config: (
+        heads.BertForSequenceClassification(config, num_labels=2)
+    ),
+    "BertForTokenClassification": lambda config: (
+        tagging.BertForTokenClassification(config, num_labels=2)
+    ),
+    "BertForQuestionAnswering": heads.BertForQuestionAnswering,
+    "BertForMultipleChoice": multiple_choice.BertForMultipleChoice,
+}
+_OBJECTIVES = {
+    "BertForSequenceClassification": "MRPC, single_label",
+    "BertForTokenClassification": "tags, fine-tuned: O B-X",
+}
+
+
+@pytest.mark.parametrize("form", ["release", "huggingface"])
+@pytest.mark.parametrize("held", _HEADS)
+def test_no_head_is_evaluated_as_another(tmp_path, held, form):
+    model = _HEADS[held](_CONFIG)
+    path = _saved(tmp_path, model)
+    identity = {"objective": _OBJECTIVES.get(held, "other")}
+    state = pathlib.Path(f"{path}.state.json")
+    state.write_text(json.dumps({"identity": identity}))
+    if form == "huggingface":
+        path = _convert(path, tmp_path / "hf", form)
+    for wanted, make in _HEADS.items():
+        objective = _Objective(make(_CONFIG))
+        if wanted == held:
+            starting.load_weights(objective, path)
+            continue
+        with pytest.raises(
+            ValueError, match=r"output layer of|must hold every"
+        ):
+            starting.load_weights(objective, path)
 
 
 def _without_pooler(folder, architecture):
