@@ -15,10 +15,13 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from files import paths
+from absl import logging
+
+from files import lines, paths, wording
 
 _CHUNK_BYTES = 1 << 20
-_OPENERS = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+_OPENERS = {"xz": lzma.open, "gzip": gzip.open, "bzip2": bz2.open}
+_SUFFIXES = {".xz": "xz", ".gz": "gzip", ".bz2": "bzip2"}
 _ARCHIVES = (".tar", ".tgz", ".txz", ".tbz2", ".tar.gz", ".tar.xz", ".tar.bz2")
 _DAMAGE = (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile)
 
@@ -39,35 +42,76 @@ class Source:
 def open_sources(path: str) -> Iterator[Source]:
     """Yields the text of a file, or those of the files in a tar archive.
 
-    The suffix tells how to read: `.xz`, `.gz`, `.bz2`, `.tar` and tar
-    compressed by any of them. Members of an archive come in its order;
-    folders, links and hidden files (`._name`) are passed over.
+    The suffix tells a tar archive, `.tar` or tar compressed as `.tar.gz` and
+    the like; the first bytes tell what else is compressed, in an archive too.
+    Members of an archive come in its order; folders, links and hidden files
+    (`._name`) are passed over.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: the archive is damaged or cut short; names the file.
+        ValueError: the file is damaged or cut short, or a zip file or the
+            like; names it.
     """
     with paths.open_to_read(path) as raw, _naming_damage(path):
-        if path.endswith(_ARCHIVES):
-            try:
-                archive = tarfile.open(fileobj=raw, mode="r|*")  # noqa: SIM115
-            except TypeError as error:
-                # What tarfile makes of a gzip header that is cut short.
-                raise EOFError("no whole header") from error
-            with archive:
-                yield from _members(path, archive)
+        if not path.lower().endswith(_ARCHIVES):
+            yield Source(name=path, file=_uncompressed(path, raw))
             return
-        suffix = path[path.rfind(".") :]
-        file = _OPENERS[suffix](raw, "rb") if suffix in _OPENERS else raw
-        yield Source(name=path, file=file)
+        try:
+            archive = tarfile.open(fileobj=raw, mode="r|*")  # noqa: SIM115
+        except TypeError as error:
+            # What tarfile makes of a gzip header that is cut short.
+            raise EOFError("no whole header") from error
+        with archive:
+            yield from _members(path, archive)
 
 
 def _members(path: str, archive: tarfile.TarFile) -> Iterator[Source]:
+    passed_over = []
     for member in archive:
         is_hidden = member.name.rsplit("/", 1)[-1].startswith(".")
         if member.isfile() and not is_hidden:
-            file = archive.extractfile(member)
-            yield Source(name=f"{path}!{member.name}", file=file)
+            name = f"{path}!{member.name}"
+            with _naming_damage(name):
+                file = _uncompressed(name, archive.extractfile(member))
+            yield Source(name=name, file=file)
+        elif not member.isdir():
+            passed_over.append(member.name)
+    if passed_over:
+        logging.warning(
+            "%s: passed over hidden files and links: %s.",
+            path,
+            wording.listed(passed_over),
+        )
+
+
+def _uncompressed(name: str, file: BinaryIO) -> BinaryIO:
+    """Opens what a file holds, compressed or not.
+
+    Raises:
+        ValueError: it holds an archive, or not what its suffix says.
+    """
+    kind = lines.kind_of(_head(file))
+    promised = _SUFFIXES.get(name[name.rfind(".") :].lower())
+    if promised and kind is None:
+        raise EOFError(f"it begins as no {promised} file does")
+    while kind in _OPENERS:
+        file = _OPENERS[kind](file, "rb")
+        kind = lines.kind_of(_head(file))
+    if kind:
+        raise ValueError(
+            f"{name}: must be text, or text compressed by gzip, xz or bzip2; "
+            f"it is a {kind} file. Extract the text first"
+            + (", or name it as .tar." if kind == "tar" else ".")
+        )
+    return file
+
+
+def _head(file: BinaryIO) -> bytes:
+    if hasattr(file, "peek"):
+        return file.peek(lines.SIGNATURE_BYTES)[: lines.SIGNATURE_BYTES]
+    head = file.read(lines.SIGNATURE_BYTES)  # Of a remote file.
+    file.seek(0)
+    return head
 
 
 def read_lines(source: Source, encoding: str) -> Iterator[str]:
@@ -80,7 +124,8 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
             names the file and the line.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
-    rest, number = "", 0
+    # Lines may be of any length: their parts are joined once.
+    parts, number = [], 0
     with _naming_damage(source.name):
         while True:
             chunk = source.file.read(_CHUNK_BYTES)
@@ -88,23 +133,27 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
                 text = decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
                 good = error.object[: error.start].decode(encoding, "ignore")
-                line = number + good.count("\n") + 1
+                number += good.count("\n") + 1
                 raise ValueError(
-                    f"{source.name}, line {line}: not {encoding} "
+                    f"{source.name}, line {number}: not {encoding} "
                     f"(byte {error.object[error.start]:#04x}). Name the "
                     "encoding of the file, for example --encoding=latin-1."
                 ) from error
-            lines = (rest + text).split("\n")
-            if number == 0:
-                lines[0] = lines[0].removeprefix("\ufeff")
-            rest = lines.pop()
-            number += len(lines)
-            for line in lines:
-                yield line.removesuffix("\r")
+            if not (number or parts):
+                text = text.removeprefix("\ufeff")
+            *ended, rest = text.split("\n")
+            if ended:
+                ended[0] = "".join([*parts, ended[0]])
+                parts.clear()
+                number += len(ended)
+                for line in ended:
+                    yield line.removesuffix("\r")
+            if rest:
+                parts.append(rest)
             if not chunk:
                 break
-    if rest:
-        yield rest.removesuffix("\r")
+    if last := "".join(parts):
+        yield last.removesuffix("\r")
 
 
 @contextlib.contextmanager

@@ -1,8 +1,38 @@
 """Lines of text, read as the release reads them."""
 
+import re
 from collections.abc import Iterator
 
 from files import paths
+
+# How files that are no text begin, whatever they are called.
+_SIGNATURES = {
+    "gzip": rb"\x1f\x8b\x08",
+    "xz": rb"\xfd7zXZ\0",
+    "bzip2": rb"BZh[1-9](1AY&SY|\x17rE8P)",
+    "zip": rb"PK(\x03\x04|\x05\x06)",
+    "zstd": rb"\x28\xb5\x2f\xfd",
+    "7z": rb"7z\xbc\xaf\x27\x1c",
+    "rar": rb"Rar!\x1a\x07",
+    "PDF": rb"%PDF-",
+    "tar": rb".{257}ustar(\0|  \0)",
+}
+SIGNATURE_BYTES = 265
+
+
+def kind_of(head: bytes) -> str | None:
+    """Tells a compressed file or an archive from text.
+
+    Args:
+        head: its first `SIGNATURE_BYTES` bytes.
+
+    Returns:
+        Such as "gzip" or "zip"; None for what may be text.
+    """
+    for kind, signature in _SIGNATURES.items():
+        if re.match(signature, head, re.DOTALL):
+            return kind
+    return None
 
 
 def read_lines(path: str) -> Iterator[str]:
@@ -14,10 +44,11 @@ def read_lines(path: str) -> Iterator[str]:
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: a line is not UTF-8; names the file and the line.
+        ValueError: a line is not UTF-8; names the file and the line. The file
+            is compressed.
     """
     with paths.open_to_read(path) as file:
-        for number, line in enumerate(_raw_lines(file), start=1):
+        for number, line in enumerate(_raw_lines(file, path), start=1):
             try:
                 yield line.replace(b"\r", b"").decode("utf-8")
             except UnicodeDecodeError as error:
@@ -28,13 +59,25 @@ def read_lines(path: str) -> Iterator[str]:
                 ) from error
 
 
-def _raw_lines(file) -> Iterator[bytes]:
+def _raw_lines(file, path: str) -> Iterator[bytes]:
     # Remote files have a `readline` that decodes and drops; iterate bytes.
-    rest = b""
+    # Lines may be of any length: their parts are joined once.
+    parts: list[bytes] = []
+    is_first = True
     while chunk := file.read(1 << 20):
-        lines = (rest + chunk).split(b"\n")
-        rest = lines.pop()
-        yield from lines
+        if is_first and (kind := kind_of(chunk[:SIGNATURE_BYTES])):
+            raise ValueError(
+                f"{path}: must be text; it is a {kind} file. Extract the text "
+                "first."
+            )
+        is_first = False
+        *ended, rest = chunk.split(b"\n")
+        if ended:
+            ended[0] = b"".join([*parts, ended[0]])
+            parts.clear()
+            yield from ended
+        parts.append(rest)
+    last = b"".join(parts)
     # As released: carriage returns alone do not make a last line.
-    if rest.replace(b"\r", b""):
-        yield rest
+    if last.replace(b"\r", b""):
+        yield last

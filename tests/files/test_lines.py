@@ -1,5 +1,9 @@
 """Lines as the release reads them (BEHAVIOUR of tf.gfile, measured)."""
 
+import bz2
+import gzip
+import lzma
+
 import pytest
 
 from files import lines
@@ -51,3 +55,25 @@ def test_lines_may_span_chunks(tmp_path):
 def test_invalid_utf8_is_named_by_file_and_line(tmp_path):
     with pytest.raises(ValueError, match=r"text, line 2: not UTF-8 .*0xff"):
         _read(tmp_path, b"good\nb\xffd\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (gzip.compress(b"text"), "gzip"),
+        (bz2.compress(b"text"), "bzip2"),
+        (bz2.compress(b""), "bzip2"),
+        (lzma.compress(b"text"), "xz"),
+        (b"PK\x03\x04", "zip"),
+    ],
+)
+def test_compressed_file_is_told_by_its_first_bytes(tmp_path, content, kind):
+    path = tmp_path / "text.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"text\.txt: .* is a {kind} file"):
+        list(lines.read_lines(str(path)))
+
+
+@pytest.mark.parametrize("text", [b"BZh9 is text", b"PK", b"7z", b"%PDF", b""])
+def test_text_is_not_taken_for_a_compressed_file(text):
+    assert lines.kind_of(text) is None
