@@ -28,9 +28,8 @@ from corpus import (
     pretraining_log,
     pretraining_shards,
     progress,
-    workers,
 )
-from files import destinations, paths
+from files import destinations, paths, processes
 from tasks.masked_lm import (
     data_warnings,
     masked_pairs,
@@ -114,8 +113,8 @@ def _define_file_flags(values: flags.FlagValues) -> None:
         "input_format", Options.input_format, _FORMATS,
         "text: a sentence a line, an empty line between documents, as "
         "released. Split into sentences here, and read from .xz, .gz, .bz2 "
-        "and .tar too: wikiextractor: <doc ...> to </doc>; jsonl: an object a "
-        "line; book: each file one book.",
+        "and .tar too: wikiextractor: <doc ...> to </doc>, or its --json; "
+        "jsonl: an object a line; book: each file one book.",
         flag_values=values)  # fmt: skip
 
 
@@ -291,7 +290,9 @@ def text_of(options: Options) -> pretraining_shards.Text:
     rules = None
     if options.input_format != "text":
         rules = preparation.rules_of(
-            options.input_format, options.language, options.min_paragraph_words
+            options.input_format,
+            options.min_paragraph_words,
+            language=options.language,
         )
     return pretraining_shards.Text(
         paths=tuple(paths.expand(options.input_file)),
@@ -332,7 +333,7 @@ def _reports(text, recipe, machinery) -> Iterator[pretraining_shards.Report]:
             text, recipe, machinery.runner, machinery.beam_arguments
         )
     elif text.is_sharded:
-        yield from workers.map_in_order(
+        yield from processes.map_in_order(
             functools.partial(pretraining_shards.make_shard, recipe),
             shards,
             machinery.num_workers,

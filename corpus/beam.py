@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from corpus import preparation, pretraining_shards
+from corpus import cleaning, formats, pretraining_shards
 from files import paths, writing
 
 _NAMESPACE = "create_pretraining_data"
@@ -92,7 +92,9 @@ def _cut(
         held = pretraining_shards.find_shard(recipe, number, documents)
         if held is None:
             with writing.whole_file(part) as file:
-                file.writelines(f"{json.dumps(each)}\n" for each in documents)
+                file.writelines(
+                    f"{json.dumps(vars(each))}\n" for each in documents
+                )
             yield number, part
         else:
             _count(held)
@@ -105,21 +107,24 @@ def _part_of(recipe: pretraining_shards.Recipe, number: int) -> str:
     return os.path.join(folder, f".{name}.text")
 
 
-def _read_part(part: str) -> list[pretraining_shards.Document]:
+def _read_part(part: str) -> list[formats.Document]:
     with paths.open_to_read(part) as file:
-        return [json.loads(line) for line in file.read().splitlines()]
+        return [
+            formats.Document(**json.loads(line))
+            for line in file.read().splitlines()
+        ]
 
 
 def _read_file(
     text: pretraining_shards.Text, path: str
-) -> list[pretraining_shards.Document]:
+) -> list[formats.Document]:
     ((_, documents),) = pretraining_shards.read_shards(text.only(path))
     return list(documents)
 
 
 def _make(
     recipe: pretraining_shards.Recipe,
-    read: Callable[[str], list[pretraining_shards.Document]],
+    read: Callable[[str], list[formats.Document]],
     shard: tuple[int, str],
 ) -> int:
     """Makes a shard; returns its number."""
@@ -156,5 +161,5 @@ def _report(result) -> pretraining_shards.Report:
         if name.startswith(_DROPPED)
     }
     return pretraining_shards.Report(
-        dropped=preparation.Counts(**dropped), **counts
+        dropped=cleaning.Counts(**dropped), **counts
     )

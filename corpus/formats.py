@@ -1,25 +1,34 @@
-"""Raw text -> documents: the table of input formats and its line readers.
+"""Raw text -> documents: the table of input formats and their readers.
 
-A document is a list of paragraphs. Readers stream: no more than one document
-is held at a time.
+Readers stream: no more than one document is held at a time. They remove
+nothing but blank lines; `corpus.cleaning` does, and counts it.
 """
 
 import dataclasses
-import html
+import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from corpus import books, python_docs, sources
+from corpus import cleaning, python_docs, sources
 from files import json_text, wording
-
-Document = list[str]
 
 _DOC = re.compile(r"<doc\b")
 _TITLE = re.compile(r'\btitle="')
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-# What templates, tables and links leave behind at the start of a line.
-_WIKI_RESIDUE = ("|", "!", "{", "}", "#", "<", "[[")
+_Lines = Iterable[tuple[int, str]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Document:
+    """A document as it was read.
+
+    Attributes:
+        lines: of its text; what a line is, a paragraph or less, is for the
+            format to say.
+        title: None where it has none.
+    """
+
+    lines: list[str]
+    title: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,14 +56,17 @@ class Format:
         about: what the input looks like, for the help text.
         read: yields the documents of one source; None where the text comes
             from this Python and no file is read.
-        clean: one paragraph -> the paragraph without what is no text, or "".
+        paragraphs: the lines of a document -> its paragraphs, without what is
+            no text.
         is_split: every paragraph is one sentence already.
         min_paragraph_words: shorter paragraphs are dropped by default.
     """
 
     about: str
     read: Callable[[sources.Source, ReadOptions], Iterator[Document]] | None
-    clean: Callable[[str], str] = str.strip
+    paragraphs: Callable[[list[str], cleaning.Counts], Iterable[str]] = (
+        cleaning.plain_paragraphs
+    )
     is_split: bool = False
     min_paragraph_words: int = 0
 
@@ -63,51 +75,67 @@ def read_text(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
     """Yields the documents of a file with an empty line between documents."""
-    document: Document = []
+    lines: list[str] = []
     for line in sources.read_lines(source, options.encoding):
         if line.strip():
-            document.append(line)
-        elif document:
-            yield document
-            document = []
-    if document:
-        yield document
+            lines.append(line)
+        elif lines:
+            yield Document(lines=lines)
+            lines = []
+    if lines:
+        yield Document(lines=lines)
 
 
 def read_wikiextractor(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
-    """Yields the articles of WikiExtractor's output, without their titles.
+    """Yields the articles of WikiExtractor's output, of either layout.
 
-    The format: `<doc id= url= title=>`, the title, an empty line, one
-    paragraph a line, `</doc>`.
+    The layouts: `<doc id= url= title=>`, the title, an empty line, one
+    paragraph a line, `</doc>`; or, with its `--json`, one JSON object a line.
 
     Raises:
-        ValueError: `<doc>` without `</doc>`, or text outside of them.
+        ValueError: `<doc>` without `</doc>`, text outside of them, or a line
+            that `read_json_lines` refuses.
     """
+    lines = _numbered_lines(source, options)
+    first = next(((n, line) for n, line in lines if line.strip()), None)
+    if first is None:
+        return
+    lines = itertools.chain([first], lines)
+    if first[1].lstrip().startswith("{"):
+        yield from _json_documents(source.name, lines, options.text_field)
+    else:
+        yield from _articles(source.name, lines)
+
+
+def _numbered_lines(source, options) -> Iterator[tuple[int, str]]:
+    return enumerate(sources.read_lines(source, options.encoding), start=1)
+
+
+def _articles(name: str, lines: _Lines) -> Iterator[Document]:
     opened_at, title = 0, None
-    document: Document = []
-    lines = sources.read_lines(source, options.encoding)
-    for number, line in enumerate(lines, start=1):
+    article: list[str] = []
+    for number, line in lines:
         if _opens_article(line):
             if opened_at:
                 break
             opened_at, title = number, _title(line)
-            document = []
+            article = []
         elif line.strip() == "</doc>" and opened_at:
-            yield _without_title(document, title)
+            yield Document(lines=article, title=title)
             opened_at = 0
-        elif opened_at:
-            document.append(line)
         elif line.strip():
-            raise ValueError(
-                f"{source.name}, line {number}: expected <doc ...>, got "
-                f"{line[:60]!r}. Is this the output of WikiExtractor?"
-            )
+            if not opened_at:
+                raise ValueError(
+                    f"{name}, line {number}: expected <doc ...>, got "
+                    f"{line[:60]!r}. Is this the output of WikiExtractor?"
+                )
+            article.append(line)
     if opened_at:
         raise ValueError(
-            f"{source.name}, line {opened_at}: <doc> without </doc>. Is the "
-            "file cut short?"
+            f"{name}, line {opened_at}: <doc> without </doc>. Is the file cut "
+            "short?"
         )
 
 
@@ -134,65 +162,49 @@ def _title(line: str) -> str | None:
 def read_json_lines(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
-    """Yields one document for each line, a JSON object; one paragraph a line.
+    """Yields one document for each line, a JSON object; blank lines are none.
 
-    `WikiExtractor --json` writes this.
+    Each line of the text is a paragraph.
 
     Raises:
         ValueError: not a JSON object, or no text in `options.text_field`.
     """
-    lines = sources.read_lines(source, options.encoding)
-    for number, line in enumerate(lines, start=1):
+    lines = _numbered_lines(source, options)
+    yield from _json_documents(source.name, lines, options.text_field)
+
+
+def _json_documents(
+    name: str, lines: _Lines, text_field: str
+) -> Iterator[Document]:
+    for number, line in lines:
         if not line.strip():
             continue
-        where = f"{source.name}, line {number}"
+        where = f"{name}, line {number}"
         value = json_text.parse_line(line, where)
         if not isinstance(value, dict):
             raise ValueError(
                 f"{where}: every line must be a JSON object; got {line[:60]!r}."
             )
-        text = value.get(options.text_field)
+        text, title = value.get(text_field), value.get("title")
         if not isinstance(text, str):
             raise ValueError(
                 f"{where}: the text must be a string in the field "
-                f"{options.text_field!r}; got {wording.shown(text)}. Fields "
+                f"{text_field!r}; got {wording.shown(text)}. Fields "
                 f"here: {wording.listed(sorted(value)) or 'none'} (choose "
                 "with --text_field)."
             )
-        yield _without_title(text.splitlines(), _text(value.get("title")))
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _without_title(lines: list[str], title: str | None) -> Document:
-    """Drops a first line that is the title of what follows it."""
-    lines = lines or [""]
-    if title is not None:
-        is_title = html.unescape(lines[0]) == html.unescape(title)
-        # A quotation mark in a title ends the attribute early, so the layout
-        # counts too: an article has no other empty line after its first.
-        if is_title or (lines[0] and not "".join(lines[1:2]).strip()):
-            lines = lines[1:]
-    return [line for line in lines if line.strip()]
-
-
-def clean_wiki_paragraph(paragraph: str) -> str:
-    """Drops tags, character references and lines of left-over markup."""
-    if "&" in paragraph:
-        paragraph = html.unescape(paragraph)
-    if "<" in paragraph:
-        paragraph = _TAG.sub(" ", paragraph)
-    paragraph = paragraph.strip()
-    return "" if paragraph.startswith(_WIKI_RESIDUE) else paragraph
+        yield Document(
+            lines=[line for line in text.splitlines() if line.strip()],
+            title=title if isinstance(title, str) else None,
+        )
 
 
 def read_book(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
     """Yields one document: a book in plain text with hard-wrapped lines."""
-    yield books.paragraphs(sources.read_lines(source, options.encoding))
+    lines = sources.read_lines(source, options.encoding)
+    yield Document(lines=list(lines))
 
 
 FORMATS: Mapping[str, Format] = {
@@ -202,25 +214,26 @@ FORMATS: Mapping[str, Format] = {
         is_split=True,
     ),
     "wikiextractor": Format(
-        about="<doc ...>, title, empty line, one paragraph a line, </doc>",
+        about="what WikiExtractor writes, <doc ...> to </doc> or --json",
         read=read_wikiextractor,
-        clean=clean_wiki_paragraph,
+        paragraphs=cleaning.wiki_paragraphs,
         # Source: Devlin et al. 2019, §3.1: of Wikipedia "we extract only the
         # text passages and ignore lists, tables, and headers".
         min_paragraph_words=8,
     ),
     "jsonl": Format(
-        about="one JSON object a line (WikiExtractor --json)",
+        about="one JSON object a line",
         read=read_json_lines,
-        clean=clean_wiki_paragraph,
     ),
     "book": Format(
         about="each file one book in plain text, lines wrapped by hand",
         read=read_book,
+        paragraphs=cleaning.book_paragraphs,
     ),
     "python_docs": Format(
         about="the documentation in this Python; reads no --input_file",
         read=None,
+        paragraphs=python_docs.paragraphs,
     ),
 }
 
@@ -240,7 +253,8 @@ def read_documents(
     """
     read = FORMATS[format_name].read
     if read is None:
-        yield from python_docs.read_documents()
+        for _, blocks in python_docs.read_documents():
+            yield Document(lines=blocks)
         return
     for path in input_paths:
         for source in sources.open_sources(path):

@@ -4,7 +4,8 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Iterator
 
-from corpus import formats, sentences, workers
+from corpus import cleaning, formats, sentences
+from files import processes
 
 _BATCH_CHARACTERS = 1 << 20
 _BATCHES_AHEAD = 16  # Enough for workers to hardly wait, and little memory.
@@ -29,67 +30,65 @@ class Rules:
     min_document_characters: int = 0
 
 
-@dataclasses.dataclass(kw_only=True)
-class Counts:
-    """What came in, what was kept and what was dropped, by rule."""
-
-    characters_read: int = 0
-    documents: int = 0
-    sentences: int = 0
-    words: int = 0
-    empty_paragraphs: int = 0
-    short_paragraphs: int = 0
-    letterless_sentences: int = 0
-    short_documents: int = 0
-
-    def add(self, other: "Counts") -> None:
-        """Adds the counts of another part of the text."""
-        for field in dataclasses.fields(self):
-            total = getattr(self, field.name) + getattr(other, field.name)
-            setattr(self, field.name, total)
-
-
 def rules_of(
-    input_format: str, language: str, min_paragraph_words: int | None
+    input_format: str, min_paragraph_words: int | None, **others
 ) -> Rules:
     """Makes the rules of a format.
 
     Args:
         input_format: a key of `formats.FORMATS`.
-        language: an ISO 639 code.
         min_paragraph_words: None for the number that suits the format.
+        **others: further fields of `Rules`.
     """
     if min_paragraph_words is None:
         min_paragraph_words = formats.FORMATS[input_format].min_paragraph_words
     return Rules(
         input_format=input_format,
-        language=language,
         min_paragraph_words=min_paragraph_words,
+        **others,
     )
 
 
-def describe_dropped(counts: Counts, rules: Rules) -> str:
-    """Says what was left out, by rule."""
-    return (
-        f"Dropped {counts.empty_paragraphs} paragraphs without text, "
-        f"{counts.short_paragraphs} of fewer than "
-        f"{rules.min_paragraph_words} words, {counts.letterless_sentences} "
-        f"sentences without a letter, {counts.short_documents} documents of "
-        f"fewer than {rules.min_document_sentences} sentences or "
-        f"{rules.min_document_characters} characters."
-    )
+# In the order in which they are told.
+_REASONS = {
+    "titles": "titles",
+    "licence_lines": "lines of a licence",
+    "tags": "tags",
+    "half_characters": "halves of characters (now U+FFFD)",
+    "markup_paragraphs": "paragraphs of left-over markup",
+    "code_blocks": "blocks of code",
+    "fragments": "paragraphs that are no sentences",
+    "empty_paragraphs": "paragraphs without text",
+    "short_paragraphs": "paragraphs of fewer than {min_paragraph_words} words",
+    "letterless_sentences": "sentences without a letter",
+    "empty_documents": "documents without text",
+    "emptied_documents": "documents without text after that",
+    "short_documents": "documents of fewer than {min_document_sentences} "
+    "sentences or {min_document_characters} characters",
+    "short_document_sentences": "sentences in these",
+}
+
+
+def describe_dropped(counts: cleaning.Counts, rules: Rules) -> str:
+    """Says what was left out, and why."""
+    reasons = [
+        f"{reason.format_map(vars(rules))}: {number}"
+        for name, reason in _REASONS.items()
+        if (number := getattr(counts, name))
+    ]
+    return f"Left out: {'; '.join(reasons) or 'nothing'}."
 
 
 def prepare(
     documents: Iterable[formats.Document], rules: Rules, num_workers: int = 0
-) -> Iterator[tuple[list[str], Counts]]:
+) -> Iterator[tuple[list[str], cleaning.Counts]]:
     """Splits documents into sentences, in order, a batch at a time.
 
     Reading stays in this process; cleaning and splitting go to the workers.
     The output does not depend on their number.
 
     Args:
-        documents: lists of paragraphs.
+        documents: as they were read.
         rules: what is kept, and how it is split.
         num_workers: processes; 0 for one per core, 1 for none but this one.
 
@@ -97,7 +96,7 @@ def prepare(
         The documents kept of one batch, each its sentences one a line with a
         final line end, and the counts of that batch.
     """
-    yield from workers.map_in_order(
+    yield from processes.map_in_order(
         functools.partial(prepare_batch, rules),
         _batched(documents),
         num_workers,
@@ -111,7 +110,7 @@ def _batched(
     batch, size = [], 0
     for document in documents:
         batch.append(document)
-        size += sum(map(len, document))
+        size += sum(map(len, document.lines))
         if size >= _BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
@@ -120,42 +119,59 @@ def _batched(
 
 
 def prepare_batch(
-    rules: Rules, documents: list[formats.Document]
-) -> tuple[list[str], Counts]:
+    rules: Rules, documents: Iterable[formats.Document]
+) -> tuple[list[str], cleaning.Counts]:
     """Prepares some documents; see `prepare` for what comes back."""
-    counts = Counts()
+    counts = cleaning.Counts()
     texts = []
     for document in documents:
-        lines = list(_sentences_of(document, rules, counts))
-        text = "".join(line + "\n" for line in lines)
-        if (
-            len(lines) < max(rules.min_document_sentences, 1)
-            or len(text) < rules.min_document_characters
-        ):
-            counts.short_documents += 1
-            continue
-        counts.documents += 1
-        counts.sentences += len(lines)
-        counts.words += text.count(" ") + len(lines)
-        texts.append(text)
+        counts.documents_read += 1
+        counts.characters_read += sum(map(len, document.lines))
+        counts.characters_read += len(document.lines)
+        text = _prepare_document(document, rules, counts)
+        if text:
+            texts.append(text)
     return texts, counts
 
 
+def _prepare_document(
+    document: formats.Document, rules: Rules, counts: cleaning.Counts
+) -> str:
+    lines = cleaning.without_title(document.lines, document.title, counts)
+    kept = list(_sentences_of(lines, rules, counts))
+    text = "".join(f"{sentence}\n" for sentence in kept)
+    if not kept:
+        if any(map(str.strip, lines)):
+            counts.emptied_documents += 1
+        else:
+            counts.empty_documents += 1
+        return ""
+    if (
+        len(kept) < rules.min_document_sentences
+        or len(text) < rules.min_document_characters
+    ):
+        counts.short_documents += 1
+        counts.short_document_sentences += len(kept)
+        return ""
+    counts.documents += 1
+    counts.sentences += len(kept)
+    counts.words += text.count(" ") + len(kept)
+    return text
+
+
 def _sentences_of(
-    document: formats.Document, rules: Rules, counts: Counts
+    lines: list[str], rules: Rules, counts: cleaning.Counts
 ) -> Iterator[str]:
     form = formats.FORMATS[rules.input_format]
-    for paragraph in document:
-        counts.characters_read += len(paragraph) + 1
-        cleaned = form.clean(paragraph)
-        if not cleaned:
-            counts.empty_paragraphs += 1
-        elif len(cleaned.split()) < rules.min_paragraph_words:
+    for paragraph in form.paragraphs(lines, counts):
+        if len(paragraph.split()) < rules.min_paragraph_words:
             counts.short_paragraphs += 1
         elif form.is_split:
-            yield " ".join(cleaned.split())
+            yield " ".join(paragraph.split())
         else:
-            for sentence in sentences.split_paragraph(cleaned, rules.language):
+            for sentence in sentences.split_paragraph(
+                paragraph, rules.language
+            ):
                 # "* * *", "12.": nothing in it can be learnt.
                 if any(map(str.isalpha, sentence)):
                     yield sentence

@@ -89,6 +89,12 @@ def _log_total(
         total.num_documents,
         total.num_sentences,
     )
+    if total.num_tokenless:
+        logging.warning(
+            "Left out %d sentences without a token, such as those of control "
+            "characters.",
+            total.num_tokenless,
+        )
     if text.rules is not None:
         logging.info(
             "%s", preparation.describe_dropped(total.dropped, text.rules)

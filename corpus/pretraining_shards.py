@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from corpus import formats, preparation
+from corpus import cleaning, formats, preparation
 from files import paths
 from tasks.masked_lm import (
     encoded_corpus,
@@ -26,8 +26,6 @@ from tasks.masked_lm import (
 from vocab import word_memory
 
 _READING = formats.ReadOptions()
-# A document: its paragraphs or sentences.
-Document = list[str]
 _NUM_EXAMPLES = 20  # Source: the release logs as many.
 
 
@@ -117,6 +115,7 @@ class Report:
         num_bytes: of the text.
         num_documents, num_sentences: of the text; num_instances,
             num_random_next: of the records.
+        num_tokenless: sentences left out, for they have no token.
         dropped: what the rules left out.
         records: the number of records in each file.
         examples: the first ones, of shard 0.
@@ -127,10 +126,11 @@ class Report:
     num_bytes: int = 0
     num_documents: int = 0
     num_sentences: int = 0
+    num_tokenless: int = 0
     num_instances: int = 0
     num_random_next: int = 0
-    dropped: preparation.Counts = dataclasses.field(
-        default_factory=preparation.Counts
+    dropped: cleaning.Counts = dataclasses.field(
+        default_factory=cleaning.Counts
     )
     records: dict[str, int] = dataclasses.field(default_factory=dict)
     examples: tuple[Example, ...] = ()
@@ -151,7 +151,7 @@ class Report:
         self.records.update(other.records)
 
 
-def read_shards(text: Text) -> Iterator[tuple[int, Iterable[Document]]]:
+def read_shards(text: Text) -> Iterator[tuple[int, Iterable[formats.Document]]]:
     """Yields number and documents of each shard.
 
     A shard is a list, one shard in all a stream that is read once.
@@ -174,9 +174,12 @@ def read_shards(text: Text) -> Iterator[tuple[int, Iterable[Document]]]:
         yield 0, _read(text.paths, text)
 
 
-def _read(names: Sequence[str], text: Text) -> Iterator[Document]:
+def _read(names: Sequence[str], text: Text) -> Iterator[formats.Document]:
     if text.rules is None:
-        return encoded_corpus.read_documents(names)
+        return (
+            formats.Document(lines=sentences)
+            for sentences in encoded_corpus.read_documents(names)
+        )
     return formats.read_documents(
         text.rules.input_format, list(names), text.reading
     )
@@ -184,7 +187,7 @@ def _read(names: Sequence[str], text: Text) -> Iterator[Document]:
 
 def make_shard(
     recipe: Recipe,
-    shard: tuple[int, Iterable[Document]],
+    shard: tuple[int, Iterable[formats.Document]],
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Report:
     """Makes the records of a shard, unless they are there already.
@@ -209,7 +212,7 @@ def make_shard(
         recipe.do_lower_case,
         paths.sha256(recipe.vocab_file),
     )
-    text, dropped = _Hash(), preparation.Counts()
+    text, dropped = _Hash(), cleaning.Counts()
     corpus = encoded_corpus.encode_documents(
         _sentences(text.through(documents), recipe.rules, dropped),
         tokenizer.encode,
@@ -219,6 +222,7 @@ def make_shard(
         num_bytes=text.num_bytes,
         num_documents=corpus.num_documents,
         num_sentences=corpus.num_sentences,
+        num_tokenless=corpus.num_tokenless,
         dropped=dropped,
     )
     if not corpus.num_documents:
@@ -241,7 +245,7 @@ def make_shard(
 
 
 def find_shard(
-    recipe: Recipe, number: int, documents: Sequence[Document]
+    recipe: Recipe, number: int, documents: Sequence[formats.Document]
 ) -> Report | None:
     """Reports a shard that has been made from these documents already."""
     text = _Hash()
@@ -262,12 +266,12 @@ def _tokenizer(
 
 
 def _sentences(
-    documents: Iterable[Document],
+    documents: Iterable[formats.Document],
     rules: preparation.Rules | None,
-    dropped: preparation.Counts,
-) -> Iterator[Document]:
+    dropped: cleaning.Counts,
+) -> Iterator[list[str]]:
     if rules is None:
-        yield from documents
+        yield from (document.lines for document in documents)
         return
     for document in documents:
         texts, counts = preparation.prepare_batch(rules, [document])
@@ -283,16 +287,21 @@ class _Hash:
         self._digest = hashlib.sha256()
         self.num_bytes = 0
 
-    def through(self, documents: Iterable[Document]) -> Iterator[Document]:
+    def through(
+        self, documents: Iterable[formats.Document]
+    ) -> Iterator[formats.Document]:
         """Yields the documents."""
         for document in documents:
-            text = "\n".join(document).encode("utf-8", "surrogatepass")
+            lines = document.lines
+            if document.title is not None:
+                lines = [document.title, *lines]
+            text = "\n".join(lines).encode("utf-8", "surrogatepass")
             self._digest.update(b"%d\n" % len(text))
             self._digest.update(text)
             self.num_bytes += len(text)
             yield document
 
-    def read(self, documents: Iterable[Document]) -> None:
+    def read(self, documents: Iterable[formats.Document]) -> None:
         """Takes documents in."""
         for _ in self.through(documents):
             pass

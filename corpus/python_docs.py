@@ -8,14 +8,17 @@ or run.
 import ast
 import importlib
 import inspect
+import itertools
 import pathlib
 import re
 import sysconfig
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from absl import logging
+
+from corpus import cleaning
 
 # Installed packages, tests and generated tables: no documentation of Python.
 _NOT_LIBRARY = {
@@ -36,37 +39,26 @@ _SENTENCES = re.compile(r"[A-Z\"'(].*[.!?][\"')\]]*", re.DOTALL)
 REFERENCE, LIBRARY = "reference", "library"
 
 
-def read_documents() -> Iterator[list[str]]:
-    """Yields one document for each help topic and each library module.
+def read_documents() -> Iterator[tuple[str, list[str]]]:
+    """Yields each help topic, and each library module that has docstrings.
 
-    Order and content depend on the version of Python alone. Documents without
-    a paragraph of prose are left out.
-
-    Raises:
-        ValueError: this Python came without its documentation.
-    """
-    for _, document in read_labelled_documents():
-        yield document
-
-
-def read_labelled_documents() -> Iterator[tuple[str, list[str]]]:
-    """Yields the documents of `read_documents` and where each comes from.
+    Order and content depend on the version of Python alone.
 
     Returns:
-        Pairs of `REFERENCE` (a help topic) or `LIBRARY` (the docstrings of a
-        module), and the paragraphs of the document.
+        Pairs of `REFERENCE` (a help topic) or `LIBRARY` (a module), and the
+        text: the topic, or the docstrings.
 
     Raises:
         ValueError: this Python came without its documentation.
     """
     is_empty = True
-    for label, blocks in (
-        *((REFERENCE, [topic]) for topic in _topics()),
-        *((LIBRARY, _docstrings(path)) for path in _module_files()),
+    for label, texts in itertools.chain(
+        ((REFERENCE, [topic]) for topic in _topics()),
+        ((LIBRARY, list(_docstrings(path))) for path in _module_files()),
     ):
-        if document := [p for block in blocks for p in prose(block)]:
+        if texts:
             is_empty = False
-            yield label, document
+            yield label, texts
     if is_empty:
         raise ValueError(
             "This Python carries neither pydoc_data.topics nor the source of "
@@ -116,32 +108,41 @@ def _docstrings_within(node: ast.AST) -> Iterator[str]:
             yield from _docstrings_within(child)
 
 
-def prose(text: str) -> list[str]:
-    """Keeps the paragraphs of a reStructuredText that are sentences.
+def paragraphs(texts: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
+    """Yields the paragraphs of reStructuredText that are sentences.
 
     Literal and doctest blocks, tables, titles, directives, field lists,
     signatures and fragments go; marks around words go, the words stay.
 
     Args:
-        text: a docstring or a help topic.
+        texts: docstrings or help topics.
+        counts: gets the blocks of code and the fragments.
 
-    Returns:
+    Yields:
         Paragraphs of at least five words that begin and end as sentences do,
         each without line ends.
     """
-    result = []
+    for text in texts:
+        yield from _prose(text, counts)
+
+
+def _prose(text: str, counts: cleaning.Counts) -> Iterator[str]:
     literal_indent = None
     for block in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         first = block.lstrip("\n")
         indent = len(first) - len(first.lstrip())
         if literal_indent is not None and indent > literal_indent:
+            counts.code_blocks += 1
             continue
         literal_indent = indent if block.rstrip().endswith("::") else None
-        for paragraph in _paragraphs_of_block(textwrap.dedent(first)):
+        found = _paragraphs_of_block(textwrap.dedent(first))
+        counts.code_blocks += not found
+        for paragraph in found:
             plain = _without_marks(" ".join(paragraph.split()))
             if _is_prose(plain):
-                result.append(plain)
-    return result
+                yield plain
+            else:
+                counts.fragments += 1
 
 
 def _paragraphs_of_block(block: str) -> list[str]:

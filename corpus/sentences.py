@@ -15,7 +15,20 @@ import sentencex
 _LONG_SENTENCE_CHARACTERS = 500
 _MARKS = "\"'“”„‟«»‹›‘’‚‛「」『』《》()[]{}<>"
 _TO_SPACES = str.maketrans(dict.fromkeys(_MARKS, " "))
+# Marks that end a sentence in the scripts in use today: Latin, Armenian,
+# Arabic, Syriac, Devanagari and its sisters, Tibetan, Burmese, Ethiopic,
+# Canadian, Khmer, Mongolian, Balinese, Lepcha, Ol Chiki, Javanese, Cham,
+# Meetei, Chinese and Japanese, of all widths.
+_ENDS = tuple(".!?:…‼⁇⁈⁉։؟۔؝܀܁܂।॥།༎༏༐༑။።፧፨᙮។៕᠃᠉᭞᭟᰻᰼᱾᱿꧈꧉꩝꩞꩟꫰꫱꯫。．！？｡﹒﹖﹗")
+_CLOSES = "\"'”’»›)]_*」』》〉）］】〕｣"
+# Ends that sentencex takes for any other character; a space follows them.
+_MISSED_END = re.compile(rf"(?:[།༎༏༐༑។៕][{re.escape(_CLOSES)}]*\s+)+")
 _OPENING_AT_END = re.compile(rf"(?<=\s)[{re.escape(_MARKS)}]+\s*$")
+
+
+def ends_sentence(line: str) -> bool:
+    """Tells whether a line ends as a sentence does, a colon included."""
+    return line.rstrip(_CLOSES).endswith(_ENDS)
 
 
 def split_paragraph(paragraph: str, language: str) -> list[str]:
@@ -40,7 +53,16 @@ def split_paragraph(paragraph: str, language: str) -> list[str]:
             sentences += _split_inside_quotations(sentence, language)
         else:
             sentences.append(sentence)
-    return [stripped for s in sentences if (stripped := s.strip())]
+    parts = (part for each in sentences for part in _split_missed(each))
+    return [stripped for part in parts if (stripped := part.strip())]
+
+
+def _split_missed(sentence: str) -> list[str]:
+    if sentence.isascii():
+        return [sentence]
+    ends = [mark.end() for mark in _MISSED_END.finditer(sentence)]
+    places = [0, *ends, len(sentence)]
+    return [sentence[a:b] for a, b in itertools.pairwise(places)]
 
 
 def _split_inside_quotations(sentence: str, language: str) -> list[str]:

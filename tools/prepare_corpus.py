@@ -53,8 +53,9 @@ def _define_file_flags(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "input_format", None, _FORMATS,
         "text: a sentence a line, an empty line between documents; "
-        "wikiextractor: <doc ...> to </doc>; jsonl: an object a line; book: "
-        "each file one book; python_docs: the documentation in this Python.",
+        "wikiextractor: <doc ...> to </doc>, or its --json; jsonl: an object "
+        "a line; book: each file one book; python_docs: the documentation in "
+        "this Python.",
         required=True, flag_values=values)  # fmt: skip
     flags.DEFINE_string(
         "input_file", None,
@@ -151,25 +152,21 @@ def run(options: Options):
     """Prepares a corpus and logs what was kept and dropped.
 
     Returns:
-        The `corpus.preparation.Counts` of the whole text.
+        The `corpus.cleaning.Counts` of the whole text.
 
     Raises:
         ValueError: options, input or an empty result; says which.
     """
-    from corpus import formats, preparation, shards
+    from corpus import cleaning, formats, preparation, shards
 
     input_paths = check(options)
     output_paths = shards.output_paths(
         options.output_file, options.num_output_files
     )
-    min_paragraph_words = options.min_paragraph_words
-    if min_paragraph_words is None:
-        form = formats.FORMATS[options.input_format]
-        min_paragraph_words = form.min_paragraph_words
-    rules = preparation.Rules(
-        input_format=options.input_format,
+    rules = preparation.rules_of(
+        options.input_format,
+        options.min_paragraph_words,
         language=options.language,
-        min_paragraph_words=min_paragraph_words,
         min_document_sentences=options.min_document_sentences,
         min_document_characters=options.min_document_characters,
     )
@@ -181,7 +178,7 @@ def run(options: Options):
         ),
     )
     logging.info("%d input files; %s", len(input_paths), rules)
-    total = preparation.Counts()
+    total = cleaning.Counts()
     batches = preparation.prepare(documents, rules, options.num_workers)
     start = time.monotonic()
     held_out = shards.write_documents(
@@ -212,28 +209,20 @@ def _with_progress(batches, total) -> Iterator[str]:
 
 
 def _log_totals(total, held_out: int, rules, seconds: float) -> None:
+    from corpus import preparation
+
     logging.info(
-        "Wrote %d documents (%d of them held out), %d sentences, %d words, "
-        "from %.1f MB of text in %.1f s.",
+        "Wrote %d of %d documents (%d of them held out), %d sentences, "
+        "%d words, from %.1f MB of text in %.1f s.",
         total.documents,
+        total.documents_read,
         held_out,
         total.sentences,
         total.words,
         total.characters_read / 1e6,
         seconds,
     )
-    logging.info(
-        "Dropped %d paragraphs without text, %d of fewer than %d words, "
-        "%d sentences without a letter, %d documents of fewer than "
-        "%d sentences or %d characters.",
-        total.empty_paragraphs,
-        total.short_paragraphs,
-        rules.min_paragraph_words,
-        total.letterless_sentences,
-        total.short_documents,
-        rules.min_document_sentences,
-        rules.min_document_characters,
-    )
+    logging.info("%s", preparation.describe_dropped(total, rules))
 
 
 def main(_: list[str]) -> None:

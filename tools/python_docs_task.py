@@ -61,10 +61,13 @@ def run(options: Options) -> None:
 
 def _labelled_documents() -> Iterator[list[tuple[str, str]]]:
     """Yields the paragraphs of each document that has any, and their label."""
-    from corpus import python_docs
+    from corpus import cleaning, python_docs
 
     seen = 0
-    for label, document in python_docs.read_labelled_documents():
+    for label, texts in python_docs.read_documents():
+        document = list(python_docs.paragraphs(texts, cleaning.Counts()))
+        if not document:
+            continue
         kept = []
         for paragraph in document:
             if label == python_docs.LIBRARY:

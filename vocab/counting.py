@@ -1,16 +1,13 @@
 """Counts the words of a corpus of any size, in bounded memory."""
 
 import collections
-import concurrent.futures
 import dataclasses
 import functools
-import itertools
-import multiprocessing
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from absl import logging
 
+from files import processes
 from vocab import tokenization
 
 _CHUNK_CHARS = 1 << 22  # A fraction of a second of work for a process.
@@ -92,9 +89,7 @@ def count_words(
     count = functools.partial(_count_chunk, do_lower_case=do_lower_case)
     total = WordCounts()
     next_log = _LOG_EVERY_CHARS
-    for counts in _map_in_order(
-        count, _chunks(lines), num_workers or os.cpu_count() or 1
-    ):
+    for counts in processes.map_in_order(count, _chunks(lines), num_workers):
         total.add(counts)
         total.forget_rarest(max_words)
         if total.num_chars >= next_log:
@@ -156,27 +151,3 @@ def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
             chunk, num_chars = [], 0
     if chunk:
         yield chunk
-
-
-def _map_in_order(
-    function: Callable, items: Iterable, num_workers: int
-) -> Iterator:
-    """Like `map` over processes, with few items in flight at a time."""
-    if num_workers == 1:
-        yield from map(function, items)
-        return
-    # Spawned, not forked: a fork of a process with threads may hang.
-    with concurrent.futures.ProcessPoolExecutor(
-        num_workers, mp_context=multiprocessing.get_context("spawn")
-    ) as pool:
-        items = iter(items)
-        pending = collections.deque(
-            pool.submit(function, item)
-            for item in itertools.islice(items, 2 * num_workers)
-        )
-        while pending:
-            yield pending.popleft().result()
-            pending.extend(
-                pool.submit(function, item)
-                for item in itertools.islice(items, 1)
-            )

@@ -68,11 +68,13 @@ class Corpus:
             at last N. Sentences are not empty.
         document_starts: `[D + 1]` int64, the first sentence of each document;
             at last S. Nor are documents.
+        num_tokenless: sentences left out, for they have no token.
     """
 
     ids: np.ndarray
     sentence_starts: array.array
     document_starts: array.array
+    num_tokenless: int = 0
 
     @property
     def num_sentences(self) -> int:
@@ -127,11 +129,13 @@ def encode_documents(
     ids = array.array("i")
     sentence_starts = array.array("q", [0])
     document_starts = array.array("q", [0])
+    num_tokenless = 0
     for batch in _batches(documents):
         encoded = encode([sentence for part in batch for sentence in part])
         lengths = np.asarray(encoded.row_lengths, np.int64)
         ends = len(ids) + np.cumsum(lengths)
         has_tokens = lengths > 0
+        num_tokenless += int((~has_tokens).sum())
         num_kept = len(sentence_starts) - 1 + np.cumsum(has_tokens)
         ids.frombytes(np.asarray(encoded.ids, np.int32).tobytes())
         sentence_starts.frombytes(ends[has_tokens].astype(np.int64).tobytes())
@@ -145,6 +149,7 @@ def encode_documents(
         ids=np.frombuffer(ids, np.int32) if ids else np.zeros(0, np.int32),
         sentence_starts=sentence_starts,
         document_starts=document_starts,
+        num_tokenless=num_tokenless,
     )
 
 

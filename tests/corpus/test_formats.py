@@ -5,14 +5,25 @@ import json
 
 import pytest
 
-from corpus import formats, sources
+from corpus import cleaning, formats, sources
 
 _OPTIONS = formats.ReadOptions()
 
 
-def _read(name, text, options=_OPTIONS):
+def _read(name, text, options=_OPTIONS, counts=None):
+    """Reads documents, and gives their paragraphs without the title."""
     source = sources.Source(name="in.txt", file=io.BytesIO(text.encode()))
-    return list(formats.FORMATS[name].read(source, options))
+    counts = counts or cleaning.Counts()
+    form = formats.FORMATS[name]
+    return [
+        list(
+            form.paragraphs(
+                cleaning.without_title(document.lines, document.title, counts),
+                counts,
+            )
+        )
+        for document in form.read(source, options)
+    ]
 
 
 _ARTICLES = """\
@@ -60,13 +71,39 @@ def test_text_outside_articles_is_an_error():
         _read("wikiextractor", "Just some text.\n")
 
 
+def test_wiki_paragraph_without_title_is_kept_where_it_is_all():
+    text = '<doc id="1" title="Moss">\nMoss is green.\n</doc>\n'
+    assert _read("wikiextractor", text) == [["Moss is green."]]
+
+
+def test_json_of_wikiextractor_is_cleaned_as_its_other_layout():
+    lines = [
+        json.dumps({"id": "1", "title": "Moss", "text": "It is <i>green.\n|x"}),
+        "",
+        json.dumps({"id": "2", "title": "AT&T", "text": "AT&amp;T\n\nA firm."}),
+    ]
+    counts = cleaning.Counts()
+    read = _read("wikiextractor", "\n" + "\n".join(lines), counts=counts)
+    assert read == [["It is  green."], ["A firm."]]
+    assert (counts.tags, counts.markup_paragraphs, counts.titles) == (1, 1, 1)
+
+
+def test_json_of_wikiextractor_that_is_damaged_names_the_line():
+    with pytest.raises(ValueError, match=r"in\.txt, line 3: not JSON"):
+        _read("wikiextractor", '\n{"text": "a"}\n{"text')
+
+
 def test_wiki_paragraphs_lose_tags_references_and_markup():
-    clean = formats.clean_wiki_paragraph
-    assert clean(" AT&amp;T <br>and <ref name='a'>x</ref> y").split() == [
-        "AT&T", "and", "x", "y",
-    ]  # fmt: skip
-    assert clean("| date = 1815") == ""
-    assert clean("1 < 2 and 3 > 2") == "1 < 2 and 3 > 2"
+    def clean(line):
+        counts = cleaning.Counts()
+        return list(cleaning.wiki_paragraphs([line], counts)), counts
+
+    (paragraph,), counts = clean(" AT&amp;T <br>and <ref name='a'>x</ref> y")
+    assert paragraph.split() == ["AT&T", "and", "x", "y"]
+    assert counts == cleaning.Counts(tags=3)
+    assert clean("| date = 1815") == ([], cleaning.Counts(markup_paragraphs=1))
+    assert clean("<br>") == ([], cleaning.Counts(tags=1, empty_paragraphs=1))
+    assert clean("1 < 2 and 3 > 2")[0] == ["1 < 2 and 3 > 2"]
 
 
 def test_json_lines_give_one_document_each():
@@ -75,12 +112,47 @@ def test_json_lines_give_one_document_each():
         "",
         json.dumps({"text": "One.\nTwo."}),
         json.dumps({"text": ""}),
+        "",
     ]
     assert _read("jsonl", "\n".join(lines)) == [
         ["It is green."],
         ["One.", "Two."],
         [],
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Moss is green.",
+        "Moss is green.\n\nIt grows.",
+        "A summary.\n \nAnd the rest.",
+        "# A heading\n! an exclamation\n<a tag\n| a | table |\n[[x]]\n{}",
+        "if a <b and c> d, then &lt;e&gt;",
+    ],
+)
+def test_text_of_json_lines_with_a_title_is_kept(text):
+    counts = cleaning.Counts()
+    line = json.dumps({"title": "Moss", "text": text})
+    assert _read("jsonl", line, counts=counts) == [
+        [line for line in text.split("\n") if line.strip()]
+    ]
+    assert counts == cleaning.Counts()
+
+
+def test_title_is_dropped_where_it_is_the_first_line_and_counted():
+    counts = cleaning.Counts()
+    line = json.dumps({"title": "Moss", "text": " Moss \nMoss\nMoss is green."})
+    assert _read("jsonl", line, counts=counts) == [["Moss", "Moss is green."]]
+    assert counts == cleaning.Counts(titles=1)
+
+
+def test_half_a_character_is_replaced_and_counted():
+    counts = cleaning.Counts()
+    line = '{"text": "One \\ud83d two.\\nThree \\ud83d\\ude00 four."}'
+    (document,) = _read("jsonl", line, counts=counts)
+    assert document == ["One \ufffd two.", "Three \U0001f600 four."]
+    assert counts == cleaning.Counts(half_characters=1)
 
 
 def test_json_field_is_chosen_by_name():
@@ -128,4 +200,4 @@ def test_documents_of_several_files_do_not_run_together(tmp_path):
     documents = formats.read_documents(
         "text", [str(path) for path in paths], _OPTIONS
     )
-    assert list(documents) == [["a"], ["b"]]
+    assert [document.lines for document in documents] == [["a"], ["b"]]

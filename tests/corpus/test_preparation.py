@@ -5,12 +5,13 @@ import dataclasses
 import hypothesis
 from hypothesis import strategies
 
-from corpus import preparation
+from corpus import cleaning, formats, preparation
 
 
 def _prepare(documents, num_workers=1, **rules):
-    rules = preparation.Rules(**({"input_format": "book"} | rules))
-    total = preparation.Counts()
+    rules = preparation.Rules(**({"input_format": "jsonl"} | rules))
+    documents = [formats.Document(lines=lines) for lines in documents]
+    total = cleaning.Counts()
     texts = []
     for batch, counts in preparation.prepare(documents, rules, num_workers):
         texts += batch
@@ -21,16 +22,51 @@ def _prepare(documents, num_workers=1, **rules):
 def test_documents_become_one_sentence_a_line():
     texts, counts = _prepare([["One here. Two  here.", "* * *", "Three."], []])
     assert texts == ["One here.\nTwo here.\nThree.\n"]
-    assert dataclasses.asdict(counts) == {
-        "characters_read": 21 + 6 + 7,
-        "documents": 1,
-        "sentences": 3,
-        "words": 5,
-        "empty_paragraphs": 0,
-        "short_paragraphs": 0,
-        "letterless_sentences": 1,
-        "short_documents": 1,
-    }
+    assert counts == cleaning.Counts(
+        characters_read=21 + 6 + 7,
+        documents_read=2,
+        documents=1,
+        sentences=3,
+        words=5,
+        letterless_sentences=1,
+        empty_documents=1,
+    )
+
+
+def test_reason_of_every_document_left_out_is_counted():
+    rules = preparation.Rules(
+        input_format="wikiextractor",
+        min_paragraph_words=2,
+        min_document_sentences=2,
+    )
+    documents = [
+        formats.Document(title="A", lines=["A", "One here. Two here."]),
+        formats.Document(title="B", lines=["B"]),
+        formats.Document(title="C", lines=["C", "| x", "Short.", "<br>"]),
+        formats.Document(title="D", lines=["One sentence."]),
+    ]
+    texts, counts = preparation.prepare_batch(rules, documents)
+    assert texts == ["One here.\nTwo here.\n"]
+    assert counts.documents_read == 4
+    assert (counts.empty_documents, counts.emptied_documents) == (1, 1)
+    assert (counts.short_documents, counts.short_document_sentences) == (1, 1)
+    told = preparation.describe_dropped(counts, rules)
+    assert told == (
+        "Left out: titles: 3; tags: 1; paragraphs of left-over markup: 1; "
+        "paragraphs without text: 1; paragraphs of fewer than 2 words: 1; "
+        "documents without text: 1; documents without text after that: 1; "
+        "documents of fewer than 2 sentences or 0 characters: 1; "
+        "sentences in these: 1."
+    )
+    nothing = preparation.describe_dropped(cleaning.Counts(), rules)
+    assert nothing == "Left out: nothing."
+
+
+def test_every_reason_is_told():
+    names = {field.name for field in dataclasses.fields(cleaning.Counts)}
+    kept = {"characters_read", "documents_read"}
+    kept |= {"documents", "sentences", "words"}
+    assert set(preparation._REASONS) == names - kept
 
 
 def test_text_is_not_split_again():
@@ -51,11 +87,11 @@ def test_limits_drop_paragraphs_and_documents_and_count_them():
     assert counts.short_documents == 1
     texts, counts = _prepare(documents, min_document_sentences=3)
     assert texts == []
-    assert counts.short_documents == 2
+    assert (counts.short_documents, counts.short_document_sentences) == (2, 4)
 
 
 def test_no_documents_are_no_batches():
-    assert _prepare([]) == ([], preparation.Counts())
+    assert _prepare([]) == ([], cleaning.Counts())
 
 
 def test_workers_change_nothing(monkeypatch):
@@ -73,7 +109,8 @@ def test_workers_change_nothing(monkeypatch):
 def test_output_is_what_the_reader_of_text_gives_back(documents):
     texts, counts = _prepare(documents)
     assert len(texts) == counts.documents
-    assert len(texts) + counts.short_documents == len(documents)
+    lost = counts.empty_documents + counts.emptied_documents
+    assert len(texts) + lost == len(documents) == counts.documents_read
     assert sum(text.count("\n") for text in texts) == counts.sentences
     again, _ = _prepare(
         [text.splitlines() for text in texts], input_format="text"

@@ -184,7 +184,7 @@ def test_other_formats_are_split_into_sentences(tmp_path, caplog):
     expected = (tmp_path / "expected").read_bytes()
     _run(tmp_path / "wiki", tmp_path / "a", input_format="wikiextractor")
     assert (tmp_path / "a").read_bytes() == expected
-    assert "1 of fewer than 8 words" in caplog.text
+    assert "paragraphs of fewer than 8 words: 1." in caplog.text
     _run(
         tmp_path / "jsonl",
         tmp_path / "b",
@@ -194,6 +194,14 @@ def test_other_formats_are_split_into_sentences(tmp_path, caplog):
         shard_documents=1,
     )
     assert (tmp_path / "b-00000").read_bytes() == expected
+
+
+def test_sentences_without_a_token_are_counted(tmp_path, caplog):
+    text = tmp_path / "text"
+    text.write_bytes(b"the rain\n\x01\n\nfell on\n\n\x02\n")
+    _run(text, tmp_path / "out")
+    assert "2 documents, 2 sentences." in caplog.text
+    assert "Left out 2 sentences without a token" in caplog.text
 
 
 def _command(text, output):

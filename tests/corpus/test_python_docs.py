@@ -4,7 +4,12 @@ import textwrap
 
 import pytest
 
-from corpus import python_docs
+from corpus import cleaning, python_docs
+
+
+def _prose(text, counts=None):
+    counts = counts or cleaning.Counts()
+    return list(python_docs.paragraphs([text], counts))
 
 
 def test_prose_keeps_sentences_and_drops_the_rest():
@@ -35,21 +40,23 @@ def test_prose_keeps_sentences_and_drops_the_rest():
 
         This one ends without a stop
         """)
-    assert python_docs.prose(text) == [
+    counts = cleaning.Counts()
+    assert _prose(text, counts) == [
         "Return the number of items in module.Thing, or in other if both "
         "are given.",
         "The first item of the list is long enough.",
         "The third item of it goes on over two lines here.",
     ]
+    assert counts == cleaning.Counts(code_blocks=4, fragments=4)
 
 
 def test_code_heavy_paragraph_is_no_prose():
-    assert python_docs.prose("X = {1: 2, 3: [4, 5]}; y += f(x)[0] ** 2.") == []
+    assert _prose("X = {1: 2, 3: [4, 5]}; y += f(x)[0] ** 2.") == []
 
 
 def test_operators_and_names_are_not_marks():
     text = "The result of a * b * c is in snake_case and dunder __init__ names."
-    assert python_docs.prose(text) == [text]
+    assert _prose(text) == [text]
 
 
 def test_docstrings_come_without_running_the_source(tmp_path):
@@ -76,9 +83,12 @@ def test_source_that_is_no_python_is_passed_over(tmp_path):
 
 @pytest.mark.slow
 def test_this_python_carries_enough_text():
-    documents = list(python_docs.read_documents())
+    documents = [
+        document
+        for _, texts in python_docs.read_documents()
+        if (document := list(python_docs.paragraphs(texts, cleaning.Counts())))
+    ]
     assert len(documents) > 300
-    assert all(documents)
     assert sum(len(p) for d in documents for p in d) > 1_000_000
 
 

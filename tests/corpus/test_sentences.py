@@ -27,6 +27,13 @@ from corpus import sentences
             ["Das ist z.B. so.", "Am 3. Mai."],
         ),
         ("zh", "他说。然后走了！", ["他说。", "然后走了！"]),
+        ("hi", "वह गया।वह आया। अंत॥", ["वह गया।", "वह आया।", "अंत॥"]),
+        ("ar", "هل ذهبت؟ نعم ذهبت.", ["هل ذهبت؟", "نعم ذهبت."]),
+        ("ur", "وہ گیا۔ وہ آیا۔", ["وہ گیا۔", "وہ آیا۔"]),
+        ("am", "ሄደ። መጣ፧ አዎ", ["ሄደ።", "መጣ፧", "አዎ"]),
+        ("km", "ទៅ។ មក៕ «បាទ។» ទៅ", ["ទៅ។", "មក៕", "«បាទ។»", "ទៅ"]),
+        ("bo", "བོད། ། ཡིག། ཡིག།", ["བོད། །", "ཡིག།", "ཡིག།"]),
+        ("en", "It is སེང་གེ།་གཙང in Tibetan.", ["It is སེང་གེ།་གཙང in Tibetan."]),
         ("en", "", []),
         ("en", " \u00a0\n ", []),
         ("en", "no end", ["no end"]),
@@ -58,9 +65,24 @@ def test_opening_mark_stays_with_the_sentence_that_it_opens():
 
 @hypothesis.settings(deadline=None)
 @hypothesis.given(
-    strategies.text(alphabet="aB. !?\"'“”()\n\u00a0é。", max_size=1500)
+    strategies.text(alphabet="aB. !?\"'“”()\n\u00a0é。།។।", max_size=1500)
 )
 def test_words_and_their_order_are_kept(paragraph):
     split = sentences.split_paragraph(paragraph, "en")
     assert "".join("".join(split).split()) == "".join(paragraph.split())
     assert all(s and s == " ".join(s.split()) for s in split)
+
+
+@pytest.mark.parametrize("end", sentences._ENDS)
+def test_every_mark_that_ends_a_line_ends_a_sentence(end):
+    assert sentences.ends_sentence(f"ab{end}»")
+    if end not in ":…":  # They may stand within a sentence.
+        expected = [f"ab cd{end}", "ef gh"]
+        assert sentences.split_paragraph(" ".join(expected), "en") == expected
+    assert not sentences.ends_sentence(f"ab{end}c")
+    assert not sentences.ends_sentence("")
+
+
+def test_time_grows_with_the_length_of_a_text_without_ends():
+    text = "word " * 700_000
+    assert sentences.split_paragraph(text, "en") == [text.strip()]

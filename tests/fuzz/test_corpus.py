@@ -9,7 +9,7 @@ import tarfile
 
 import pytest
 
-from corpus import formats
+from corpus import cleaning, formats
 from tests.fuzz import harness, mutations
 
 _OPTIONS = formats.ReadOptions()
@@ -33,13 +33,24 @@ _LONG = tuple(
 
 
 def _read(kind):
-    return lambda path: list(formats.read_documents(kind, [path], _OPTIONS))
+    def read(path):
+        counts = cleaning.Counts()
+        return [
+            list(
+                formats.FORMATS[kind].paragraphs(
+                    cleaning.without_title(each.lines, each.title, counts),
+                    counts,
+                )
+            )
+            for each in formats.read_documents(kind, [path], _OPTIONS)
+        ]
+
+    return read
 
 
 def _is_text(documents, content):
     return all(
-        isinstance(paragraph, str)
-        and isinstance(formats.clean_wiki_paragraph(paragraph), str)
+        isinstance(paragraph, str) and paragraph.strip()
         for document in documents
         for paragraph in document
     )
@@ -63,7 +74,8 @@ def test_the_text_of_json_lines_is_kept(tmp_path):
     texts = ["a\nb", "\u2028x", "", '"', "long " * 1000]
     path.write_text("".join(f"{json.dumps({'text': t})}\n" for t in texts))
     assert _read("jsonl")(str(path)) == [
-        [line for line in text.splitlines() if line.strip()] for text in texts
+        [line.strip() for line in text.splitlines() if line.strip()]
+        for text in texts
     ]
 
 

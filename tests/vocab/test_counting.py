@@ -56,10 +56,16 @@ def test_lines_are_read_as_they_are_needed(monkeypatch):
             num_read += 1
             yield "tide"
 
-    results = counting._map_in_order(len, counting._chunks(lines()), 2)
-    next(results)
-    assert num_read <= 5  # Two for each process, and one more.
-    assert sum(results) == 99
+    read_ahead = []
+    add = counting.WordCounts.add
+
+    def watched_add(total, counts):
+        add(total, counts)
+        read_ahead.append(num_read - total.words["tide"])
+
+    monkeypatch.setattr(counting.WordCounts, "add", watched_add)
+    assert _count(lines(), num_workers=2).words == {"tide": 100}
+    assert max(read_ahead) <= 3
 
 
 def test_rarest_words_are_forgotten_by_whole_levels(caplog):

@@ -57,6 +57,7 @@ def test_documents_end_to_end(monkeypatch, batch):
     assert list(corpus.sentence_starts) == [0, 2, 3, 6, 7]
     assert list(corpus.document_starts) == [0, 2, 3, 4]
     assert (corpus.num_sentences, corpus.num_documents) == (4, 3)
+    assert corpus.num_tokenless == 5
 
 
 def test_no_text_no_documents():

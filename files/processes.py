@@ -1,4 +1,4 @@
-"""The same work on many things, in other processes, in order."""
+"""A process pool: one function mapped over items, in order."""
 
 import collections
 import multiprocessing
@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
+from concurrent.futures import process
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
@@ -20,12 +21,18 @@ def map_in_order(
 ) -> Iterator[_Result]:
     """Yields `work(item)` for each item, in order.
 
+    The processes end with this one, even if it is ended by `kill -9`.
+
     Args:
-        work: a function that other processes can import.
+        work: a function that other processes can import. It is sent to each
+            process once, so it may be a `functools.partial` of large data.
         items: read as they are needed.
         num_workers: processes; 0 for one per core, 1 for none but this one.
         items_ahead: items that wait for a worker, besides those being worked
             on; each is in memory.
+
+    Raises:
+        RuntimeError: a worker process died.
     """
     num_workers = num_workers or os.cpu_count() or 1
     if num_workers == 1:
@@ -35,27 +42,41 @@ def map_in_order(
     with futures.ProcessPoolExecutor(
         num_workers,
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_end_with_parent,
+        initializer=_start_worker,
+        initargs=(work,),
     ) as pool:
         pending: collections.deque[futures.Future] = collections.deque()
         try:
             for item in items:
-                pending.append(pool.submit(work, item))
+                pending.append(pool.submit(_work_on, item))
                 del item  # Not to be held while others are worked on.
                 while len(pending) >= num_workers + items_ahead:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
+        except process.BrokenProcessPool as error:
+            raise RuntimeError(
+                f"One of {num_workers} worker processes died: it was killed, "
+                "or the machine is out of memory. Use fewer processes."
+            ) from error
         finally:
             for future in pending:
                 future.cancel()
 
 
+# What this process does, if it is a worker.
+_work: list[Callable] = []
+
+
+def _start_worker(work: Callable) -> None:
+    _work.append(work)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
 def _end_with_parent() -> None:
-    """Ends this worker when its parent is gone, even by `kill -9`."""
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
-    def wait():
-        multiprocessing.parent_process().join()
-        os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+def _work_on(item):
+    return _work[-1](item)

@@ -1,0 +1,111 @@
+"""Work on other processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from files import processes
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_results_come_in_order_and_items_as_needed(num_workers):
+    taken = []
+
+    def items():
+        for text in ("a", "bb", "", "cccc", "d", "ee", "f"):
+            taken.append(text)
+            yield text
+
+    results = processes.map_in_order(len, items(), num_workers)
+    assert next(results) == 1
+    # The one worked on by each, and one that waits.
+    assert len(taken) <= num_workers + 1
+    assert list(results) == [2, 0, 4, 1, 2, 1]
+
+
+def test_a_failure_comes_back():
+    with pytest.raises(TypeError, match="int"):
+        list(processes.map_in_order(len, ["a", 1, "b", "c", "d"], 2))
+
+
+def _die(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_is_an_error_in_words():
+    with pytest.raises(RuntimeError, match="2 worker processes died"):
+        list(processes.map_in_order(_die, range(4), 2))
+
+
+# Work without an end, by every part of the project that uses processes.
+_ENDLESS = {
+    "processes": """
+import time
+from files import processes
+work = lambda: list(processes.map_in_order(time.sleep, [60, 60], 2))
+""",
+    "counting": """
+import itertools
+from vocab import counting
+work = lambda: counting.count_words(
+    itertools.repeat("the tide " * 1000),
+    do_lower_case=True, max_words=10, num_workers=2)
+""",
+    "word_pieces": """
+import time
+from tasks import word_pieces
+class Tokenizer:
+    def tokenize(self, text):
+        time.sleep(60)
+word_pieces._MIN_WORDS_PER_PROCESS = 1
+work = lambda: word_pieces.tokenize_words(
+    map(str, range(20000)), Tokenizer(), 2)
+""",
+    "preparation": """
+import itertools
+from corpus import formats, preparation
+rules = preparation.Rules(input_format="jsonl")
+documents = itertools.repeat(formats.Document(lines=["The tide."] * 1000))
+work = lambda: [0 for _ in preparation.prepare(documents, rules, 2)]
+""",
+}
+
+
+@pytest.mark.parametrize("user", _ENDLESS)
+def test_workers_end_with_their_parent(tmp_path, user):
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"{_ENDLESS[user]}\n"
+        "if __name__ == '__main__':\n"
+        "    print('started', flush=True)\n"
+        "    work()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        env=os.environ | {"PYTHONPATH": os.getcwd()},
+        stdout=subprocess.PIPE,
+    )
+    parent.stdout.readline()
+    children = f"/proc/{parent.pid}/task/{parent.pid}/children"
+    if not os.path.exists(children):
+        parent.kill()
+        pytest.skip("needs Linux")
+    for _ in range(200):
+        with open(children) as file:
+            pids = [int(pid) for pid in file.read().split()]
+        if len(pids) >= 2:
+            break
+        time.sleep(0.05)
+    time.sleep(0.5)  # They may be starting still.
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    for _ in range(300):
+        alive = [pid for pid in pids if os.path.exists(f"/proc/{pid}/cmdline")]
+        if not alive:
+            break
+        time.sleep(0.05)
+    assert alive == []
