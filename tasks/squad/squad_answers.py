@@ -24,7 +24,8 @@ from tasks.squad import (
     squad_text,
 )
 
-# As released: the null score and the odds of a question without any window.
+# As released: the null score of a question without any window. Differs: its
+# odds too; the release stops there with an error (docs/differences.md).
 NO_ANSWER_ODDS = 1000000.0
 _LARGEST = float(np.finfo(np.float32).max)
 # As released: the answer of version 1 where none is left.
