@@ -1,11 +1,13 @@
 """Files in the format of SQuAD 1.1 and 2.0, read and checked."""
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from files import json_text, paths, wording
 
+_VERSION_2 = re.compile(r"v?2(\.\d{1,2})*(-[a-z].*)?", re.IGNORECASE)
 _JSON_NAMES = {
     str: "a string",
     int: "a whole number",
@@ -74,12 +76,15 @@ def check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
     Raises:
         ValueError: the file has unanswerable questions, or calls itself
             version 2, without the flag; or it has answers but nowhere
-            `is_impossible`, with it.
+            `is_impossible`, with it: such a file is of version 1.1, whatever
+            it calls itself.
     """
     questions = dataset.questions
+    is_version_1 = any(question.answers for question in questions) and all(
+        question.is_impossible is None for question in questions
+    )
     if version_2_with_negative:
-        has_answers = any(question.answers for question in questions)
-        if has_answers and all(q.is_impossible is None for q in questions):
+        if is_version_1:
             raise ValueError(
                 f"{dataset.path}: with --version_2_with_negative questions "
                 "must say `is_impossible`; none does, so this is a file of "
@@ -87,7 +92,8 @@ def check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
             )
         return
     unanswerable = [q for q in questions if q.is_impossible]
-    if unanswerable or dataset.version.lower().lstrip("v").startswith("2"):
+    is_called_2 = _VERSION_2.fullmatch(dataset.version)
+    if unanswerable or (is_called_2 and not is_version_1):
         raise ValueError(
             f"{dataset.path}: a file of SQuAD 2.0 (version "
             f"{wording.shown(dataset.version)}, {len(unanswerable)} "

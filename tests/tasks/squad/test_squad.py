@@ -127,7 +127,33 @@ def test_version_2_file_needs_its_flag(tmp_path, read):
     with pytest.raises(ValueError, match="needs --version_2_with_negative"):
         read(tmp_path, _qa(is_impossible=True))
     with pytest.raises(ValueError, match="needs --version_2_with_negative"):
-        read(tmp_path, _qa(answers=[_answer("mill")]), version="v2.0")
+        read(
+            tmp_path,
+            _qa(answers=[_answer("mill")], is_impossible=False),
+            version="v2.0",
+        )
+
+
+@pytest.mark.parametrize("version", ["2020-05-01", "20", "2.0.2020", "v2.0"])
+@pytest.mark.parametrize("read", [_train, _predict])
+def test_a_file_without_is_impossible_is_of_version_1(tmp_path, read, version):
+    qa = _qa(answers=[_answer("mill")])
+    assert len(read(tmp_path, qa, version=version)) == 1
+    with pytest.raises(ValueError, match=r"SQuAD 1\.1\. Leave the flag out"):
+        read(tmp_path, qa, version=version, version_2=True)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_refused"),
+    [("2.0", True), ("v2", True), ("V2.0-dev", True), ("2020-05-01", False)],
+)
+def test_a_date_is_no_version_2(tmp_path, version, is_refused):
+    qa = {"id": "q1", "question": "What stands?"}
+    if is_refused:
+        with pytest.raises(ValueError, match="needs --version_2_with_negative"):
+            _predict(tmp_path, qa, version=version)
+    else:
+        assert len(_predict(tmp_path, qa, version=version)) == 1
 
 
 @pytest.mark.parametrize("read", [_train, _predict])
