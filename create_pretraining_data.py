@@ -15,6 +15,7 @@ memory, on all cores; run the same command again to go on after a stop.
 
 import dataclasses
 import functools
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 
@@ -265,12 +266,7 @@ def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
         logging.warning("%s", warning)
     text = text_of(options)
     store = _record_files(options, tokenizer, text)
-    destinations.check_files(options.output_file)
-    overwritten = sorted(filter(store.claims, text.paths))
-    if overwritten:
-        raise ValueError(
-            f"output_file must not name an input file; got {overwritten}."
-        )
+    destinations.check_files(store.outputs(), [*text.paths, options.vocab_file])
     recipe = pretraining_shards.Recipe(
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
@@ -280,8 +276,9 @@ def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
         store=store,
     )
     total = pretraining_log.follow(_reports(text, recipe, machinery), text)
-    for path in store.strays(total.num_shards):
-        logging.warning("%s is from a run of more shards: delete it.", path)
+    shards = range(total.num_shards)
+    written = itertools.chain.from_iterable(map(store.paths_of, shards))
+    destinations.warn_of_others(store.others(written))
     logging.info("Took %.1f seconds.", time.monotonic() - started)
 
 

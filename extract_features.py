@@ -13,7 +13,6 @@ a pre-trained model is no vector of its sentence; try --pooling=mean instead.
 
 import contextlib
 import dataclasses
-import os
 import time
 import types
 from collections.abc import Iterator
@@ -173,14 +172,11 @@ def check_options(options: Options) -> None:
             "--dtype is that of npz and tfrecord files; JSON lines hold "
             "decimal numbers. Pass --output_format=npz, or no --dtype."
         )
-    if os.path.realpath(options.input_file) == os.path.realpath(
-        options.output_file
-    ):
-        raise ValueError(
-            f"--output_file would overwrite --input_file, {options.input_file}."
-        )
-    paths.open_to_read(options.input_file).close()  # Refuses what is not there.
-    destinations.check_file(options.output_file)
+    paths.check_readable(options.input_file)
+    destinations.check_files(
+        [options.output_file],
+        [options.input_file, options.vocab_file, options.bert_config_file],
+    )
 
 
 def _read_config(options, tokenizer) -> config_lib.BertConfig:
@@ -248,7 +244,12 @@ def _open_output(options):
             output = feature_files.Npz(file, layers)
         else:
             output = extraction.FeatureRecords(file, layers)
-        yield output
+        try:
+            yield output
+        except BaseException:
+            if isinstance(output, feature_files.Npz):
+                output.abandon()
+            raise
         output.close()
 
 

@@ -8,7 +8,7 @@ from absl import flags
 
 # Of what kinds messages for users are.
 KINDS = (OSError, RuntimeError, ValueError)
-_ROOT = pathlib.Path(__file__).parents[1]
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
 _INSTALLED = "site-packages"
 # How a process of `concurrent.futures` hands over where it stopped.
 _REMOTE = "_RemoteTraceback"
@@ -70,7 +70,7 @@ def _is_raised_here(error: Exception) -> bool:
     if not frames:
         return False
     file, line = frames[-1]
-    path = pathlib.Path(file)
+    path = pathlib.Path(file).resolve()
     return (
         path.is_relative_to(_ROOT)
         and _INSTALLED not in path.parts

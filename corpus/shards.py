@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from files import writing
+from files import paths, writing
 
 _PLACE = re.compile(r"%0?\d*d")
 
@@ -38,19 +38,33 @@ def output_paths(output_file: str, num_files: int) -> list[str]:
     ]
 
 
+def others(output_file: str, written: Iterable[str]) -> list[str]:
+    """Lists the numbered output files that were not written, on local disks."""
+    place = _PLACE.search(output_file)
+    if place:
+        digits = int(place.group()[1:-1] or 0)
+        before, after = output_file[: place.start()], output_file[place.end() :]
+    else:
+        digits = 5
+        stem, after = os.path.splitext(output_file)
+        before = f"{stem}-"
+    found = paths.numbered(before, after, digits)
+    return sorted(set(found).difference(written))
+
+
 def write_documents(
     documents: Iterable[str],
-    paths: list[str],
+    names: list[str],
     holdout_path: str | None = None,
     holdout_every: int = 0,
 ) -> int:
-    """Writes documents in turn to the files of `paths`.
+    """Writes documents in turn to the files of `names`.
 
     Files are whole or not there: they take their names when all are written.
 
     Args:
         documents: the sentences of each, one a line, with a final line end.
-        paths: the files; an empty line follows each document.
+        names: the files; an empty line follows each document.
         holdout_path: takes every `holdout_every`-th document instead.
         holdout_every: 2 or more; 0 where nothing is held out.
 
@@ -60,7 +74,7 @@ def write_documents(
     Raises:
         ValueError: a file would stay empty.
     """
-    written = dict.fromkeys([*paths, holdout_path or ""], 0)
+    written = dict.fromkeys([*names, holdout_path or ""], 0)
     with contextlib.ExitStack() as stack:
         files = {
             path: stack.enter_context(writing.whole_file(path))
@@ -72,7 +86,7 @@ def write_documents(
             if holdout_path and number % holdout_every == 0:
                 path = holdout_path
             else:
-                path = paths[turn % len(paths)]
+                path = names[turn % len(names)]
                 turn += 1
             files[path].write(document + "\n")
             written[path] += 1

@@ -1,7 +1,7 @@
 """Lines of text, read as the release reads them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from files import paths
 
@@ -36,11 +36,7 @@ def kind_of(head: bytes) -> str | None:
 
 
 def read_lines(path: str) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file, without their line ends.
-
-    As released (`tf.gfile.GFile.readline`): lines end at "\\n" and nowhere
-    else (not at U+2028, U+0085 or a form feed), and every "\\r" is dropped,
-    which joins what stood around it.
+    """Yields the lines of a UTF-8 file as `decoded` does.
 
     Raises:
         OSError: the file cannot be opened.
@@ -48,15 +44,46 @@ def read_lines(path: str) -> Iterator[str]:
             is compressed.
     """
     with paths.open_to_read(path) as file:
-        for number, line in enumerate(_raw_lines(file, path), start=1):
-            try:
-                yield line.replace(b"\r", b"").decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}, line {number}: not UTF-8 "
-                    f"(byte {line[error.start]:#04x}). Convert the file first, "
-                    "for example with iconv."
-                ) from error
+        yield from decoded(_raw_lines(file, path), path)
+
+
+def check_text(text: str, name: str) -> None:
+    """Checks that text from the command line was UTF-8.
+
+    Raises:
+        ValueError: it was not; names the flag.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        # Python keeps such bytes as surrogates.
+        raise ValueError(f"{name} must be UTF-8; got {text!r}.") from error
+
+
+def decoded(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Yields lines of UTF-8 text, without their line ends.
+
+    As released (`tf.gfile.GFile.readline`): lines end at "\\n" and nowhere
+    else (not at U+2028, U+0085 or a form feed), and every "\\r" is dropped,
+    which joins what stood around it.
+
+    Args:
+        raw_lines: as an open file yields them, with or without "\\n".
+        name: of the file, for messages.
+
+    Raises:
+        ValueError: a line is not UTF-8; names the file and the line.
+    """
+    for number, line in enumerate(raw_lines, start=1):
+        try:
+            text = line.removesuffix(b"\n").replace(b"\r", b"")
+            yield text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{name}, line {number}: not UTF-8 "
+                f"(byte {line[error.start]:#04x}). Convert the text first, "
+                "for example with iconv."
+            ) from error
 
 
 def _raw_lines(file, path: str) -> Iterator[bytes]:

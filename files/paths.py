@@ -3,6 +3,7 @@
 import glob
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -39,6 +40,27 @@ def _matches(pattern: str) -> list[str]:
     return [pattern] if os.path.isfile(pattern) else glob.glob(pattern)
 
 
+def numbered(before: str, after: str, num_digits: int = 5) -> list[str]:
+    """Lists the local files whose names are a number between two texts.
+
+    Args:
+        before: the name up to the number, with its folder.
+        after: the name from the number on.
+        num_digits: the number is filled up to so many with zeros.
+
+    Returns:
+        The names, sorted; none in a remote store.
+    """
+    if is_remote(before):
+        return []
+    found = []
+    for path in glob.glob(f"{glob.escape(before)}*{glob.escape(after)}"):
+        number = path.removeprefix(before).removesuffix(after)
+        if number.isdecimal() and number == f"{int(number):0{num_digits}d}":
+            found.append(path)
+    return sorted(found)
+
+
 def exists(path: str) -> bool:
     """Tells whether a path, local or remote, is a file."""
     if not is_remote(path):
@@ -59,6 +81,16 @@ def open_to_read(path: str) -> BinaryIO:
     if is_remote(path):
         return _gfile().GFile(path, "rb")
     return open(path, "rb")
+
+
+def check_readable(path: str) -> None:
+    """Checks that a file can be opened; a pipe is not, which would wait.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    if is_remote(path) or not stat.S_ISFIFO(os.stat(path).st_mode):
+        open_to_read(path).close()
 
 
 def remove(path: str) -> None:

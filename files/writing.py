@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from typing import IO, Any
 
-from files import paths
+from files import destinations, paths
 
 # A full disk, a quota, and a file larger than may be.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -34,14 +34,16 @@ def remove_remains(path: str) -> None:
     whose prefix the path is. What a running process, or another machine,
     writes stays.
     """
-    folder, name = os.path.split(path)
-    if paths.is_remote(path) or not os.path.isdir(folder or "."):
+    if paths.is_remote(path):
+        return
+    folder, name = os.path.split(os.path.realpath(path))
+    if not os.path.isdir(folder):
         return
     pattern = re.compile(
         rf"\.{re.escape(name)}\.(?:{re.escape(platform.node())}\.)?"
         r"(?P<process>\d{1,9})\.partial(?:[._].*)?"
     )
-    with os.scandir(folder or ".") as entries:
+    with os.scandir(folder) as entries:
         found = [(e, pattern.fullmatch(e.name)) for e in entries]
     for entry, match in found:
         if match is None or _is_running(int(match["process"])):
@@ -68,9 +70,10 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
     """Opens a file that takes its name only once it is whole and on disk.
 
     A run that dies, or a body that raises, leaves the earlier file of that
-    name as it was; the next to write it removes what is left. Remote stores
-    publish a file when it is closed, so there the file is written under its
-    own name.
+    name as it was; the next to write it removes what is left. Links are
+    followed: the file that a link leads to is replaced. Devices and pipes are
+    written in place. Remote stores publish a file when it is closed, so there
+    the file is written under its own name.
 
     Args:
         path: the final name; its folder is made if missing.
@@ -86,9 +89,28 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
         with tf.io.gfile.GFile(path, mode) as file:
             yield file
         return
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    remove_remains(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    opened = open if destinations.is_stream(path) else _replacing
+    try:
+        with opened(path, mode, **text) as file:
+            yield file
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise OSError(
+            error.errno,
+            f"There is no room to write it ({error.strerror}). Make room, "
+            "then run the same command again",
+            path,
+        ) from error
+
+
+@contextlib.contextmanager
+def _replacing(path: str, mode: str, **text: str) -> Iterator[IO]:
+    """Opens a file aside; puts it in the place of `path` when it is whole."""
+    path = os.path.realpath(path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    remove_remains(path)
     partial = aside(path)
     try:
         with open(partial, mode, **text) as file:
@@ -96,16 +118,9 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
-    except BaseException as error:
+    except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.remove(partial)
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            raise OSError(
-                error.errno,
-                f"There is no room to write it ({error.strerror}). Make room, "
-                "then run the same command again",
-                path,
-            ) from error
         raise
     sync_folder(os.path.dirname(path))
 

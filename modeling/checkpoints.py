@@ -118,6 +118,11 @@ def files(path: str) -> list[str]:
     return release_format.files(place.path) or [place.path]
 
 
+def saved_files(prefix: str) -> list[str]:
+    """Names the files that `save` writes."""
+    return [prefix + suffix for suffix in _SUFFIXES]
+
+
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[Source]:
     """Opens a checkpoint of any form.
@@ -310,9 +315,9 @@ def _publish(aside: str, prefix: str) -> None:
     for suffix in _SUFFIXES:
         _sync(aside + suffix)
     # An old index beside new data would be a broken checkpoint.
-    _remove(f"{prefix}.index")
+    _remove(os.path.realpath(f"{prefix}.index"))
     for suffix in _SUFFIXES:
-        os.replace(aside + suffix, prefix + suffix)
+        os.replace(aside + suffix, os.path.realpath(prefix + suffix))
     _sync(os.path.dirname(prefix) or ".")
 
 

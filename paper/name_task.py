@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import lines, paths, writing
+from files import destinations, lines, paths, writing
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 # After these a capital says nothing.
@@ -80,7 +80,13 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: no sentence will do for one of the files.
     """
-    documents = _read(paths.expand(options.input_file))
+    input_files = paths.expand(options.input_file)
+    outputs = {
+        name: os.path.join(options.output_dir, f"{name}.txt")
+        for name in ("train", "dev")
+    }
+    destinations.check_files(outputs.values(), input_files)
+    documents = _read(input_files)
     usual = capitalised_words(
         sentence for document in documents for sentence in document
     )
@@ -104,7 +110,7 @@ def run(options: Options) -> None:
             chosen[name][int(place * step)]
             for place in range(min(most, len(chosen[name])))
         ]
-        path = os.path.join(options.output_dir, f"{name}.txt")
+        path = outputs[name]
         with writing.whole_file(path) as file:
             for words, tags in taken:
                 file.writelines(

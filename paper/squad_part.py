@@ -21,7 +21,7 @@ from typing import Any
 from absl import flags, logging
 
 from commands import flag_groups, program
-from files import json_text, writing
+from files import destinations, json_text, writing
 from paper import short_contexts
 
 _ANSWER = {"text": str, "answer_start": int}
@@ -97,6 +97,8 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: the file is not of SQuAD, or a part would be empty.
     """
+    outputs = filter(None, [options.output_file, options.holdout_file])
+    destinations.check_files(outputs, [options.input_file])
     content = json_text.read_object(options.input_file)
     if not _has_shape(content, _SQUAD):
         raise ValueError(

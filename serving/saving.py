@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from files import paths, writing
+from files import destinations, paths, writing
 from serving import signatures
 
 DESCRIPTION = "model.json"
@@ -36,9 +36,10 @@ def write(
             the versions that wrote it.
 
     Raises:
+        OSError: the folder cannot be written.
         ValueError: the folder exists.
     """
-    check_absent(folder)
+    check_new(folder)
     is_remote = paths.is_remote(folder)
     aside = folder if is_remote else writing.aside(folder)
     writing.remove_remains(folder)
@@ -57,23 +58,29 @@ def write(
         if not is_remote:
             os.rename(aside, folder)
             writing.sync_folder(os.path.dirname(folder))
-    except BaseException:
+    except BaseException as error:
         if not is_remote:
             shutil.rmtree(aside, ignore_errors=True)
+        if isinstance(error, tf.errors.OpError):
+            raise OSError(
+                f"{folder} could not be written: {error.message}"
+            ) from error
         raise
 
 
-def check_absent(folder: str) -> None:
-    """Refuses to write a version that is there.
+def check_new(folder: str) -> None:
+    """Refuses to write a version that is there, or cannot be written.
 
     Raises:
+        OSError: its folder may not be written.
         ValueError: the folder exists.
     """
-    if tf.io.gfile.exists(folder):
+    if os.path.lexists(folder) or tf.io.gfile.exists(folder):
         raise ValueError(
             f"{folder} exists, and a version that is served must not change. "
             "Pass another --version or --export_dir."
         )
+    destinations.check_folder(os.path.dirname(folder))
 
 
 def _save(servable, folder: str, vocab_file: str) -> None:

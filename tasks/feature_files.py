@@ -121,6 +121,11 @@ class Npz:
             self._add(prefix + name, array)
         self._num_parts += 1
 
+    def abandon(self) -> None:
+        """Ends the writing of a file that nobody will read."""
+        # Else the garbage collector would, and would write into a closed file.
+        self._zip.fp = None
+
     def close(self) -> None:
         """Ends the file; it stays open."""
         self._add("layers", np.array(self._layers, np.int64))

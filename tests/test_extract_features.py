@@ -1,5 +1,6 @@
 """extract_features.py against the release, and what it adds."""
 
+import gc
 import json
 import pathlib
 import shutil
@@ -210,7 +211,7 @@ def test_empty_file_gives_no_line(tmp_path):
             {"vocab_file": _GOLDEN / "inputs/vocab_cased.txt"},
             "entries, but the model's vocab_size is 1200",
         ),
-        ({"output_file": _INPUT}, "would overwrite"),
+        ({"output_file": _INPUT}, "it is the input"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(tmp_path, changes, message):
@@ -224,6 +225,23 @@ def test_line_that_is_not_utf8_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"latin\.txt, line 2: not UTF-8"):
         _run(tmp_path, input_file=tmp_path / "latin.txt")
     assert list(tmp_path.iterdir()) == [tmp_path / "latin.txt"]
+
+
+def test_a_refusal_is_all_that_is_said_of_a_file_half_written(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "latin.txt").write_bytes(b"fine\nna\xefve\n")
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    with pytest.raises(ValueError, match="not UTF-8"):
+        _run(
+            tmp_path,
+            input_file=tmp_path / "latin.txt",
+            output_format="npz",
+            batch_size=1,
+        )
+    gc.collect()
+    assert not said
 
 
 def test_weights_that_are_not_finite_are_noticed(tmp_path):

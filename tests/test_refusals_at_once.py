@@ -13,34 +13,12 @@ from tests import documented_commands as documented
 from tests import toy_sentences, toy_squad, toy_swag
 
 _DRIVER = """
-import importlib, json, sys
+import json, sys
 
 sys.modules["tensorflow"] = None
-from absl import flags
-from commands import flag_errors, refusals
-from commands import flags as flags_lib
+from tests import programs
 
-told = []
-for name, arguments in json.load(sys.stdin):
-    module = importlib.import_module(name)
-    values = flags.FLAGS = flags.FlagValues()
-    if hasattr(module, "define_flags"):
-        module.define_flags(values)
-    else:
-        flags_lib.define(module.Options, values)
-    try:
-        values([name, *arguments])
-        flag_errors.check(values)
-        if hasattr(module, "define_flags"):
-            module.main([name])
-        else:
-            main = getattr(module, "main", None) or module.run
-            main(flags_lib.read(module.Options, values))
-        told.append(None)
-    except flags.Error as error:
-        told.append(flag_errors.in_words(error))
-    except Exception as error:
-        told.append(refusals.in_words(error, values) or repr(error))
+told = [programs.refusal(*command) for command in json.load(sys.stdin)]
 json.dump(told, sys.stdout)
 """
 _MODEL = "--vocab_file=vocab.txt --bert_config_file=config.json "
@@ -109,6 +87,12 @@ _REFUSALS = {
     ),
     f"{_MRPC} --max_seq_length=32 --do_train --window_stride=4": (
         "--window_stride is for --long_text=windows; got --long_text=head."
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --write_submission=x.tsv": (
+        "--write_submission must name a file that ends in .zip; got 'x.tsv'."
+    ),
+    f"{_MRPC} --max_seq_length=32 --do_train --write_submission=empty.zip": (
+        "empty.zip: not a zip file"
     ),
     f"{_MRPC} --max_seq_length=32 --do_train --data_dir=nothing": (
         "No train.tsv of MRPC in 'nothing'"
@@ -185,7 +169,20 @@ _REFUSALS = {
         "folder: Is a directory (--input_file=folder)."
     ),
     f"{_CREATE} --output_file=text.txt": (
-        "output_file must not name an input file"
+        "text.txt must not be written: it is the input text.txt."
+    ),
+    f"{_CREATE} --output_file=x,./x": (
+        "Each output must be a file of its own; x and ./x are the same file."
+    ),
+    f"{_SQUAD} --do_predict --output_dir=. --predict_file=predictions.json": (
+        "predictions.json must not be written: it is the input"
+    ),
+    f"{_SWAG} --do_eval --output_dir=. "
+    "--data_dir=. --eval_file=./predictions.json": (
+        "predictions.json must not be written: it is the input"
+    ),
+    f"{_PRETRAIN} --do_train --input_file=*.json --output_dir=.": (
+        "predictions.json must not be written: it is the input"
     ),
     f"{_CREATE} --input_format=book --encoding=utf-99": (
         "encoding must be one that Python knows; got 'utf-99'."
@@ -193,7 +190,7 @@ _REFUSALS = {
     f"{_CREATE} --masked_lm_prob=15": "must be from 0 to 1; got 15.0.",
     _PREPARE: "--input_format=book needs --input_file.",
     f"{_PREPARE} --input_file=text.txt --output_file=./text.txt": (
-        "./text.txt is among the files of --input_file; write to another."
+        "./text.txt must not be written: it is the input text.txt."
     ),
     "tools.learn_vocab --input_file=text.txt --output_file=folder": (
         "it is a folder."
@@ -228,7 +225,8 @@ def told(tmp_path_factory):
     for name in ("train.tsv", "dev.tsv"):
         golden = toy_sentences.GOLDEN / "inputs/MRPC" / name
         (folder / "MRPC" / name).write_bytes(golden.read_bytes())
-    (folder / "empty").write_text("")
+    for name in ("empty", "predictions.json", "empty.zip"):
+        (folder / name).write_text("")
     (folder / "text.txt").write_text("a b .\nc d .\n\ne f .\n")
     before = sorted(folder.rglob("*"))
     commands = [command.split() for command in _REFUSALS]

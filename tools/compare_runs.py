@@ -11,6 +11,7 @@ summary is shown.
 """
 
 import dataclasses
+import itertools
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import IO, Any
 from absl import flags
 
 from commands import flag_groups, program
-from files import paths
+from files import destinations, paths
 from tools import terminal
 from training import (
     card_summary,
@@ -81,6 +82,15 @@ def read(folder: str) -> Run:
             f"{run_card.FILE}, no {metrics_log.FILE} and no results."
         )
     return run
+
+
+def _files_of(folder: str) -> list[str]:
+    return [
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if not name.endswith(".png")
+    ]
 
 
 def compare(runs: Sequence[Run]) -> str:
@@ -259,6 +269,10 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
     """
     if not folders:
         raise ValueError("Name the folders of one run or more.")
+    if plot:
+        destinations.check_files(
+            [plot], itertools.chain.from_iterable(map(_files_of, folders))
+        )
     runs = [read(folder) for folder in folders]
     if len(runs) == 1 and runs[0].card:
         lines = card_summary.lines(runs[0].card)

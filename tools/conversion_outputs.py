@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import paths, writing
+from files import destinations, paths, writing
 from modeling import name_tables
 from tools import conversion
 
@@ -54,9 +54,9 @@ def _write_release(
     prefix = options.output.removesuffix(".index")
     if os.path.isdir(prefix) or prefix.endswith("/"):
         prefix = os.path.join(prefix, f"{_DEFAULT_NAME}.ckpt")
-    _refuse(options, [f"{prefix}.index"])
     sidecars = _sidecars(os.path.dirname(prefix), model)
-    _write_sidecars(options, sidecars)
+    _check_targets(options, checkpoints.saved_files(prefix), sidecars)
+    _write_sidecars(sidecars)
     writing.remove_remains(prefix)
     checkpoints.save(prefix, _Lazy(model))
     return [f"{prefix}.index", *sidecars]
@@ -75,9 +75,9 @@ def _write_keras(
             f"--output must end in {keras_format.SUFFIX}, which Keras asks "
             f"for; got {path!r}."
         )
-    _refuse(options, [path])
     sidecars = _sidecars(os.path.dirname(path), model)
-    _write_sidecars(options, sidecars)
+    _check_targets(options, [path], sidecars)
+    _write_sidecars(sidecars)
     with writing.whole_file(path, "w+b") as file:
         keras_format.write(
             file,
@@ -120,13 +120,12 @@ def _write_huggingface(
         )
     )
     # Without weights, what lies there is of a run that was killed.
-    _refuse(options, [weights, index])
     sidecars = _huggingface_sidecars(folder, model)
-    _write_sidecars(options, sidecars)
+    _check_targets(options, [weights, index], sidecars)
+    _write_sidecars(sidecars)
     # Weights last: until they are there, the folder holds no model.
     for path in (weights, others, index):
-        if os.path.exists(path):
-            os.remove(path)
+        paths.remove(os.path.realpath(path))
     layout = huggingface.Writer(
         model.variables, _num_layers(model), model.architectures
     )
@@ -246,37 +245,45 @@ def _content(path: str) -> bytes:
     return b"".join(paths.chunks_of(path))
 
 
-def _refuse(options: conversion.Options, targets: list[str]) -> None:
+def _check_targets(
+    options: conversion.Options,
+    weights: list[str],
+    sidecars: Mapping[str, bytes],
+) -> None:
     """Checks that nothing is replaced that should not be."""
     from modeling import checkpoints
 
-    inputs = {
-        os.path.realpath(file) for file in checkpoints.files(options.input)
-    }
-    for path in targets:
-        if os.path.realpath(path) in inputs:
-            raise ValueError(f"--output would overwrite --input, {path}.")
-        if os.path.exists(path) and not options.overwrite:
+    changed = _changed(sidecars)
+    inputs = checkpoints.files(options.input)
+    inputs += filter(None, (options.bert_config_file, options.vocab_file))
+    destinations.check_files([*weights, *changed], inputs)
+    destinations.check_seekable(weights)
+    if options.overwrite:
+        return
+    for path in weights:
+        if os.path.exists(path):
             raise FileExistsError(
                 f"{path} is there already. Choose another --output, or pass "
                 "--overwrite."
             )
-
-
-def _write_sidecars(
-    options: conversion.Options, sidecars: Mapping[str, bytes]
-) -> None:
-    changed = {}
-    for path, data in sidecars.items():
-        held = _content(path) if os.path.exists(path) else None
-        if held == data:
-            continue
-        if held is not None and not options.overwrite:
+    for path in changed:
+        if os.path.exists(path):
             raise FileExistsError(
                 f"{path} is there already, with other content. Choose another "
                 "folder for --output, or pass --overwrite."
             )
-        changed[path] = data
-    for path, data in changed.items():
+
+
+def _changed(sidecars: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Picks the files that are not there yet with the same content."""
+    return {
+        path: data
+        for path, data in sidecars.items()
+        if not paths.exists(path) or _content(path) != data
+    }
+
+
+def _write_sidecars(sidecars: Mapping[str, bytes]) -> None:
+    for path, data in _changed(sidecars).items():
         with writing.whole_file(path, "wb") as file:
             file.write(data)

@@ -10,6 +10,7 @@ Then train on it before SQuAD, as the paper did for Table 2:
 """
 
 import dataclasses
+import os
 
 from absl import flags, logging
 
@@ -62,7 +63,12 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: the input is not of TriviaQA, or nothing can be kept.
     """
-    destinations.check_file(options.output_file)
+    inputs = [options.input_file]
+    target = os.path.realpath(options.output_file)
+    folder = os.path.join(os.path.realpath(options.evidence_dir), "")
+    if target.startswith(folder) and os.path.exists(target):
+        inputs.append(target)
+    destinations.check_files([options.output_file], inputs)
     dataset = triviaqa.convert(
         options.input_file, options.evidence_dir, max_words=options.max_words
     )

@@ -189,7 +189,7 @@ def run(options: Options) -> str:
     from training import records
 
     target = os.path.join(options.export_dir, str(options.version))
-    saving.check_absent(target)
+    saving.check_new(target)
     found = runs.read(options.model_dir) if options.model_dir else {}
     weights = _find_weights(options)
     task = options.task

@@ -228,8 +228,7 @@ def run(options: Options) -> None:
         raise ValueError(
             "Pass --init_checkpoint and --output_checkpoint together."
         )
-    for path in filter(None, (options.output_file, options.output_checkpoint)):
-        destinations.check_file(path)
+    _check_files(options)
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )
@@ -261,6 +260,22 @@ def run(options: Options) -> None:
         len(extending.free_places(filled)),
         options.output_file,
     )
+
+
+def _check_files(options: Options) -> None:
+    outputs, inputs = [options.output_file], [options.vocab_file]
+    if options.words_file:
+        inputs.append(options.words_file)
+    else:
+        inputs += paths.expand(options.input_file)
+    if options.init_checkpoint:
+        from modeling import checkpoints
+
+        made = checkpoints.saved_files(options.output_checkpoint)
+        destinations.check_seekable(made)
+        outputs += made
+        inputs += checkpoints.files(options.init_checkpoint)
+    destinations.check_files(outputs, inputs)
 
 
 def main(_: list[str]) -> None:

@@ -25,7 +25,7 @@ from absl import flags
 from commands import flag_groups, program
 from commands import flags as flags_lib
 from corpus import text_statistics
-from files import paths, writing
+from files import destinations, paths, writing
 from tasks.masked_lm import (
     data_warnings,
     encoded_corpus,
@@ -244,6 +244,11 @@ def run(options: Options, output: IO[str]) -> None:
     """
     if bool(options.input_file) == bool(options.record_file):
         raise ValueError("Pass one of --input_file and --record_file.")
+    if options.output_file:
+        read = paths.expand(options.input_file or options.record_file)
+        destinations.check_files(
+            [options.output_file], [*read, options.vocab_file]
+        )
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )

@@ -92,7 +92,7 @@ def run(options: Options) -> None:
         ValueError: no file matches, or `learning.learn_vocabulary` refuses.
     """
     input_files = paths.expand(options.input_file)
-    destinations.check_file(options.output_file)
+    destinations.check_files([options.output_file], input_files)
     logging.info("%s", options)
     start = time.monotonic()
     vocabulary = learning.learn_vocabulary(input_files, options.learning)

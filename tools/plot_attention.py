@@ -20,7 +20,7 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from commands import flags as flags_lib
-from files import destinations, paths, writing
+from files import destinations, lines, paths, writing
 from tasks import features
 from tasks.classification import sentence_pairs
 from tools import model_flags
@@ -203,7 +203,9 @@ def run(options: Options) -> None:
     from modeling import checkpoint_formats
     from modeling import config as config_lib
 
-    destinations.check_file(options.output_file)
+    destinations.check_files(
+        [options.output_file], [options.vocab_file, options.bert_config_file]
+    )
     from training import ablations
 
     ablations.check_bert(options.init_checkpoint)
@@ -214,6 +216,7 @@ def run(options: Options) -> None:
         options, "[CLS]", "[SEP]", "[UNK]"
     )
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
+    lines.check_text(options.text, "--text")
     layers = chosen("layers", options.layers, config.num_hidden_layers)
     heads = chosen("heads", options.heads, config.num_attention_heads)
     tokens, segment_ids = encode(

@@ -15,7 +15,7 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from absl import flags, logging
 
@@ -144,18 +144,22 @@ def prepare(
 
 
 def read_texts(
-    options: Options, standard_input: IO[str]
+    options: Options, standard_input: BinaryIO
 ) -> Iterator[tuple[str, str]]:
     """Yields where each text comes from, and the text."""
     if options.text is not None:
+        lines.check_text(options.text, "--text")
         yield "--text", options.text
+    if options.input_file is None:
+        return
     if options.input_file == "-":
-        for number, line in enumerate(standard_input, start=1):
-            yield f"standard input, line {number}", line.rstrip("\r\n")
-    elif options.input_file is not None:
-        found = lines.read_lines(options.input_file)
-        for number, line in enumerate(found, start=1):
-            yield f"{options.input_file}, line {number}", line
+        name = "standard input"
+        found = lines.decoded(standard_input, name)
+    else:
+        name = options.input_file
+        found = lines.read_lines(name)
+    for number, line in enumerate(found, start=1):
+        yield f"{name}, line {number}", line
 
 
 def predict(
@@ -225,7 +229,7 @@ def json_line(text: str, masks: Iterable[Iterable[Candidate]]) -> str:
 
 
 def run(
-    options: Options, standard_input: IO[str], standard_output: IO[str]
+    options: Options, standard_input: BinaryIO, standard_output: IO[str]
 ) -> None:
     """Reads texts, fills their masks and writes the result.
 
@@ -261,17 +265,19 @@ def _check_files(options: Options) -> None:
     """Looks at the files before the model is loaded, which takes seconds."""
     from modeling import checkpoint_formats
 
+    inputs = [options.vocab_file, options.bert_config_file]
     if options.input_file not in (None, "-"):
-        paths.open_to_read(options.input_file).close()
+        paths.check_readable(options.input_file)
+        inputs.append(options.input_file)
     if options.output_file is not None:
-        destinations.check_file(options.output_file)
+        destinations.check_files([options.output_file], inputs)
     checkpoint_formats.find(options.init_checkpoint)
 
 
 def main(_: list[str]) -> None:
     """Runs the tool with its flags."""
     options = flags_lib.read(Options, flags.FLAGS)
-    run(options, sys.stdin, sys.stdout)
+    run(options, sys.stdin.buffer, sys.stdout)
 
 
 def _load_model(options, tokenizer):

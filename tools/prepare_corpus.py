@@ -8,7 +8,6 @@ One sentence a line, an empty line between documents. For example:
 """
 
 import dataclasses
-import os
 import time
 from collections.abc import Iterator
 
@@ -138,14 +137,7 @@ def check(options: Options) -> list[str]:
         raise ValueError(
             f"--input_format={options.input_format} needs --input_file."
         )
-    found = paths.expand(options.input_file)
-    for path in filter(None, (options.output_file, options.holdout_file)):
-        destinations.check_file(path)
-        if os.path.realpath(path) in map(os.path.realpath, found):
-            raise ValueError(
-                f"{path} is among the files of --input_file; write to another."
-            )
-    return found
+    return paths.expand(options.input_file)
 
 
 def run(options: Options):
@@ -163,6 +155,8 @@ def run(options: Options):
     output_paths = shards.output_paths(
         options.output_file, options.num_output_files
     )
+    holdout_paths = list(filter(None, [options.holdout_file]))
+    destinations.check_files(output_paths + holdout_paths, input_paths)
     rules = preparation.rules_of(
         options.input_format,
         options.min_paragraph_words,
@@ -188,6 +182,9 @@ def run(options: Options):
         options.holdout_every,
     )
     _log_totals(total, held_out, rules, time.monotonic() - start)
+    destinations.warn_of_others(
+        shards.others(options.output_file, output_paths + holdout_paths)
+    )
     return total
 
 

@@ -14,7 +14,7 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from commands import flags as flags_lib
-from files import writing
+from files import destinations, writing
 
 # Every tenth document is held out, as in quickstart.sh's pre-training text.
 _HOLDOUT_EVERY = 10
@@ -49,10 +49,14 @@ def run(options: Options) -> None:
         ValueError: this Python came without its documentation.
     """
     rows = {"train": [], "dev": []}
+    outputs = {
+        name: os.path.join(options.output_dir, f"{name}.tsv") for name in rows
+    }
+    destinations.check_files(outputs.values())
     for number, labelled in enumerate(_labelled_documents(), start=1):
         rows["train" if number % _HOLDOUT_EVERY else "dev"] += labelled
     for name, lines in rows.items():
-        path = os.path.join(options.output_dir, f"{name}.tsv")
+        path = outputs[name]
         with writing.whole_file(path) as file:
             file.write("text\tlabel\n")
             file.writelines(f"{text}\t{label}\n" for text, label in lines)

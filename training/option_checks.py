@@ -3,7 +3,9 @@
 So that a mistyped flag is named at once.
 """
 
+import fnmatch
 import glob
+import os
 from collections.abc import Sequence
 
 from absl import logging
@@ -13,6 +15,14 @@ from modeling import config as config_lib
 from training import flags as training_flags
 from training import (
     pretraining_phases,
+    run_inputs,
+)
+
+# Files in --output_dir that a run replaces, and that data could be named like.
+_WRITTEN = (
+    *("*predictions.*", "*_results*.*", "null_odds.json", "*_report.txt"),
+    *("metrics.jsonl", "trials.json", "eval_checkpoints.jsonl", "labels.json"),
+    *("run_card.json", "tokenizer.json", "loss.png"),
 )
 
 
@@ -55,8 +65,27 @@ def check_task(
             "(or --distribution_strategy=tpu)."
         )
     _check_evaluations(options)
-    destinations.check_folder(options.output_dir)
+    _check_outputs(options)
     return config
+
+
+def _check_outputs(
+    options: training_flags.FineTuningOptions
+    | training_flags.PretrainingOptions,
+) -> None:
+    """Checks that a run can write, and writes over none of its own data."""
+    destinations.check_folder(options.output_dir)
+    if paths.is_remote(options.output_dir):
+        return
+    data = run_inputs.data_files(options)
+    names = {
+        name
+        for name in map(os.path.basename, data)
+        if any(fnmatch.fnmatch(name, pattern) for pattern in _WRITTEN)
+    }
+    destinations.check_files(
+        [os.path.join(options.output_dir, name) for name in names], data
+    )
 
 
 def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
@@ -151,7 +180,7 @@ def check_pretraining(
     for phase in phases:
         config.check_length(phase.options.max_seq_length)
     _check_record_files(options, phases)
-    destinations.check_folder(options.output_dir)
+    _check_outputs(options)
     check_weights(options)
     return config, phases
 

@@ -2,15 +2,14 @@
 
 import contextlib
 import dataclasses
-import glob
+import itertools
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from files import paths, writing
+from files import destinations, paths, writing
 from training import record_writing, records
 
 _NUMBER = "-%05d"
@@ -43,23 +42,29 @@ class PretrainingRecords:
             for stem, ending in map(os.path.splitext, self.record_paths)
         ]
 
-    def claims(self, path: str) -> bool:
-        """Tells whether a path is, or may become, one of these files."""
-        if not self.is_sharded:
-            return path in self.record_paths
-        return any(
-            re.fullmatch(f"{re.escape(stem)}-[0-9]{{5,}}{re.escape(end)}", path)
-            for stem, end in map(os.path.splitext, self.record_paths)
-        )
+    def outputs(self) -> list[str]:
+        """Lists the files that are to be written, as far as they are known.
 
-    def strays(self, num_shards: int) -> list[str]:
-        """Lists files that a run of more shards left, on local disks."""
-        own = {path for k in range(num_shards) for path in self.paths_of(k)}
-        found = []
-        for stem, end in map(os.path.splitext, self.record_paths):
-            if self.is_sharded and not paths.is_remote(stem):
-                found += glob.glob(f"{glob.escape(stem)}-*{glob.escape(end)}")
-        return sorted(filter(self.claims, set(found) - own))
+        Of shards, whose number is not known, these are the first one's and
+        all that are there already.
+        """
+        records_of = [*self.paths_of(0)]
+        if self.is_sharded:
+            records_of += self.others(records_of)
+        sidecars = [
+            records.metadata_path(path)
+            for path in records_of
+            if not destinations.is_stream(path)
+        ]
+        return records_of + sidecars
+
+    def others(self, written: Iterable[str]) -> list[str]:
+        """Lists numbered files that were not written, on local disks."""
+        found = itertools.chain.from_iterable(
+            paths.numbered(f"{stem}-", ending)
+            for stem, ending in map(os.path.splitext, self.record_paths)
+        )
+        return sorted(set(found).difference(written))
 
     def holds(self, shard: int, text_sha256: str) -> bool:
         """Tells whether this shard has been made from this text already.
@@ -98,6 +103,8 @@ class PretrainingRecords:
             forget(path)
         counts = record_writing.write_batches(names, batches)
         for path, count in zip(names, counts, strict=True):
+            if destinations.is_stream(path):
+                continue
             records.write_metadata(
                 path, self._metadata(shard, text_sha256, count)
             )

@@ -126,7 +126,7 @@ def _finish(options, started: float, ended: str) -> None:
         return  # Nothing was ever written.
     # What fails before TensorFlow is imported has written nothing; that is no
     # reason to wait for the import.
-    if failed and "tensorflow" not in sys.modules:
+    if failed and not sys.modules.get("tensorflow"):
         return
     from training import workers
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import glob
+import itertools
 import math
 import os
 import shlex
@@ -11,10 +12,11 @@ from typing import Any
 from files import json_text, paths
 
 # Flags that name what is read, whichever script has them.
-_FILE_FLAGS = (
-    *("bert_config_file", "vocab_file", "input_file", "eval_input_file"),
+_DATA_FLAGS = (
+    *("input_file", "eval_input_file"),
     *("train_file", "predict_file", "eval_file"),
 )
+_FILE_FLAGS = ("bert_config_file", "vocab_file", *_DATA_FLAGS)
 _FOLDER_FLAGS = ("data_dir",)
 _CHECKPOINT_FLAGS = ("init_checkpoint",)
 # Of larger inputs the size is noted and what lies beside them: a terabyte of
@@ -50,24 +52,42 @@ def describe(options: Any) -> dict[str, list[dict[str, Any]]]:
 
 def _named(options: Any) -> dict[str, list[str]]:
     """Lists the files that each flag names; patterns that match none stay."""
-    flags = {
-        field.name: getattr(options, field.name)
-        for field in dataclasses.fields(options)
-    }
-    named = {}
-    for flag in _FILE_FLAGS:
-        patterns = [flags.get(flag)]
-        if flag == "input_file":
-            patterns += _of_phases(flags.get("phases") or "")
-        found = [path for p in filter(None, patterns) for path in _expand(p)]
-        if found:
-            named[flag] = list(dict.fromkeys(found))
+    flags = _values(options)
+    named = _files(flags, _FILE_FLAGS)
     for flag in _FOLDER_FLAGS:
         if flags.get(flag):
             named[flag] = _files_of(flags[flag])
     for flag in _CHECKPOINT_FLAGS:
         if flags.get(flag):
             named[flag] = _checkpoint_files(flags[flag])
+    return named
+
+
+def data_files(options: Any) -> list[str]:
+    """Lists the files that flags of a run name as its data."""
+    named = _files(_values(options), _DATA_FLAGS)
+    return list(itertools.chain.from_iterable(named.values()))
+
+
+def _values(options: Any) -> dict[str, Any]:
+    return {
+        field.name: getattr(options, field.name)
+        for field in dataclasses.fields(options)
+    }
+
+
+def _files(
+    flags: Mapping[str, Any], names: Iterable[str]
+) -> dict[str, list[str]]:
+    """Lists the files that flags name, by flag."""
+    named = {}
+    for flag in names:
+        patterns = [flags.get(flag)]
+        if flag == "input_file":
+            patterns += _of_phases(flags.get("phases") or "")
+        found = [path for p in filter(None, patterns) for path in _expand(p)]
+        if found:
+            named[flag] = list(dict.fromkeys(found))
     return named
 
 

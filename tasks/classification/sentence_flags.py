@@ -4,12 +4,14 @@ import dataclasses
 import os
 
 from commands import flags
+from files import destinations
 from tasks.classification import (
     classification,
     custom,
     glue,
     labels,
     sentence_pairs,
+    submission,
 )
 
 
@@ -121,7 +123,26 @@ def find_task(
             "--write_submission is for the tasks of GLUE "
             f"({', '.join(glue.TASKS)}); got {task.name}."
         )
+    _check_outputs(options, task, output_dir)
     return task
+
+
+def _check_outputs(
+    options: SentenceOptions, task: classification.Task, output_dir: str
+) -> None:
+    """Checks the files of answers whose names could be those of data."""
+    found = [
+        classification.find_file(options.data_dir, task.name, part.files)
+        for part in (task.train, *task.dev, *task.test)
+    ]
+    answers = [
+        os.path.join(output_dir, f"{part.submission}.tsv")
+        for part in task.test
+        if part.submission
+    ]
+    destinations.check_files(answers, filter(None, found))
+    if options.write_submission:
+        submission.check_zip(options.write_submission)
 
 
 def _known_task(options: SentenceOptions) -> classification.Task:

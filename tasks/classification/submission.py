@@ -1,13 +1,14 @@
 """Files that the GLUE server accepts."""
 
 import io
+import os
 import zipfile
 from collections.abc import Iterator
 
 import numpy as np
 from absl import logging
 
-from files import paths, writing
+from files import destinations, locking, paths, writing
 from tasks.classification import labels, predictions
 
 # The files of a submission and the rows of the test sets behind them.
@@ -61,11 +62,29 @@ def lines(
         yield f"{index}\t{text}\n"
 
 
+def check_zip(zip_path: str) -> None:
+    """Checks, before a model is trained, that answers can be added to a zip.
+
+    Raises:
+        OSError: the zip cannot be read or written.
+        ValueError: its name does not end in .zip, or it holds something else.
+    """
+    if not zip_path.lower().endswith(".zip"):
+        raise ValueError(
+            f"--write_submission must name a file that ends in .zip; got "
+            f"{zip_path!r}."
+        )
+    destinations.check_file(zip_path)
+    destinations.check_seekable([zip_path])
+    _read_zip(zip_path)
+
+
 def add_to_zip(zip_path: str, files: dict[str, str]) -> list[str]:
     """Puts answers into a submission, keeping those of other tasks.
 
     Args:
-        zip_path: the zip; made if it is absent, replaced whole if not.
+        zip_path: the zip; made if it is absent, replaced whole if not. Of
+            several processes that add to it, one waits for the other.
         files: name, a key of `NUM_ROWS` -> the text of its file.
 
     Returns:
@@ -74,13 +93,20 @@ def add_to_zip(zip_path: str, files: dict[str, str]) -> list[str]:
     Raises:
         ValueError: `zip_path` is no zip or holds something else.
     """
-    texts = _read_zip(zip_path) | {n: t.encode() for n, t in files.items()}
-    unknown = sorted(set(texts) - set(NUM_ROWS))
-    if unknown:
-        raise ValueError(
-            f"{zip_path}: a submission holds {', '.join(NUM_ROWS)} only, each "
-            f"as .tsv; got {', '.join(unknown)}. Name another zip."
-        )
+    added = {name: text.encode() for name, text in files.items()}
+    if not paths.is_remote(zip_path):
+        zip_path = os.path.realpath(zip_path)
+        os.makedirs(os.path.dirname(zip_path), exist_ok=True)
+    with locking.lock(f"{zip_path}.lock", zip_path, wait=True):
+        texts = _read_zip(zip_path) | added
+        _write_zip(zip_path, texts)
+    missing = [name for name in NUM_ROWS if name not in texts]
+    if missing:
+        logging.info("%s still lacks %s", zip_path, ", ".join(missing))
+    return missing
+
+
+def _write_zip(path: str, texts: dict[str, bytes]) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in NUM_ROWS:
@@ -88,12 +114,8 @@ def add_to_zip(zip_path: str, files: dict[str, str]) -> list[str]:
                 entry = zipfile.ZipInfo(f"{name}.tsv", _EARLIEST_ZIP_DATE)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(entry, texts[name])
-    with writing.whole_file(zip_path, "wb") as file:
+    with writing.whole_file(path, "wb") as file:
         file.write(buffer.getvalue())
-    missing = [name for name in NUM_ROWS if name not in texts]
-    if missing:
-        logging.info("%s still lacks %s", zip_path, ", ".join(missing))
-    return missing
 
 
 def _read_zip(path: str) -> dict[str, bytes]:
@@ -103,9 +125,16 @@ def _read_zip(path: str) -> dict[str, bytes]:
         content = io.BytesIO(file.read())
     try:
         with zipfile.ZipFile(content) as archive:
-            return {
+            texts = {
                 name.removesuffix(".tsv"): archive.read(name)
                 for name in archive.namelist()
             }
     except zipfile.BadZipFile as error:
         raise ValueError(f"{path}: not a zip file ({error}).") from error
+    unknown = sorted(set(texts) - set(NUM_ROWS))
+    if unknown:
+        raise ValueError(
+            f"{path}: a submission holds {', '.join(NUM_ROWS)} only, each as "
+            f".tsv; got {', '.join(unknown)}. Name another zip."
+        )
+    return texts

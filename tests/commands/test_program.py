@@ -129,6 +129,21 @@ def test_help_is_a_page_and_full_help_is_absls(made):
     assert "--flagfile" in full
 
 
+def test_a_script_behind_a_link_refuses_in_one_line(tmp_path):
+    link = tmp_path / "link.py"
+    link.symlink_to(_ROOT / "create_pretraining_data.py")
+    flags = ("--input_file=a", "--output_file=b", "--vocab_file=c")
+    done = subprocess.run(
+        [sys.executable, str(link), *flags, "stray"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("link: Only flags,")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_closed_pipe_ends_a_program_in_silence(made):
     done = subprocess.run(
         f"{sys.executable} {made.path} --task=fill --verbosity=-1 | head -1",

@@ -31,8 +31,30 @@ def test_folders_are_no_files_and_files_no_folders(tmp_path):
             check(inside)
 
 
+def test_streams_are_outputs_as_often_as_you_like(tmp_path):
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    destinations.check_files([pipe, pipe], [pipe])
+    assert destinations.is_stream(pipe)
+    assert not destinations.is_stream(f"{pipe}/a")
+    with pytest.raises(ValueError, match="pipe must be a regular file"):
+        destinations.check_seekable([str(tmp_path / "a"), pipe])
+
+
+def test_files_are_the_same_by_whatever_name(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    first, second = (str(tmp_path / name / "x") for name in ("folder", "link"))
+    with pytest.raises(ValueError, match="are the same file"):
+        destinations.check_files([first, second])
+    with pytest.raises(ValueError, match="it is the input"):
+        destinations.check_files([first], [second])
+    other = str(tmp_path / "link" / "y")
+    destinations.check_files([first, other], [str(tmp_path / "x")])
+
+
 def test_folders_without_leave_to_write_are_named(tmp_path, monkeypatch):
     # The superuser, who may run the tests, may write anywhere.
     monkeypatch.setattr(destinations.os, "access", lambda *_: False)
-    with pytest.raises(PermissionError, match=f"leave to write in {tmp_path}"):
+    with pytest.raises(PermissionError, match=f"write in {tmp_path}"):
         destinations.check_file(str(tmp_path / "new"))

@@ -6,6 +6,7 @@ import os
 import pytest
 import tensorflow as tf
 
+from files import destinations
 from serving import saving, signatures
 
 
@@ -37,6 +38,25 @@ def _written(tmp_path, vocab_file):
     folder = tmp_path / "name" / "3"
     saving.write(_servable(), str(folder), vocab_file, {"vocab_size": 1})
     return folder
+
+
+def test_folders_that_cannot_be_written_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="file must be a folder"):
+        saving.check_new(str(tmp_path / "file" / "3"))
+    (tmp_path / "3").symlink_to(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="exists"):
+        saving.check_new(str(tmp_path / "3"))
+    # The superuser, who may run the tests, may write anywhere.
+    monkeypatch.setattr(destinations.os, "access", lambda *_: False)
+    with pytest.raises(PermissionError, match="No permission to write in"):
+        saving.check_new(str(tmp_path / "4"))
+
+
+def test_what_tensorflow_cannot_write_is_refused(tmp_path, vocab_file):
+    # Nobody can make a file there, not even the superuser.
+    with pytest.raises(OSError, match="/proc/3x could not be written: "):
+        saving.write(_servable(), "/proc/3x", vocab_file, {})
 
 
 def test_model_is_described_beside_it(tmp_path, vocab_file):

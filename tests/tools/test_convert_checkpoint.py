@@ -252,7 +252,7 @@ def test_sidecars_of_another_model_are_not_replaced_unasked(tmp_path):
 
 def test_the_input_is_never_the_output(tmp_path):
     target = _from_golden("model", tmp_path, "keras")
-    with pytest.raises(ValueError, match="would overwrite --input"):
+    with pytest.raises(ValueError, match="it is the input"):
         _convert(target, target, "keras", overwrite=True)
 
 

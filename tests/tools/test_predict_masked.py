@@ -34,7 +34,7 @@ def _run(standard_input="", **options):
     output = io.StringIO()
     predict_masked.run(
         predict_masked.Options(**_FILES, **options),
-        io.StringIO(standard_input),
+        io.BytesIO(standard_input.encode()),
         output,
     )
     return output.getvalue()
@@ -154,6 +154,17 @@ def test_no_text_at_all_is_an_error():
         _run()
 
 
+@pytest.mark.parametrize("chosen", ["input_file", "text"])
+def test_bytes_that_are_not_utf8_are_named(chosen):
+    options = predict_masked.Options(
+        **_FILES, **{chosen: "-" if chosen == "input_file" else "\udcff [MASK]"}
+    )
+    standard_input = io.BytesIO(b"[MASK]\r\n\xff [MASK]\n")
+    expected = "standard input, line 2: not UTF-8|--text must be UTF-8"
+    with pytest.raises(ValueError, match=expected):
+        predict_masked.run(options, standard_input, io.StringIO())
+
+
 def test_vocabulary_larger_than_the_model_is_refused(tmp_path):
     vocab = tmp_path / "vocab.txt"
     vocab.write_text(_VOCAB.read_text() + "another\n")
@@ -162,7 +173,7 @@ def test_vocabulary_larger_than_the_model_is_refused(tmp_path):
     )
     expected = "1201 entries, but the model's vocab_size is 1200"
     with pytest.raises(ValueError, match=expected):
-        predict_masked.run(options, io.StringIO(), io.StringIO())
+        predict_masked.run(options, io.BytesIO(), io.StringIO())
 
 
 def test_command_line_answers_and_options_have_the_documented_defaults():
@@ -195,4 +206,4 @@ def test_casing_said_beside_the_checkpoint_must_be_that_of_the_text(tmp_path):
         text="[MASK]",
     )
     with pytest.raises(ValueError, match="do_lower_case must be False"):
-        predict_masked.run(options, io.StringIO(), io.StringIO())
+        predict_masked.run(options, io.BytesIO(), io.StringIO())

@@ -1,5 +1,6 @@
 """The tool from raw text to the input of create_pretraining_data.py."""
 
+import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -78,6 +79,28 @@ def test_wrong_options_are_errors_and_nothing_is_written(
     with pytest.raises(ValueError, match=message):
         prepare_corpus.run(options)
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+@pytest.mark.parametrize(
+    ("output", "name"),
+    [("out-%03d.txt", "out-{:03d}.txt"), ("out", "out-0000{}")],
+)
+def test_files_of_an_earlier_run_of_more_files_are_named(
+    tmp_path, caplog, output, name
+):
+    options = _options(
+        tmp_path,
+        "One.\n\nTwo.\n\nThree.\n",
+        input_format="text",
+        output_file=str(tmp_path / output),
+        num_output_files=3,
+    )
+    prepare_corpus.run(options)
+    assert "is not of this run" not in caplog.text
+    prepare_corpus.run(dataclasses.replace(options, num_output_files=2))
+    left = tmp_path / name.format(2)
+    assert f"{left} is not of this run" in caplog.text
+    assert caplog.text.count("is not of this run") == 1
 
 
 def test_encoding_is_named_where_it_is_wrong(tmp_path):

@@ -36,25 +36,16 @@ def test_names_of_shards():
     assert _store("a/x.rec", is_sharded=False).paths_of(0) == ["a/x.rec"]
 
 
-@pytest.mark.parametrize(
-    ("path", "claimed"),
-    [
-        ("a/x-00007.rec", True),
-        ("a/x-123456.rec", True),
-        ("a/x-0007.rec", False),
-        ("a/x.rec", False),
-        ("a/x-00007.rec.meta.json", False),
-        ("a/yx-00007.rec", False),
-    ],
-)
-def test_claims_its_own_names(path, claimed):
-    assert _store("a/x.rec").claims(path) == claimed
-
-
-def test_one_shard_claims_the_names_as_they_are():
-    store = _store("a/x.rec", is_sharded=False)
-    assert store.claims("a/x.rec")
-    assert not store.claims("a/x-00007.rec")
+def test_outputs_are_all_that_may_be_replaced(tmp_path):
+    (tmp_path / "x-00007.rec").touch()
+    store = _store(str(tmp_path / "x.rec"))
+    assert {os.path.basename(path) for path in store.outputs()} == {
+        *("x-00000.rec", "x-00000.rec.meta.json"),
+        *("x-00007.rec", "x-00007.rec.meta.json"),
+    }
+    store = _store(str(tmp_path / "x.rec"), is_sharded=False)
+    names = [str(tmp_path / "x.rec"), str(tmp_path / "x.rec.meta.json")]
+    assert store.outputs() == names
 
 
 def test_holds_what_it_wrote(tmp_path):
@@ -114,14 +105,13 @@ def test_remains_of_killed_runs_go_and_others_stay(tmp_path, is_there):
     assert os.path.exists(foreign)
 
 
-def test_strays_are_shards_beyond_the_last(tmp_path):
+def test_others_are_the_numbered_files_not_written(tmp_path):
     store = _store(str(tmp_path / "a.rec"))
     for shard in range(3):
         store.write(shard, _batches(), "text")
     (tmp_path / "a-notes.rec").touch()
-    assert store.strays(3) == []
-    assert store.strays(1) == [
-        str(tmp_path / "a-00001.rec"),
-        str(tmp_path / "a-00002.rec"),
-    ]
-    assert _store(str(tmp_path / "a.rec"), is_sharded=False).strays(1) == []
+    (tmp_path / "a-7.rec").touch()
+    names = [str(tmp_path / f"a-{k:05d}.rec") for k in range(3)]
+    assert store.others(names) == []
+    assert store.others(names[:1]) == names[1:]
+    assert _store("gs://bucket/a.rec").others([]) == []

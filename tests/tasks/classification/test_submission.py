@@ -1,11 +1,16 @@
 """Files for the GLUE server."""
 
+import pathlib
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
 import pytest
 
 from tasks.classification import glue, labels, submission
+
+_ROOT = pathlib.Path(__file__).parents[3]
 
 
 def _text(name, label_set, rows):
@@ -82,6 +87,56 @@ def test_zip_of_something_else_is_left_alone(tmp_path):
     path.write_text("not a zip")
     with pytest.raises(ValueError, match="not a zip file"):
         submission.add_to_zip(str(path), {"RTE": "r"})
+
+
+_ADD = """
+import sys
+from tasks.classification import submission
+
+print(flush=True)
+sys.stdin.readline()
+for task in sys.argv[2].split(","):
+    submission.add_to_zip(sys.argv[1], {task: task})
+"""
+
+
+def test_processes_that_add_at_once_lose_nothing(tmp_path):
+    path = tmp_path / "new" / "glue.zip"
+    names = list(submission.NUM_ROWS)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _ADD, str(path), ",".join(names[k::3])],
+            cwd=_ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(3)
+    ]
+    for process in processes:
+        process.stdout.readline()
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate()
+        assert process.returncode == 0
+    assert set(_files(path)) == {f"{name}.tsv" for name in names}
+    assert [found.name for found in path.parent.iterdir()] == ["glue.zip"]
+
+
+def test_zips_that_cannot_take_answers_are_refused_before(tmp_path):
+    submission.check_zip(str(tmp_path / "new" / "glue.zip"))
+    with pytest.raises(ValueError, match=r"ends in \.zip; got 'glue\.tsv'"):
+        submission.check_zip("glue.tsv")
+    path = tmp_path / "mine.zip"
+    path.write_text("not a zip")
+    with pytest.raises(ValueError, match="not a zip file"):
+        submission.check_zip(str(path))
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        submission.check_zip(str(path))
 
 
 def test_unknown_name_is_an_error():
