@@ -152,15 +152,15 @@ def _read(
 
 def _problem(setup: Any, task: classification.Task) -> Any:
     """Says what is learnt: a `labelled_runs.Problem`."""
-    from training import ablations, fine_tuning, labelled_runs
+    from training import ablations, labelled_runs, objectives
 
     label_set, metric = task.label_set, task.metrics[0]
 
-    def make_objective() -> fine_tuning.Classification:
+    def make_objective() -> objectives.Classification:
         model = ablations.sequence_classification(
             setup.config, setup.options, label_set.num_outputs
         )
-        return fine_tuning.Classification(model, label_set.problem_type)
+        return objectives.Classification(model, label_set.problem_type)
 
     return labelled_runs.Problem(
         name=f"{task.name}, {label_set.problem_type}",

@@ -164,10 +164,10 @@ class _Run:
         return _rank(self.questions, logits, self.options, self.tokenizer)
 
     def _make_objective(self) -> Any:
-        from training import ablations, fine_tuning
+        from training import ablations, objectives
 
         model = ablations.question_answering(self.setup.config, self.options)
-        return fine_tuning.SpanExtraction(model)
+        return objectives.SpanExtraction(model)
 
     def _evaluate(self) -> Mapping[str, float]:
         questions, options = self.questions, self.options

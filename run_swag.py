@@ -196,18 +196,18 @@ def _read(
 def _problem(setup: Any, layout: swag.Layout) -> Any:
     """Says what is learnt: a `labelled_runs.Problem`."""
     from modeling import multiple_choice
-    from training import fine_tuning, labelled_runs
+    from training import labelled_runs, objectives
 
     label_set = layout.label_set()
 
-    def make_objective() -> fine_tuning.Classification:
+    def make_objective() -> objectives.Classification:
         model = multiple_choice.BertForMultipleChoice(setup.config)
-        return fine_tuning.Classification(model, label_set.problem_type)
+        return objectives.Classification(model, label_set.problem_type)
 
     return labelled_runs.Problem(
         name="multiple choice",
         make_objective=make_objective,
-        head=fine_tuning.CHOICE_HEAD,
+        head=objectives.CHOICE_HEAD,
         # Not the names of the choices: the model scores any number of them.
         labels={"problem_type": "multiple_choice", "labels": []},
         metric=_METRIC,

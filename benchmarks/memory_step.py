@@ -83,7 +83,6 @@ def _prepare(job: Job, method: scaling_costs.Method):
     from modeling import heads
     from training import (
         checkpointing,
-        fine_tuning,
         objectives,
         optimization,
         runtime,
@@ -102,7 +101,7 @@ def _prepare(job: Job, method: scaling_costs.Method):
         model = heads.BertForSequenceClassification(
             config, num_labels=_NUM_LABELS
         )
-        return fine_tuning.Classification(model, fine_tuning.SINGLE_LABEL)
+        return objectives.Classification(model, objectives.SINGLE_LABEL)
 
     def run():
         with strategy.scope():

@@ -10,7 +10,6 @@ from modeling import config as config_lib
 from modeling import heads
 from training import (
     experiment,
-    fine_tuning,
     input_pipeline,
     objectives,
     optimization,
@@ -38,8 +37,8 @@ def prepare(job: contenders.Job):
             model = heads.BertForSequenceClassification(
                 config, num_labels=_NUM_LABELS
             )
-            objective = fine_tuning.Classification(
-                model, fine_tuning.SINGLE_LABEL
+            objective = objectives.Classification(
+                model, objectives.SINGLE_LABEL
             )
     if job.kind == "prediction":
         return _prediction(strategy, objective, job)

@@ -13,15 +13,15 @@ import keras
 
 from modeling import ablations, checkpoints, heads, tagging
 from modeling import config as config_lib
-from training import checkpointing, fine_tuning
+from training import checkpointing, objectives
 from training import flags as training_flags
 
 _LEFT_TO_RIGHT = "ltr"
 _OBJECTIVE = "objective"
 _ATTENTION, _BILSTM = "attention", "bilstm_head"
 # New where an encoder is given: the output layer, and the BiLSTM if any.
-HEAD = (*fine_tuning.CLASSIFICATION_HEAD, "bilstm/.*")
-SPAN_HEAD = (*fine_tuning.SPAN_HEAD, *HEAD)
+HEAD = (*objectives.CLASSIFICATION_HEAD, "bilstm/.*")
+SPAN_HEAD = (*objectives.SPAN_HEAD, *HEAD)
 NONE = ablations.Ablation()
 
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from training import fine_tuning, record_cache, records, task_records
+from training import objectives, record_cache, records, task_records
 
 # How records hold labels.
 _LABEL_DTYPES = {
-    fine_tuning.SINGLE_LABEL: "int64",
-    fine_tuning.MULTI_LABEL: "float32",
-    fine_tuning.REGRESSION: "float32",
+    objectives.SINGLE_LABEL: "int64",
+    objectives.MULTI_LABEL: "float32",
+    objectives.REGRESSION: "float32",
 }
 
 
@@ -33,10 +33,10 @@ def text_features(
 
     Args:
         max_seq_length: tokens of a record, T.
-        problem_type: one of `fine_tuning.PROBLEM_TYPES`.
+        problem_type: one of `objectives.PROBLEM_TYPES`.
         num_outputs: K, the width of the output layer.
     """
-    several = problem_type == fine_tuning.MULTI_LABEL
+    several = problem_type == objectives.MULTI_LABEL
     return records.classification_features(
         max_seq_length,
         num_labels=num_outputs if several else 1,

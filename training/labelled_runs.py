@@ -14,8 +14,8 @@ from absl import logging
 from files import writing
 from training import (
     experiment,
-    fine_tuning,
     labelled_records,
+    objectives,
     prediction,
     preparation,
     trials,
@@ -41,7 +41,7 @@ class Problem:
     """
 
     name: str
-    make_objective: Callable[[], fine_tuning.Classification]
+    make_objective: Callable[[], objectives.Classification]
     head: tuple[str, ...]
     labels: Mapping[str, object]
     metric: str

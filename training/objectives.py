@@ -1,4 +1,4 @@
-"""What a run minimises and reports: losses and metrics of one batch.
+"""Training objectives: the losses and metrics of one batch.
 
 The loss of a batch is the sum of its terms; each term is divided by a
 denominator counted over the whole batch, whichever replica holds the rows, so
@@ -6,13 +6,25 @@ that the update does not depend on the number of replicas.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import keras
 import tensorflow as tf
 
 from modeling import heads, losses
+
+SINGLE_LABEL = "single_label"
+MULTI_LABEL = "multi_label"
+REGRESSION = "regression"
+PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
+# The output layers, which a pre-trained checkpoint lacks.
+CLASSIFICATION_HEAD = ("output_weights", "output_bias")
+CHOICE_HEAD = ("cls/multiple_choice/output_weights",)
+SPAN_HEAD = ("cls/squad/output_weights", "cls/squad/output_bias")
+# What the models of `modeling.tagging` are called with.
+PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
+WORD_INPUTS = ("word_features", "label_mask")
 
 Features = Mapping[str, tf.Tensor]
 
@@ -176,6 +188,205 @@ def _next_tokens(features: Features) -> _Targets:
     )
 
 
+class _PerExample:
+    """What objectives share that count each example of a batch once.
+
+    Args:
+        model: the encoder with its output layer.
+    """
+
+    def __init__(self, model: keras.Model):
+        self.model = model
+
+    def denominators(self, features: Features) -> dict[str, tf.Tensor]:
+        weights = example_weights(features)
+        return {"loss": tf.reduce_sum(weights)}
+
+    def _outputs(self, features, dropout_seed):
+        return self.model(
+            input_ids=features["input_ids"],
+            input_mask=features["input_mask"],
+            segment_ids=features["segment_ids"],
+            dropout_seed=dropout_seed,
+        )
+
+
+class Classification(_PerExample):
+    """One label, several labels or a score for each example.
+
+    Source: Devlin et al. 2019, §4.1. An example is a text or a pair; or, with a
+    `modeling.multiple_choice.BertForMultipleChoice`, a set of choices, whose
+    label is the place of the right one (§4.4: a softmax over their scores).
+    Features beside the model's inputs: `label_ids`, `[B, 1]` int32 for a label,
+    `[B, K]` float32 (each 0 or 1) for several, `[B, 1]` float32 for a score.
+
+    Args:
+        model: gives `logits` `[B, K]`.
+        problem_type: "single_label", "multi_label" or "regression".
+    """
+
+    def __init__(self, model: keras.Model, problem_type: str):
+        if problem_type not in PROBLEM_TYPES:
+            raise ValueError(
+                f"problem_type must be one of {', '.join(PROBLEM_TYPES)}; "
+                f"got {problem_type!r}."
+            )
+        super().__init__(model)
+        self._problem_type = problem_type
+
+    def outcome(
+        self,
+        features: Features,
+        denominators: Mapping[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None,
+    ) -> Outcome:
+        rows = self._rows(features, dropout_seed)
+        weights = example_weights(features)
+        total = weighted(rows["losses"], weights)
+        metrics = {}
+        if self._problem_type == SINGLE_LABEL:
+            hits = correct(rows["logits"], features["label_ids"][:, 0])
+            metrics["accuracy"] = weighted(hits, weights)
+        return Outcome(
+            losses={"loss": total[0] / denominators["loss"]}, metrics=metrics
+        )
+
+    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+        """Scores each row.
+
+        Returns:
+            `outputs` `[B, K]` float32, probabilities or scores, and `losses`
+            `[B]` float32.
+        """
+        rows = self._rows(features, None)
+        activation = {
+            SINGLE_LABEL: tf.nn.softmax,
+            MULTI_LABEL: tf.nn.sigmoid,
+            REGRESSION: tf.identity,
+        }[self._problem_type]
+        return {
+            "outputs": activation(rows["logits"]),
+            "losses": rows["losses"],
+        }
+
+    def _rows(self, features, dropout_seed):
+        logits = self._outputs(features, dropout_seed)["logits"]
+        labels = features["label_ids"]
+        if self._problem_type == SINGLE_LABEL:
+            row_losses = losses.cross_entropy(logits, labels[:, 0])
+        elif self._problem_type == REGRESSION:
+            row_losses = tf.square(logits[:, 0] - labels[:, 0])
+        else:
+            row_losses = tf.reduce_mean(
+                tf.nn.sigmoid_cross_entropy_with_logits(
+                    labels=labels, logits=logits
+                ),
+                axis=-1,
+            )
+        return {"logits": logits, "losses": row_losses}
+
+
+class SpanExtraction(_PerExample):
+    """Where the answer to a question starts and ends.
+
+    Source: Devlin et al. 2019, §4.2 and §4.3. Features beside the model's
+    inputs: `start_positions` and `end_positions`, `[B, 1]` int32, in training;
+    `unique_ids`, `[B, 1]` int32.
+
+    Args:
+        model: gives `start_logits` and `end_logits`, `[B, T]`.
+    """
+
+    def outcome(
+        self,
+        features: Features,
+        denominators: Mapping[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None,
+    ) -> Outcome:
+        outputs = self._outputs(features, dropout_seed)
+        loss = losses.span_loss(
+            (outputs["start_logits"], outputs["end_logits"]),
+            (
+                features["start_positions"][:, 0],
+                features["end_positions"][:, 0],
+            ),
+            example_weights(features),
+            denominators["loss"],
+        )
+        return Outcome(losses={"loss": loss}, metrics={})
+
+    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+        """Scores each place of each window.
+
+        Returns:
+            `unique_ids` `[B]` int32, `start_logits` and `end_logits` `[B, T]`
+            float32.
+        """
+        outputs = self._outputs(features, None)
+        return {"unique_ids": features["unique_ids"][:, 0], **outputs}
+
+
+class Tagging:
+    """One label for each word.
+
+    Source: Devlin et al. 2019, §5.3. Features beside the model's inputs, `T`
+    being word pieces or words: `label_ids` and `label_mask`, `[B, T]` int32;
+    what is not in the mask has no label.
+
+    Args:
+        model: gives `logits` `[B, T, K]`.
+        inputs: the features that it is called with.
+    """
+
+    def __init__(self, model: keras.Model, inputs: Sequence[str]):
+        self.model = model
+        self._inputs = tuple(inputs)
+
+    def denominators(self, features: Features) -> dict[str, tf.Tensor]:
+        return {"loss": tf.reduce_sum(_word_weights(features))}
+
+    def outcome(
+        self,
+        features: Features,
+        denominators: Mapping[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None,
+    ) -> Outcome:
+        logits, label_ids, weights = self._scored(features, dropout_seed)
+        word_losses = losses.cross_entropy(logits, label_ids)  # [B, T]
+        total, _ = weighted(word_losses, weights)
+        return Outcome(
+            losses={"loss": tf.math.divide_no_nan(total, denominators["loss"])},
+            metrics={"accuracy": weighted(correct(logits, label_ids), weights)},
+        )
+
+    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+        """Labels the words of each row.
+
+        Returns:
+            `label_ids` `[B, T]` int32, the best label everywhere; `label_mask`
+            `[B, T]` int32, as in the features; `losses` `[B]` float32, nats,
+            summed over the words of a row.
+        """
+        logits, label_ids, weights = self._scored(features, None)
+        word_losses = losses.cross_entropy(logits, label_ids)  # [B, T]
+        return {
+            "label_ids": tf.argmax(logits, axis=-1, output_type=tf.int32),
+            "label_mask": tf.cast(weights, tf.int32),
+            "losses": tf.reduce_sum(word_losses * weights, axis=1),
+        }
+
+    def _scored(self, features, dropout_seed):
+        inputs = {name: features[name] for name in self._inputs}
+        logits = self.model(**inputs, dropout_seed=dropout_seed)["logits"]
+        # Shared padding is cut from the inputs alone.
+        length = tf.shape(logits)[1]
+        return (
+            logits,
+            features["label_ids"][:, :length],
+            _word_weights(features)[:, :length],
+        )
+
+
 def example_weights(features: Features) -> tf.Tensor:
     """Returns `[B]` float32: 0 for rows that only fill the batch."""
     weights = features.get("example_weights")
@@ -195,3 +406,10 @@ def weighted(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the weighted sum of values, and the sum of their weights."""
     return tf.reduce_sum(values * weights), tf.reduce_sum(weights)
+
+
+def _word_weights(features: Features) -> tf.Tensor:
+    """Returns `[B, T]` float32: 1 for a labelled word of a real row."""
+    weights = tf.cast(features["label_mask"], tf.float32)
+    rows = features.get("example_word_weights")
+    return weights if rows is None else weights * rows[:, tf.newaxis]

@@ -117,6 +117,18 @@ def squad_features(
     )
 
 
+def tagging_features(max_seq_length: int) -> tuple[Feature, ...]:
+    """Describes the records of windows with labelled words.
+
+    `label_mask` is 1 at the first piece of each word that has a label here.
+    """
+    names = (
+        *("input_ids", "input_mask", "segment_ids"),
+        *("label_ids", "label_mask"),
+    )
+    return tuple(Feature(name=name, shape=(max_seq_length,)) for name in names)
+
+
 def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
     """Turns one example into the bytes of a record, always the same ones.
 

@@ -15,9 +15,9 @@ from modeling import tagging as taggers
 from training import (
     ablations,
     input_pipeline,
+    objectives,
     precision,
     records,
-    tagging,
     task_records,
     word_features,
     workers,
@@ -29,7 +29,7 @@ class Window(word_features.Window, Protocol):
     """Words as an encoder reads them, and as a record."""
 
     def record(self, max_seq_length: int) -> dict[str, list[int]]:
-        """Returns the features of `tagging.tagging_features`."""
+        """Returns the features of `records.tagging_features`."""
 
 
 Sentences = Callable[[], Iterable[Sequence[Window]]]
@@ -46,7 +46,7 @@ class Approach(Protocol):
     name: str
     init_checkpoint: str | None
 
-    def make_objective(self, num_labels: int) -> tagging.Tagging:
+    def make_objective(self, num_labels: int) -> objectives.Tagging:
         """Makes a model with new weights; in the strategy's scope."""
 
     def make_or_reuse(
@@ -98,11 +98,11 @@ class FineTuned:
         self.init_checkpoint = options.init_checkpoint
         self._options, self._config = options, config
 
-    def make_objective(self, num_labels: int) -> tagging.Tagging:
+    def make_objective(self, num_labels: int) -> objectives.Tagging:
         model = ablations.token_classification(
             self._config, self._options, num_labels
         )
-        return tagging.Tagging(model, tagging.PIECE_INPUTS)
+        return objectives.Tagging(model, objectives.PIECE_INPUTS)
 
     def make_or_reuse(
         self, path: str, made_from: records.Metadata, sentences: Sentences
@@ -110,7 +110,7 @@ class FineTuned:
         length = self._options.max_seq_length
         made = task_records.make_or_reuse(
             f"{path}.tf_record",
-            tagging.tagging_features(length),
+            records.tagging_features(length),
             made_from,
             lambda: (
                 [window.record(length) for window in windows]
@@ -174,7 +174,7 @@ class FeatureBased:
             ),
         )
 
-    def make_objective(self, num_labels: int) -> tagging.Tagging:
+    def make_objective(self, num_labels: int) -> objectives.Tagging:
         model = taggers.LstmTagger(
             num_layers=len(self._layers.numbers),
             hidden_size=self._config.hidden_size,
@@ -182,7 +182,7 @@ class FeatureBased:
             num_labels=num_labels,
             num_units=self._options.lstm_units,
         )
-        return tagging.Tagging(model, tagging.WORD_INPUTS)
+        return objectives.Tagging(model, objectives.WORD_INPUTS)
 
     def make_or_reuse(
         self, path: str, made_from: records.Metadata, sentences: Sentences

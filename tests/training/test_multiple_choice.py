@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training import fine_tuning, labelled_records, records
+from training import labelled_records, objectives, records
 
 _LOGITS = np.array([[1.0, 2.0, 0.5], [0.0, 0.0, 0.0], [3.0, -1.0, 1.0]], "f4")
 _TEXT = {
@@ -18,8 +18,8 @@ _TEXT = {
 
 
 def _objective():
-    return fine_tuning.Classification(
-        lambda **_: {"logits": _LOGITS}, fine_tuning.SINGLE_LABEL
+    return objectives.Classification(
+        lambda **_: {"logits": _LOGITS}, objectives.SINGLE_LABEL
     )
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from training import checkpointing, fine_tuning, optimization, steps
+from training import checkpointing, objectives, optimization, steps
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 # Suggested by the golden README for losses and norms, relative.
@@ -57,7 +57,7 @@ def _trained(golden):
     for name, value in golden["head_init"].items():
         weights[name].assign(value)
     state = steps.TrainState(
-        objective=fine_tuning.SpanExtraction(model),
+        objective=objectives.SpanExtraction(model),
         optimizer=optimization.AdamWeightDecayOptimizer(weights),
         schedule=optimization.Schedule(
             init_lr=golden["learning_rate"],
@@ -123,7 +123,7 @@ def test_filler_rows_weigh_nothing(row):
     config = config_lib.BertConfig.from_json_file(
         str(_GOLDEN / "inputs/bert_config.json")
     )
-    objective = fine_tuning.SpanExtraction(
+    objective = objectives.SpanExtraction(
         heads.BertForQuestionAnswering(config)
     )
     batch = next(_batches(golden))

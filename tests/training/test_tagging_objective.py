@@ -1,7 +1,7 @@
 import numpy as np
 import tensorflow as tf
 
-from training import tagging
+from training import objectives, records
 
 # B=2, T=3, K=2.
 _LOGITS = np.log(
@@ -29,7 +29,7 @@ def _features(**more):
 
 class TaggingTest(tf.test.TestCase):
     def test_loss_and_accuracy_by_hand(self):
-        objective = tagging.Tagging(_Model(), ["input_ids"])
+        objective = objectives.Tagging(_Model(), ["input_ids"])
         features = _features()
         denominators = objective.denominators(features)
         self.assertAllClose(denominators, {"loss": 3.0})
@@ -40,7 +40,7 @@ class TaggingTest(tf.test.TestCase):
         self.assertAllClose(outcome.metrics["accuracy"], (2.0, 3.0))
 
     def test_rows_that_fill_the_batch_count_nothing(self):
-        objective = tagging.Tagging(_Model(), ["input_ids"])
+        objective = objectives.Tagging(_Model(), ["input_ids"])
         features = _features(example_weights=tf.constant([0.0, 1.0]))
         denominators = objective.denominators(features)
         self.assertAllClose(denominators, {"loss": 1.0})
@@ -48,7 +48,7 @@ class TaggingTest(tf.test.TestCase):
         self.assertAllClose(outcome.losses["loss"], -np.log(7 / 8), atol=1e-6)
 
     def test_predictions(self):
-        scores = tagging.Tagging(_Model(), ["input_ids"]).predictions(
+        scores = objectives.Tagging(_Model(), ["input_ids"]).predictions(
             _features()
         )
         self.assertAllEqual(scores["label_ids"][0], [0, 0, 1])
@@ -58,7 +58,7 @@ class TaggingTest(tf.test.TestCase):
         )
 
     def test_labels_may_be_longer_than_inputs_whose_padding_was_cut(self):
-        objective = tagging.Tagging(_Model(), ["input_ids"])
+        objective = objectives.Tagging(_Model(), ["input_ids"])
         features = _features()
         longer = dict(features)
         for name in ("label_ids", "label_mask"):
@@ -70,13 +70,13 @@ class TaggingTest(tf.test.TestCase):
     def test_model_is_called_with_its_inputs_and_the_seed(self):
         model = _Model()
         seed = tf.constant([1, 2])
-        objective = tagging.Tagging(model, ["label_mask", "input_ids"])
+        objective = objectives.Tagging(model, ["label_mask", "input_ids"])
         objective.outcome(_features(), {"loss": 3.0}, seed)
         self.assertEqual(model.seen, (seed, ["input_ids", "label_mask"]))
 
 
 def test_records_hold_five_rows_of_a_length():
-    features = tagging.tagging_features(7)
+    features = records.tagging_features(7)
     assert {f.name: f.shape for f in features} == dict.fromkeys(
         ["input_ids", "input_mask", "segment_ids", "label_ids", "label_mask"],
         (7,),

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from training import checkpointing, fine_tuning, optimization, steps
+from training import checkpointing, objectives, optimization, steps
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 # Source: tests/golden/README.md: the classifier's steps amplify a difference
@@ -18,7 +18,7 @@ _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _TOLERANCE = 5e-4
 
 
-class _WithoutDropout(fine_tuning.Classification):
+class _WithoutDropout(objectives.Classification):
     """The golden steps were made with the head's dropout off, too."""
 
     def outcome(self, features, denominators, dropout_seed):
@@ -65,7 +65,7 @@ def _model(golden):
     )
     model = heads.BertForSequenceClassification(config, num_labels=2)
     start = str(_GOLDEN / golden["init_checkpoint"])
-    checkpoints.load(model, start, new=fine_tuning.CLASSIFICATION_HEAD)
+    checkpoints.load(model, start, new=objectives.CLASSIFICATION_HEAD)
     for name, value in golden["head_init"].items():
         checkpointing.weights(model)[name].assign(value)
     return model
@@ -76,7 +76,7 @@ def _train(golden, batches):
     model = _model(golden)
     weights = checkpointing.weights(model)
     state = steps.TrainState(
-        objective=_WithoutDropout(model, fine_tuning.SINGLE_LABEL),
+        objective=_WithoutDropout(model, objectives.SINGLE_LABEL),
         optimizer=optimization.AdamWeightDecayOptimizer(weights),
         schedule=optimization.Schedule(
             init_lr=golden["learning_rate"],
@@ -151,8 +151,8 @@ def test_cutting_shared_padding_changes_no_step(golden, batches, trained):
 
 @pytest.mark.parametrize("row", [0, 3])
 def test_filler_rows_weigh_nothing(golden, batches, row):
-    objective = fine_tuning.Classification(
-        _model(golden), fine_tuning.SINGLE_LABEL
+    objective = objectives.Classification(
+        _model(golden), objectives.SINGLE_LABEL
     )
     batch = batches[0]
     weights = np.ones(golden["batch_size"], np.float32)
@@ -177,7 +177,7 @@ class _Fixed:
 
 
 def _scored(problem_type, logits, labels):
-    objective = fine_tuning.Classification(_Fixed(logits), problem_type)
+    objective = objectives.Classification(_Fixed(logits), problem_type)
     features = {
         **dict.fromkeys(
             ("input_ids", "input_mask", "segment_ids"),
@@ -210,4 +210,4 @@ def test_loss_of_one_label_is_its_cross_entropy():
 
 def test_names_the_problem_types_it_knows():
     with pytest.raises(ValueError, match="one of single_label, multi_label"):
-        fine_tuning.Classification(_Fixed([[0.0]]), "ranking")
+        objectives.Classification(_Fixed([[0.0]]), "ranking")
