@@ -24,14 +24,11 @@ from typing import Any
 
 from commands import program
 from tasks.classification import (
-    baselines,
-    classification,
+    datasets,
     labels,
     predictions,
-    result_files,
     sentence_flags,
     submission,
-    text_files,
 )
 from training import flags as training_flags
 from training import (
@@ -90,13 +87,13 @@ def run(options: Options) -> None:
 class _Set:
     """A file of the task, and its `labelled_records.LabelledRecords`."""
 
-    file: text_files.TextFile
+    file: datasets.TextFile
     records: Any
 
 
 def _find_files(
-    options: Options, task: classification.Task
-) -> dict[str, list[text_files.TextFile]]:
+    options: Options, task: datasets.Task
+) -> dict[str, list[datasets.TextFile]]:
     """Finds the files that the options ask for.
 
     Raises:
@@ -109,7 +106,7 @@ def _find_files(
         "predict": task.test if options.do_predict else [],
     }
     return {
-        name: text_files.find(task, parts, options.data_dir, packing)
+        name: datasets.find_files(task, parts, options.data_dir, packing)
         for name, parts in needed.items()
         if parts
     }
@@ -119,7 +116,7 @@ def _read(
     setup: Any,
     tokenizer: tokenization.FullTokenizer,
     name: str,
-    files: Sequence[text_files.TextFile],
+    files: Sequence[datasets.TextFile],
 ) -> list[_Set]:
     """Makes the records of files, NAME.tf_record, unless they are there."""
     from training import labelled_records
@@ -150,7 +147,7 @@ def _read(
     ]
 
 
-def _problem(setup: Any, task: classification.Task) -> Any:
+def _problem(setup: Any, task: datasets.Task) -> Any:
     """Says what is learnt: a `labelled_runs.Problem`."""
     from training import ablations, labelled_runs, objectives
 
@@ -171,13 +168,13 @@ def _problem(setup: Any, task: classification.Task) -> Any:
         pool=predictions.pool_windows,
         score=functools.partial(predictions.evaluate, label_set, task.metrics),
         constant_answer=functools.partial(
-            baselines.constant_answer, label_set, metric
+            predictions.constant_answer, label_set, metric
         ),
     )
 
 
 def _predict(
-    task: classification.Task, problem: Any, learner: Any, test: Sequence[_Set]
+    task: datasets.Task, problem: Any, learner: Any, test: Sequence[_Set]
 ) -> None:
     """Writes the answers for the test files."""
     from training import labelled_runs
@@ -187,11 +184,11 @@ def _predict(
         outputs, _ = labelled_runs.answer(
             learner, problem, each.records, options.predict_batch_size
         )
-        files = result_files.result_files(
+        files = predictions.result_files(
             task, each.file.part, each.file.suffix, outputs
         )
         learner.write_files(files)
-        collected |= result_files.submitted(each.file.part, files)
+        collected |= predictions.submitted(each.file.part, files)
     if options.write_submission and learner.is_chief:
         submission.add_to_zip(options.write_submission, collected)
 

@@ -23,7 +23,7 @@ from typing import Any
 from commands import flags, program
 from files import paths
 from tasks import swag
-from tasks.classification import baselines, predictions, sentence_pairs
+from tasks.classification import predictions, sentence_pairs
 from training import flags as training_flags
 from training import option_checks, run_card, trials
 from vocab import model_tokenizer, tokenization
@@ -214,7 +214,7 @@ def _problem(setup: Any, layout: swag.Layout) -> Any:
         pool=predictions.pool_windows,
         score=functools.partial(predictions.evaluate, label_set, [_METRIC]),
         constant_answer=functools.partial(
-            baselines.constant_answer, label_set, _METRIC
+            predictions.constant_answer, label_set, _METRIC
         ),
     )
 

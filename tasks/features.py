@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from tasks import word_pieces
 from tasks.classification import sentence_pairs
 
 POOLINGS = ("none", "mean", "cls", "max")
@@ -128,7 +129,7 @@ def prepare(
     index: int,
     text: str,
     packing: sentence_pairs.Packing,
-    tokenizer: sentence_pairs.Tokenizer,
+    tokenizer: word_pieces.Tokenizer,
     *,
     with_words: bool = False,
 ) -> Line:

@@ -5,6 +5,7 @@ ending, the sentence before as A, the start of the next with that ending as B.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -12,8 +13,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import wording
-from tasks import tables
+from tasks import tables, word_pieces
 from tasks.classification import labels, predictions, sentence_pairs
 
 _FORMATS = {".tsv": tables.TSV, ".jsonl": tables.JSONL}  # else CSV
@@ -77,23 +77,6 @@ class Example:
     label_id: int = 0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Features:
-    """The numbers of an example: C sequences, and a label.
-
-    Attributes:
-        input_ids, input_mask, segment_ids: `[C, T]` int64.
-        label_id: the place of the right choice.
-        is_cut: whether a sequence did not fit.
-    """
-
-    input_ids: np.ndarray
-    input_mask: np.ndarray
-    segment_ids: np.ndarray
-    label_id: int
-    is_cut: bool
-
-
 def read_examples(
     path: str, layout: Layout, *, with_labels: bool
 ) -> Iterator[Example]:
@@ -114,63 +97,40 @@ def read_examples(
     table = tables.open_table(
         path, file_format, has_header=True, same_width=True
     )
-    first, second = (
-        table.find(name) if name else None
-        for name in (layout.first, layout.second)
-    )
+    names = (layout.first, layout.second, *layout.endings)
+    columns = [table.find(name) if name else None for name in names]
     label = table.find(layout.label) if with_labels else None
-    endings = [table.find(name) for name in layout.endings]
-    label_set = layout.label_set()
+    parse = functools.partial(_label_id, layout.label_set())
     row = None
     for row in table.rows:
-        label_id = 0
-        if with_labels:
-            label_id = _label_id(table, row, label, label_set)
+        first, second, *endings = (
+            "" if column is None else table.read(row, column, tables.text)
+            for column in columns
+        )
         yield Example(
-            first=_text(table, row, first),
-            second=_text(table, row, second),
-            endings=tuple(_text(table, row, ending) for ending in endings),
-            label_id=label_id,
+            first=first,
+            second=second,
+            endings=tuple(endings),
+            label_id=table.read(row, label, parse) if with_labels else 0,
         )
     if row is None:
         raise ValueError(f"{path}: the file holds no example.")
 
 
-def _text(
-    table: tables.Table, row: tables.Row, column: tables.Column | None
-) -> str:
-    if column is None:
-        return ""
-    text = table.cell(row, column)
-    if not isinstance(text, str):
-        raise ValueError(
-            f"{table.place(row, column)}: a text must be a string; "
-            f"got {wording.shown(text)}."
-        )
-    return text
-
-
-def _label_id(
-    table: tables.Table,
-    row: tables.Row,
-    column: tables.Column,
-    label_set: labels.LabelSet,
-) -> int:
-    value = table.cell(row, column)
+def _label_id(label_set: labels.LabelSet, value: Any) -> int:
     try:
         return label_set.encode(label_set.parse(value))
     except ValueError as error:
         raise ValueError(
-            f"{table.place(row, column)}: the label must name one of the "
-            f"endings: {error}"
+            f"the label must name one of the endings: {error}"
         ) from error
 
 
-def convert_example(
+def example_record(
     example: Example,
     packing: sentence_pairs.Packing,
-    tokenizer: sentence_pairs.Tokenizer,
-) -> Features:
+    tokenizer: word_pieces.Tokenizer,
+) -> tuple[dict[str, Any], bool]:
     """Turns an example into C sequences: [CLS] A [SEP] B [SEP].
 
     A sequence that is too long loses tokens at the end of its longer text.
@@ -179,9 +139,13 @@ def convert_example(
         example: the row.
         packing: T.
         tokenizer: of the model's vocabulary.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids`, each `[C, T]` int64, and
+        `label_ids`, the place of the right choice; and whether a sequence did
+        not fit.
     """
-    length = packing.max_seq_length
-    shape = (len(example.endings), length)
+    shape = (len(example.endings), packing.max_seq_length)
     input_ids, input_mask, segment_ids = np.zeros((3, *shape), np.int64)
     first = tokenizer.tokenize(example.first)
     second = tokenizer.tokenize(example.second)
@@ -196,32 +160,27 @@ def convert_example(
         input_ids[choice, : len(ids)] = ids
         input_mask[choice, : len(ids)] = 1
         segment_ids[choice, : len(ids)] = segments
-    return Features(
-        input_ids=input_ids,
-        input_mask=input_mask,
-        segment_ids=segment_ids,
-        label_id=example.label_id,
-        is_cut=is_cut,
-    )
+    record = {
+        "input_ids": input_ids,
+        "input_mask": input_mask,
+        "segment_ids": segment_ids,
+        "label_ids": [example.label_id],
+    }
+    return record, is_cut
 
 
 def to_records(
     examples: Iterable[Example],
     packing: sentence_pairs.Packing,
-    tokenizer: sentence_pairs.Tokenizer,
+    tokenizer: word_pieces.Tokenizer,
 ) -> Iterator[dict[str, Any]]:
-    """Yields the values of each example by name; logs how many were cut."""
+    """Yields the record of each example; logs how many were cut."""
     num_examples = num_cut = 0
     for example in examples:
-        features = convert_example(example, packing, tokenizer)
+        record, is_cut = example_record(example, packing, tokenizer)
         num_examples += 1
-        num_cut += features.is_cut
-        yield {
-            "input_ids": features.input_ids,
-            "input_mask": features.input_mask,
-            "segment_ids": features.segment_ids,
-            "label_ids": [features.label_id],
-        }
+        num_cut += is_cut
+        yield record
     if num_cut:
         logging.warning(
             "%d of %d examples have a choice of more than %d tokens, which "

@@ -2,8 +2,8 @@
 
 import csv
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from files import json_text, lines, wording
 
@@ -12,6 +12,7 @@ FORMATS = (TSV, CSV, JSONL)
 
 # A column: its place (0 is the first, -1 the last) or its name in the header.
 Column = int | str
+_Value = TypeVar("_Value")
 
 _BYTE_ORDER_MARK = "\ufeff"
 # The csv module refuses fields above 131,072 characters unless told otherwise;
@@ -95,6 +96,34 @@ class Table:
         raise ValueError(
             f"{self.place(row, column)}: missing; the row has {has}."
         )
+
+    def read(
+        self, row: Row, column: Column, parse: Callable[[Any], _Value]
+    ) -> _Value:
+        """Returns what `parse` makes of a cell.
+
+        Raises:
+            ValueError: the row has no such column, or `parse` refuses the
+                value; names the place.
+        """
+        value = self.cell(row, column)
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise ValueError(f"{self.place(row, column)}: {error}") from error
+
+
+def text(value: Any) -> str:
+    """Checks that the value of a cell is text, as not all of JSON is.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(value, str):
+        raise ValueError(
+            f"a text must be a string; got {wording.shown(value)}."
+        )
+    return value
 
 
 def open_table(

@@ -6,9 +6,10 @@ import re
 
 from absl import logging
 
+from commands import flags
 from files import paths
 from tasks import tables
-from tasks.classification import classification, labels, metrics, sentence_files
+from tasks.classification import datasets, labels, metrics
 
 NAME = "custom"
 LABELS_FILE = "labels.json"  # saved beside the model
@@ -26,35 +27,50 @@ _METRICS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Data:
-    """What the user says about their files.
+class DataOptions:
+    """How the user's own files, in one of three formats, are read.
 
-    `data_dir` holds train, dev and test, each ending in .tsv, .csv or .jsonl.
+    A folder holds train, dev and test, each ending in .tsv, .csv or .jsonl.
     Columns are names, or numbers: 0 is the first, -1 the last.
-
-    Args:
-        data_dir: the folder of the files.
-        text_a_column: the text.
-        text_b_column: a second text; empty for none.
-        label_column: the label; empty where only predictions are wanted.
-        problem_type: one of `labels.PROBLEM_TYPES`.
-        label_names: the classes in order; found in the training file if
-            empty.
-        label_separator: parts the names of a `multi_label` cell of text.
-        has_header: whether TSV and CSV begin with the names of the columns;
-            if None, they do when a column is given by name.
     """
 
-    data_dir: str
-    text_a_column: str
-    text_b_column: str = ""
-    label_column: str = ""
-    problem_type: str = labels.SINGLE_LABEL
-    label_names: tuple[str, ...] = ()
-    label_separator: str = ","
-    has_header: bool | None = None
+    problem_type: str = flags.flag(
+        labels.SINGLE_LABEL,
+        "One label a row, any number of them, or a score.",
+        flags.Group.OWN_DATA,
+        choices=labels.PROBLEM_TYPES,
+    )
+    text_a_column: str = flags.flag(
+        "", "Name, or number from 0, of the text.", flags.Group.OWN_DATA
+    )
+    text_b_column: str = flags.flag(
+        "", "That of a second text, if there is one.", flags.Group.OWN_DATA
+    )
+    label_column: str = flags.flag(
+        "", "That of the label.", flags.Group.OWN_DATA
+    )
+    label_separator: str = flags.flag(
+        ",", "What parts several labels in a cell.", flags.Group.OWN_DATA
+    )
+    label_names: tuple[str, ...] = flags.flag(
+        (),
+        "The labels, separated by commas; if not given, those of the "
+        "training file.",
+        flags.Group.OWN_DATA,
+    )
+    has_header: bool | None = flags.flag(
+        None,
+        "Whether TSV and CSV begin with the names of the columns; if not "
+        "given, they do where a column is given by name.",
+        flags.Group.OWN_DATA,
+    )
 
-    def __post_init__(self):
+    def check_columns(self) -> None:
+        """Checks that the columns can be found.
+
+        Raises:
+            ValueError: the text has no column; a name has no header.
+        """
         if not self.text_a_column:
             raise ValueError(
                 "text_a_column must name the column of the text (or give its "
@@ -66,66 +82,80 @@ class Data:
                 "numbers, from 0."
             )
 
-    def columns(self) -> list[tables.Column]:
-        """Lists the columns that are given."""
-        given = (self.text_a_column, self.text_b_column, self.label_column)
-        return [parse_column(column) for column in given if column]
+    def layout(self, file_format: str) -> datasets.Layout:
+        """Describes the columns of a file.
+
+        Args:
+            file_format: one of `tables.FORMATS`.
+        """
+        has_header = self.has_header
+        return datasets.Layout(
+            text_a=_column(self.text_a_column),
+            text_b=_column(self.text_b_column),
+            label=_column(self.label_column),
+            file_format=file_format,
+            has_header=self._has_names() if has_header is None else has_header,
+            # A stray separator would shift the columns unseen.
+            same_width=True,
+        )
 
     def _has_names(self) -> bool:
-        return any(isinstance(column, str) for column in self.columns())
-
-    def begins_with_header(self) -> bool:
-        """Tells whether TSV and CSV files begin with column names."""
-        return self._has_names() if self.has_header is None else self.has_header
+        given = (self.text_a_column, self.text_b_column, self.label_column)
+        return any(isinstance(_column(text), str) for text in given)
 
 
-def parse_column(text: str) -> tables.Column:
+def _column(text: str) -> tables.Column | None:
     """Reads a column as a user writes it: a number, else a name."""
+    if not text:
+        return None
     return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
 
 
 def find_labels(
-    data: Data, saved: str, *, is_training: bool
+    options: DataOptions, data_dir: str, saved: str, *, is_training: bool
 ) -> labels.LabelSet:
     """Settles the labels: those given, else of the training file, else saved.
 
     Args:
-        data: the user's files.
+        options: of the user's files.
+        data_dir: their folder.
         saved: where the labels of a trained model are, if there is one.
         is_training: whether the model is (further) trained now.
 
     Raises:
         FileNotFoundError: neither a training file nor saved labels.
-        ValueError: the training file holds no usable labels, or others than
-            the model in this place was trained with.
+        ValueError: the columns cannot be found; the training file holds no
+            usable labels, or others than the model in this place was trained
+            with.
     """
+    options.check_columns()
     before = labels.load(saved) if paths.exists(saved) else None
-    if data.problem_type == labels.REGRESSION or data.label_names:
+    if options.problem_type == labels.REGRESSION or options.label_names:
         now = labels.LabelSet(
-            problem_type=data.problem_type, names=data.label_names
+            problem_type=options.problem_type, names=options.label_names
         )
     elif is_training:
-        path, file_format = _find(data.data_dir, "train")
-        now = sentence_files.discover_labels(
+        path, file_format = _find(data_dir, "train")
+        now = datasets.discover_labels(
             path,
-            _layout(data, file_format),
-            data.problem_type,
-            data.label_separator,
+            options.layout(file_format),
+            options.problem_type,
+            options.label_separator,
         )
     elif before is None:
         raise FileNotFoundError(
             f"No {saved}: without training, the labels must have been saved "
             "beside the model, or be listed."
         )
-    elif data.problem_type == labels.SINGLE_LABEL:
+    elif options.problem_type == labels.SINGLE_LABEL:
         # The default of the flag: the model knows its own problem type.
         now = before
     else:
         now = labels.LabelSet(
-            problem_type=data.problem_type, names=before.names
+            problem_type=options.problem_type, names=before.names
         )
     _check_unchanged(now, before, saved)
-    return dataclasses.replace(now, separator=data.label_separator)
+    return dataclasses.replace(now, separator=options.label_separator)
 
 
 def _check_unchanged(
@@ -142,51 +172,38 @@ def _check_unchanged(
         )
 
 
-def make_task(data: Data, label_set: labels.LabelSet) -> classification.Task:
+def make_task(
+    options: DataOptions, data_dir: str, label_set: labels.LabelSet
+) -> datasets.Task:
     """Describes the user's files as a task like those of GLUE.
 
     Raises:
         ValueError: two files could be the same part of the data.
     """
-    return classification.Task(
+    return datasets.Task(
         name=NAME,
         label_set=label_set,
         metrics=_METRICS[label_set.problem_type],
-        train=_part(data, "train"),
-        dev=(_part(data, "dev"),),
-        test=(_part(data, "test"),),
+        train=_part(options, data_dir, "train"),
+        dev=(_part(options, data_dir, "dev"),),
+        test=(_part(options, data_dir, "test"),),
     )
 
 
-def _part(data: Data, name: str) -> classification.Part:
+def _part(options: DataOptions, data_dir: str, name: str) -> datasets.Part:
     try:
-        path, file_format = _find(data.data_dir, name)
+        path, file_format = _find(data_dir, name)
     except FileNotFoundError:
         # Said once the file is wanted.
-        logging.info("%s: no %s file", data.data_dir, name)
+        logging.info("%s: no %s file", data_dir, name)
         files, file_format = _file_names(name), tables.TSV
     else:
         files = (os.path.basename(path),)
-    return classification.Part(
+    return datasets.Part(
         name=name,
         files=files,
-        layout=_layout(data, file_format),
+        layout=options.layout(file_format),
         guid_prefix=name,
-    )
-
-
-def _layout(data: Data, file_format: str) -> sentence_files.Layout:
-    def column(text: str) -> tables.Column | None:
-        return parse_column(text) if text else None
-
-    return sentence_files.Layout(
-        text_a=parse_column(data.text_a_column),
-        text_b=column(data.text_b_column),
-        label=column(data.label_column),
-        file_format=file_format,
-        has_header=data.begins_with_header(),
-        # A stray separator would shift the columns unseen.
-        same_width=True,
     )
 
 

@@ -1,4 +1,4 @@
-"""GLUE and XNLI: one table of tasks; `classification` reads them all.
+"""GLUE and XNLI: one table of tasks; `datasets` reads them all.
 
 Sources: Wang et al. 2019, "GLUE"; Conneau et al. 2018, "XNLI"; and the files
 as their authors distribute them.
@@ -6,11 +6,11 @@ as their authors distribute them.
 
 import dataclasses
 
-from tasks.classification import classification, labels, metrics, sentence_files
+from tasks.classification import datasets, labels, metrics
 
-_Layout = sentence_files.Layout
-_Part = classification.Part
-_Task = classification.Task
+_Layout = datasets.Layout
+_Part = datasets.Part
+_Task = datasets.Task
 
 
 def _classes(*names: str) -> labels.LabelSet:
@@ -230,11 +230,11 @@ def find_task(
     Raises:
         ValueError: no task has this name; the message lists all.
     """
-    key = classification.key(name)
-    if key == classification.key(XNLI):
+    key = datasets.key(name)
+    if key == datasets.key(XNLI):
         return xnli_task(xnli_language, xnli_mode)
     for task in TASKS.values():
-        if classification.key(task.name) == key:
+        if datasets.key(task.name) == key:
             return task
     names = ", ".join([*TASKS, XNLI])
     raise ValueError(f"The task must be one of {names}; got {name!r}.")

@@ -1,9 +1,10 @@
-"""Scores of sentence classifiers, as GLUE defines them.
+"""Metrics of sentence classifiers, as GLUE defines them.
 
 Source: Wang et al. 2019, "GLUE", section 3 and table 1.
 """
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 
 import numpy as np
 from absl import logging
@@ -78,23 +79,21 @@ def _exact_match(targets: np.ndarray, predictions: np.ndarray) -> float:
     return float(np.mean(np.all(targets == predictions, axis=-1)))
 
 
-def _f1(average: str, name: str) -> Callable:
-    """Makes an F1; `binary` is that of class 1, as MRPC and QQP are scored."""
+def _f1(
+    targets: np.ndarray, predictions: np.ndarray, *, name: str, average: str
+) -> float:
+    """Scores F1; `binary` is that of class 1, as MRPC and QQP are scored."""
+    # Imported late: it takes seconds, and reading data needs none of it.
+    from sklearn import metrics as scores
 
-    def f1(targets: np.ndarray, predictions: np.ndarray) -> float:
-        # Imported late: it takes seconds, and reading data needs none of it.
-        from sklearn import metrics as scores
-
-        if average != "macro" and not (
-            np.any(targets == 1) or np.any(predictions == 1)
-        ):
-            return _undefined(name, "no positive target nor prediction")
-        value = scores.f1_score(
-            targets, predictions, average=average, zero_division=0.0
-        )
-        return float(value)
-
-    return f1
+    if average != "macro" and not (
+        np.any(targets == 1) or np.any(predictions == 1)
+    ):
+        return _undefined(name, "no positive target nor prediction")
+    value = scores.f1_score(
+        targets, predictions, average=average, zero_division=0.0
+    )
+    return float(value)
 
 
 def _matthews(targets: np.ndarray, predictions: np.ndarray) -> float:
@@ -105,19 +104,18 @@ def _matthews(targets: np.ndarray, predictions: np.ndarray) -> float:
     return float(scores.matthews_corrcoef(targets, predictions))
 
 
-def _correlation(name: str) -> Callable:
-    def correlation(targets: np.ndarray, predictions: np.ndarray) -> float:
-        from scipy import stats
+def _correlation(
+    targets: np.ndarray, predictions: np.ndarray, *, name: str
+) -> float:
+    from scipy import stats
 
-        # In float64, so that a constant is constant and large scores add up.
-        targets = np.asarray(targets, np.float64)
-        predictions = np.asarray(predictions, np.float64)
-        if np.ptp(targets) == 0 or np.ptp(predictions) == 0:
-            return _undefined(name, "targets or predictions are all the same")
-        measure = stats.pearsonr if name == PEARSON else stats.spearmanr
-        return float(measure(targets, predictions).statistic)
-
-    return correlation
+    # In float64, so that a constant is constant and large scores add up.
+    targets = np.asarray(targets, np.float64)
+    predictions = np.asarray(predictions, np.float64)
+    if np.ptp(targets) == 0 or np.ptp(predictions) == 0:
+        return _undefined(name, "targets or predictions are all the same")
+    measure = stats.pearsonr if name == PEARSON else stats.spearmanr
+    return float(measure(targets, predictions).statistic)
 
 
 def _mean_absolute_error(targets: np.ndarray, predictions: np.ndarray) -> float:
@@ -126,12 +124,12 @@ def _mean_absolute_error(targets: np.ndarray, predictions: np.ndarray) -> float:
 
 _METRICS = {
     ACCURACY: _accuracy,
-    F1: _f1("binary", F1),
-    MACRO_F1: _f1("macro", MACRO_F1),
-    MICRO_F1: _f1("micro", MICRO_F1),
+    F1: functools.partial(_f1, name=F1, average="binary"),
+    MACRO_F1: functools.partial(_f1, name=MACRO_F1, average="macro"),
+    MICRO_F1: functools.partial(_f1, name=MICRO_F1, average="micro"),
     EXACT_MATCH: _exact_match,
     MATTHEWS: _matthews,
-    PEARSON: _correlation(PEARSON),
-    SPEARMAN: _correlation(SPEARMAN),
+    PEARSON: functools.partial(_correlation, name=PEARSON),
+    SPEARMAN: functools.partial(_correlation, name=SPEARMAN),
     MEAN_ABSOLUTE_ERROR: _mean_absolute_error,
 }

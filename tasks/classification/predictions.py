@@ -1,13 +1,16 @@
-"""From what a sentence classifier puts out to answers, scores and files."""
+"""Predictions of classifiers: answers, scores and files."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tasks.classification import labels, metrics
+from tasks.classification import custom, datasets, labels, metrics, submission
 
+PREDICTIONS_FILE = "predictions.jsonl"
 _THRESHOLD = 0.5  # of a label's own probability, where several may hold
+# Metrics that are 0 by definition where either side is constant.
+_ZERO_FOR_CONSTANTS = (metrics.MATTHEWS, metrics.PEARSON, metrics.SPEARMAN)
 
 
 def pool_windows(
@@ -76,6 +79,42 @@ def evaluate(
     return metrics.evaluate(names, targets, decide(label_set, outputs))
 
 
+def constant_answer(
+    label_set: labels.LabelSet,
+    metric: str,
+    label_ids: Sequence[labels.LabelId] | np.ndarray,
+) -> float:
+    """Scores the best answer that is the same for every example.
+
+    Args:
+        label_set: the labels.
+        metric: the score; higher is better.
+        label_ids: `E` labels, as `LabelSet.encode` gives them.
+
+    Returns:
+        The score of the best class; with several labels, of the best among
+        all, none, and those that more than half of the examples have.
+    """
+    if metric in _ZERO_FOR_CONSTANTS:
+        return 0.0
+    targets = np.asarray(label_ids)
+    if label_set.problem_type == labels.REGRESSION:
+        constants = [np.median(targets)]
+    elif label_set.problem_type == labels.MULTI_LABEL:
+        common = (np.mean(targets, axis=0) > 0.5).astype(targets.dtype)
+        constants = [np.ones_like(common), np.zeros_like(common), common]
+    else:
+        constants = range(label_set.num_outputs)
+    return max(
+        metrics.evaluate(
+            [metric],
+            targets,
+            np.broadcast_to(np.asarray(answer, targets.dtype), targets.shape),
+        )[metric]
+        for answer in constants
+    )
+
+
 def answers(
     label_set: labels.LabelSet, outputs: np.ndarray
 ) -> list[labels.Label]:
@@ -92,6 +131,43 @@ def answers(
     if label_set.problem_type == labels.MULTI_LABEL:
         return [tuple(names[i] for i in np.flatnonzero(row)) for row in chosen]
     return [names[i] for i in chosen]
+
+
+def result_files(
+    task: datasets.Task,
+    part: datasets.Part,
+    suffix: str,
+    outputs: np.ndarray,
+) -> dict[str, Iterable[str]]:
+    """Makes the files of the answers for one test file.
+
+    Args:
+        task: the task.
+        part: the test file.
+        suffix: what its results are told apart by; "" for the release's file.
+        outputs: `[E, K]` float32, probabilities or scores.
+
+    Returns:
+        File name -> lines: `test_results.tsv` as released; for the user's own
+        data also `predictions.jsonl`; for GLUE also the server's file.
+    """
+    files = {f"test_results{suffix}.tsv": result_lines(outputs)}
+    if task.name == custom.NAME:
+        files[PREDICTIONS_FILE] = prediction_lines(task.label_set, outputs)
+    if part.submission:
+        # A list: its lines go into the zip of a submission as well.
+        files[f"{part.submission}.tsv"] = list(
+            submission.lines(part.submission, answers(task.label_set, outputs))
+        )
+    return files
+
+
+def submitted(
+    part: datasets.Part, files: dict[str, Iterable[str]]
+) -> dict[str, str]:
+    """Picks what `submission.add_to_zip` takes of the files of a test set."""
+    name = part.submission
+    return {name: "".join(files[f"{name}.tsv"])} if name else {}
 
 
 def result_lines(outputs: np.ndarray) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which sentences a run is about: its flags and the task they mean."""
+"""Options of sentence classification: the task, its files, long texts."""
 
 import dataclasses
 import os
@@ -6,17 +6,16 @@ import os
 from commands import flags
 from files import destinations
 from tasks.classification import (
-    classification,
     custom,
+    datasets,
     glue,
-    labels,
     sentence_pairs,
     submission,
 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SentenceOptions:
+class SentenceOptions(custom.DataOptions):
     """Which task a sentence classifier learns, and from which files."""
 
     task_name: str = flags.required(
@@ -41,36 +40,6 @@ class SentenceOptions:
         flags.Group.XNLI,
         choices=glue.XNLI_MODES,
     )
-    problem_type: str = flags.flag(
-        labels.SINGLE_LABEL,
-        "One label a row, any number of them, or a score.",
-        flags.Group.OWN_DATA,
-        choices=labels.PROBLEM_TYPES,
-    )
-    text_a_column: str = flags.flag(
-        "", "Name, or number from 0, of the text.", flags.Group.OWN_DATA
-    )
-    text_b_column: str = flags.flag(
-        "", "That of a second text, if there is one.", flags.Group.OWN_DATA
-    )
-    label_column: str = flags.flag(
-        "", "That of the label.", flags.Group.OWN_DATA
-    )
-    label_separator: str = flags.flag(
-        ",", "What parts several labels in a cell.", flags.Group.OWN_DATA
-    )
-    label_names: tuple[str, ...] = flags.flag(
-        (),
-        "The labels, separated by commas; if not given, those of the "
-        "training file.",
-        flags.Group.OWN_DATA,
-    )
-    has_header: bool | None = flags.flag(
-        None,
-        "Whether TSV and CSV begin with the names of the columns; if not "
-        "given, they do where a column is given by name.",
-        flags.Group.OWN_DATA,
-    )
     long_text: str = flags.flag(
         sentence_pairs.HEAD,
         "What is read of text that is too long: its head, as released; head "
@@ -89,7 +58,7 @@ class SentenceOptions:
 
 def find_task(
     options: SentenceOptions, output_dir: str, *, is_training: bool
-) -> classification.Task:
+) -> datasets.Task:
     """Finds the task that the flags mean.
 
     Args:
@@ -102,20 +71,12 @@ def find_task(
         ValueError: there is no such task, or the user's own data are not as
             the flags say.
     """
-    if classification.key(options.task_name) == custom.NAME:
-        data = custom.Data(
-            data_dir=options.data_dir,
-            text_a_column=options.text_a_column,
-            text_b_column=options.text_b_column,
-            label_column=options.label_column,
-            problem_type=options.problem_type,
-            label_names=tuple(options.label_names),
-            label_separator=options.label_separator,
-            has_header=options.has_header,
-        )
+    if datasets.key(options.task_name) == custom.NAME:
         saved = os.path.join(output_dir, custom.LABELS_FILE)
-        label_set = custom.find_labels(data, saved, is_training=is_training)
-        task = custom.make_task(data, label_set)
+        label_set = custom.find_labels(
+            options, options.data_dir, saved, is_training=is_training
+        )
+        task = custom.make_task(options, options.data_dir, label_set)
     else:
         task = _known_task(options)
     if options.write_submission and not any(p.submission for p in task.test):
@@ -128,11 +89,11 @@ def find_task(
 
 
 def _check_outputs(
-    options: SentenceOptions, task: classification.Task, output_dir: str
+    options: SentenceOptions, task: datasets.Task, output_dir: str
 ) -> None:
     """Checks the files of answers whose names could be those of data."""
     found = [
-        classification.find_file(options.data_dir, task.name, part.files)
+        datasets.find_file(options.data_dir, task.name, part.files)
         for part in (task.train, *task.dev, *task.test)
     ]
     answers = [
@@ -145,7 +106,7 @@ def _check_outputs(
         submission.check_zip(options.write_submission)
 
 
-def _known_task(options: SentenceOptions) -> classification.Task:
+def _known_task(options: SentenceOptions) -> datasets.Task:
     task = glue.find_task(
         options.task_name, options.xnli_language, options.xnli_mode
     )

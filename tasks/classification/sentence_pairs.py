@@ -5,10 +5,10 @@ Source: Devlin et al. 2019, section 3 ("Input/Output Representations").
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
 
 from absl import logging
 
+from tasks import word_pieces
 from tasks.classification import labels
 
 HEAD, HEAD_TAIL, WINDOWS = "head", "head_tail", "windows"
@@ -18,14 +18,6 @@ LONG_TEXT = (HEAD, HEAD_TAIL, WINDOWS)
 # section 5.3: of 510 tokens, the first 128 and the last 382.
 _HEAD_TOKENS, _HEAD_TAIL_TOKENS = 128, 510
 _NUM_EXAMPLES_LOGGED = 5  # Source: run_classifier.py of the release.
-
-
-class Tokenizer(Protocol):
-    """What this module asks of a tokenizer."""
-
-    def tokenize(self, text: str) -> list[str]: ...
-
-    def convert_tokens_to_ids(self, tokens: Sequence[str]) -> list[int]: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,20 +35,6 @@ class InputExample:
     text_a: str
     text_b: str | None = None
     label: labels.Label | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class InputFeatures:
-    """One row of numbers: lists of length `T`, and a label.
-
-    `is_real_example` is False for rows that only fill up a batch.
-    """
-
-    input_ids: list[int]
-    input_mask: list[int]
-    segment_ids: list[int]
-    label_id: labels.LabelId
-    is_real_example: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,7 +80,8 @@ def lengths_cut_from_the_longer(
 ) -> tuple[int, int]:
     """Says how much of two texts fits, taking from the longer each time.
 
-    As released: at a tie the second text gives way.
+    The rule of fine-tuning; pre-training cuts either end at random. As
+    released: at a tie the second text gives way.
     """
     while len_a + len_b > max_length:
         if len_a > len_b:
@@ -110,24 +89,6 @@ def lengths_cut_from_the_longer(
         else:
             len_b -= 1
     return len_a, len_b
-
-
-def truncate_longer_at_the_end(
-    tokens_a: Sequence[str], tokens_b: Sequence[str], max_length: int
-) -> tuple[list[str], list[str]]:
-    """Cuts a pair to `max_length` tokens, from the end of the longer text.
-
-    The rule of fine-tuning; pre-training cuts either end at random.
-
-    Args:
-        tokens_a: the first text.
-        tokens_b: the second text.
-        max_length: how many tokens both may have together, 0 or more.
-    """
-    len_a, len_b = lengths_cut_from_the_longer(
-        len(tokens_a), len(tokens_b), max_length
-    )
-    return list(tokens_a[:len_a]), list(tokens_b[:len_b])
 
 
 def join(
@@ -155,11 +116,11 @@ def fit(
     budget = packing.max_seq_length - num_special
     if packing.long_text == WINDOWS:
         return _windows(tokens_a, tokens_b, budget, packing.window_stride)
-    if packing.long_text == HEAD:
-        return [truncate_longer_at_the_end(tokens_a, tokens_b, budget)]
     len_a, len_b = lengths_cut_from_the_longer(
         len(tokens_a), len(tokens_b), budget
     )
+    if packing.long_text == HEAD:
+        return [(list(tokens_a[:len_a]), list(tokens_b[:len_b]))]
     return [(_head_tail(tokens_a, len_a), _head_tail(tokens_b, len_b))]
 
 
@@ -192,46 +153,55 @@ def _windows(
     return [(p, fixed) if slide_a else (fixed, p) for p in parts]
 
 
-def convert_example(
+def example_records(
     example: InputExample,
     label_id: labels.LabelId,
     packing: Packing,
-    tokenizer: Tokenizer,
-) -> list[InputFeatures]:
-    """Turns an example into features: one row, or one for each window."""
+    tokenizer: word_pieces.Tokenizer,
+) -> list[dict[str, list[int] | list[float]]]:
+    """Turns an example into records: one, or one for each window.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids` `[T]`; `label_ids`: one
+        whole number for a class (as released), one fraction for a score, `K`
+        fractions, each 0 or 1, for several labels; `is_real_example`, always
+        1, for readers of the release's records.
+    """
     tokens_a = tokenizer.tokenize(example.text_a)
     # As released: an empty or blank second text makes a single sentence.
     tokens_b = tokenizer.tokenize(example.text_b) if example.text_b else []
+    label_ids = list(label_id) if isinstance(label_id, tuple) else [label_id]
     rows = []
     for part_a, part_b in fit(tokens_a, tokens_b, packing):
         tokens, segment_ids = join(part_a, part_b)
         padding = [0] * (packing.max_seq_length - len(tokens))
         rows.append(
-            InputFeatures(
+            {
                 # As released: the padding id is 0 whatever [PAD] is.
-                input_ids=tokenizer.convert_tokens_to_ids(tokens) + padding,
-                input_mask=[1] * len(tokens) + padding,
-                segment_ids=segment_ids + padding,
-                label_id=label_id,
-            )
+                "input_ids": tokenizer.convert_tokens_to_ids(tokens) + padding,
+                "input_mask": [1] * len(tokens) + padding,
+                "segment_ids": segment_ids + padding,
+                "label_ids": label_ids,
+                "is_real_example": [1],
+            }
         )
     return rows
 
 
-def convert_examples(
+def records(
     examples: Iterable[InputExample],
     label_set: labels.LabelSet,
     packing: Packing,
-    tokenizer: Tokenizer,
-) -> Iterator[list[InputFeatures]]:
-    """Yields the rows of each example, in order, and logs the first few.
+    tokenizer: word_pieces.Tokenizer,
+) -> Iterator[list[dict[str, list[int] | list[float]]]]:
+    """Yields the records of each example, in order, and logs the first few.
 
-    Where an example may have several rows (`windows`), their count is what
+    Where an example may have several (`windows`), their count is what
     `predictions.pool_windows` needs.
     """
     for index, example in enumerate(examples):
         label_id = label_set.encode(example.label)
-        rows = convert_example(example, label_id, packing, tokenizer)
+        rows = example_records(example, label_id, packing, tokenizer)
         if index < _NUM_EXAMPLES_LOGGED:
             logging.info(
                 "example %s: label %s (%s), %d row(s), input_ids %s",
@@ -239,36 +209,6 @@ def convert_examples(
                 example.label,
                 label_id,
                 len(rows),
-                " ".join(map(str, rows[0].input_ids)),
+                " ".join(map(str, rows[0]["input_ids"])),
             )
         yield rows
-
-
-def padding_features(
-    max_seq_length: int, label_id: labels.LabelId = 0
-) -> InputFeatures:
-    """Returns a row that fills up a batch and counts nowhere."""
-    zeros = [0] * max_seq_length
-    return InputFeatures(
-        input_ids=zeros,
-        input_mask=zeros,
-        segment_ids=zeros,
-        label_id=label_id,
-        is_real_example=False,
-    )
-
-
-def to_record(row: InputFeatures) -> dict[str, list[int] | list[float]]:
-    """Names the values of a row as the release's records do.
-
-    `label_ids` holds one whole number for a class (as released), one fraction
-    for a score, and `K` fractions, each 0 or 1, for several labels.
-    """
-    several = isinstance(row.label_id, tuple)
-    return {
-        "input_ids": row.input_ids,
-        "input_mask": row.input_mask,
-        "segment_ids": row.segment_ids,
-        "label_ids": list(row.label_id) if several else [row.label_id],
-        "is_real_example": [int(row.is_real_example)],
-    }

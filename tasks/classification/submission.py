@@ -3,13 +3,13 @@
 import io
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from absl import logging
 
 from files import destinations, locking, paths, writing
-from tasks.classification import labels, predictions
+from tasks.classification import labels
 
 # The files of a submission and the rows of the test sets behind them.
 # Source: the test files as GLUE distributes them; the sizes in table 1 of
@@ -31,17 +31,14 @@ _SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
 _EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # equal answers, equal bytes
 
 
-def lines(
-    name: str, label_set: labels.LabelSet, outputs: np.ndarray
-) -> Iterator[str]:
+def lines(name: str, answers: Sequence[labels.Label]) -> Iterator[str]:
     """Yields a file of answers: a header, then index and label or score.
 
     The index counts from 0; scores are held within STS-B's range.
 
     Args:
         name: a key of `NUM_ROWS`.
-        label_set: the labels of the task.
-        outputs: `[E, K]` float, probabilities or scores.
+        answers: a class name or a score for each row of the test set.
 
     Raises:
         ValueError: the server takes no file of this name.
@@ -50,14 +47,14 @@ def lines(
         raise ValueError(
             f"The GLUE server takes {', '.join(NUM_ROWS)}; got {name!r}."
         )
-    if len(outputs) != NUM_ROWS[name]:
+    if len(answers) != NUM_ROWS[name]:
         logging.warning(
             "%s.tsv has %d rows; the GLUE server expects %d",
-            *(name, len(outputs), NUM_ROWS[name]),
+            *(name, len(answers), NUM_ROWS[name]),
         )
     yield "index\tprediction\n"
-    for index, answer in enumerate(predictions.answers(label_set, outputs)):
-        is_score = label_set.problem_type == labels.REGRESSION
+    for index, answer in enumerate(answers):
+        is_score = isinstance(answer, float)
         text = f"{np.clip(answer, *_SCORE_RANGE):.3f}" if is_score else answer
         yield f"{index}\t{text}\n"
 

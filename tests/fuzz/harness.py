@@ -19,7 +19,7 @@ import hypothesis
 import pytest
 
 # Cases of a reader in the fast suite and in the slow one.
-NUM_FAST, NUM_SLOW = 200, 20_000
+NUM_FAST, NUM_SLOW = 50, 20_000
 both_suites = pytest.mark.parametrize(
     "num_cases",
     [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies
 
 from tasks import swag, tables
-from tasks.classification import labels, sentence_files
+from tasks.classification import datasets, labels
 from tests.fuzz import harness, mutations
 
 _ROWS = (
@@ -51,14 +51,13 @@ def _cases(kind: str, num_cases: int):
 def _meant(content: bytes, kind: str) -> list:
     """Reads rows by the standard library alone."""
     text = content.replace(b"\r", b"").decode("utf-8")
-    # A mark alone makes a line.
-    is_line = bool(text)
-    text = text.removeprefix("\ufeff")
+    lines = text.removeprefix("\ufeff").split("\n")
+    while lines and not lines[-1].strip(" "):
+        lines.pop()
     if kind == "csv":
+        text = "\n".join(lines)
         rows = csv.reader(io.StringIO(text, newline=""), strict=True)
         return [row or [""] for row in rows]
-    lines = text.split("\n")
-    lines = lines[:-1] if (not lines[-1] and text) or not is_line else lines
     if kind == "tsv":
         return [line.split("\t") for line in lines]
     return [json.loads(line) for line in lines]
@@ -88,7 +87,7 @@ def test_examples_have_texts_and_labels_or_an_error(
     tmp_path, kind, label_set, num_cases
 ):
     label = "label" if label_set is _SINGLE else "score"
-    layout = sentence_files.Layout(
+    layout = datasets.Layout(
         text_a="text",
         text_b="other",
         label=label,
@@ -97,7 +96,7 @@ def test_examples_have_texts_and_labels_or_an_error(
     )
 
     def read(path):
-        return sentence_files.read_examples(
+        return datasets.read_examples(
             path, layout, label_set, guid_prefix="train"
         )
 
@@ -121,9 +120,7 @@ def test_examples_have_texts_and_labels_or_an_error(
 def test_labels_found_are_those_of_the_rows_or_an_error(
     tmp_path, kind, num_cases
 ):
-    layout = sentence_files.Layout(
-        text_a="text", label="label", file_format=kind
-    )
+    layout = datasets.Layout(text_a="text", label="label", file_format=kind)
 
     def is_right(found, content):
         rows = _meant(content, kind)
@@ -135,7 +132,7 @@ def test_labels_found_are_those_of_the_rows_or_an_error(
         return {found.parse(cell) for cell in cells} == set(found.names)
 
     outcome = harness.check(
-        lambda path: sentence_files.discover_labels(
+        lambda path: datasets.discover_labels(
             path, layout, labels.SINGLE_LABEL
         ),
         tmp_path / f"train.{kind}",

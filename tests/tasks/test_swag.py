@@ -47,7 +47,7 @@ def _read(path, *, with_labels=True, **columns):
 
 def _convert(example, max_seq_length):
     packing = sentence_pairs.Packing(max_seq_length=max_seq_length)
-    return swag.convert_example(example, packing, _Tokenizer())
+    return swag.example_record(example, packing, _Tokenizer())
 
 
 def test_rows_are_read_as_they_are_distributed(tmp_path):
@@ -164,36 +164,36 @@ def test_each_ending_is_a_sequence_of_two_segments():
     example = swag.Example(
         first="a bb", second="ccc", endings=("dddd", "", "e ff"), label_id=2
     )
-    features = _convert(example, 9)
+    record, is_cut = _convert(example, 9)
     np.testing.assert_array_equal(
-        features.input_ids,
+        record["input_ids"],
         [
             [1, 11, 12, 2, 13, 14, 2, 0, 0],
             [1, 11, 12, 2, 13, 2, 0, 0, 0],
             [1, 11, 12, 2, 13, 11, 12, 2, 0],
         ],
     )
-    np.testing.assert_array_equal(features.input_mask.sum(1), [7, 6, 8])
+    np.testing.assert_array_equal(record["input_mask"].sum(1), [7, 6, 8])
     np.testing.assert_array_equal(
-        features.segment_ids,
+        record["segment_ids"],
         [
             [0, 0, 0, 0, 1, 1, 1, 0, 0],
             [0, 0, 0, 0, 1, 1, 0, 0, 0],
             [0, 0, 0, 0, 1, 1, 1, 1, 0],
         ],
     )
-    assert features.label_id == 2
-    assert not features.is_cut
+    assert record["label_ids"] == [2]
+    assert not is_cut
 
 
 def test_longer_text_is_cut_and_nothing_at_all_is_one_segment():
     example = swag.Example(first="a a a a", second="", endings=("b b", ""))
-    features = _convert(example, 7)
-    assert features.is_cut
+    record, is_cut = _convert(example, 7)
+    assert is_cut
     np.testing.assert_array_equal(
-        features.segment_ids, [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]]
+        record["segment_ids"], [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]]
     )
-    np.testing.assert_array_equal(features.input_mask.sum(1), [7, 6])
+    np.testing.assert_array_equal(record["input_mask"].sum(1), [7, 6])
 
 
 def test_records_hold_all_rows_and_count_what_was_cut(caplog):

@@ -9,7 +9,7 @@ from absl import flags
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from tasks.classification import classification, glue
+from tasks.classification import datasets, glue
 from tests import web_server
 from tools import download, download_checks, download_table, installation
 
@@ -211,7 +211,7 @@ def test_glue_goes_where_the_classifier_reads_it(site, tmp_path):
     site.files["/glue/data/RTE.zip"] = _zip(files)
     _run(site, tmp_path, "RTE")
     task = glue.TASKS["RTE"]
-    (example,) = classification.read_part(
+    (example,) = datasets.read_part(
         task, task.train, str(tmp_path / "glue" / "RTE"), with_labels=True
     )
     assert (example.text_a, example.text_b) == ("a", "b")

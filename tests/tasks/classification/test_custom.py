@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from tasks.classification import classification, custom, labels
+from tasks.classification import custom, datasets, labels
 
 
 def _data(tmp_path, **options):
     options = {"text_a_column": "text", "label_column": "label"} | options
-    return custom.Data(data_dir=str(tmp_path), **options)
+    return custom.DataOptions(**options), str(tmp_path)
 
 
 def _write(tmp_path, name, text):
@@ -17,16 +17,16 @@ def _write(tmp_path, name, text):
 
 
 def _read(data, label_set, name, with_labels=True):
-    task = custom.make_task(data, label_set)
+    task = custom.make_task(*data, label_set)
     parts = {"train": task.train, "dev": task.dev[0], "test": task.test[0]}
-    return classification.read_part(
-        task, parts[name], data.data_dir, with_labels=with_labels
+    return datasets.read_part(
+        task, parts[name], data[1], with_labels=with_labels
     )
 
 
 def _found(data, tmp_path, is_training=True):
     saved = str(tmp_path / "model" / custom.LABELS_FILE)
-    return custom.find_labels(data, saved, is_training=is_training)
+    return custom.find_labels(*data, saved, is_training=is_training)
 
 
 def test_three_formats_give_the_same_examples(tmp_path):
@@ -89,7 +89,7 @@ def test_several_labels_in_a_cell_or_a_list(tmp_path):
     train = _read(data, label_set, "train")
     assert [example.label for example in train] == [("x", "y"), ()]
     assert _read(data, label_set, "dev")[0].label == ("y",)
-    custom_metrics = custom.make_task(data, label_set).metrics
+    custom_metrics = custom.make_task(*data, label_set).metrics
     assert custom_metrics[0] == "micro_f1"
 
 
@@ -225,4 +225,4 @@ def test_two_files_for_one_part_are_an_error(tmp_path):
 )
 def test_description_must_make_sense(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
-        _data(tmp_path, **options)
+        _found(_data(tmp_path, **options), tmp_path)

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from tasks.classification import labels, predictions
+from tasks.classification import custom, glue, labels, metrics, predictions
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "classifier"
 _CLASSES = labels.LabelSet(names=("no", "so-so", "yes"))
@@ -106,3 +106,58 @@ def test_predictions_name_row_answer_and_probabilities(
     (line,) = predictions.prediction_lines(label_set, outputs)
     assert line.endswith("\n")
     assert json.loads(line) == expected
+
+
+_GLUE_OUTPUTS = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)
+
+
+def test_files_of_a_glue_task():
+    task = glue.find_task("MRPC")
+    files = predictions.result_files(task, task.test[0], "", _GLUE_OUTPUTS)
+    assert list(files["test_results.tsv"]) == ["0.25\t0.75\n", "0.5\t0.5\n"]
+    wanted = "index\tprediction\n0\t1\n1\t0\n"
+    assert "".join(files["MRPC.tsv"]) == wanted
+    assert predictions.submitted(task.test[0], files) == {"MRPC": wanted}
+    assert predictions.PREDICTIONS_FILE not in files
+
+
+def test_files_of_the_user_s_own_data(tmp_path):
+    task = custom.make_task(
+        custom.DataOptions(text_a_column="0"),
+        str(tmp_path),
+        labels.LabelSet(names=("a", "b")),
+    )
+    files = predictions.result_files(task, task.test[0], "", _GLUE_OUTPUTS)
+    assert sorted(files) == ["predictions.jsonl", "test_results.tsv"]
+    assert '"label": "b"' in next(iter(files["predictions.jsonl"]))
+    assert predictions.submitted(task.test[0], files) == {}
+
+
+_TWO = labels.LabelSet(names=("no", "yes"))
+
+
+def test_accuracy_is_the_share_of_the_commonest_class():
+    ids = [0, 1, 1, 1]
+    assert predictions.constant_answer(_TWO, metrics.ACCURACY, ids) == 0.75
+
+
+def test_f1_is_that_of_always_yes():
+    # Precision 1/4, recall 1.
+    value = predictions.constant_answer(_TWO, metrics.F1, [0, 0, 1, 0])
+    assert value == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    "metric", [metrics.MATTHEWS, metrics.PEARSON, metrics.SPEARMAN]
+)
+def test_no_constant_correlates(metric):
+    assert predictions.constant_answer(_TWO, metric, [0, 1, 1]) == 0.0
+
+
+def test_several_labels_are_those_that_most_rows_have():
+    several = labels.LabelSet(
+        problem_type=labels.MULTI_LABEL, names=("a", "b", "c")
+    )
+    ids = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 0]])
+    value = predictions.constant_answer(several, metrics.EXACT_MATCH, ids)
+    assert value == pytest.approx(2 / 3)

@@ -8,7 +8,12 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tasks.classification import classification, glue, labels, sentence_pairs
+from tasks.classification import (
+    datasets,
+    glue,
+    labels,
+    sentence_pairs,
+)
 from vocab import tokenization
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
@@ -39,7 +44,7 @@ def _read(task_name, part_name):
     task = glue.find_task(task_name)
     part = _PARTS[part_name](task)
     folder = str(_GOLDEN / "inputs" / task_name)
-    examples = classification.read_part(
+    examples = datasets.read_part(
         task, part, folder, with_labels=part_name != "test"
     )
     return task, examples
@@ -81,26 +86,25 @@ def test_features_are_those_of_the_release(name):
     )
     task, examples = _read(task_name, part_name)
     packing = _packing(int(length.removeprefix("seq")))
-    converted = sentence_pairs.convert_examples(
+    converted = sentence_pairs.records(
         examples, task.label_set, packing, tokenizer
     )
-    rows = [vars(row) for rows in converted for row in rows]
-    assert rows == _FEATURES["features"][name]
-
-
-def test_padding_features_are_those_of_the_release():
-    expected = _FEATURES["padding_example_seq6"]
-    assert vars(sentence_pairs.padding_features(6)) == expected
+    rows = [row for rows in converted for row in rows]
+    expected = _FEATURES["features"][name]
+    assert len(rows) == len(expected)
+    for row, wanted in zip(rows, expected, strict=True):
+        (label_id,) = row.pop("label_ids")
+        assert row.pop("is_real_example") == [1] == [wanted["is_real_example"]]
+        assert {**row, "label_id": label_id, "is_real_example": True} == wanted
 
 
 @pytest.mark.parametrize("case", _TRUNCATIONS)
 def test_pair_truncation_is_that_of_the_release(case):
-    tokens_a, tokens_b = sentence_pairs.truncate_longer_at_the_end(
-        _words("a", case["len_a"]),
-        _words("b", case["len_b"]),
-        case["max_length"],
+    lengths = sentence_pairs.lengths_cut_from_the_longer(
+        case["len_a"], case["len_b"], case["max_length"]
     )
-    assert (tokens_a, tokens_b) == (case["a"], case["b"])
+    assert _words("a", lengths[0]) == case["a"]
+    assert _words("b", lengths[1]) == case["b"]
 
 
 # ------------------------------------------------------------------ By hand
@@ -196,36 +200,43 @@ def test_each_window_carries_the_label_of_its_text():
     ]
     packing = _packing(4, long_text=sentence_pairs.WINDOWS, window_stride=2)
     rows = list(
-        sentence_pairs.convert_examples(
+        sentence_pairs.records(
             examples, labels.LabelSet(names=("no", "yes")), packing, _Words()
         )
     )
-    assert [[row.label_id for row in group] for group in rows] == [[0, 0], [1]]
-    assert rows[1][0].input_ids == [101, rows[0][0].input_ids[1], 102, 0]
+    assert [[row["label_ids"] for row in group] for group in rows] == [
+        [[0], [0]],
+        [[1]],
+    ]
+    first = rows[0][0]["input_ids"][1]
+    assert rows[1][0]["input_ids"] == [101, first, 102, 0]
 
 
 def test_more_padding_changes_nothing_before_it():
     example = sentence_pairs.InputExample(guid="x", text_a="u v", text_b="w")
     tokenizer = _Words()
     (short,), (long,) = (
-        sentence_pairs.convert_example(example, 1, _packing(n), tokenizer)
+        sentence_pairs.example_records(example, 1, _packing(n), tokenizer)
         for n in (7, 11)
     )
     for name in ("input_ids", "input_mask", "segment_ids"):
-        assert getattr(long, name) == getattr(short, name) + [0] * 4
+        assert long[name] == short[name] + [0] * 4
 
 
 @pytest.mark.parametrize(
     ("label_id", "expected"), [(2, [2]), (1.5, [1.5]), ((0.0, 1.0), [0.0, 1.0])]
 )
 def test_record_has_the_names_of_the_release(label_id, expected):
-    row = sentence_pairs.padding_features(3, label_id)
-    assert sentence_pairs.to_record(row) == {
-        "input_ids": [0, 0, 0],
-        "input_mask": [0, 0, 0],
-        "segment_ids": [0, 0, 0],
+    example = sentence_pairs.InputExample(guid="x", text_a="u")
+    (record,) = sentence_pairs.example_records(
+        example, label_id, _packing(4), _Words()
+    )
+    assert record == {
+        "input_ids": [101, 3, 102, 0],
+        "input_mask": [1, 1, 1, 0],
+        "segment_ids": [0, 0, 0, 0],
         "label_ids": expected,
-        "is_real_example": [0],
+        "is_real_example": [1],
     }
 
 

@@ -8,14 +8,15 @@ import zipfile
 import numpy as np
 import pytest
 
-from tasks.classification import glue, labels, submission
+from tasks.classification import glue, labels, predictions, submission
 
 _ROOT = pathlib.Path(__file__).parents[3]
 
 
 def _text(name, label_set, rows):
     outputs = np.array(rows, np.float32)
-    return "".join(submission.lines(name, label_set, outputs))
+    answers = predictions.answers(label_set, outputs)
+    return "".join(submission.lines(name, answers))
 
 
 def _files(archive):

@@ -1,8 +1,8 @@
-"""Examples read from described columns."""
+"""Files of tasks, and examples read from described columns."""
 
 import pytest
 
-from tasks.classification import labels, sentence_files
+from tasks.classification import datasets, glue, labels, sentence_pairs
 
 _BINARY = labels.LabelSet(names=("0", "1"))
 
@@ -14,8 +14,8 @@ def _write(tmp_path, text, name="d.tsv"):
 
 
 def _read(path, label_set=_BINARY, with_labels=True, **layout):
-    layout = sentence_files.Layout(**layout)
-    return sentence_files.read_examples(
+    layout = datasets.Layout(**layout)
+    return datasets.read_examples(
         path, layout, label_set, guid_prefix="p", with_labels=with_labels
     )
 
@@ -108,10 +108,10 @@ def test_text_that_is_no_string_is_an_error(tmp_path):
 
 def test_labels_are_found_in_a_file(tmp_path):
     path = _write(tmp_path, "x\tl\na\tb\nc\ta\n")
-    layout = sentence_files.Layout(text_a="x", label="l")
-    found = sentence_files.discover_labels(path, layout, "single_label")
+    layout = datasets.Layout(text_a="x", label="l")
+    found = datasets.discover_labels(path, layout, "single_label")
     assert found.names == ("a", "b")
-    scores = sentence_files.discover_labels(path, layout, "regression")
+    scores = datasets.discover_labels(path, layout, "regression")
     assert scores.num_outputs == 1
 
 
@@ -125,6 +125,65 @@ def test_labels_are_found_in_a_file(tmp_path):
 )
 def test_file_without_classes_is_an_error(tmp_path, text, label, message):
     path = _write(tmp_path, text)
-    layout = sentence_files.Layout(text_a="x", label=label)
+    layout = datasets.Layout(text_a="x", label=label)
     with pytest.raises(ValueError, match=rf"d\.tsv.*{message}"):
-        sentence_files.discover_labels(path, layout, "single_label")
+        datasets.discover_labels(path, layout, "single_label")
+
+
+_PACKING = sentence_pairs.Packing(max_seq_length=8)
+
+
+class _Tokenizer:
+    def tokenize(self, text):
+        return text.split()
+
+    def convert_tokens_to_ids(self, tokens):
+        return [len(token) for token in tokens]
+
+
+def _write_mnli(folder, *names):
+    row = "\t".join("01234567") + "\ta b\tc\tneutral\n"
+    for name in names:
+        (folder / name).write_text("header\n" + row)
+
+
+def test_finds_what_is_there_and_leaves_out_what_need_not_be(tmp_path):
+    task = glue.find_task("MNLI")
+    _write_mnli(tmp_path, "test_matched.tsv", "test_mismatched.tsv")
+    files = datasets.find_files(task, task.test, str(tmp_path), _PACKING)
+    assert [file.suffix for file in files] == ["", "_mismatched"]
+
+
+def test_a_missing_required_file_is_an_error(tmp_path):
+    task = glue.find_task("RTE")
+    with pytest.raises(FileNotFoundError, match=r"No dev\.tsv of RTE"):
+        datasets.find_files(task, task.dev, str(tmp_path), _PACKING)
+
+
+def test_records_are_those_of_the_rows(tmp_path):
+    task = glue.find_task("MNLI")
+    _write_mnli(tmp_path, "train.tsv")
+    (file,) = datasets.find_files(task, [task.train], str(tmp_path), _PACKING)
+    ((record,),) = file.records(_Tokenizer(), with_labels=True)
+    assert record["input_ids"] == [5, 1, 1, 5, 1, 5, 0, 0]
+    assert record["segment_ids"] == [0, 0, 0, 0, 1, 1, 0, 0]
+    assert record["label_ids"] == [2]
+
+
+def test_origin_changes_with_data_and_packing(tmp_path):
+    task = glue.find_task("MNLI")
+    _write_mnli(tmp_path, "train.tsv")
+
+    def origin(packing=_PACKING):
+        (file,) = datasets.find_files(
+            task, [task.train], str(tmp_path), packing
+        )
+        return file.origin()
+
+    first = origin()
+    assert origin() == first
+    longer = sentence_pairs.Packing(max_seq_length=9)
+    assert origin(longer) != first
+    with open(tmp_path / "train.tsv", "a") as file:
+        file.write("\n")
+    assert origin() != first

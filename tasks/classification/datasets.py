@@ -1,0 +1,421 @@
+"""Classification data sets: tasks, their files and the examples in them."""
+
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from absl import logging
+
+from files import paths
+from tasks import tables, word_pieces
+from tasks.classification import labels, sentence_pairs
+
+_MAX_NAMES_SHOWN = 3
+_MAX_LINES_SHOWN = 10
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where a file keeps its texts and labels.
+
+    Args:
+        text_a: column of the first, or only, text.
+        text_b: column of the second text, if there is one.
+        label: column of the label, if there is one.
+        guid: column that ends the examples' guids; by default the number of
+            the line, from 0.
+        only: a column and the value of the rows to be read; all, if None.
+        file_format: one of `tables.FORMATS`.
+        has_header: whether the first row names the columns.
+        same_width: whether all rows must have as many columns as the first.
+        skip_short_rows: whether rows that end too early are left out, with a
+            count in the log, instead of being an error.
+    """
+
+    text_a: tables.Column
+    text_b: tables.Column | None = None
+    label: tables.Column | None = None
+    guid: tables.Column | None = None
+    only: tuple[tables.Column, str] | None = None
+    file_format: str = tables.TSV
+    has_header: bool = True
+    same_width: bool = False
+    skip_short_rows: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Part:
+    """One file of a task.
+
+    Args:
+        name: what it is: "train", "dev_matched", "diagnostic".
+        files: where it may lie in the task's folder, best place first.
+        layout: its columns.
+        guid_prefix: begins the guids of its examples.
+        required: whether a folder without it is an error.
+        submission: the name, without ".tsv", under which the GLUE server
+            takes predictions for it; empty if it takes none.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    layout: Layout
+    guid_prefix: str
+    required: bool = True
+    submission: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """A task: its labels, its metrics (the first decides), its files.
+
+    `dev` and `test` hold the release's file first, others after it.
+    """
+
+    name: str
+    label_set: labels.LabelSet
+    metrics: tuple[str, ...]
+    train: Part
+    dev: tuple[Part, ...]
+    test: tuple[Part, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextFile:
+    """One file of a task.
+
+    Args:
+        task: the task.
+        part: the file.
+        data_dir: where it is looked for.
+        packing: how its texts are fitted into the model.
+        suffix: what its results are told apart by; "" for the release's file.
+    """
+
+    task: Task
+    part: Part
+    data_dir: str
+    packing: sentence_pairs.Packing
+    suffix: str
+
+    def origin(self) -> dict[str, str]:
+        """Says what its records depend on, apart from the vocabulary."""
+        path = find_file(self.data_dir, self.task.name, self.part.files)
+        return {
+            "data_sha256": paths.sha256(path) if path else "",
+            "layout": str(self.part.layout),
+            "labels": str(self.task.label_set),
+            "packing": str(self.packing),
+        }
+
+    def records(
+        self, tokenizer: word_pieces.Tokenizer, *, with_labels: bool
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Yields the records of each example, one or, in windows, several.
+
+        Raises:
+            FileNotFoundError: the file is absent.
+            ValueError: a row cannot be read; names file and line.
+        """
+        examples = read_part(
+            self.task, self.part, self.data_dir, with_labels=with_labels
+        )
+        return sentence_pairs.records(
+            examples, self.task.label_set, self.packing, tokenizer
+        )
+
+
+def find_files(
+    task: Task,
+    parts: Sequence[Part],
+    data_dir: str,
+    packing: sentence_pairs.Packing,
+) -> list[TextFile]:
+    """Lists the files of a task, those left out that need not be there.
+
+    Args:
+        task: the task.
+        parts: of it, the release's file first.
+        data_dir: where they are looked for.
+        packing: how their texts are fitted into the model.
+
+    Raises:
+        FileNotFoundError: one that must be there is absent.
+    """
+    found = []
+    for number, part in enumerate(parts):
+        if require_file(task, part, data_dir) is None:
+            continue
+        suffix = f"_{part.name.rpartition('_')[2]}" if number else ""
+        found.append(
+            TextFile(
+                task=task,
+                part=part,
+                data_dir=data_dir,
+                packing=packing,
+                suffix=suffix,
+            )
+        )
+    return found
+
+
+def read_part(
+    task: Task, part: Part, data_dir: str, *, with_labels: bool
+) -> list[sentence_pairs.InputExample] | None:
+    """Reads the examples of one file of a task.
+
+    Args:
+        task: the task.
+        part: one of its files.
+        data_dir: the task's folder, or the folder that holds it.
+        with_labels: whether labels are needed.
+
+    Returns:
+        The examples; None, and a line in the log, if the file is absent and
+        not required.
+
+    Raises:
+        FileNotFoundError: a required file is absent.
+        ValueError: a row cannot be read.
+    """
+    path = require_file(task, part, data_dir)
+    if path is None:
+        return None
+    examples = read_examples(
+        path,
+        part.layout,
+        task.label_set,
+        guid_prefix=part.guid_prefix,
+        with_labels=with_labels,
+    )
+    logging.info("%s %s: %d examples", path, part.name, len(examples))
+    found = {example.label for example in examples}
+    if with_labels and len(found) == 1 < len(examples):
+        logging.warning("%s: every example has the label %s", path, *found)
+    return examples
+
+
+def require_file(task: Task, part: Part, data_dir: str) -> str | None:
+    """Finds the file of a part of a task; None where it may be left out.
+
+    Raises:
+        FileNotFoundError: a required file is absent.
+    """
+    path = find_file(data_dir, task.name, part.files)
+    if path is not None:
+        return path
+    names = " or ".join(part.files[:_MAX_NAMES_SHOWN])
+    message = (
+        f"No {names} of {task.name} in {data_dir!r}, nor in a folder "
+        f"{task.name} there."
+    )
+    if part.required:
+        raise FileNotFoundError(message)
+    logging.info("%s Left out.", message)
+    return None
+
+
+def find_file(
+    data_dir: str, task_name: str, names: tuple[str, ...]
+) -> str | None:
+    """Finds a file of a task, in whatever casing its folders are written.
+
+    Looks for each name in `data_dir`, then in its folder for the task.
+    """
+    for folder in ("", task_name):
+        for name in names:
+            if paths.is_remote(data_dir):
+                # Listing a store may be slow: only the usual casing there.
+                found = os.path.join(data_dir, folder, name)
+            else:
+                found = _find_local(data_dir, os.path.join(folder, name))
+            if found is not None and paths.exists(found):
+                return found
+    return None
+
+
+def key(name: str) -> str:
+    """Reduces a name to what is compared: letters, digits and dots."""
+    return re.sub(r"[^a-z0-9.]", "", name.lower())
+
+
+def _find_local(data_dir: str, relative: str) -> str | None:
+    path = os.path.abspath(data_dir)
+    if not os.path.exists(path):
+        path = _entry(os.path.dirname(path), os.path.basename(path))
+    for part in relative.split("/"):
+        if path is None:
+            return None
+        path = os.path.dirname(path) if part == ".." else _entry(path, part)
+    return path
+
+
+def _entry(folder: str, name: str) -> str | None:
+    """Finds an entry of a folder by its name, letter case aside."""
+    exact = os.path.join(folder, name)
+    if os.path.exists(exact):
+        return exact
+    if not os.path.isdir(folder):
+        return None
+    entries = sorted(e for e in os.listdir(folder) if key(e) == key(name))
+    return os.path.join(folder, entries[0]) if entries else None
+
+
+def read_examples(
+    path: str,
+    layout: Layout,
+    label_set: labels.LabelSet,
+    *,
+    guid_prefix: str,
+    with_labels: bool = True,
+) -> list[sentence_pairs.InputExample]:
+    """Reads the examples of a file.
+
+    Args:
+        path: the file.
+        layout: its columns.
+        label_set: the labels it may hold.
+        guid_prefix: begins the guids, as in "dev-17".
+        with_labels: whether labels are needed; if not, the column is left
+            unread and every example carries `label_set.placeholder`.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: a row cannot be read, or there is none; names the file,
+            the line and the column.
+    """
+    if with_labels and layout.label is None:
+        raise ValueError(
+            f"{path}: labels are needed here, and no label column is named "
+            "(test files may have none; training and evaluation need one)."
+        )
+    if not with_labels:
+        layout = dataclasses.replace(layout, label=None)
+    is_named = isinstance(layout.label, str)
+    table, layout = _open(path, layout)
+    if not is_named:
+        _warn_of_headless_file(table, layout, label_set)
+    examples = []
+    for row in _rows(table, layout):
+        guid = row.line - 1
+        if layout.guid is not None:
+            guid = table.cell(row, layout.guid)
+        text_b, label = None, label_set.placeholder
+        if layout.text_b is not None:
+            text_b = table.read(row, layout.text_b, tables.text)
+        if layout.label is not None:
+            label = table.read(row, layout.label, label_set.parse)
+        examples.append(
+            sentence_pairs.InputExample(
+                guid=f"{guid_prefix}-{guid}",
+                text_a=table.read(row, layout.text_a, tables.text),
+                text_b=text_b,
+                label=label,
+            )
+        )
+    if not examples:
+        only = f" with {layout.only[1]!r} where asked" if layout.only else ""
+        raise ValueError(f"{path}: the file holds no example{only}.")
+    return examples
+
+
+def discover_labels(
+    path: str, layout: Layout, problem_type: str, separator: str = ","
+) -> labels.LabelSet:
+    """Makes a label set of the labels that a training file holds.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: as `read_examples` and `labels.discover`.
+    """
+    if problem_type == labels.REGRESSION:
+        return labels.LabelSet(problem_type=problem_type)
+    if layout.label is None:
+        raise ValueError(
+            f"{path}: the labels cannot be found without a label column."
+        )
+    table, layout = _open(path, layout)
+    cells = (
+        (table.place(row, layout.label), table.cell(row, layout.label))
+        for row in _rows(table, layout)
+    )
+    first = next(cells, None)
+    if first is None:
+        raise ValueError(f"{path}: the file holds no example.")
+    return labels.discover(
+        itertools.chain([first], cells),
+        problem_type,
+        separator,
+        # Keys of JSON objects name their values in every row.
+        has_header=table.header is not None or isinstance(layout.label, str),
+    )
+
+
+def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:
+    """Opens a file and turns the names of its columns into places."""
+    table = tables.open_table(
+        path,
+        layout.file_format,
+        has_header=layout.has_header,
+        same_width=layout.same_width,
+    )
+    places = {
+        name: table.find(getattr(layout, name))
+        for name in ("text_a", "text_b", "label", "guid")
+        if getattr(layout, name) is not None
+    }
+    if layout.only is not None:
+        places["only"] = (table.find(layout.only[0]), layout.only[1])
+    return table, dataclasses.replace(layout, **places)
+
+
+def _rows(table: tables.Table, layout: Layout) -> Iterator[tables.Row]:
+    """Yields the rows that a layout asks for."""
+    short = []
+    width = 1 + max(
+        (
+            column
+            for column in (layout.text_a, layout.text_b, layout.label)
+            if isinstance(column, int)
+        ),
+        default=0,
+    )
+    for row in table.rows:
+        if layout.only is not None:
+            column, value = layout.only
+            if table.cell(row, column) != value:
+                continue
+        if layout.skip_short_rows and len(row.cells) < width:
+            short.append(row.line)
+            continue
+        yield row
+    if short:
+        shown = ", ".join(map(str, short[:_MAX_LINES_SHOWN]))
+        more = ", ..." if len(short) > _MAX_LINES_SHOWN else ""
+        logging.warning(
+            "%s: left out %d row(s) that have fewer than %d columns, a known "
+            "damage of this data set (lines %s%s)",
+            *(table.path, len(short), width, shown, more),
+        )
+
+
+def _warn_of_headless_file(
+    table: tables.Table, layout: Layout, label_set: labels.LabelSet
+) -> None:
+    # As released, the first line of a file with a header is skipped unread;
+    # in a file that lost its header that line is an example.
+    if table.header is None or layout.label is None:
+        return
+    first = tables.Row(1, table.header)
+    try:
+        label_set.parse(table.cell(first, layout.label))
+    except ValueError:
+        return
+    logging.warning(
+        "%s: the first line, taken for a header, has a label in its label "
+        "column; if the file has no header, its first example is lost",
+        table.path,
+    )
