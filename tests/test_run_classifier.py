@@ -234,6 +234,13 @@ def test_resumed_run_ends_as_an_unbroken_one(trained, tmp_path):
         np.testing.assert_array_equal(ours[name], value, err_msg=name)
 
 
+def test_another_training_file_is_warned_of(trained, tmp_path, caplog):
+    shutil.copytree(trained / "out", tmp_path / "out")
+    toy.write_data(tmp_path / "data", train=toy.sentences(320, seed=9))
+    toy.run(tmp_path, do_train=True, eval_every_epoch=True)
+    assert "records_fingerprint was" in caplog.text
+
+
 def test_label_sorted_file_trains_as_well(trained, tmp_path):
     rows = sorted(toy.sentences(320, seed=1), key=lambda row: row[1])
     toy.write_data(tmp_path / "data", train=rows)

@@ -92,6 +92,30 @@ def test_stops_early_and_uses_the_best(trained, tmp_path):
     assert toy.results(out)["global_step"] == 3
     assert (out / "model.ckpt-9.index").exists()
 
+    # The best one holds no moments: nothing resumes there.
+    with pytest.raises(ValueError, match=r"holds weights alone.* --output_dir"):
+        toy.run(trained, output_dir=out / "best", do_train=True)
+
+    # Without checkpoints it is a new run, to which the best one is foreign.
+    for path in out.glob("model.ckpt-*"):
+        path.unlink()
+    (out / "checkpoint").unlink()
+    with pytest.raises(ValueError, match=r"a new run in .* replaces"):
+        toy.run(
+            trained,
+            output_dir=out,
+            do_train=True,
+            init_checkpoint=out / "best/model.ckpt-3",
+        )
+    toy.run(trained, output_dir=out, do_train=True, num_train_epochs=0.15)
+    assert (out / "model.ckpt-3.index").exists()
+    assert not list((out / "best").glob("*.index"))
+    assert not (out / "best/best.json").exists()
+    with pytest.raises(ValueError, match="has no best checkpoint"):
+        toy.run(
+            trained, output_dir=out, do_predict=True, use_best_checkpoint=True
+        )
+
 
 def test_frozen_layers_stay_and_others_learn(trained, tmp_path):
     start = trained / "out/model.ckpt-60"

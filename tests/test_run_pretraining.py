@@ -159,6 +159,32 @@ def test_a_finished_run_trains_no_more(tmp_path, unbroken, caplog):
     _check_same_run(tmp_path, unbroken)
 
 
+@pytest.mark.parametrize(
+    ("seed", "seq_length", "warning"),
+    [
+        (1, 10, None),
+        (2, 10, "records_fingerprint was "),
+        (1, 12, "max_seq_length was 10 and is 12"),
+    ],
+)
+def test_other_records_are_warned_of(
+    tmp_path, unbroken, caplog, seed, seq_length, warning
+):
+    shutil.copytree(unbroken / "out", tmp_path / "out")
+    toy.write_records(
+        tmp_path / "elsewhere",
+        toy.random_examples(seed=seed, seq_length=seq_length),
+    )
+    toy.run(
+        tmp_path,
+        **_FLAGS | {"do_eval": False},
+        input_file=tmp_path / "elsewhere",
+        max_seq_length=seq_length,
+    )
+    assert ("with other settings" in caplog.text) == bool(warning)
+    assert (warning or "") in caplog.text
+
+
 def test_a_run_goes_on_at_once_from_a_high_step(tmp_path, unbroken):
     values = _weights(unbroken)
     values["global_step"] = np.int64(1_000_000)

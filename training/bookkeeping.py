@@ -101,6 +101,8 @@ class Books:
                 first_step,
                 options.watch,
             )
+            if first_step == 0:
+                selection.remove(options.output_dir)
             if options.best_metric:
                 self._best = selection.BestCheckpoint(
                     options.output_dir,

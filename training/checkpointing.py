@@ -279,6 +279,13 @@ def _remove(prefix: str) -> None:
             tf.io.gfile.remove(path)
 
 
+def remove_all(output_dir: str) -> None:
+    """Removes the checkpoints of all steps from a folder."""
+    for step in saved_steps(output_dir):
+        _remove(prefix_of(output_dir, step))
+    paths.remove(os.path.join(output_dir, "checkpoint"))
+
+
 def remove_partial_files(output_dir: str) -> None:
     """Removes what a run that died left half-written."""
     if paths.is_remote(output_dir) or not os.path.isdir(output_dir):

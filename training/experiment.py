@@ -306,6 +306,7 @@ def _identity(training, options, strategy) -> dict[str, object]:
         "objective": training.name,
         "num_records": [part.num_records for part in training.parts]
         or len(training.source.files),
+        "records_fingerprint": training.source.files.fingerprint(),
         "num_replicas": strategy.num_replicas_in_sync,
         "precision": precision.in_use(),
         **{name: getattr(options, name) for name in names},

@@ -36,6 +36,7 @@ _IDENTITY = (
     *("objective", "random_seed", "train_batch_size", "learning_rate"),
     *("lr_schedule", "adam_bias_correction", "num_train_steps"),
     *("num_warmup_steps", "optimizer", "num_accumulation_steps"),
+    *("max_seq_length", "max_predictions_per_seq"),
 )
 
 
@@ -251,10 +252,15 @@ def _batches(source, options, seed) -> input_pipeline.TrainingBatches:
 
 def _identity(strategy, sources, options) -> dict[str, object]:
     """Names what a resumed run must share with the one it goes on with."""
-    counts = [len(source.files) for source in sources]
-    records = {"num_records": counts if counts[1:] else counts[0]}
     if options.shard_input_files:
         records = {"workers_reading": len(workers.cluster().names)}
+    else:
+        records = {
+            "num_records": [len(source.files) for source in sources],
+            "records_fingerprint": [s.files.fingerprint() for s in sources],
+        }
+        if len(sources) == 1:
+            records = {name: value for name, (value,) in records.items()}
     return {
         **{name: getattr(options, name) for name in _IDENTITY},
         "precision": precision.in_use(),

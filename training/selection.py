@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, wording, writing
+from files import json_text, paths, wording, writing
 from training import checkpointing, model_folder
 
 _FOLDER = "best"
@@ -41,6 +41,34 @@ def chosen(output_dir: str, *, best: bool) -> str | None:
             "" if best else "; --use_best_checkpoint takes that in best/",
         )
     return prefix
+
+
+def remove(output_dir: str) -> None:
+    """Removes the best checkpoint that an earlier run left in a folder."""
+    folder = os.path.join(output_dir, _FOLDER)
+    record = os.path.join(folder, _RECORD)
+    if paths.exists(record) or checkpointing.latest(folder):
+        logging.warning(
+            "%s is of an earlier run: its checkpoint is removed.", folder
+        )
+        checkpointing.remove_all(folder)
+        paths.remove(record)
+
+
+def check_origin(init_checkpoint: str, output_dir: str) -> None:
+    """Checks that a fresh run does not remove what it starts from.
+
+    Raises:
+        ValueError: the checkpoint is the best one of the run's own folder.
+    """
+    origin = model_folder.of_checkpoint(init_checkpoint)
+    folder = os.path.join(output_dir, _FOLDER)
+    if os.path.realpath(origin) == os.path.realpath(folder):
+        raise ValueError(
+            f"--init_checkpoint={init_checkpoint} lies in a folder that a new "
+            f"run in --output_dir={output_dir} replaces. Choose another "
+            "--output_dir."
+        )
 
 
 class BestCheckpoint:

@@ -16,6 +16,7 @@ from training import (
     model_folder,
     objectives,
     optimization,
+    selection,
     steps,
     workers,
 )
@@ -98,6 +99,7 @@ def start(
     if prefix is not None:
         return state, _resume(state, prefix, options)
     if options.init_checkpoint:
+        selection.check_origin(options.init_checkpoint, options.output_dir)
         model_folder.check_origin(options.init_checkpoint, options.output_dir)
         load_weights(
             objective,
@@ -342,7 +344,14 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 def _resume(state: steps.TrainState, prefix: str, options: StartOptions) -> int:
     saved = checkpointing.load_state(prefix)
     if saved is not None:
-        _compare(prefix, saved["identity"], options.identity)
+        if "loss_scale" not in saved:
+            raise ValueError(
+                f"{prefix} cannot be resumed: it holds weights alone, as the "
+                "best checkpoint of a run does. To resume that run, pass its "
+                "own --output_dir; to train on from these weights, pass them "
+                "as --init_checkpoint, with another --output_dir."
+            )
+        _compare(prefix, saved.get("identity", {}), options.identity)
     checkpoints.load(state.objective.model, prefix)
     checkpointing.load_slots(prefix, state.optimizer.slots())
     if saved is not None:

@@ -35,6 +35,26 @@ def test_frames_are_those_of_tensorflow(tmp_path):
     assert list(tf.data.TFRecordDataset(ours).as_numpy_iterator()) == records
 
 
+def test_other_records_have_another_fingerprint(tmp_path):
+    def fingerprint(*files):
+        return record_files.RecordFiles(
+            [_write(tmp_path / f"{n}", part) for n, part in enumerate(files)]
+        ).fingerprint()
+
+    records = [b"%03d" % number for number in range(100)]
+    found = fingerprint(records[:60], records[60:])
+    assert found == fingerprint(records[:60], records[60:])
+    # As many records, of the same lengths, of other lengths, in other files.
+    changed = [b"x" + record[1:] for record in records]
+    for other in (
+        (changed[:60], changed[60:]),
+        (records[:59], [b"0059", *records[60:]]),
+        (records[:59], records[59:]),
+    ):
+        assert fingerprint(*other) != found
+    assert len(fingerprint([b""])) == 16
+
+
 def test_reads_records_of_several_files_in_any_order(tmp_path):
     parts = [_records(5, 1), _records(1, 2), _records(7, 3)]
     files = record_files.RecordFiles(

@@ -81,3 +81,16 @@ def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):
     _offer(best, 1, 0.5)
     for name in names:
         assert (tmp_path / "best" / name).read_text() == f"{name} of the run"
+
+
+def test_a_new_run_removes_the_best_of_an_earlier_one(tmp_path):
+    folder = str(tmp_path)
+    selection.remove(folder)
+    for step, value in ((1, 0.5), (2, 0.7)):
+        _offer(selection.BestCheckpoint(folder, "f1", patience=1), step, value)
+    (tmp_path / "best/notes.txt").write_text("of the user")
+    selection.remove(folder)
+    assert [path.name for path in (tmp_path / "best").iterdir()] == [
+        "notes.txt"
+    ]
+    assert selection.BestCheckpoint(folder, "f1").record is None
