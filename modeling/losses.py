@@ -1,24 +1,61 @@
-"""What training minimises.
+"""Every loss that is trained: the plain formula, and its fused twin.
 
-Every loss is computed in float32 and averages over the items of one batch. A
-run over several replicas, or several parts of a batch, passes each loss the
-`denominator` of the whole batch; the parts' losses then add up to the loss of
-the batch.
+A loss is computed in two steps: one number for each item, in float32, and
+their average. The denominator of an average is that of the whole batch: the
+losses of parts of a batch, on several replicas or in several micro-batches,
+add up to the loss of the batch.
+
+The plain formulas are what is meant. Training calls their fused twins, which
+give the same numbers in less time and memory.
 """
 
 from typing import Any
 
+import keras
 from keras import ops
 
-from modeling import cross_entropy as cross_entropy_lib
+from modeling import compilation
 
 # Source: run_pretraining.py of the release. It keeps a batch without
 # predictions at 0, and makes the loss slightly less than the mean.
 MASKED_LM_OFFSET = 1e-5
+# Of fewer digits than these a probability is no gradient: float16 ends at
+# 6e-8, below that of most words.
+_WIDE_TYPES = ("float32", "bfloat16")
+
+
+def masked_lm_loss(token_losses: Any, weights: Any, denominator: Any) -> Any:
+    """Averages the cross entropy of the predicted tokens.
+
+    Source: Devlin et al. 2019, §3.1 Task #1 and App. A.2.
+
+    Args:
+        token_losses: `[B, P]` float32, of `tied_cross_entropy`.
+        weights: `[B, P]` float32, 1 for a real prediction, 0 for padding.
+        denominator: `[]` float32, the sum of the weights of the whole batch.
+
+    Returns:
+        `[]` float32, nats per prediction.
+    """
+    return ops.sum(token_losses * weights) / (denominator + MASKED_LM_OFFSET)
+
+
+def mean_loss(item_losses: Any, weights: Any, denominator: Any) -> Any:
+    """Averages the loss of sentences, of pairs, of answers or of words.
+
+    Args:
+        item_losses: `[...]` float32.
+        weights: `[...]` float32, 0 for an item that only fills up the batch.
+        denominator: `[]` float32, the sum of the weights of the whole batch.
+
+    Returns:
+        `[]` float32; 0 where nothing weighs anything.
+    """
+    return ops.divide_no_nan(ops.sum(item_losses * weights), denominator)
 
 
 def cross_entropy(logits: Any, labels: Any) -> Any:
-    """Computes the cross entropy of each item.
+    """Computes -log(softmax(logits)[label]) of each item.
 
     Args:
         logits: `[..., K]` float, unnormalised.
@@ -27,123 +64,170 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     Returns:
         `[...]` float32, nats.
     """
-    return cross_entropy_lib.cross_entropy(ops.cast(logits, "float32"), labels)
+    log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    labels = ops.cast(labels, "int32")[..., None]
+    return -ops.take_along_axis(log_probs, labels, axis=-1)[..., 0]
 
 
-def masked_lm_loss(
-    logits: Any, label_ids: Any, label_weights: Any, denominator: Any = None
+def fused_cross_entropy(logits: Any, labels: Any) -> Any:
+    """As `cross_entropy`; does not keep the probabilities for the gradient."""
+    if not compilation.is_tensorflow():
+        return cross_entropy(logits, labels)
+    import tensorflow as tf
+
+    labels = ops.cast(labels, "int32")
+
+    def compute(logits):
+        log_sum = compilation.compiled(_log_sum_exp)(logits)  # [..., 1]
+        chosen = tf.gather(logits, labels, batch_dims=len(labels.shape))
+
+        def gradient(upstream):
+            return compilation.compiled(_slope)(
+                logits, labels, log_sum, upstream
+            )
+
+        return log_sum[..., 0] - chosen, gradient
+
+    return compilation.with_gradient(compute, ops.cast(logits, "float32"))
+
+
+def span_cross_entropy(
+    logits: tuple[Any, Any], positions: tuple[Any, Any]
 ) -> Any:
-    """Averages cross entropy over the real predictions of a batch.
-
-    Source: Devlin et al. 2019, §3.1 Task #1 and App. A.2.
-
-    Args:
-        logits: `[B, P, V]` float, unnormalised.
-        label_ids: `[B, P]` int, the original token at each position.
-        label_weights: `[B, P]` float, 1 for a real prediction, 0 for padding.
-        denominator: `[]` float, the sum of the weights of the whole batch,
-            if these rows are a part of it; their own sum if None.
-
-    Returns:
-        `[]` float32, nats per prediction.
-    """
-    weights = ops.cast(label_weights, "float32")
-    if denominator is None:
-        denominator = ops.sum(weights)
-    total = ops.sum(cross_entropy(logits, label_ids) * weights)
-    return total / (ops.cast(denominator, "float32") + MASKED_LM_OFFSET)
-
-
-def next_sentence_loss(
-    logits: Any, labels: Any, weights: Any = None, denominator: Any = None
-) -> Any:
-    """Averages the cross entropy of "is the second text the next one?".
-
-    Args:
-        logits: `[B, 2]` float, unnormalised.
-        labels: `[B]` or `[B, 1]` int, 0 the next text, 1 a random one.
-        weights: `[B]` float, 0 for a row that only fills up the batch.
-        denominator: `[]` float, the sum of the weights of the whole batch, or
-            its rows; of these rows if None.
-
-    Returns:
-        `[]` float32, nats per pair.
-    """
-    labels = ops.reshape(labels, [-1])  # [B]
-    return _mean(cross_entropy(logits, labels), weights, denominator)
-
-
-def classification_loss(
-    logits: Any, labels: Any, weights: Any = None, denominator: Any = None
-) -> Any:
-    """Averages the cross entropy of one label per sequence.
-
-    Args:
-        logits: `[B, K]` float, unnormalised.
-        labels: `[B]` int, in [0, K).
-        weights: as for `next_sentence_loss`.
-        denominator: as for `next_sentence_loss`.
-
-    Returns:
-        `[]` float32, nats per sequence.
-    """
-    return _mean(cross_entropy(logits, labels), weights, denominator)
-
-
-def regression_loss(
-    scores: Any, targets: Any, weights: Any = None, denominator: Any = None
-) -> Any:
-    """Averages the squared error of one score per sequence.
-
-    Args:
-        scores: `[B, 1]` or `[B]` float.
-        targets: `[B]` float.
-        weights: as for `next_sentence_loss`.
-        denominator: as for `next_sentence_loss`.
-
-    Returns:
-        `[]` float32.
-    """
-    scores = ops.cast(ops.reshape(scores, [-1]), "float32")  # [B]
-    targets = ops.cast(ops.reshape(targets, [-1]), "float32")  # [B]
-    return _mean(ops.square(scores - targets), weights, denominator)
-
-
-def span_loss(
-    logits: tuple[Any, Any],
-    positions: tuple[Any, Any],
-    weights: Any = None,
-    denominator: Any = None,
-) -> Any:
-    """Averages the cross entropy of where an answer starts and ends.
+    """Computes the mean cross entropy of an answer's start and end.
 
     Source: Devlin et al. 2019, §4.2; the mean of the two as released.
 
     Args:
         logits: start and end, each `[B, T]` float, unnormalised.
         positions: start and end, each `[B]` int, in [0, T).
-        weights: as for `next_sentence_loss`.
-        denominator: as for `next_sentence_loss`.
 
     Returns:
-        `[]` float32, nats per position.
+        `[B]` float32, nats per position.
     """
-    (start_logits, end_logits), (start, end) = logits, positions
-    per_row = 0.5 * (
-        cross_entropy(start_logits, start) + cross_entropy(end_logits, end)
-    )  # [B]
-    return _mean(per_row, weights, denominator)
+    start, end = map(fused_cross_entropy, logits, positions)
+    return 0.5 * (start + end)
 
 
-def _mean(values: Any, weights: Any, denominator: Any) -> Any:
-    """Averages `[B]` values; 0 where nothing weighs anything."""
-    weights = (
-        ops.ones_like(values)
-        if weights is None
-        else ops.cast(ops.reshape(weights, [-1]), "float32")
-    )  # [B]
-    if denominator is None:
-        denominator = ops.sum(weights)
-    return ops.divide_no_nan(
-        ops.sum(values * weights), ops.cast(denominator, "float32")
-    )
+def several_labels_cross_entropy(logits: Any, labels: Any) -> Any:
+    """Computes the mean cross entropy of an item's labels, each yes or no.
+
+    Args:
+        logits: `[B, K]` float32, unnormalised.
+        labels: `[B, K]` float32, each 0 or 1.
+
+    Returns:
+        `[B]` float32, nats per label.
+    """
+    each = ops.binary_crossentropy(labels, logits, from_logits=True)  # [B, K]
+    return ops.mean(each, axis=-1)
+
+
+def squared_error(scores: Any, targets: Any) -> Any:
+    """Computes the squared error of each score: `[B]` float32 of two `[B]`."""
+    return ops.square(scores - targets)
+
+
+def tied_logits(hidden: Any, table: Any, bias: Any) -> Any:
+    """Multiplies `[..., D]` by `[V, D]`, adds `[V]`: `[..., V]` float32."""
+    product = ops.matmul(hidden, ops.transpose(ops.cast(table, hidden.dtype)))
+    return ops.cast(product, "float32") + bias
+
+
+def tied_cross_entropy(
+    hidden: Any, table: Any, bias: Any, labels: Any
+) -> tuple[Any, Any]:
+    """Computes the cross entropy of words whose logits are tied to a table.
+
+    Args:
+        hidden: `[M, D]` float; its type is that of the products.
+        table: `[V, D]` float32, the word embeddings.
+        bias: `[V]` float32.
+        labels: `[M]` int, in [0, V).
+
+    Returns:
+        `[M]` float32, nats; `[M]` float32, 1 where the label is the best word.
+    """
+    logits = tied_logits(hidden, table, bias)  # [M, V]
+    best = ops.cast(ops.argmax(logits, axis=-1), "int32")
+    is_best = ops.equal(best, ops.cast(labels, "int32"))
+    return cross_entropy(logits, labels), ops.cast(is_best, "float32")
+
+
+def fused_tied_cross_entropy(
+    hidden: Any, table: Any, bias: Any, labels: Any
+) -> tuple[Any, Any]:
+    """As `tied_cross_entropy`, without logits in float32 or their gradient.
+
+    Over a vocabulary these are most of a small model's step. In float16, and
+    on other backends, the logits are made.
+    """
+    labels = ops.cast(labels, "int32")
+    dtype = keras.backend.standardize_dtype(hidden.dtype)
+    if compilation.is_tensorflow() and dtype in _WIDE_TYPES:
+        losses, best = compilation.with_gradient(
+            lambda *tensors: _tied(*tensors, labels), hidden, table, bias
+        )
+    else:
+        logits = tied_logits(hidden, table, bias)
+        losses = fused_cross_entropy(logits, labels)
+        best = ops.cast(ops.argmax(logits, axis=-1), "int32")
+    return losses, ops.cast(ops.equal(best, labels), "float32")
+
+
+def _tied(hidden, table, bias, labels):
+    import tensorflow as tf
+
+    dtype = hidden.dtype
+    narrow = tf.cast(table, dtype)  # [V, D]
+    # As one operation with its product, which "+" is not.
+    logits = tf.nn.bias_add(
+        tf.matmul(hidden, narrow, transpose_b=True), tf.cast(bias, dtype)
+    )  # [M, V]
+    probs = tf.nn.softmax(logits)  # [M, V]
+    # TensorFlow looks through float32 faster than through bfloat16.
+    wide = tf.cast(logits, tf.float32)
+    best = tf.argmax(wide, axis=-1, output_type=tf.int32)  # [M]
+
+    def entries(matrix, columns):
+        return tf.cast(tf.gather(matrix, columns, batch_dims=1), tf.float32)
+
+    # The log of the sum over all words, by way of the best one's share.
+    log_sum = entries(logits, best) - tf.math.log(entries(probs, best))
+
+    def gradient(upstream, _):
+        # The slope of the logits, (probs - one_hot) * upstream, is not made:
+        # its two parts are multiplied apart, the second without a product.
+        weight = tf.cast(upstream, dtype)[:, tf.newaxis]  # [M, 1]
+        mean = tf.cast(tf.matmul(probs, narrow), tf.float32)  # [M, D]
+        d_hidden = upstream[:, tf.newaxis] * (mean - tf.gather(table, labels))
+        weighted = weight * hidden  # [M, D]
+        d_table = tf.matmul(probs, weighted, transpose_a=True)  # [V, D]
+        d_bias = tf.matmul(weight, probs, transpose_a=True)[0]  # [V]
+
+        def minus_labels(total, rows):
+            return tf.tensor_scatter_nd_sub(
+                tf.cast(total, tf.float32),
+                labels[:, tf.newaxis],
+                tf.cast(rows, tf.float32),
+            )
+
+        return (
+            tf.cast(d_hidden, dtype),
+            minus_labels(d_table, weighted),
+            minus_labels(d_bias, weight[:, 0]),
+        )
+
+    return (log_sum - entries(logits, labels), best), gradient
+
+
+def _log_sum_exp(logits):
+    largest = ops.max(logits, axis=-1, keepdims=True)
+    total = ops.sum(ops.exp(logits - largest), axis=-1, keepdims=True)
+    return largest + ops.log(total)
+
+
+def _slope(logits, labels, log_sum, upstream):
+    classes = ops.arange(ops.shape(logits)[-1], dtype="int32")
+    target = ops.cast(classes == labels[..., None], logits.dtype)
+    return (ops.exp(logits - log_sum) - target) * upstream[..., None]

@@ -5,7 +5,7 @@ from typing import Any
 from keras import ops
 
 from modeling import config as config_lib
-from modeling import cross_entropy, layers
+from modeling import layers, losses
 
 
 class MaskedLanguageModel(layers.BertLayer):
@@ -43,11 +43,9 @@ class MaskedLanguageModel(layers.BertLayer):
     def call(self, sequence_output, positions, word_embeddings, ids=None):
         hidden = self.transform(_gather_positions(sequence_output, positions))
         if ids is None:
-            return cross_entropy.tied_logits(
-                hidden, word_embeddings, self.output_bias
-            )
+            return losses.tied_logits(hidden, word_embeddings, self.output_bias)
         rows = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B * P, D]
-        parts = cross_entropy.tied_cross_entropy(
+        parts = losses.fused_tied_cross_entropy(
             rows, word_embeddings, self.output_bias, ops.reshape(ids, (-1,))
         )
         return tuple(ops.reshape(part, ops.shape(ids)) for part in parts)

@@ -117,21 +117,23 @@ class Pretraining:
             ),
         }
         terms = {
-            "masked_lm_loss": metrics["masked_lm_loss"][0]
-            / (denominators["masked_lm_loss"] + losses.MASKED_LM_OFFSET)
+            "masked_lm_loss": losses.masked_lm_loss(
+                outputs["masked_lm_losses"],
+                targets.weights,
+                denominators["masked_lm_loss"],
+            )
         }
         if self._objective == "mlm_nsp":
             labels = tf.reshape(features["next_sentence_labels"], [-1])
             weights = example_weights(features)
             logits = outputs["next_sentence_logits"]
-            pair_losses = losses.cross_entropy(logits, labels)
+            pair_losses = losses.fused_cross_entropy(logits, labels)
             metrics["next_sentence_accuracy"] = weighted(
                 correct(logits, labels), weights
             )
             metrics["next_sentence_loss"] = weighted(pair_losses, weights)
-            terms["next_sentence_loss"] = (
-                metrics["next_sentence_loss"][0]
-                / denominators["next_sentence_loss"]
+            terms["next_sentence_loss"] = losses.mean_loss(
+                pair_losses, weights, denominators["next_sentence_loss"]
             )
         return Outcome(losses=terms, metrics=metrics)
 
@@ -242,14 +244,12 @@ class Classification(_PerExample):
     ) -> Outcome:
         rows = self._rows(features, dropout_seed)
         weights = example_weights(features)
-        total = weighted(rows["losses"], weights)
+        loss = losses.mean_loss(rows["losses"], weights, denominators["loss"])
         metrics = {}
         if self._problem_type == SINGLE_LABEL:
             hits = correct(rows["logits"], features["label_ids"][:, 0])
             metrics["accuracy"] = weighted(hits, weights)
-        return Outcome(
-            losses={"loss": total[0] / denominators["loss"]}, metrics=metrics
-        )
+        return Outcome(losses={"loss": loss}, metrics=metrics)
 
     def predictions(self, features: Features) -> dict[str, tf.Tensor]:
         """Scores each row.
@@ -273,16 +273,11 @@ class Classification(_PerExample):
         logits = self._outputs(features, dropout_seed)["logits"]
         labels = features["label_ids"]
         if self._problem_type == SINGLE_LABEL:
-            row_losses = losses.cross_entropy(logits, labels[:, 0])
+            row_losses = losses.fused_cross_entropy(logits, labels[:, 0])
         elif self._problem_type == REGRESSION:
-            row_losses = tf.square(logits[:, 0] - labels[:, 0])
+            row_losses = losses.squared_error(logits[:, 0], labels[:, 0])
         else:
-            row_losses = tf.reduce_mean(
-                tf.nn.sigmoid_cross_entropy_with_logits(
-                    labels=labels, logits=logits
-                ),
-                axis=-1,
-            )
+            row_losses = losses.several_labels_cross_entropy(logits, labels)
         return {"logits": logits, "losses": row_losses}
 
 
@@ -304,15 +299,15 @@ class SpanExtraction(_PerExample):
         dropout_seed: tf.Tensor | None,
     ) -> Outcome:
         outputs = self._outputs(features, dropout_seed)
-        loss = losses.span_loss(
+        row_losses = losses.span_cross_entropy(
             (outputs["start_logits"], outputs["end_logits"]),
             (
                 features["start_positions"][:, 0],
                 features["end_positions"][:, 0],
             ),
-            example_weights(features),
-            denominators["loss"],
         )
+        weights = example_weights(features)
+        loss = losses.mean_loss(row_losses, weights, denominators["loss"])
         return Outcome(losses={"loss": loss}, metrics={})
 
     def predictions(self, features: Features) -> dict[str, tf.Tensor]:
@@ -352,10 +347,10 @@ class Tagging:
         dropout_seed: tf.Tensor | None,
     ) -> Outcome:
         logits, label_ids, weights = self._scored(features, dropout_seed)
-        word_losses = losses.cross_entropy(logits, label_ids)  # [B, T]
-        total, _ = weighted(word_losses, weights)
+        word_losses = losses.fused_cross_entropy(logits, label_ids)  # [B, T]
+        loss = losses.mean_loss(word_losses, weights, denominators["loss"])
         return Outcome(
-            losses={"loss": tf.math.divide_no_nan(total, denominators["loss"])},
+            losses={"loss": loss},
             metrics={"accuracy": weighted(correct(logits, label_ids), weights)},
         )
 
@@ -368,7 +363,7 @@ class Tagging:
             summed over the words of a row.
         """
         logits, label_ids, weights = self._scored(features, None)
-        word_losses = losses.cross_entropy(logits, label_ids)  # [B, T]
+        word_losses = losses.fused_cross_entropy(logits, label_ids)  # [B, T]
         return {
             "label_ids": tf.argmax(logits, axis=-1, output_type=tf.int32),
             "label_mask": tf.cast(weights, tf.int32),

@@ -103,7 +103,7 @@ def test_heads_and_losses_give_what_the_release_gives(activation, batch):
     _check(words, outputs["masked_lm_log_probs"], batch, rows=size)
     pairs = tf.nn.log_softmax(got["next_sentence_logits"])
     _check(pairs, outputs["next_sentence_log_probs"], batch)
-    word_losses = losses.cross_entropy(
+    word_losses = losses.fused_cross_entropy(
         got["masked_lm_logits"], inputs["masked_lm_ids"]
     )
     _check(
@@ -112,10 +112,24 @@ def test_heads_and_losses_give_what_the_release_gives(activation, batch):
         batch,
         rows=size,
     )
-    pair_losses = losses.cross_entropy(
+    pair_losses = losses.fused_cross_entropy(
         got["next_sentence_logits"], inputs["next_sentence_labels"][:, 0]
     )
     _check(pair_losses, outputs["next_sentence_example_loss"], batch)
+
+
+def _losses(outputs, inputs):
+    weights = inputs["masked_lm_weights"]
+    words = losses.fused_cross_entropy(
+        outputs["masked_lm_logits"], inputs["masked_lm_ids"]
+    )
+    pairs = losses.fused_cross_entropy(
+        outputs["next_sentence_logits"], inputs["next_sentence_labels"][:, 0]
+    )
+    return (
+        losses.masked_lm_loss(words, weights, weights.sum()),
+        losses.mean_loss(pairs, np.ones(len(pairs), np.float32), len(pairs)),
+    )
 
 
 @pytest.mark.parametrize(("activation", "batch"), _CASES)
@@ -125,14 +139,7 @@ def test_losses_and_gradients_are_those_of_the_release(activation, batch):
     variables = checkpoints.variables_by_name(model)
     with tf.GradientTape() as tape:
         got = _call(model, inputs)
-        masked_lm = losses.masked_lm_loss(
-            got["masked_lm_logits"],
-            inputs["masked_lm_ids"],
-            inputs["masked_lm_weights"],
-        )
-        next_sentence = losses.next_sentence_loss(
-            got["next_sentence_logits"], inputs["next_sentence_labels"]
-        )
+        masked_lm, next_sentence = _losses(got, inputs)
         total = masked_lm + next_sentence
     dense = [
         tf.convert_to_tensor(gradient)
@@ -303,7 +310,7 @@ def test_pooler_gets_no_gradient_from_answers():
     variables = checkpoints.variables_by_name(model)
     with tf.GradientTape() as tape:
         got = model(np.array([[4, 20, 10]], np.int32))
-        loss = losses.span_loss(
+        (loss,) = losses.span_cross_entropy(
             (got["start_logits"], got["end_logits"]), ([1], [2])
         )
     gradients = tape.gradient(loss, [v.value for v in variables.values()])
@@ -325,13 +332,7 @@ def test_low_precision_trains_close_to_float32(policy, tolerance):
     variables = checkpoints.variables_by_name(model)
     with tf.GradientTape() as tape:
         got = _call(model, inputs)
-        loss = losses.masked_lm_loss(
-            got["masked_lm_logits"],
-            inputs["masked_lm_ids"],
-            inputs["masked_lm_weights"],
-        ) + losses.next_sentence_loss(
-            got["next_sentence_logits"], inputs["next_sentence_labels"]
-        )
+        loss = sum(_losses(got, inputs))
     assert {value.dtype for value in got.values()} == {tf.float32}
     got = tape.gradient(loss, [v.value for v in variables.values()])
     difference = [

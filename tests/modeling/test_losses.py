@@ -1,4 +1,4 @@
-"""Losses, worked by hand."""
+"""Losses: worked by hand, and each fused twin against its plain formula."""
 
 import math
 
@@ -6,98 +6,137 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import losses
+from modeling import compilation, losses
 
 # Softmax of these is (0.1, 0.2, 0.7) and (0.25, 0.25, 0.5).
 _LOGITS = np.log(np.array([[0.1, 0.2, 0.7], [1.0, 1.0, 2.0]], np.float32))
+_BOTH = pytest.mark.parametrize(
+    "cross_entropy", [losses.cross_entropy, losses.fused_cross_entropy]
+)
 
 
-def test_cross_entropy_per_item():
-    got = losses.cross_entropy(_LOGITS, np.array([2, 0]))
+@_BOTH
+def test_cross_entropy_per_item(cross_entropy):
+    got = cross_entropy(_LOGITS, np.array([2, 0]))
     np.testing.assert_allclose(got, [-math.log(0.7), math.log(4)], rtol=1e-6)
 
 
-def test_cross_entropy_of_low_precision_logits_is_float32():
+@_BOTH
+def test_cross_entropy_of_low_precision_logits_is_float32(cross_entropy):
     logits = tf.constant([[300.0, 0.0]], tf.bfloat16)
-    got = losses.cross_entropy(logits, np.array([1]))
+    got = cross_entropy(logits, np.array([1]))
     assert got.dtype == tf.float32
     np.testing.assert_allclose(got, [300.0])
 
 
-def test_masked_lm_loss_divides_by_weights_plus_the_release_s_offset():
-    got = losses.masked_lm_loss(_LOGITS[None], [[2, 0]], [[1.0, 0.0]])
-    np.testing.assert_allclose(got, -math.log(0.7) / 1.00001, rtol=1e-6)
-
-
-def test_masked_lm_loss_without_predictions_is_zero():
-    assert losses.masked_lm_loss(_LOGITS[None], [[2, 0]], [[0.0, 0.0]]) == 0
-
-
-def test_masked_lm_losses_of_parts_add_up_to_that_of_the_batch():
-    labels, weights = np.array([[2], [0]]), np.array([[1.0], [0.5]], "f")
-    whole = losses.masked_lm_loss(_LOGITS[:, None], labels, weights)
-    parts = [
-        losses.masked_lm_loss(
-            _LOGITS[i, None, None], labels[i : i + 1], weights[i : i + 1], 1.5
-        )
-        for i in range(2)
-    ]
-    np.testing.assert_allclose(sum(parts), whole, rtol=1e-6)
-
-
-@pytest.mark.parametrize("labels", [[0, 1], [[0], [1]]])
-def test_next_sentence_loss_is_the_mean(labels):
-    logits = np.log(np.array([[0.25, 0.75], [0.5, 0.5]], np.float32))
-    got = losses.next_sentence_loss(logits, np.array(labels))
-    np.testing.assert_allclose(got, (math.log(4) + math.log(2)) / 2, rtol=1e-6)
-
-
-def test_filling_rows_do_not_count():
-    got = losses.classification_loss(_LOGITS, np.array([1, 0]), [1.0, 0.0])
-    np.testing.assert_allclose(got, math.log(5), rtol=1e-6)
-
-
-def test_only_filling_rows_give_zero():
-    got = losses.classification_loss(_LOGITS, np.array([1, 0]), [0.0, 0.0])
-    assert got == 0
-
-
-def test_denominator_of_the_whole_batch():
-    got = losses.classification_loss(
-        _LOGITS, np.array([1, 0]), denominator=tf.constant(8)
-    )
-    np.testing.assert_allclose(got, (math.log(5) + math.log(4)) / 8, rtol=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(2,), (2, 1)])
-def test_regression_loss_is_the_mean_squared_error(shape):
-    scores = np.array([1.0, 5.0], np.float32).reshape(shape)
-    got = losses.regression_loss(scores, np.array([2.0, 2.0]))
-    np.testing.assert_allclose(got, (1 + 9) / 2)
-
-
-def test_span_loss_is_the_mean_of_start_and_end():
-    got = losses.span_loss(
-        (_LOGITS[:1], _LOGITS[1:]), (np.array([2]), np.array([0]))
-    )
-    np.testing.assert_allclose(
-        got, (-math.log(0.7) + math.log(4)) / 2, rtol=1e-6
-    )
-
-
-def test_gradient_of_cross_entropy_is_softmax_minus_target():
+@_BOTH
+def test_gradient_of_cross_entropy_is_softmax_minus_target(cross_entropy):
     logits = tf.constant(_LOGITS)
     with tf.GradientTape() as tape:
         tape.watch(logits)
-        items = losses.cross_entropy(logits, np.array([2, 0]))
+        items = cross_entropy(logits, np.array([2, 0]))
         loss = tf.reduce_sum(items * [1.0, 10.0])
     want = [[0.1, 0.2, -0.3], [-7.5, 2.5, 5.0]]
     np.testing.assert_allclose(tape.gradient(loss, logits), want, atol=1e-5)
 
 
-def test_cross_entropy_of_huge_logits_is_finite():
-    got = losses.cross_entropy(tf.constant([[1e4, -1e4]]), np.array([1]))
+@_BOTH
+def test_cross_entropy_of_huge_logits_is_finite(cross_entropy):
+    got = cross_entropy(tf.constant([[1e4, -1e4]]), np.array([1]))
     np.testing.assert_allclose(got, [2e4])
+
+
+@pytest.mark.parametrize("worth_compiling", [0, 1 << 40])
+@pytest.mark.parametrize("shape", [(5, 3), (4, 7, 11)])
+def test_fused_cross_entropy_is_its_formula(
+    shape, worth_compiling, monkeypatch
+):
+    monkeypatch.setattr(compilation, "_WORTH_COMPILING", worth_compiling)
+    rng = np.random.default_rng(0)
+    logits = tf.constant(rng.normal(0, 3, shape).astype(np.float32))
+    labels = rng.integers(0, shape[-1], shape[:-1])
+    weights = rng.normal(size=shape[:-1]).astype(np.float32)
+    values = []
+    for function in (losses.cross_entropy, losses.fused_cross_entropy):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            items = function(logits, labels)
+            total = tf.reduce_sum(items * weights)
+        values.append((items, tape.gradient(total, logits)))
+    for want, got in zip(*values, strict=True):
+        np.testing.assert_allclose(got, want, atol=3e-6)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(tf.float32, 3e-6), (tf.float16, 0.02)]
+)
+def test_fused_tied_cross_entropy_is_its_formula(dtype, tolerance):
+    *tensors, labels = _inputs()
+    tensors = [tf.constant(tensor) for tensor in tensors]
+    values = []
+    for function in (
+        losses.tied_cross_entropy,
+        losses.fused_tied_cross_entropy,
+    ):
+        with tf.GradientTape() as tape:
+            tape.watch(tensors)
+            hidden, table, bias = tensors
+            items, best = function(tf.cast(hidden, dtype), table, bias, labels)
+            total = tf.reduce_sum(items)
+        values.append((items, best, *tape.gradient(total, tensors)))
+    for want, got in zip(*values, strict=True):
+        np.testing.assert_allclose(got, want, atol=tolerance)
+
+
+def test_masked_lm_loss_divides_by_weights_plus_the_release_s_offset():
+    got = losses.masked_lm_loss(np.array([[3.0, 5.0]]), np.array([[1, 0]]), 1.0)
+    np.testing.assert_allclose(got, 3 / 1.00001, rtol=1e-6)
+
+
+def test_masked_lm_loss_without_predictions_is_zero():
+    assert losses.masked_lm_loss(np.ones([1, 2]), np.zeros([1, 2]), 0.0) == 0
+
+
+def test_losses_of_parts_add_up_to_that_of_the_batch():
+    items, weights = np.array([3.0, 5.0, 7.0]), np.array([1.0, 0.5, 1.0])
+    for loss in (losses.masked_lm_loss, losses.mean_loss):
+        whole = loss(items, weights, 2.5)
+        parts = [
+            loss(items[part], weights[part], 2.5)
+            for part in (slice(0, 1), slice(1, 3))
+        ]
+        np.testing.assert_allclose(sum(parts), whole, rtol=1e-6)
+
+
+def test_filling_rows_do_not_count():
+    got = losses.mean_loss(np.array([3.0, 9.0]), np.array([1.0, 0.0]), 1.0)
+    np.testing.assert_allclose(got, 3)
+
+
+def test_only_filling_rows_give_zero():
+    assert losses.mean_loss(np.ones([2]), np.zeros([2]), 0.0) == 0
+
+
+def test_squared_error_of_each_score():
+    got = losses.squared_error(np.array([1.0, 5.0]), np.array([2.0, 2.0]))
+    np.testing.assert_allclose(got, [1, 9])
+
+
+def test_several_labels_are_averaged():
+    logits = np.array([[0.0, math.log(3)], [200.0, -200.0]], np.float32)
+    labels = np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
+    got = losses.several_labels_cross_entropy(logits, labels)
+    want = [(math.log(2) + math.log(4)) / 2, 200]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_span_loss_is_the_mean_of_start_and_end():
+    got = losses.span_cross_entropy(
+        (_LOGITS[:1], _LOGITS[1:]), (np.array([2]), np.array([0]))
+    )
+    np.testing.assert_allclose(
+        got, [(-math.log(0.7) + math.log(4)) / 2], rtol=1e-6
+    )
 
 
 def test_span_loss_takes_sequences_of_unknown_length():
@@ -108,9 +147,82 @@ def test_span_loss_takes_sequences_of_unknown_length():
         ]
     )
     def gradient(logits, positions):
-        loss = losses.span_loss((logits, logits), (positions, positions))
-        return tf.gradients(loss, logits)[0]
+        loss = losses.span_cross_entropy(
+            (logits, logits), (positions, positions)
+        )
+        return tf.gradients(tf.reduce_mean(loss), logits)[0]
 
     got = gradient(_LOGITS, np.array([2, 0], np.int32))
     want = np.array([[0.1, 0.2, -0.3], [-0.75, 0.25, 0.5]]) / 2
     np.testing.assert_allclose(got, want, atol=1e-6)
+
+
+def _inputs():
+    rng = np.random.default_rng(0)
+    hidden, table, bias = (
+        rng.normal(size=shape).astype(np.float32)
+        for shape in ((6, 5), (11, 5), (11,))
+    )
+    labels = np.array([10, 0, 3, 3, 7, 3], np.int32)
+    return hidden, table, bias, labels
+
+
+def _formula(hidden, table, bias, labels):
+    logits = hidden.astype(np.float64) @ table.T + bias
+    shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    word_losses = -np.log(shares[np.arange(len(labels)), labels])
+    weights = np.array([0.5, 1.0, 0.0, 2.0, 1.0, 0.25])
+    slope = (shares - np.eye(len(bias))[labels]) * weights[:, None]
+    gradients = slope @ table, slope.T @ hidden, slope.sum(0)
+    return word_losses, logits.argmax(-1) == labels, weights, gradients
+
+
+# float16 goes by logits in float32, the others by probabilities.
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [(tf.float32, 2e-6), (tf.bfloat16, 0.06), (tf.float16, 0.01)],
+)
+def test_tied_cross_entropy_and_its_gradients(dtype, tolerance):
+    *tensors, labels = _inputs()
+    want_losses, correct, weights, gradients = _formula(*tensors, labels)
+    tensors = [tf.constant(tensor) for tensor in tensors]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        hidden, table, bias = tensors
+        got, is_best = losses.fused_tied_cross_entropy(
+            tf.cast(hidden, dtype), table, bias, labels
+        )
+        total = tf.reduce_sum(got * tf.constant(weights, tf.float32))
+    assert got.dtype == tf.float32
+    np.testing.assert_allclose(got, want_losses, atol=tolerance)
+    np.testing.assert_array_equal(is_best, correct)
+    for found, want in zip(
+        tape.gradient(total, tensors), gradients, strict=True
+    ):
+        assert found.dtype == tf.float32
+        np.testing.assert_allclose(found, want, atol=tolerance)
+
+
+def test_tied_logits_are_in_float32():
+    hidden, table, bias, _ = _inputs()
+    got = losses.tied_logits(tf.cast(hidden, "bfloat16"), table, bias)
+    assert got.dtype == tf.float32
+    np.testing.assert_allclose(got, hidden @ table.T + bias, atol=0.1)
+
+
+@pytest.mark.parametrize("size", [30.0, 1000.0])
+def test_loss_of_a_word_without_a_chance_is_finite(size):
+    hidden = tf.constant([[1.0]])
+    table = tf.constant([[0.0], [size]])
+    got, is_best = losses.fused_tied_cross_entropy(
+        hidden, table, tf.zeros([2]), [0]
+    )
+    assert float(got[0]) == pytest.approx(size, rel=1e-6)
+    assert float(is_best[0]) == 0
+
+
+def test_first_of_the_best_words_counts():
+    hidden, table = tf.zeros([2, 3]), tf.zeros([4, 3])
+    bias = tf.constant([0.0, 1.0, 1.0, 0.0])
+    _, is_best = losses.fused_tied_cross_entropy(hidden, table, bias, [1, 2])
+    np.testing.assert_array_equal(is_best, [1, 0])
