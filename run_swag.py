@@ -209,7 +209,7 @@ def _problem(setup: Any, layout: swag.Layout) -> Any:
         make_objective=make_objective,
         head=objectives.CHOICE_HEAD,
         # Not the names of the choices: the model scores any number of them.
-        labels={"problem_type": "multiple_choice", "labels": []},
+        labels={"problem_type": swag.PROBLEM_TYPE, "labels": []},
         metric=_METRIC,
         pool=predictions.pool_windows,
         score=functools.partial(predictions.evaluate, label_set, [_METRIC]),

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from files import json_text, paths, wording
 from modeling import ablations, checkpoints
+from tasks import swag
 from tasks.classification import labels
 
 ANSWER, CLASSIFY, EMBED = "answer", "classify", "embed"
@@ -161,7 +162,9 @@ def read(folder: str) -> dict[str, Any]:
     found = _files(folder)
     found |= _json(os.path.join(folder, "tokenizer.json"))
     label_file = os.path.join(folder, "labels.json")
-    if paths.exists(label_file):
+    # That of a model of choices names no labels.
+    is_choice = _json(label_file).get("problem_type") == swag.PROBLEM_TYPE
+    if paths.exists(label_file) and not is_choice:
         found["labels"] = labels.load(label_file)
     found |= _of_state(folder)
     places = [folder]

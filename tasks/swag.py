@@ -16,6 +16,7 @@ from absl import logging
 from tasks import tables, word_pieces
 from tasks.classification import labels, predictions, sentence_pairs
 
+PROBLEM_TYPE = "multiple_choice"
 _FORMATS = {".tsv": tables.TSV, ".jsonl": tables.JSONL}  # else CSV
 
 

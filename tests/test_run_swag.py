@@ -8,12 +8,14 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from absl import flags
 
 import run_swag
 from commands import flags as flags_lib
 from modeling import checkpoints
 from tests import toy_swag as toy
+from tools import export_model
 
 _ROOT = pathlib.Path(__file__).parents[1]
 # Six steps, longer than every interval.
@@ -122,6 +124,26 @@ def test_resumed_run_ends_at_the_same_weights(trained):
     assert whole.keys() == resumed.keys()
     for name, value in whole.items():
         np.testing.assert_array_equal(value, resumed[name], err_msg=name)
+
+
+@pytest.mark.slow
+def test_the_encoder_of_a_trained_model_is_exported(trained):
+    def export(task):
+        return export_model.run(
+            export_model.Options(
+                model_dir=str(trained / "out"),
+                export_dir=str(trained / "served"),
+                task=task,
+            )
+        )
+
+    for task in ("auto", "classify"):
+        with pytest.raises(ValueError, match=r"endings \(SWAG\).*--task=embed"):
+            export(task)
+    served = tf.saved_model.load(export("embed"))
+    encode = served.signatures["vectors"]
+    got = encode(text_a=tf.constant(["wa then wb"]))["pooled_output"]
+    assert got.shape == (1, 32) and np.isfinite(got).all()
 
 
 @pytest.mark.slow
