@@ -1,7 +1,7 @@
 """Programs that do the same work in turns, each in a process of its own.
 
-A contender is a module that calls `serve`. It may run in an environment of its
-own: this file needs nothing but Python.
+A contender is a module that calls `serve`. It may run in another environment:
+this file needs nothing but Python.
 """
 
 import dataclasses
@@ -15,34 +15,45 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-_ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[1]
 _READY, _ABSENT = "ready", "absent"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """What every contender does once each turn.
+    """The work of one turn.
 
     Attributes:
-        kind: "pretraining" or "fine_tuning", a step of training; or
-            "prediction", over texts of the given lengths.
+        kind: "pretraining" or "fine_tuning", a step of training; "prediction",
+            over texts of the given lengths; "tokenization",
+            "graph_tokenization" or "data_creation", of a file.
         sizes: the keys of a `bert_config.json`.
         batch_size: rows in a batch.
-        max_seq_length: tokens of a row in training.
+        max_seq_length: tokens of a row at most.
         max_predictions_per_seq: of pre-training.
-        precision: "float32" or "mixed_bfloat16".
+        precision: "float32", "mixed_bfloat16" or "mixed_float16".
+        recompute: whether training uses gradient checkpointing.
+        num_parts: micro-batches of a step.
         lengths: tokens of each text of prediction, in file order.
         by_length: take texts of like length together.
+        text_file: of the other kinds, a sentence a line.
+        vocab_file: an uncased vocabulary.
+        of_memory: measure the peak of memory, in bytes, in place of time.
     """
 
     kind: str
-    sizes: Mapping[str, object]
-    batch_size: int
+    sizes: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    batch_size: int = 32
     max_seq_length: int = 128
     max_predictions_per_seq: int = 20
     precision: str = "mixed_bfloat16"
+    recompute: bool = False
+    num_parts: int = 1
     lengths: Sequence[int] = ()
     by_length: bool = False
+    text_file: str = ""
+    vocab_file: str = ""
+    of_memory: bool = False
 
     def order(self) -> list[int]:
         """Lists the texts in the order in which batches take them."""
@@ -51,16 +62,25 @@ class Job:
             places.sort(key=lambda place: -self.lengths[place])
         return places
 
+    def batches(self) -> list[list[int]]:
+        """Lists the lengths of the texts of each batch of prediction."""
+        lengths = [self.lengths[place] for place in self.order()]
+        return [
+            lengths[start : start + self.batch_size]
+            for start in range(0, len(lengths), self.batch_size)
+        ]
+
 
 def serve(prepare: Callable[[Job], Callable[[], float | None]]) -> None:
     """Does the job of the command line whenever a line comes in.
 
     Args:
-        prepare: makes the work of one turn, which returns its seconds if the
-            clock would not tell them. It may raise ImportError.
+        prepare: makes the work of one turn, which returns a number where the
+            seconds on the clock are not what is measured. It may raise
+            ImportError.
     """
     job = Job(**json.loads(sys.argv[1]))
-    # What libraries print must not be taken for an answer.
+    # Output of libraries must not be taken for an answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
@@ -74,10 +94,10 @@ def serve(prepare: Callable[[Job], Callable[[], float | None]]) -> None:
     answers.flush()
     for _ in sys.stdin:
         start = time.perf_counter()
-        seconds = work()
-        if seconds is None:
-            seconds = time.perf_counter() - start
-        answers.write(f"{seconds}\n")
+        measured = work()
+        if measured is None:
+            measured = time.perf_counter() - start
+        answers.write(f"{measured}\n")
         answers.flush()
 
 
@@ -104,7 +124,7 @@ class Contender:
                 *(python, "-m", f"benchmarks.{module}"),
                 json.dumps(dataclasses.asdict(job)),
             ],
-            cwd=_ROOT,
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -115,7 +135,7 @@ class Contender:
         self.absent = reason.strip() if word == _ABSENT else None
 
     def turn(self) -> float:
-        """Does the work once; returns its seconds."""
+        """Does the work once; returns its seconds, or what it measures."""
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         return float(self._answer())
@@ -136,10 +156,68 @@ class Contender:
         return line.strip()
 
 
+class Command:
+    """A command that is run anew at each turn.
+
+    Args:
+        make_arguments: makes the command line of a turn; it gets an empty
+            folder.
+        of_processor: whether processor seconds count, of all its processes.
+    """
+
+    absent = None
+
+    def __init__(
+        self,
+        make_arguments: Callable[[str], Sequence[str]],
+        *,
+        of_processor: bool = False,
+    ):
+        self._make_arguments = make_arguments
+        self._of_processor = of_processor
+
+    def turn(self) -> float:
+        """Runs the command; returns its seconds.
+
+        Raises:
+            RuntimeError: it failed.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = [sys.executable, *self._make_arguments(folder)]
+            start, used = time.perf_counter(), _children_seconds()
+            done = subprocess.run(
+                arguments,
+                cwd=ROOT,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            seconds = time.perf_counter() - start
+        if done.returncode:
+            raise RuntimeError(f"{arguments} failed: {done.stderr[-2000:]}")
+        return _children_seconds() - used if self._of_processor else seconds
+
+    def close(self) -> None:
+        """Does nothing: the command has ended."""
+
+
+def _children_seconds() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def processor_seconds(work: Callable[[], object]) -> float:
+    """Measures a call: the seconds of all threads of this process."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
 def alternate(
-    contenders: Mapping[str, Contender], num_rounds: int
+    contenders: Mapping[str, Contender | Command], num_rounds: int
 ) -> dict[str, float]:
-    """Lets all take turns; returns the median seconds of each.
+    """Lets all take turns; returns the median measurement of each.
 
     Args:
         contenders: by name; those that are absent are left out.
@@ -150,31 +228,8 @@ def alternate(
         for name, contender in contenders.items()
         if contender.absent is None
     }
-    seconds = {name: [] for name in present}
+    measured = {name: [] for name in present}
     for _ in range(num_rounds):
         for name, contender in present.items():
-            seconds[name].append(contender.turn())
-    return {name: statistics.median(each) for name, each in seconds.items()}
-
-
-def table(
-    medians: Mapping[str, float], unit: str, count: float, ours: str
-) -> list[str]:
-    """Formats medians as the lines of a Markdown table.
-
-    Args:
-        medians: seconds by name.
-        unit: what is counted, such as "tokens".
-        count: how many of it one turn does.
-        ours: the name that the others are compared with.
-    """
-    lines = [
-        f"| | ms | {unit}/s | time, ours = 1 |",
-        "|---|---|---|---|",
-    ]
-    for name, seconds in medians.items():
-        lines.append(
-            f"| {name} | {seconds * 1e3:.1f} | {count / seconds:,.0f} "
-            f"| {seconds / medians[ours]:.2f} |"
-        )
-    return lines
+            measured[name].append(contender.turn())
+    return {name: statistics.median(each) for name, each in measured.items()}

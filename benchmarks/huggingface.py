@@ -1,6 +1,8 @@
-"""Hugging Face transformers on PyTorch as a contender, used as its users do."""
+"""Hugging Face transformers on PyTorch, and tokenizers, as a contender."""
 
 import contextlib
+import functools
+import pathlib
 
 from benchmarks import contenders
 
@@ -8,7 +10,9 @@ _MAX_NORM = 1.0
 
 
 def prepare(job: contenders.Job):
-    """Builds a model with random weights, and random rows."""
+    """Builds a model with random weights, and random rows; or a tokenizer."""
+    if job.kind == "tokenization":
+        return _tokenization(job)
     import torch
     import transformers
 
@@ -69,10 +73,8 @@ def _prediction(model, precision, job):
     import torch
 
     model.eval()
-    order = job.order()
     batches = []
-    for start in range(0, len(order), job.batch_size):
-        lengths = [job.lengths[i] for i in order[start:][: job.batch_size]]
+    for lengths in job.batches():
         mask = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
         batches.append((mask.long() * 2, mask.long()))
 
@@ -83,6 +85,19 @@ def _prediction(model, precision, job):
                 logits.float().numpy()
 
     return predict
+
+
+def _tokenization(job):
+    import tokenizers
+
+    tokenizer = tokenizers.BertWordPieceTokenizer(
+        job.vocab_file, lowercase=True
+    )
+    texts = pathlib.Path(job.text_file).read_text(encoding="utf-8").split("\n")
+    return functools.partial(
+        contenders.processor_seconds,
+        lambda: tokenizer.encode_batch(texts, add_special_tokens=False),
+    )
 
 
 if __name__ == "__main__":

@@ -9,36 +9,41 @@ loop on JAX would repeat: forward, backward and a plain update of the weights
 for a GPU; on a CPU give it a small model.
 """
 
+import dataclasses
 import json
 import pathlib
 import statistics
 import time
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
+from commands import flags, program
 
+_GROUP = flags.Group.MEASUREMENT
 _LEARNING_RATE = 1e-3
 
 
-@flag_groups.under(flag_groups.Group.MEASUREMENT)
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this benchmark."""
-    flags.DEFINE_string(
-        "bert_config_file", None, "The model's sizes.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "precision", "mixed_bfloat16", ["float32", "mixed_bfloat16"],
-        "Of the arithmetic.", flag_values=values)  # fmt: skip
-    for name, default in (
-        ("batch_size", 32),
-        ("max_seq_length", 128),
-        ("max_predictions_per_seq", 20),
-        ("rounds", 10),
-    ):
-        flags.DEFINE_integer(
-            name, default, "Of each step; rounds: steps, of which the median "
-            "counts.", lower_bound=1, flag_values=values)  # fmt: skip
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of this program."""
+
+    bert_config_file: str = flags.required("The model's sizes.", _GROUP)
+    precision: str = flags.flag(
+        "mixed_bfloat16",
+        "Of the arithmetic.",
+        _GROUP,
+        choices=("float32", "mixed_bfloat16"),
+    )
+    batch_size: int = flags.flag(32, "Rows of a batch.", _GROUP, lower_bound=1)
+    max_seq_length: int = flags.flag(
+        128, "Tokens of a row.", _GROUP, lower_bound=1
+    )
+    max_predictions_per_seq: int = flags.flag(
+        20, "Masked tokens of a row.", _GROUP, lower_bound=1
+    )
+    rounds: int = flags.flag(
+        10, "Steps, of which the median counts.", _GROUP, lower_bound=1
+    )
 
 
 def make_step(model):
@@ -67,13 +72,13 @@ def make_step(model):
     return jax.jit(step, donate_argnums=0)
 
 
-def rows_of(values: flags.FlagValues, vocab_size: int) -> dict:
+def rows_of(options: Options, vocab_size: int) -> dict:
     """Makes a batch of random words."""
     import numpy as np
 
     rng = np.random.default_rng(1)
-    shape = (values.batch_size, values.max_seq_length)
-    picked = (values.batch_size, values.max_predictions_per_seq)
+    shape = (options.batch_size, options.max_seq_length)
+    picked = (options.batch_size, options.max_predictions_per_seq)
     rows = {
         "input_ids": rng.integers(1, vocab_size, shape),
         "input_mask": np.ones(shape),
@@ -84,7 +89,7 @@ def rows_of(values: flags.FlagValues, vocab_size: int) -> dict:
     return {name: value.astype(np.int32) for name, value in rows.items()}
 
 
-def measure(values: flags.FlagValues) -> list[float]:
+def measure(options: Options) -> list[float]:
     """Returns the loss of each step; logs the median time.
 
     Raises:
@@ -103,14 +108,14 @@ def measure(values: flags.FlagValues) -> list[float]:
     from modeling import config as config_lib
     from modeling import heads
 
-    keras.config.set_dtype_policy(values.precision)
-    sizes = json.loads(pathlib.Path(values.bert_config_file).read_text())
+    keras.config.set_dtype_policy(options.precision)
+    sizes = json.loads(pathlib.Path(options.bert_config_file).read_text())
     config = config_lib.BertConfig(**sizes)
     model = heads.BertForPreTraining(config)
-    step, rows = make_step(model), rows_of(values, config.vocab_size)
+    step, rows = make_step(model), rows_of(options, config.vocab_size)
     weights = [variable.value for variable in model.trainable_variables]
     seconds, losses = [], []
-    for number in range(values.rounds + 1):
+    for number in range(options.rounds + 1):
         start = time.perf_counter()
         seed = np.array([1, number], np.int32)
         weights, loss = step(weights, rows, seed)
@@ -121,23 +126,23 @@ def measure(values: flags.FlagValues) -> list[float]:
         "JAX %s on %s, %s: %.1f ms a step, %.0f tokens/s; compiled in %.1f s",
         jax.__version__,
         jax.devices()[0].device_kind,
-        values.precision,
+        options.precision,
         median * 1e3,
-        values.batch_size * values.max_seq_length / median,
+        options.batch_size * options.max_seq_length / median,
         seconds[0],
     )
     return losses
 
 
-def main(_: list[str]) -> None:
+def main(options: Options) -> None:
     """Measures what the flags say."""
     try:
         import jax  # noqa: F401
     except ImportError:
         logging.info("Left out: jax is not installed.")
         return
-    measure(flags.FLAGS)
+    measure(options)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

@@ -1,35 +1,32 @@
-"""The largest batch that a memory holds: computed, and measured on a CPU.
+"""Estimates of the largest batch in a memory, and measured peaks on a CPU.
 
   python -m benchmarks.memory
   python -m benchmarks.memory --kind=pretraining --precision=mixed_bfloat16
   python -m benchmarks.memory --measure --cases=bert_tiny:128:32+64+128
 
-Prints Markdown: docs/memory.md explains it.
+Prints Markdown; docs/memory.md explains it.
 """
 
 import dataclasses
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from absl import flags, logging
+from absl import logging
 
-from benchmarks import (
-    memory_step,
-    scaling_comparison,
-    scaling_costs,
-    scaling_measurement,
-    scaling_plans,
-)
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from benchmarks import contenders, scaling
+from commands import flags, program
 from modeling import config as config_lib
+from modeling import costs
 
+_GROUP = flags.Group.MEASUREMENT
 _GIGABYTE = 10**9
-_BATCH_SEPARATOR = "+"
-# Parts that a batch is gone through in: any number above 1 takes as much
-# beside the examples themselves.
+# Micro-batches of a step: any number above 1 takes as much beside the examples
+# themselves.
 _SOME_PARTS = 2
+# Source: the paper and the release predict 15 %, rounded up to 20 of 128.
+_PREDICTED_SHARE = 0.15
+_PREDICTIONS_OF_128 = 20
 # Source: the release's README, "Out-of-memory issues": one Titan X of 12 GB,
 # TensorFlow 1.11; by length, BERT-Base and BERT-Large.
 RELEASED_GB = 12
@@ -46,93 +43,129 @@ _RELEASED_NETWORKS = ("bert_base_uncased", "bert_large_uncased")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags` for each."""
+    """The flags of this program."""
 
-    networks: Sequence[str] = (
-        *("bert_tiny", "bert_mini", "bert_base_uncased"),
-        "bert_large_uncased",
+    networks: tuple[str, ...] = flags.flag(
+        ("bert_tiny", "bert_mini", "bert_base_uncased", "bert_large_uncased"),
+        "Networks, by their names in modeling/configs.",
+        _GROUP,
     )
-    kind: str = "fine_tuning"
-    precision: str = "float32"
-    lengths: Sequence[str] = ("64", "128", "256", "320", "384", "512")
-    memory_gb: Sequence[str] = ("8", "12", "16", "24", "40", "80")
-    measure: bool = False
-    cases: Sequence[str] = (
-        "bert_tiny:128:32+64+128",
-        "bert_tiny:128:32+64+128:recompute",
-        "bert_mini:128:16+32+64",
-        "bert_base_uncased:64:8+16+32",
-        "bert_base_uncased:64:16+32:recompute",
+    kind: str = flags.flag(
+        "fine_tuning",
+        "Of the step.",
+        _GROUP,
+        choices=("fine_tuning", "pretraining"),
+    )
+    precision: str = flags.flag(
+        "float32",
+        "As for run_pretraining.py.",
+        _GROUP,
+        choices=costs.PRECISIONS,
+    )
+    lengths: tuple[str, ...] = flags.flag(
+        ("64", "128", "256", "320", "384", "512"),
+        "Of a sequence, in word pieces.",
+        _GROUP,
+    )
+    memory_gb: tuple[str, ...] = flags.flag(
+        ("8", "12", "16", "24", "40", "80"), "Of devices, in GB.", _GROUP
+    )
+    measure: bool = flags.flag(
+        False, "Measure steps on this machine's CPU and compare.", _GROUP
+    )
+    cases: tuple[str, ...] = flags.flag(
+        (
+            "bert_tiny:128:32+64+128",
+            "bert_tiny:128:32+64+128:recompute",
+            "bert_mini:128:16+32+64",
+            "bert_base_uncased:64:8+16+32",
+            "bert_base_uncased:64:16+32:recompute",
+        ),
+        "What to measure: configuration, sequence length and batch sizes with "
+        "+ between them, and after another colon `recompute` or a number of "
+        "parts.",
+        _GROUP,
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Need:
-    """What a step takes: `fixed + per_example * rows` bytes."""
+    """The bytes of a step: `fixed + per_example * rows`."""
 
     fixed: float
     per_example: float
 
 
-@flag_groups.under(flag_groups.Group.MEASUREMENT)
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this benchmark."""
-    flags.DEFINE_list(
-        "networks", list(Options.networks),
-        "Networks, by their names in modeling/configs.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "kind", Options.kind, ["fine_tuning", "pretraining"], "Of the step.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "precision", Options.precision, scaling_costs.PRECISIONS,
-        "As for run_pretraining.py.", flag_values=values)  # fmt: skip
-    flags.DEFINE_list(
-        "lengths", list(Options.lengths), "Of a sequence, in word pieces.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_list(
-        "memory_gb", list(Options.memory_gb), "Of devices, in GB.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "measure", Options.measure,
-        "Measure steps on this machine's CPU and compare.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_list(
-        "cases", list(Options.cases),
-        "What to measure: configuration, sequence length and batch sizes with "
-        "+ between them, and after another colon `recompute` or a number of "
-        "parts.", flag_values=values)  # fmt: skip
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """A step to measure, with several batch sizes."""
+
+    config: config_lib.BertConfig
+    length: int
+    batch_sizes: tuple[int, ...]
+    method: costs.Method
 
 
-def shape_of(length: int, kind: str) -> scaling_costs.Shape:
-    """Returns the shape of a sequence; of fine-tuning, it predicts no word."""
-    shape = scaling_comparison.shape_of(length)
-    if kind == "pretraining":
-        return shape
-    return dataclasses.replace(shape, max_predictions_per_seq=0)
+def read_case(text: str, precision: str) -> Case:
+    """Reads `CONFIG:LENGTH:BATCH+BATCH`, with `:recompute` or `:PARTS` or none.
+
+    Raises:
+        OSError: there is no such configuration.
+        ValueError: it is not of this form.
+    """
+    name, *numbers = text.split(":")
+    try:
+        length, batches, *more = numbers
+        recompute = more == ["recompute"]
+        return Case(
+            config=scaling.read_config(name),
+            length=int(length),
+            batch_sizes=tuple(int(batch) for batch in batches.split("+")),
+            method=costs.Method(
+                precision=precision,
+                recompute=recompute,
+                num_parts=int(more[0]) if more and not recompute else 1,
+            ),
+        )
+    except ValueError as error:
+        raise ValueError(
+            "A case must be CONFIG:LENGTH:BATCH+BATCH, or with :recompute or "
+            f":PARTS behind it; got {text!r}."
+        ) from error
+
+
+def shape_of(length: int, kind: str) -> costs.Shape:
+    """Returns the shape of a sequence; fine-tuning predicts no masked word."""
+    predictions = (
+        _PREDICTIONS_OF_128
+        if length == 128
+        else round(length * _PREDICTED_SHARE)
+    )
+    return costs.Shape(
+        max_seq_length=length,
+        max_predictions_per_seq=predictions if kind == "pretraining" else 0,
+    )
 
 
 def computed_need(
-    config: config_lib.BertConfig,
-    shape: scaling_costs.Shape,
-    method: scaling_costs.Method,
+    config: config_lib.BertConfig, shape: costs.Shape, method: costs.Method
 ) -> Need:
-    """Computes what a step takes, by `scaling_costs`.
+    """Estimates the memory of a step.
 
     The heads of pre-training are counted in fine-tuning too, which has
     smaller ones: half a percent of BERT-Base.
     """
     return Need(
-        fixed=scaling_costs.memory(config, shape, 0, method).total,
-        per_example=scaling_costs.activations(config, shape, method),
+        fixed=costs.memory(config, shape, 0, method).total,
+        per_example=costs.activations(config, shape, method),
     )
 
 
-def fitted_need(peaks: Mapping[int, int]) -> Need:
+def fitted_need(peaks: Mapping[int, float]) -> Need:
     """Fits a straight line to measured peaks, by least squares.
 
     Args:
-        peaks: bytes by the rows that are gone through at once.
+        peaks: bytes by the rows of a micro-batch.
 
     Raises:
         ValueError: there are not two numbers of rows.
@@ -153,7 +186,7 @@ def largest_batch(need: Need, memory_gb: float) -> int:
         need: of a step.
         memory_gb: of the device, of which a share can be used.
     """
-    room = scaling_plans.USABLE_MEMORY * memory_gb * _GIGABYTE
+    room = scaling.USABLE_MEMORY * memory_gb * _GIGABYTE
     return max(0, int((room - need.fixed) // need.per_example))
 
 
@@ -163,14 +196,14 @@ def network_table(name: str, options: Options, *, in_parts: bool) -> str:
     Args:
         name: of the network.
         options: of the tables.
-        in_parts: as with --num_accumulation_steps: what is laid out are the
-            rows of one part.
+        in_parts: as with --num_accumulation_steps: a cell has the rows of one
+            micro-batch.
 
     Returns:
         Markdown; a cell has the rows without and with --recompute.
     """
-    config = scaling_comparison.read_config(name)
-    plain = scaling_costs.Method(
+    config = scaling.read_config(name)
+    plain = costs.Method(
         precision=options.precision, num_parts=_SOME_PARTS if in_parts else 1
     )
     needs = [
@@ -191,69 +224,57 @@ def network_table(name: str, options: Options, *, in_parts: bool) -> str:
         for memory in options.memory_gb
     ]
     start = f"{name}{', in parts' if in_parts else ''}, length"
-    return scaling_comparison.table([start, *options.lengths], rows)
+    return scaling.table([start, *options.lengths], rows)
 
 
 def released_table() -> str:
-    """Lays the release's own measurements beside what is computed here."""
-    configs = [scaling_comparison.read_config(n) for n in _RELEASED_NETWORKS]
+    """Lays the release's own measurements beside the estimates."""
+    configs = [scaling.read_config(name) for name in _RELEASED_NETWORKS]
     ways = {
-        "float32": scaling_costs.Method(),
-        "recompute": scaling_costs.Method(recompute=True),
-        "bfloat16": scaling_costs.Method(precision="mixed_bfloat16"),
+        "float32": costs.Method(),
+        "recompute": costs.Method(recompute=True),
+        "bfloat16": costs.Method(precision="mixed_bfloat16"),
     }
     rows = []
     for length, released in RELEASED.items():
-        row = [length]
+        cells = [length]
         for config, measured in zip(configs, released, strict=True):
             shape = shape_of(length, "fine_tuning")
-            row += [
-                measured,
-                *(
-                    largest_batch(
-                        computed_need(config, shape, method), RELEASED_GB
-                    )
-                    for method in ways.values()
-                ),
+            needs = [
+                computed_need(config, shape, method) for method in ways.values()
             ]
-        rows.append(row)
+            cells += [
+                measured,
+                *(largest_batch(need, RELEASED_GB) for need in needs),
+            ]
+        rows.append(cells)
     header = ["length"]
     for name in ("Base", "Large"):
-        header += [f"{name}, the release's", *(f"{w}" for w in ways)]
-    return scaling_comparison.table(header, rows)
+        header += [f"{name}, the release's", *ways]
+    return scaling.table(header, rows)
 
 
 def measured_table(options: Options) -> str:
-    """Measures the cases; lays the fitted needs beside the computed ones."""
+    """Measures the cases; lays the fitted needs beside the estimates."""
     rows = []
     for text in options.cases:
-        cases = read_cases(text, options.precision)
-        need = fitted_need(
+        case = read_case(text, options.precision)
+        measured = fitted_need(
             {
-                case.batch_size // case.method.num_parts: _measure(
-                    case, options.kind
+                batch_size // case.method.num_parts: peak_bytes(
+                    case, batch_size, options.kind
                 )
-                for case in cases
+                for batch_size in case.batch_sizes
             }
         )
-        first = cases[0]
-        shape = shape_of(first.shape.max_seq_length, options.kind)
-        computed = computed_need(first.config, shape, first.method)
+        shape = shape_of(case.length, options.kind)
+        needs = (computed_need(case.config, shape, case.method), measured)
         rows.append(
             [
                 text,
-                *(
-                    f"{value / 1e6:.0f} MB"
-                    for value in (computed.fixed, need.fixed)
-                ),
-                *(
-                    f"{value / 1e6:.2f} MB"
-                    for value in (computed.per_example, need.per_example)
-                ),
-                *(
-                    largest_batch(each, RELEASED_GB)
-                    for each in (computed, need)
-                ),
+                *(f"{need.fixed / 1e6:.0f} MB" for need in needs),
+                *(f"{need.per_example / 1e6:.2f} MB" for need in needs),
+                *(largest_batch(need, RELEASED_GB) for need in needs),
             ]
         )
         logging.info("%s", rows[-1])
@@ -262,41 +283,37 @@ def measured_table(options: Options) -> str:
         *("an example, computed", "measured"),
         *(f"largest batch in {RELEASED_GB} GB, computed", "measured"),
     ]
-    return scaling_comparison.table(header, rows)
+    return scaling.table(header, rows)
 
 
-def read_cases(text: str, precision: str) -> list[scaling_measurement.Case]:
-    """Reads `CONFIG:LENGTH:BATCH+BATCH`, or with more behind it, as cases.
+def peak_bytes(case: Case, batch_size: int, kind: str) -> float:
+    """Measures two steps in a new process.
+
+    Returns:
+        Bytes held at the peak above those held after the imports.
 
     Raises:
-        OSError: there is no such configuration.
-        ValueError: it is not of this form.
+        RuntimeError: the process failed, perhaps out of memory.
     """
-    fields = text.split(":")
-    batches = fields[2].split(_BATCH_SEPARATOR) if len(fields) > 2 else [""]
-    return [
-        scaling_comparison.read_case(
-            ":".join([*fields[:2], batch, *fields[3:]]), precision
-        )
-        for batch in batches
-    ]
-
-
-def _measure(case: scaling_measurement.Case, kind: str) -> int:
-    shape = shape_of(case.shape.max_seq_length, kind)
-    job = memory_step.Job(
-        sizes=case.config.to_dict(),
-        num_rows=case.batch_size,
-        method=dataclasses.asdict(case.method),
-        **dataclasses.asdict(shape),
+    shape = shape_of(case.length, kind)
+    contender = contenders.Contender(
+        "ours",
+        contenders.Job(
+            kind=kind,
+            sizes=case.config.to_dict(),
+            batch_size=batch_size,
+            of_memory=True,
+            **dataclasses.asdict(shape),
+            **dataclasses.asdict(case.method),
+        ),
     )
-    peak = memory_step.peak_bytes_apart(job)
-    logging.info("%s: %.0f MB", case.name, peak / 1e6)
+    peak = contender.turn()
+    contender.close()
     return peak
 
 
 def report(options: Options) -> str:
-    """Writes all that is computed, or with `measure` what is compared."""
+    """Writes the estimates or, with `measure`, their comparison."""
     if options.measure:
         return measured_table(options)
     networks = "".join(
@@ -307,11 +324,10 @@ def report(options: Options) -> str:
     return f"{networks}{RELEASED_GB} GB:\n\n{released_table()}"
 
 
-def main(_: list[str]) -> None:
+def main(options: Options) -> None:
     """Prints the tables that the flags ask for."""
-    options = flags_lib.read(Options, flags.FLAGS)
     sys.stdout.write(report(options))
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

@@ -1,14 +1,18 @@
-"""This project as a contender: its own training step, its own predictor."""
+"""This project as a contender: its training step, predictor and tokenizers."""
 
+import functools
 import pathlib
+import re
 import tempfile
 
 import numpy as np
 
 from benchmarks import contenders
+from files import lines
 from modeling import config as config_lib
 from modeling import heads
 from training import (
+    checkpointing,
     experiment,
     input_pipeline,
     objectives,
@@ -21,10 +25,29 @@ from training import (
 )
 
 _NUM_LABELS = 2
+_TEXTS_PER_CALL = 2000  # Of the tokenizer in the graph.
 
 
 def prepare(job: contenders.Job):
-    """Builds a model with random weights, and random rows."""
+    """Builds a model with random weights, and random rows; or a tokenizer."""
+    import tensorflow as tf
+
+    tf.zeros([1]).numpy()  # The devices are set up by the first operation.
+    before = memory_bytes("VmRSS")
+    work = _work(job)
+    if not job.of_memory:
+        return work
+
+    def peak() -> int:
+        work()
+        return memory_bytes("VmHWM") - before
+
+    return peak
+
+
+def _work(job):
+    if job.kind.endswith("tokenization"):
+        return _tokenization(job)
     runtime.set_precision(job.precision)
     runtime.set_seed(1)
     strategy = runtime.make_strategy(runtime.DeviceOptions())
@@ -45,34 +68,50 @@ def prepare(job: contenders.Job):
     return _training(strategy, objective, job)
 
 
+def memory_bytes(field: str) -> int:
+    """Reads the memory of this process: VmRSS now, VmHWM at its peak.
+
+    Not `ru_maxrss`, which begins with the memory of the parent.
+    """
+    status = pathlib.Path("/proc/self/status").read_text(encoding="ascii")
+    found = re.search(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) * 1024
+
+
 def _training(strategy, objective, job):
     import tensorflow as tf
 
+    objective.model.bert.encoder.recompute = job.recompute
     with strategy.scope():
         state = steps.TrainState(
             objective=objective,
             optimizer=optimization.AdamWeightDecayOptimizer(
-                {
-                    variable.path.partition("/")[2]: variable.value
-                    for variable in objective.model.trainable_variables
-                }
+                checkpointing.weights(objective.model)
             ),
             schedule=optimization.Schedule(init_lr=1e-4, num_train_steps=10**6),
             loss_scale=steps.LossScale(active=False),
             seed=1,
         )
     trainer = steps.Trainer(strategy, state)
-    batch = {k: tf.constant(v) for k, v in _rows(job).items()}
+    batch = {k: tf.constant(v) for k, v in training_rows(job).items()}
     batches = tf.data.Dataset.from_tensors(batch).repeat()
     iterator = iter(strategy.experimental_distribute_dataset(batches))
 
     def step():
-        float(trainer.run(iterator, 0, 1)["gradient_norm"])
+        result = trainer.run(
+            iterator, 0, 1, num_accumulation_steps=job.num_parts
+        )
+        float(result["gradient_norm"])
 
     return step
 
 
-def _rows(job) -> dict[str, np.ndarray]:
+def training_rows(job: contenders.Job) -> dict[str, np.ndarray]:
+    """Makes a batch of random words without padding.
+
+    Returns:
+        By feature: `[B, T]`, `[B, P]` or `[B, 1]` int32; weights float32.
+    """
     rng = np.random.default_rng(1)
     shape = (job.batch_size, job.max_seq_length)
     words = job.sizes["vocab_size"]
@@ -150,6 +189,32 @@ def _text(length, job, features) -> bytes:
             "is_real_example": [1],
         },
         features,
+    )
+
+
+def _tokenization(job):
+    from serving import fast_tokenization
+    from vocab import word_memory
+
+    texts = list(lines.read_lines(job.text_file))
+    if job.kind == "tokenization":
+
+        def encode() -> float:
+            # A new one at each turn: its memory would know all words.
+            memory = word_memory.WordMemory(job.vocab_file)
+            return contenders.processor_seconds(lambda: memory.encode(texts))
+
+        return encode
+    import tensorflow as tf
+
+    tokenize = fast_tokenization.graph_tokenizer(job.vocab_file).tokenize
+    batches = [
+        tf.constant(texts[start : start + _TEXTS_PER_CALL])
+        for start in range(0, len(texts), _TEXTS_PER_CALL)
+    ]
+    return functools.partial(
+        contenders.processor_seconds,
+        lambda: [tokenize(batch) for batch in batches],
     )
 
 

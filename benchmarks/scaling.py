@@ -1,147 +1,364 @@
-"""What pre-training BERT needs, computed, and measured where it can be.
+"""Estimates of the time, memory and data of pre-training on accelerators.
 
   python -m benchmarks.scaling
   python -m benchmarks.scaling --devices=h100 --num_devices=8,64 --recompute
-  python -m benchmarks.scaling --measure
 
-Prints Markdown: docs/scaling.md explains it.
+Prints Markdown; docs/scaling.md explains it.
 """
 
 import dataclasses
+import json
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from absl import flags
+from commands import flags, program
+from modeling import config as config_lib
+from modeling import costs
 
-from benchmarks import scaling_comparison, scaling_costs, scaling_plans
-from commands import flag_groups, program
-from commands import flags as flags_lib
-from modeling import sizes
-
+_GROUP = flags.Group.MEASUREMENT
 _DEVICES = pathlib.Path(__file__).with_name("scaling_devices.json")
+_CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
+_SECONDS_PER_DAY = 86_400
+# Room that a device's runtime and fragments of memory need; an assumption.
+USABLE_MEMORY = 0.9
+
+# Measured, see docs/scaling.md: bytes of a word id, share of a record that is
+# no padding, word pieces of a word between white space.
+_ID_BYTES = 2.0
+_FILL = 0.8
+_PIECES_PER_WORD = 1.34
+# Of the bytes of a record; see `record_bytes`.
+_EXAMPLE_OVERHEAD = 16 + 8
+_FEATURE_NAMES = (
+    *("input_ids", "input_mask", "segment_ids", "masked_lm_positions"),
+    *("masked_lm_ids", "masked_lm_weights", "next_sentence_labels"),
+)
+_FEATURE_OVERHEAD = 12
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Steps of one shape."""
+
+    shape: costs.Shape
+    num_steps: int
+
+
+# Source: Devlin et al. 2019, App. A.2: 1,000,000 steps of 256 sequences, 90 %
+# of them of 128 tokens, the rest of 512. 15 % of the tokens are predicted; the
+# release rounds 19 up to 20.
+PAPER_BATCH = 256
+# Source: Devlin et al. 2019, §3.1: BooksCorpus and English Wikipedia.
+_PAPER_WORDS = 3.3e9
+PAPER_PHASES = (
+    Phase(
+        shape=costs.Shape(max_seq_length=128, max_predictions_per_seq=20),
+        num_steps=900_000,
+    ),
+    Phase(
+        shape=costs.Shape(max_seq_length=512, max_predictions_per_seq=77),
+        num_steps=100_000,
+    ),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags` for each."""
+    """The flags of this program."""
 
-    configs: Sequence[str] = ("bert_base_uncased", "bert_large_uncased")
-    devices_file: str = str(_DEVICES)
-    devices: Sequence[str] = ()
-    num_devices: Sequence[str] = ("1", "4", "8", "16", "64")
-    efficiency: float = 0.3
-    precision: str = "mixed_bfloat16"
-    recompute: bool = False
-    measure: bool = False
-    measure_precision: str = "float32"
-    cases: Sequence[str] = (
-        *("bert_tiny:128:32", "bert_tiny:512:8", "bert_mini:128:32"),
-        "bert_small:128:16",
-    )
-    num_steps: int = 8
-    work_dir: str | None = None
-
-
-@flag_groups.under(flag_groups.Group.MEASUREMENT)
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this benchmark."""
-    flags.DEFINE_list(
-        "configs", list(Options.configs),
+    configs: tuple[str, ...] = flags.flag(
+        ("bert_base_uncased", "bert_large_uncased"),
         "Networks, by their names in modeling/configs.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "devices_file", Options.devices_file, "JSON file of devices.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_list(
-        "devices", list(Options.devices), "Which of them; all if empty.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_list(
-        "num_devices", list(Options.num_devices), "How many share a batch.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_float(
-        "efficiency", Options.efficiency,
+        _GROUP,
+    )
+    devices_file: str = flags.flag(
+        str(_DEVICES), "JSON file of devices.", _GROUP
+    )
+    devices: tuple[str, ...] = flags.flag(
+        (), "Which of them; all if empty.", _GROUP
+    )
+    num_devices: tuple[str, ...] = flags.flag(
+        ("1", "4", "8", "16", "64"), "How many share a batch.", _GROUP
+    )
+    efficiency: float = flags.flag(
+        0.3,
         "Share of the peak rate that a step reaches: an assumption.",
-        lower_bound=0.001, upper_bound=1.0, flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "precision", Options.precision, scaling_costs.PRECISIONS,
-        "As for run_pretraining.py.", flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "recompute", Options.recompute, "As for run_pretraining.py.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "measure", Options.measure,
-        "Run a few steps on this machine and compare.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "measure_precision", Options.measure_precision,
-        scaling_costs.PRECISIONS, "That of the measured runs.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_list(
-        "cases", list(Options.cases),
-        "What to measure: configuration, sequence length and batch size, and "
-        "after another colon `recompute` or a number of parts.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "num_steps", Options.num_steps, "Steps of each measured run.",
-        lower_bound=4, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "work_dir", Options.work_dir,
-        "Folder for the text and records of measured runs, to use them again.",
-        flag_values=values)  # fmt: skip
+        _GROUP,
+        lower_bound=0.001,
+        upper_bound=1.0,
+    )
+    precision: str = flags.flag(
+        "mixed_bfloat16",
+        "As for run_pretraining.py.",
+        _GROUP,
+        choices=costs.PRECISIONS,
+    )
+    recompute: bool = flags.flag(False, "As for run_pretraining.py.", _GROUP)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Formats a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in lines) + "\n"
+
+
+def read_config(name: str) -> config_lib.BertConfig:
+    """Reads a shipped configuration by its name.
+
+    Raises:
+        OSError: there is none of this name.
+    """
+    return config_lib.BertConfig.from_json_file(str(_CONFIGS / f"{name}.json"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Device:
+    """An accelerator; rates are per second, each way.
+
+    Attributes:
+        name: for the command line.
+        about: what it is, for people.
+        peak_flops: operations per second of matrix products at most.
+        memory_bytes: there are.
+        memory_bandwidth: bytes per second.
+        link_bandwidth: bytes per second it sends to another of its machine.
+        network_bandwidth: bytes per second it sends to another machine.
+        devices_per_machine: that share links.
+    """
+
+    name: str
+    about: str
+    peak_flops: float
+    memory_bytes: float
+    memory_bandwidth: float
+    link_bandwidth: float
+    network_bandwidth: float
+    devices_per_machine: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Devices of one kind that share a batch.
+
+    Attributes:
+        device: of which kind.
+        num_devices: how many.
+        efficiency: share of the peak rate that a step reaches on average.
+    """
+
+    device: Device
+    num_devices: int
+    efficiency: float
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second of the slowest link in a ring of all devices."""
+        device = self.device
+        if self.num_devices <= device.devices_per_machine:
+            return device.link_bandwidth
+        return min(device.link_bandwidth, device.network_bandwidth)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Step:
+    """The seconds of a step by part; the parts do not overlap."""
+
+    compute: float
+    update: float
+    exchange: float
+
+    @property
+    def total(self) -> float:
+        """Seconds of a step."""
+        return self.compute + self.update + self.exchange
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A phase on a number of devices.
+
+    Attributes:
+        method: with as many micro-batches as the memory asks for.
+        memory: of a device.
+        step: its seconds.
+    """
+
+    method: costs.Method
+    memory: costs.Memory
+    step: Step
+
+
+def read_devices(options: Options) -> list[Device]:
+    """Reads the devices that the options name.
+
+    Raises:
+        OSError: their file cannot be opened.
+        ValueError: it is no list of objects with the fields of `Device`, or
+            has no such device.
+    """
+    path = options.devices_file
+    with open(path, encoding="utf-8") as file:
+        try:
+            devices = [Device(**values) for values in json.load(file)]
+        except (ValueError, TypeError) as error:
+            fields = ", ".join(f.name for f in dataclasses.fields(Device))
+            raise ValueError(
+                f"{path}: must be a JSON list of objects with {fields} "
+                f"({error})."
+            ) from error
+    known = {device.name: device for device in devices}
+    unknown = [name for name in options.devices if name not in known]
+    if unknown:
+        raise ValueError(
+            f"{path} must hold the devices of --devices; it "
+            f"has no {', '.join(unknown)}, only {', '.join(known)}."
+        )
+    return [known[name] for name in options.devices or known]
+
+
+def step_seconds(
+    config: config_lib.BertConfig,
+    shape: costs.Shape,
+    num_rows: int,
+    cluster: Cluster,
+    *,
+    recompute: bool = False,
+) -> Step:
+    """Estimates the seconds of a step.
+
+    Args:
+        config: of the network.
+        shape: of a sequence.
+        num_rows: sequences of each device.
+        cluster: the devices.
+        recompute: as for `costs.Method`.
+    """
+    device = cluster.device
+    flops = costs.training_flops(config, shape, recompute=recompute)
+    rate = device.peak_flops * cluster.efficiency
+    sent = costs.all_reduce_bytes(config, cluster.num_devices)
+    return Step(
+        compute=num_rows * flops / rate,
+        update=costs.update_traffic(config) / device.memory_bandwidth,
+        exchange=sent / cluster.bandwidth,
+    )
+
+
+def plan(
+    config: config_lib.BertConfig,
+    shape: costs.Shape,
+    cluster: Cluster,
+    method: costs.Method,
+) -> Plan | None:
+    """Fits a step of `PAPER_BATCH` sequences into devices.
+
+    Takes as few micro-batches, a power of two, as the memory allows.
+
+    Returns:
+        None if not even one sequence at a time fits.
+    """
+    num_rows = -(-PAPER_BATCH // cluster.num_devices)
+    num_parts = 1
+    while num_parts <= num_rows:
+        fitted = dataclasses.replace(method, num_parts=num_parts)
+        need = costs.memory(config, shape, num_rows, fitted)
+        if need.total <= USABLE_MEMORY * cluster.device.memory_bytes:
+            step = step_seconds(
+                config, shape, num_rows, cluster, recompute=method.recompute
+            )
+            return Plan(method=fitted, memory=need, step=step)
+        num_parts *= 2
+    return None
+
+
+def days(plans: list[Plan]) -> float:
+    """Adds up the days of the paper's phases, by a plan for each."""
+    seconds = sum(
+        phase.num_steps * phase_plan.step.total
+        for phase, phase_plan in zip(PAPER_PHASES, plans, strict=True)
+    )
+    return seconds / _SECONDS_PER_DAY
+
+
+def record_bytes(shape: costs.Shape, *, id_bytes: float, fill: float) -> float:
+    """Estimates the bytes of a record on disk, on average.
+
+    Numbers are varints, of 7 bits a byte; three lists of T numbers, of which
+    one holds word ids, two lists of P, and P floats.
+
+    Args:
+        shape: of the record.
+        id_bytes: of a word id, on average: 2 from 128, 3 from 16,384 on.
+        fill: share of a sequence that is no padding.
+    """
+    tokens, predictions = shape.max_seq_length, shape.max_predictions_per_seq
+    ids = tokens * (fill * id_bytes + (1 - fill))
+    # From 128 on a position takes two bytes.
+    positions = 1 if tokens <= 128 else 2 - 128 / tokens
+    masked = predictions * fill * (positions + id_bytes)
+    padding = predictions * (1 - fill) * 2
+    names = sum(len(name) + _FEATURE_OVERHEAD for name in _FEATURE_NAMES)
+    floats = costs.FLOAT_BYTES * predictions
+    lists = ids + 2 * tokens + masked + padding + floats
+    return lists + names + _EXAMPLE_OVERHEAD
+
+
+def records_per_copy(
+    shape: costs.Shape, num_pieces: float, *, fill: float
+) -> float:
+    """Estimates how many records a corpus makes at a `dupe_factor` of 1.
+
+    Args:
+        shape: of the records.
+        num_pieces: word pieces of the corpus.
+        fill: as for `record_bytes`; [CLS] and twice [SEP] are part of it.
+    """
+    return num_pieces / (fill * shape.max_seq_length - 3)
 
 
 def network_table(options: Options) -> str:
-    """Says what a network costs, whatever it runs on."""
-    phases = scaling_plans.PAPER_PHASES
+    """Lays out the costs of each network, whatever it runs on."""
     rows = []
     for name in options.configs:
-        config = scaling_comparison.read_config(name)
+        config = read_config(name)
         flops = [
-            scaling_costs.training_flops(config, phase.shape)
-            for phase in phases
+            costs.training_flops(config, phase.shape) for phase in PAPER_PHASES
         ]
-        total = scaling_plans.PAPER_BATCH * sum(
+        total = PAPER_BATCH * sum(
             phase.num_steps * count
-            for phase, count in zip(phases, flops, strict=True)
+            for phase, count in zip(PAPER_PHASES, flops, strict=True)
         )
         per_token = [
             f"{count / phase.shape.max_seq_length / 1e9:.2f}"
-            for phase, count in zip(phases, flops, strict=True)
+            for phase, count in zip(PAPER_PHASES, flops, strict=True)
         ]
-        exchanged = scaling_costs.all_reduce_bytes(config, 64)
         rows.append(
             [
                 name,
-                f"{sizes.pretraining_parameters(config) / 1e6:.1f} M",
+                f"{costs.pretraining_parameters(config) / 1e6:.1f} M",
                 *per_token,
                 f"{total:.2e}",
-                f"{scaling_costs.checkpoint_bytes(config) / 1e9:.2f} GB",
-                f"{exchanged / 1e9:.2f} GB",
+                f"{costs.checkpoint_bytes(config) / 1e9:.2f} GB",
+                f"{costs.all_reduce_bytes(config, 64) / 1e9:.2f} GB",
             ]
         )
     header = [
         *("network", "parameters", "GFLOP a token, length 128", "512"),
         *("FLOP, paper's run", "checkpoint", "sent a step, 64 devices"),
     ]
-    return scaling_comparison.table(header, rows)
+    return table(header, rows)
 
 
 def data_table() -> str:
-    """Says how large records are."""
-    num_pieces = scaling_plans.PAPER_WORDS * scaling_comparison.PIECES_PER_WORD
+    """Lays out the number and size of records."""
+    num_pieces = _PAPER_WORDS * _PIECES_PER_WORD
     rows = []
-    for phase in scaling_plans.PAPER_PHASES:
+    for phase in PAPER_PHASES:
         shape = phase.shape
-        size = scaling_costs.record_bytes(
-            shape,
-            id_bytes=scaling_comparison.ID_BYTES,
-            fill=scaling_comparison.FILL,
-        )
-        seen = scaling_plans.PAPER_BATCH * phase.num_steps
-        copy = scaling_costs.records_per_copy(
-            shape, num_pieces, fill=scaling_comparison.FILL
-        )
+        size = record_bytes(shape, id_bytes=_ID_BYTES, fill=_FILL)
+        seen = PAPER_BATCH * phase.num_steps
+        copy = records_per_copy(shape, num_pieces, fill=_FILL)
         rows.append(
             [
                 shape.max_seq_length,
@@ -151,7 +368,7 @@ def data_table() -> str:
                 f"{seen / 1e6:.1f} M",
                 f"{seen / copy:.1f}",
                 f"{seen * size / 1e9:.0f} GB",
-                f"{scaling_plans.PAPER_BATCH * size / 1e3:.0f} kB",
+                f"{PAPER_BATCH * size / 1e3:.0f} kB",
             ]
         )
     header = [
@@ -159,23 +376,22 @@ def data_table() -> str:
         *("records, paper's run", "times the corpus"),
         *("read in all", "read a step"),
     ]
-    return scaling_comparison.table(header, rows)
+    return table(header, rows)
 
 
-def device_table(options: Options, device: scaling_plans.Device) -> str:
-    """Says how long the paper's run takes on numbers of one device."""
-    method = scaling_costs.Method(
-        precision=options.precision, recompute=options.recompute
-    )
+def device_table(options: Options, device: Device) -> str:
+    """Lays out the days of the paper's run on numbers of one device."""
     rows = [
         _device_row(
             name,
-            scaling_plans.Cluster(
+            Cluster(
                 device=device,
                 num_devices=int(count),
                 efficiency=options.efficiency,
             ),
-            method,
+            costs.Method(
+                precision=options.precision, recompute=options.recompute
+            ),
         )
         for name in options.configs
         for count in options.num_devices
@@ -184,19 +400,12 @@ def device_table(options: Options, device: scaling_plans.Device) -> str:
         *("network", device.name, "memory 128", "512"),
         *("step 128", "512", "of it exchange", "days"),
     ]
-    return f"{device.about}:\n\n" + scaling_comparison.table(header, rows)
+    return f"{device.about}:\n\n" + table(header, rows)
 
 
-def _device_row(
-    name: str,
-    cluster: scaling_plans.Cluster,
-    method: scaling_costs.Method,
-) -> list[str]:
-    config = scaling_comparison.read_config(name)
-    plans = [
-        scaling_plans.plan(config, phase.shape, cluster, method)
-        for phase in scaling_plans.PAPER_PHASES
-    ]
+def _device_row(name: str, cluster: Cluster, method: costs.Method) -> list[str]:
+    config = read_config(name)
+    plans = [plan(config, each.shape, cluster, method) for each in PAPER_PHASES]
     start = [name, str(cluster.num_devices)]
     if None in plans:
         return [*start, *["does not fit"] * 2, *["-"] * 4]
@@ -210,38 +419,12 @@ def _device_row(
         *memory,
         *(f"{plan.step.total * 1e3:.0f} ms" for plan in plans),
         f"{plans[0].step.exchange * 1e3:.0f} ms",
-        f"{scaling_plans.days(plans):.1f}",
+        f"{days(plans):.1f}",
     ]
 
 
-def read_devices(options: Options) -> list[scaling_plans.Device]:
-    """Reads the devices that the options name.
-
-    Raises:
-        OSError: their file cannot be opened.
-        ValueError: it is not as it must be, or has no such device.
-    """
-    known = scaling_plans.read_devices(options.devices_file)
-    unknown = [name for name in options.devices if name not in known]
-    if unknown:
-        raise ValueError(
-            f"{options.devices_file} must hold the devices of --devices; it "
-            f"has no {', '.join(unknown)}, only {', '.join(known)}."
-        )
-    return [known[name] for name in options.devices or known]
-
-
 def report(options: Options) -> str:
-    """Writes all that is computed, or with `measure` what is compared."""
-    if options.measure:
-        return scaling_comparison.tables(
-            [
-                scaling_comparison.read_case(text, options.measure_precision)
-                for text in options.cases
-            ],
-            options.num_steps,
-            options.work_dir,
-        )
+    """Writes all tables."""
     devices = read_devices(options)
     return (
         network_table(options)
@@ -250,11 +433,10 @@ def report(options: Options) -> str:
     )
 
 
-def main(_: list[str]) -> None:
+def main(options: Options) -> None:
     """Prints the tables that the flags ask for."""
-    options = flags_lib.read(Options, flags.FLAGS)
     sys.stdout.write(report(options))
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

@@ -51,7 +51,7 @@ _NOT_RUN = {
     "which requirements-dev.txt has not; tests/corpus runs it where it is",
     "paper.reproduce --scale=small": "takes hours",
     "paper.reproduce --model=base": "needs a GPU and the data sets",
-    "benchmarks.scaling --measure": "takes minutes and a quiet machine",
+    "benchmarks.speed": "takes minutes and a quiet machine",
     "benchmarks.memory": "takes minutes and a quiet machine",
     "./run_tests.sh": "runs this test",
     "pytest": "runs tests of its own",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from modeling import config as config_lib
-from modeling import sizes
+from modeling import costs
 from vocab import tokenization
 
 _CHECKPOINT = "bert_model.ckpt"
@@ -108,7 +108,7 @@ def check_checkpoint(folder: str, name: str) -> str:
     return (
         f"{config.num_hidden_layers} layers of {config.hidden_size}, "
         f"{config.vocab_size} word pieces, "
-        f"{sizes.encoder_parameters(config):,} parameters in the encoder"
+        f"{costs.encoder_parameters(config):,} parameters in the encoder"
     )
 
 
@@ -147,7 +147,7 @@ def _check_encoder(
         if variable.startswith("bert/")
         and not variable.endswith(("/adam_m", "/adam_v"))
     )
-    count = sizes.encoder_parameters(config)
+    count = costs.encoder_parameters(config)
     if held != count:
         raise ValueError(
             f"{prefix}: the encoder that bert_config.json describes has "

@@ -1,13 +1,14 @@
-"""Turns, tables and counted products of the benchmarks of speed."""
+"""Turns, rows and counted products of the comparison of speed."""
 
 import json
 import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from benchmarks import contenders, machine
+from benchmarks import contenders, floor, ours, speed
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SIZES = {
@@ -42,16 +43,31 @@ def test_order_is_the_file_s_or_by_falling_length():
     assert _job(lengths=lengths, by_length=True).order() == [1, 3, 2, 0]
 
 
-def test_products_count_every_multiplication_three_times():
-    forward = 3 * (
-        2 * 24 * (8 * 24 + 8 * 8 + 2 * 8 * 16)  # Dense, of 24 rows.
-        + 2 * 2 * 8 * 6 * 6 * 4  # Two of heads of 4, 4 x 2 groups.
+def _operations(job):
+    return sum(
+        count * product.operations
+        for product, count in floor.products_of(job).items()
     )
+
+
+def _layers(num_rows, length):
+    """Counts the operations of three layers, forward."""
+    return 3 * (
+        2 * num_rows * length * (8 * 24 + 8 * 8 + 2 * 8 * 16)  # Dense.
+        + 2 * 2 * num_rows * length * length * 8  # Two of heads.
+    )
+
+
+def test_products_count_every_multiplication_three_times():
     vocabulary = 2 * (4 * 2) * 8 * 50
-    products = machine.products_of(_job())
-    assert sum(p.operations for p in products) == 3 * (forward + vocabulary)
-    shorter = machine.products_of(_job(kind="fine_tuning"))
-    assert sum(p.operations for p in shorter) == 3 * forward
+    assert _operations(_job()) == 3 * (_layers(4, 6) + vocabulary)
+    assert _operations(_job(kind="fine_tuning")) == 3 * _layers(4, 6)
+
+
+def test_products_of_prediction_are_of_the_longest_text_of_each_batch():
+    job = _job(kind="prediction", lengths=[3, 5, 2, 2, 4], by_length=True)
+    assert job.batches() == [[5, 4, 3, 2], [2]]
+    assert _operations(job) == _layers(4, 5) + _layers(1, 2)
 
 
 class _Fake:
@@ -73,13 +89,76 @@ def test_contenders_take_turns_and_medians_count():
     assert turns == [first, second] * 3
 
 
-def test_table_compares_with_ours():
-    lines = contenders.table({"a": 0.5, "b": 1.0}, "tokens", 1000, "a")
-    assert lines[0] == "| | ms | tokens/s | time, ours = 1 |"
-    assert lines[2:] == [
-        "| a | 500.0 | 2,000 | 1.00 |",
-        "| b | 1000.0 | 1,000 | 2.00 |",
+def test_row_has_our_time_and_multiples_of_it():
+    medians = {"this project": 0.5, "Hugging Face": 1.0, "floor": 0.375}
+    assert speed.row("step", medians) == [
+        *("step", "500.0 ms", "2.00", "", "", "", "0.75")
     ]
+    assert speed.row("run", {"this project": 12.345})[1] == "12.35 s"
+
+
+def test_unknown_measurement_is_named():
+    with pytest.raises(ValueError, match=r"must be of .*; got sleep"):
+        speed.compare(speed.Options(measurements=("help", "sleep")))
+
+
+def test_text_is_cut_after_a_document(tmp_path):
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_text("one\ntwo\n\nthree\n\nfour\n")
+    speed._cut(str(source), str(target), 18)
+    assert target.read_text() == "one\ntwo\n\nthree\n\n"
+    speed._cut(str(source), str(target), 6)
+    assert target.read_text() == "one\ntw"
+
+
+def test_a_command_is_timed_and_its_failure_shown():
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    command = contenders.Command(lambda _: ["-c", spin], of_processor=True)
+    assert 0.2 < command.turn() < 30
+    wrong = contenders.Command(lambda _: ["-c", "raise KeyError('here')"])
+    with pytest.raises(RuntimeError, match="KeyError: 'here'"):
+        wrong.turn()
+
+
+@pytest.mark.slow
+def test_table_has_a_row_for_each_measurement(tmp_path):
+    text_file = tmp_path / "text.txt"
+    text_file.write_text("A dog barked.\nIt ran.\n\nA cat sat.\n\n" * 20)
+    config_file = tmp_path / "bert.json"
+    config_file.write_text(
+        json.dumps(
+            _SIZES | {"vocab_size": 30522, "max_position_embeddings": 128}
+        )
+    )
+    text = speed.compare(
+        speed.Options(
+            text_file=str(text_file),
+            bert_config_file=str(config_file),
+            batch_size=4,
+            num_texts=6,
+            rounds=1,
+        )
+    )
+    rows = [line.split(" | ") for line in text.splitlines()[4:-1]]
+    assert [row[0].strip("| ") for row in rows] == list(speed.MEASUREMENTS)
+    assert all(float(row[1].split()[0]) > 0 for row in rows)
+
+
+def test_rows_are_a_batch_of_the_models_features():
+    rows = ours.training_rows(_job())
+    assert {name: row.shape for name, row in rows.items()} == {
+        "input_ids": (4, 6),
+        "input_mask": (4, 6),
+        "segment_ids": (4, 6),
+        "masked_lm_positions": (4, 2),
+        "masked_lm_ids": (4, 2),
+        "masked_lm_weights": (4, 2),
+        "next_sentence_labels": (4, 1),
+    }
+    assert rows["masked_lm_weights"].dtype == np.float32
+    assert set(ours.training_rows(_job(kind="fine_tuning"))) == {
+        *("input_ids", "input_mask", "segment_ids", "label_ids")
+    }
 
 
 def test_a_peer_that_is_not_installed_says_so():
@@ -103,7 +182,7 @@ def test_a_peer_that_is_not_installed_says_so():
 @pytest.mark.slow
 def test_a_contender_that_fails_shows_why():
     with pytest.raises(RuntimeError, match="KeyError"):
-        contenders.Contender("machine", _job(kind="pretraining", sizes={}))
+        contenders.Contender("floor", _job(kind="pretraining", sizes={}))
 
 
 @pytest.mark.slow
@@ -120,12 +199,10 @@ def test_a_step_on_jax_lowers_its_loss(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(_SIZES))
     script = (
-        "from absl import flags; from benchmarks import jax_step; "
-        "jax_step.define_flags(); flags.FLAGS(['x', '--batch_size=4', "
-        "'--max_seq_length=6', '--max_predictions_per_seq=2', "
-        f"'--bert_config_file={path}', '--rounds=200', "
-        "'--precision=float32']); "
-        "losses = jax_step.measure(flags.FLAGS); "
+        "from benchmarks import jax_step; "
+        "losses = jax_step.measure(jax_step.Options(batch_size=4, "
+        "max_seq_length=6, max_predictions_per_seq=2, rounds=200, "
+        f"bert_config_file={str(path)!r}, precision='float32')); "
         "assert losses[-1] < losses[0] - 0.05, losses"
     )
     done = subprocess.run(

@@ -1,28 +1,21 @@
-import dataclasses
+"""The largest batches, worked by hand."""
 
-import numpy as np
 import pytest
 
-from benchmarks import (
-    memory,
-    memory_step,
-    scaling_comparison,
-    scaling_costs,
-    scaling_plans,
-)
-from modeling import sizes
+from benchmarks import memory, scaling
+from modeling import costs
 
-_BASE = scaling_comparison.read_config("bert_base_uncased")
+_BASE = scaling.read_config("bert_base_uncased")
 
 
 def _need(length=128, kind="fine_tuning", **method):
     return memory.computed_need(
-        _BASE, memory.shape_of(length, kind), scaling_costs.Method(**method)
+        _BASE, memory.shape_of(length, kind), costs.Method(**method)
     )
 
 
 def test_fixed_part_is_weights_moments_and_two_copies_of_gradients():
-    count = sizes.pretraining_parameters(_BASE)
+    count = costs.pretraining_parameters(_BASE)
     assert _need().fixed == (4 + 8 + 8) * count
     assert _need(num_parts=2).fixed == (4 + 8 + 12) * count
     assert _need(precision="mixed_bfloat16").fixed == (6 + 8 + 8) * count
@@ -31,7 +24,7 @@ def test_fixed_part_is_weights_moments_and_two_copies_of_gradients():
 def test_need_of_rows_is_that_of_the_formulas():
     shape = memory.shape_of(256, "pretraining")
     need = _need(256, "pretraining")
-    whole = scaling_costs.memory(_BASE, shape, 7, scaling_costs.Method())
+    whole = costs.memory(_BASE, shape, 7, costs.Method())
     assert need.fixed + 7 * need.per_example == whole.total
 
 
@@ -65,31 +58,34 @@ def test_one_batch_size_makes_no_line():
 )
 def test_largest_batch_leaves_a_tenth_of_the_memory(fixed, expected):
     need = memory.Need(fixed=fixed, per_example=1e8)
-    assert scaling_plans.USABLE_MEMORY == 0.9
+    assert scaling.USABLE_MEMORY == 0.9
     assert memory.largest_batch(need, 10) == expected
 
 
 def test_largest_batch_fits_and_one_more_does_not():
     need = _need(384, recompute=True)
     rows = memory.largest_batch(need, 12)
-    room = scaling_plans.USABLE_MEMORY * 12e9
+    room = scaling.USABLE_MEMORY * 12e9
     assert need.fixed + rows * need.per_example <= room
     assert need.fixed + (rows + 1) * need.per_example > room
 
 
-def test_cases_read_a_batch_after_the_other():
-    cases = memory.read_cases("bert_tiny:64:8+16:recompute", "float32")
-    assert [case.batch_size for case in cases] == [8, 16]
-    assert {case.shape.max_seq_length for case in cases} == {64}
-    assert all(case.method.recompute for case in cases)
-    (case,) = memory.read_cases("bert_tiny:128:8:4", "mixed_bfloat16")
-    assert case.method.num_parts == 4
+def test_case_is_read_with_its_batches():
+    case = memory.read_case("bert_tiny:64:8+16:recompute", "float32")
+    assert case.config.hidden_size == 128
+    assert (case.length, case.batch_sizes) == (64, (8, 16))
+    assert case.method == costs.Method(recompute=True)
+    case = memory.read_case("bert_tiny:128:8:4", "mixed_bfloat16")
+    assert case.method == costs.Method(precision="mixed_bfloat16", num_parts=4)
 
 
-@pytest.mark.parametrize("text", ["bert_tiny", "bert_tiny:64", "bert_tiny:a:8"])
-def test_cases_of_another_form_are_refused(text):
+@pytest.mark.parametrize(
+    "text",
+    ["bert_tiny", "bert_tiny:64", "bert_tiny:a:8", "bert_tiny:128:4:fast"],
+)
+def test_case_of_another_form_is_refused(text):
     with pytest.raises(ValueError, match="CONFIG:LENGTH:BATCH"):
-        memory.read_cases(text, "float32")
+        memory.read_case(text, "float32")
 
 
 def test_table_has_a_row_for_each_memory_and_a_column_for_each_length():
@@ -112,58 +108,12 @@ def test_released_table_holds_the_releases_numbers():
     assert len(lines) == 2 + len(memory.RELEASED) + 1
 
 
-def test_rows_are_a_batch_of_the_models_features():
-    job = memory_step.Job(
-        sizes={"vocab_size": 11},
-        num_rows=3,
-        max_seq_length=7,
-        max_predictions_per_seq=2,
-        method={},
-    )
-    rows = memory_step.rows(job)
-    assert {name: row.shape for name, row in rows.items()} == {
-        "input_ids": (3, 7),
-        "input_mask": (3, 7),
-        "segment_ids": (3, 7),
-        "masked_lm_positions": (3, 2),
-        "masked_lm_ids": (3, 2),
-        "masked_lm_weights": (3, 2),
-        "next_sentence_labels": (3, 1),
-    }
-    assert rows["masked_lm_weights"].dtype == np.float32
-    job = dataclasses.replace(job, max_predictions_per_seq=0)
-    assert set(memory_step.rows(job)) == {
-        *("input_ids", "input_mask", "segment_ids", "label_ids")
-    }
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("predictions", [0, 5])
-def test_more_rows_take_more_memory(predictions):
-    config = scaling_comparison.read_config("bert_tiny")
-    peaks = [
-        memory_step.peak_bytes_apart(
-            memory_step.Job(
-                sizes=config.to_dict(),
-                num_rows=num_rows,
-                max_seq_length=128,
-                max_predictions_per_seq=predictions,
-                method={"recompute": False, "num_parts": 1},
-            )
-        )
-        for num_rows in (8, 128)
-    ]
-    # Some 4 MB an example, by the formulas.
-    assert 120 * 2e6 < peaks[1] - peaks[0] < 120 * 8e6
-
-
-def test_step_that_cannot_be_made_is_an_error():
-    job = memory_step.Job(
-        sizes={"vocab_size": 11},
-        num_rows=1,
-        max_seq_length=4,
-        max_predictions_per_seq=0,
-        method={"no_such": 1},
-    )
-    with pytest.raises(RuntimeError, match="no_such"):
-        memory_step.peak_bytes_apart(job)
+@pytest.mark.parametrize("kind", ["fine_tuning", "pretraining"])
+def test_more_rows_take_more_memory(kind):
+    case = memory.read_case("bert_tiny:128:8+128", "float32")
+    peaks = [memory.peak_bytes(case, rows, kind) for rows in case.batch_sizes]
+    shape = memory.shape_of(case.length, kind)
+    need = memory.computed_need(case.config, shape, case.method)
+    measured = (peaks[1] - peaks[0]) / 120
+    assert 0.7 < measured / need.per_example < 1.3

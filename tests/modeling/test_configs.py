@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from modeling import config, sizes
+from modeling import config, costs
 
 _FOLDER = pathlib.Path(config.__file__).parent / "configs"
 _FILES = sorted(_FOLDER.glob("*.json"))
@@ -73,7 +73,7 @@ def test_sizes_of_table_6_are_there():
     ],
 )
 def test_encoder_has_the_published_number_of_parameters(name, expected):
-    assert sizes.encoder_parameters(_config(name)) == expected
+    assert costs.encoder_parameters(_config(name)) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_encoder_has_the_published_number_of_parameters(name, expected):
     ],
 )
 def test_pretraining_model_has_the_published_millions(name, millions):
-    count = sizes.pretraining_parameters(_config(name))
+    count = costs.pretraining_parameters(_config(name))
     assert round(count / 1e6, 1) == millions
 
 
 def test_counts_are_those_of_the_released_medium_checkpoint():
     # Counted in its list of variables (142 of them).
-    assert sizes.pretraining_parameters(_config("bert_medium")) == 41_668_412
+    assert costs.pretraining_parameters(_config("bert_medium")) == 41_668_412
 
 
 def test_counts_are_those_of_a_built_model():
@@ -110,13 +110,13 @@ def test_counts_are_those_of_a_built_model():
         type_vocab_size=2,
     )
     model = heads.BertForPreTraining(values)
-    assert model.count_params() == sizes.pretraining_parameters(values)
+    assert model.count_params() == costs.pretraining_parameters(values)
     encoder = sum(
         variable.shape[0] * (variable.shape[1] if variable.ndim > 1 else 1)
         for variable in model.trainable_variables
         if "/bert/" in f"/{variable.path}"
     )
-    assert encoder == sizes.encoder_parameters(values)
+    assert encoder == costs.encoder_parameters(values)
 
 
 @pytest.mark.shared

@@ -1,16 +1,26 @@
+import collections
 import gzip
 import itertools
 import json
 import pathlib
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import squad_phases
 from tasks import word_pieces
-from tasks.squad import squad, squad_features, squad_windows
+from tasks.squad import (
+    squad,
+    squad_answers,
+    squad_features,
+    squad_files,
+    squad_metrics,
+    squad_search,
+    squad_windows,
+)
+from tests import plain_squad
 from vocab import tokenization
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
@@ -226,7 +236,7 @@ def test_saving_changes_nothing(tokenizer, words, question, length, stride):
     ours = squad_features.convert_examples_to_features(
         examples, tokenizer, options, num_workers=1
     )
-    plain = squad_phases.plain_features(examples, tokenizer, options)
+    plain = plain_squad.plain_features(examples, tokenizer, options)
     for feature, expected in itertools.zip_longest(ours, plain):
         assert _plain(feature) | expected == _plain(feature)
 
@@ -235,14 +245,43 @@ def test_saving_changes_nothing(tokenizer, words, question, length, stride):
 @pytest.mark.parametrize(
     ("name", "version_2"), [("dev-v1.1", False), ("dev-v2.0", True)]
 )
-def test_official_files_run_to_the_end(name, version_2):
+def test_official_files_run_to_the_end(name, version_2, tmp_path):
     path = _SHARED / "squad" / f"{name}.json"
     if not path.exists():
         pytest.skip(f"{path} is not here")
-    seconds = squad_phases.measure(
-        str(path),
-        str(_SHARED / "vocab" / "uncased.txt"),
-        version_2=version_2,
-        num_workers=0,
+    vocab_file = str(_SHARED / "vocab" / "uncased.txt")
+    examples = squad.read_examples(
+        str(path), is_training=False, version_2_with_negative=version_2
     )
-    assert seconds["featurise"] < seconds["featurise plainly"]
+    options = squad_windows.WindowOptions()
+    # Each featurisation has a tokenizer of its own: tokenizers remember words.
+    tokenizer = tokenization.FullTokenizer(vocab_file)
+    start = time.perf_counter()
+    features = list(
+        squad_features.convert_examples_to_features(
+            examples, tokenizer, options, num_workers=0
+        )
+    )
+    seconds = time.perf_counter() - start
+    answers = squad_answers.rank_answers(
+        examples,
+        features,
+        plain_squad.random_logits(features),
+        squad_search.AnswerOptions(version_2_with_negative=version_2),
+        tokenizer.basic_tokenizer,
+    )
+    squad_answers.write_answers(str(tmp_path), answers)
+    gold = squad_metrics.gold_answers(squad_files.read_dataset(str(path)))
+    texts = squad_answers.predictions(answers)
+    if version_2:
+        odds = {answer.qas_id: answer.null_odds for answer in answers}
+        scores = squad_metrics.evaluate_v2(gold, texts, odds)
+    else:
+        scores = squad_metrics.evaluate_v1(gold, texts)
+    assert 0 <= scores["f1"] < 60
+    start = time.perf_counter()
+    plain = plain_squad.plain_features(
+        examples, tokenization.FullTokenizer(vocab_file), options
+    )
+    collections.deque(plain, maxlen=0)  # Kept, they would take gigabytes.
+    assert seconds < time.perf_counter() - start

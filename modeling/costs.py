@@ -1,42 +1,34 @@
-"""What a pre-training step costs, from the sizes of the network alone.
+"""Estimates of a network's parameters, arithmetic and memory.
 
-Arithmetic counts matrix products, a multiplication and an addition as two
-operations; memory counts what `modeling` and `training` keep. Symbols in
-comments are those of the house: B batch, T tokens, D hidden size, F inner size,
-N heads, V vocabulary, P predictions.
+Everything follows from the configuration: nothing is built. Arithmetic counts
+matrix products, a multiplication and an addition as two operations. Memory
+counts the bytes that `modeling` and `training` keep. Symbols in comments: B
+batch, T tokens, D hidden size, F inner size, N heads, V vocabulary, P
+predictions.
 """
 
 import dataclasses
 
 from modeling import config as config_lib
-from modeling import sizes
 
 FLOAT_BYTES = 4
 _COMPUTE_BYTES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
 PRECISIONS = tuple(_COMPUTE_BYTES)
 
-# A step's way back takes two products for each one of the way forward.
-_PRODUCTS_PER_FORWARD = 3
+# The backward pass takes two products for each one of the forward pass.
+PRODUCTS_PER_FORWARD = 3
 # Clipping reads each gradient twice and writes it once; Adam reads it and
 # three values, and writes three.
 _UPDATE_PASSES = 10
 
-# Of the bytes of a record; see `record_bytes`.
-_EXAMPLE_OVERHEAD = 16 + 8
-_FEATURE_NAMES = (
-    *("input_ids", "input_mask", "segment_ids", "masked_lm_positions"),
-    *("masked_lm_ids", "masked_lm_weights", "next_sentence_labels"),
-)
-_FEATURE_OVERHEAD = 12
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shape:
-    """One sequence, as records hold it.
+    """The shape of one sequence.
 
     Attributes:
         max_seq_length: T.
-        max_predictions_per_seq: P.
+        max_predictions_per_seq: P; 0 in fine-tuning.
     """
 
     max_seq_length: int
@@ -45,12 +37,12 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Method:
-    """How a step is computed.
+    """The way a step is computed.
 
     Attributes:
         precision: one of `PRECISIONS`; weights and moments are float32.
-        recompute: keep only each layer's output for the way back.
-        num_parts: parts of a replica's rows, one after the other.
+        recompute: gradient checkpointing: each layer keeps its output alone.
+        num_parts: micro-batches, one after the other.
     """
 
     precision: str = "float32"
@@ -60,7 +52,7 @@ class Method:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Bytes a replica holds at the height of a step."""
+    """The bytes of a replica at the peak of a step."""
 
     weights: int
     moments: int
@@ -69,16 +61,57 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """All of them together."""
+        """The sum of all parts."""
         return sum(dataclasses.astuple(self))
 
 
-def layer_flops(config: config_lib.BertConfig, num_tokens: int) -> int:
-    """Counts the operations of one encoder layer, forward, for a sequence."""
+def encoder_parameters(config: config_lib.BertConfig) -> int:
+    """Counts the parameters under `bert/`: embeddings, layers and pooler."""
+    hidden = config.hidden_size
+    entries = (
+        config.vocab_size
+        + config.max_position_embeddings
+        + config.type_vocab_size
+    )
+    embeddings = entries * hidden + _norm(hidden)
+    layers = config.num_hidden_layers * layer_parameters(config)
+    return embeddings + layers + _dense(hidden, hidden)
+
+
+def layer_parameters(config: config_lib.BertConfig) -> int:
+    """Counts the parameters of one Transformer layer."""
+    hidden, inner = config.hidden_size, config.intermediate_size
+    attention = 4 * _dense(hidden, hidden) + _norm(hidden)
+    feed_forward = _dense(hidden, inner) + _dense(inner, hidden)
+    return attention + feed_forward + _norm(hidden)
+
+
+def pretraining_parameters(config: config_lib.BertConfig) -> int:
+    """Counts the parameters of the encoder and both pre-training heads.
+
+    The word embeddings count once, although they are the output weights of
+    the masked language model too.
+    """
+    hidden = config.hidden_size
+    masked_lm = _dense(hidden, hidden) + _norm(hidden) + config.vocab_size
+    next_sentence = _dense(hidden, 2)
+    return encoder_parameters(config) + masked_lm + next_sentence
+
+
+def _dense(inputs: int, outputs: int) -> int:
+    return inputs * outputs + outputs
+
+
+def _norm(size: int) -> int:
+    return 2 * size
+
+
+def encoder_flops(config: config_lib.BertConfig, num_tokens: float) -> float:
+    """Counts the operations of all layers, forward, for a sequence."""
     hidden, inner = config.hidden_size, config.intermediate_size
     weights = 4 * hidden**2 + 2 * hidden * inner  # q, k, v, output; F in, out
     attention = 2 * num_tokens * hidden  # scores and context, a token
-    return 2 * num_tokens * (weights + attention)
+    return config.num_hidden_layers * 2 * num_tokens * (weights + attention)
 
 
 def head_flops(config: config_lib.BertConfig, shape: Shape) -> int:
@@ -91,24 +124,33 @@ def head_flops(config: config_lib.BertConfig, shape: Shape) -> int:
 
 def training_flops(
     config: config_lib.BertConfig, shape: Shape, *, recompute: bool = False
-) -> int:
+) -> float:
     """Counts the operations of training on a sequence, forward and back."""
-    layers = config.num_hidden_layers * layer_flops(
-        config, shape.max_seq_length
-    )
-    total = _PRODUCTS_PER_FORWARD * (layers + head_flops(config, shape))
+    layers = encoder_flops(config, shape.max_seq_length)
+    total = PRODUCTS_PER_FORWARD * (layers + head_flops(config, shape))
     return total + (layers if recompute else 0)
 
 
 def update_traffic(config: config_lib.BertConfig) -> int:
     """Counts the bytes that clipping and the optimizer move in a step."""
-    return _UPDATE_PASSES * FLOAT_BYTES * sizes.pretraining_parameters(config)
+    return _UPDATE_PASSES * FLOAT_BYTES * pretraining_parameters(config)
+
+
+def all_reduce_bytes(config: config_lib.BertConfig, num_replicas: int) -> float:
+    """Counts the bytes each replica sends in a step, in a ring."""
+    gradients = FLOAT_BYTES * pretraining_parameters(config)
+    return 2 * (num_replicas - 1) / num_replicas * gradients
+
+
+def checkpoint_bytes(config: config_lib.BertConfig) -> int:
+    """Counts the bytes of a checkpoint to resume from: weights and moments."""
+    return 3 * FLOAT_BYTES * pretraining_parameters(config)
 
 
 def layer_activations(
     config: config_lib.BertConfig, shape: Shape, precision: str
 ) -> int:
-    """Counts the bytes that one layer keeps of a sequence for the way back.
+    """Counts the bytes that one layer keeps of a sequence for its gradients.
 
     By token and layer: queries, keys and values; the context before and after
     its heads are joined; the two products that end in a normalisation, and
@@ -141,10 +183,10 @@ def head_activations(
 def activations(
     config: config_lib.BertConfig, shape: Shape, method: Method
 ) -> int:
-    """Counts the bytes a sequence takes where the way back begins.
+    """Counts the bytes of a sequence at the start of the backward pass.
 
-    The layer that is gone back through needs as much again for its gradients;
-    one that is computed a second time is there once more itself.
+    The layer whose gradients are computed needs as much again for them; a
+    layer that is recomputed is there once more itself.
     """
     layer = layer_activations(config, shape, method.precision)
     head = head_activations(config, shape, method.precision)
@@ -167,15 +209,14 @@ def memory(
     Args:
         config: of the network.
         shape: of a sequence.
-        num_rows: sequences of the replica; parts of them are gone through one
-            after the other.
-        method: how.
+        num_rows: sequences of the replica, all micro-batches together.
+        method: how the step is computed.
     """
-    count = sizes.pretraining_parameters(config)
+    count = pretraining_parameters(config)
     narrow = _COMPUTE_BYTES[method.precision]
     casts = narrow if narrow != FLOAT_BYTES else 0
-    # Gradients and their clipped copies; with parts, their sum so far is there
-    # while the next part goes forward and back.
+    # Gradients and their clipped copies; with micro-batches, also their sum so
+    # far while the next one is computed.
     copies = 2 if method.num_parts == 1 else 3
     rows = -(-num_rows // method.num_parts)
     return Memory(
@@ -184,47 +225,3 @@ def memory(
         gradients=copies * FLOAT_BYTES * count,
         activations=rows * activations(config, shape, method),
     )
-
-
-def checkpoint_bytes(config: config_lib.BertConfig) -> int:
-    """Counts the bytes of a checkpoint to resume from: weights and moments."""
-    return 3 * FLOAT_BYTES * sizes.pretraining_parameters(config)
-
-
-def record_bytes(shape: Shape, *, id_bytes: float, fill: float) -> float:
-    """Counts the bytes of a record on disk, on average.
-
-    Numbers are varints, of 7 bits a byte; three lists of T numbers, of which
-    one holds word ids, two lists of P, and P floats.
-
-    Args:
-        shape: of the record.
-        id_bytes: of a word id, on average: 2 from 128, 3 from 16,384 on.
-        fill: share of a sequence that is no padding.
-    """
-    tokens, predictions = shape.max_seq_length, shape.max_predictions_per_seq
-    ids = tokens * (fill * id_bytes + (1 - fill))
-    # From 128 on a position takes two bytes.
-    positions = 1 if tokens <= 128 else 2 - 128 / tokens
-    masked = predictions * fill * (positions + id_bytes)
-    padding = predictions * (1 - fill) * 2
-    names = sum(len(name) + _FEATURE_OVERHEAD for name in _FEATURE_NAMES)
-    lists = ids + 2 * tokens + masked + padding + FLOAT_BYTES * predictions
-    return lists + names + _EXAMPLE_OVERHEAD
-
-
-def records_per_copy(shape: Shape, num_pieces: float, *, fill: float) -> float:
-    """Says how many records a corpus makes at a `dupe_factor` of 1.
-
-    Args:
-        shape: of the records.
-        num_pieces: word pieces of the corpus.
-        fill: as for `record_bytes`; [CLS] and twice [SEP] are part of it.
-    """
-    return num_pieces / (fill * shape.max_seq_length - 3)
-
-
-def all_reduce_bytes(config: config_lib.BertConfig, num_replicas: int) -> float:
-    """Counts the bytes each replica sends in a step, in a ring."""
-    gradients = FLOAT_BYTES * sizes.pretraining_parameters(config)
-    return 2 * (num_replicas - 1) / num_replicas * gradients

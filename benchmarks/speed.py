@@ -1,0 +1,355 @@
+r"""Speed of this project beside its peers and the limit of the processor.
+
+  python -m benchmarks.speed
+  python -m benchmarks.speed --measurements=prediction,tokenization \
+    --text_file=wiki.txt --peers=/path/to/an/environment/bin/python
+
+Prints a table in Markdown. Its first column has this project's time; the others
+are multiples of that time. Each number is the median of turns that all
+contenders take one after the other. Hugging Face has this project's precision
+and order of texts; with its defaults it has float32 and texts in file order.
+The floor is the time of the same matrix products alone; of a start, that of
+importing Keras and TensorFlow. benchmarks/README.md has more.
+"""
+
+import dataclasses
+import functools
+import json
+import pathlib
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+
+from absl import logging
+
+from benchmarks import contenders, scaling
+from commands import flags, program
+from files import lines
+from vocab import tokenization
+
+_OURS, _PEER, _FLOOR = "this project", "Hugging Face", "floor"
+_PEER_DEFAULTS, _KERAS_HUB = "Hugging Face, defaults", "keras-hub"
+_DEFINITION = "plain definition"
+COLUMNS = (_OURS, _PEER, _PEER_DEFAULTS, _KERAS_HUB, _DEFINITION, _FLOOR)
+_GROUP = flags.Group.MEASUREMENT
+_SPECIAL_TOKENS = 2  # [CLS] and [SEP].
+# Extensions that make matrix products fast, as Linux names them.
+_PROCESSOR_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+_START_UP_BYTES = 100_000
+
+# The contenders of a measurement, by column.
+_Contenders = dict[str, contenders.Contender | contenders.Command]
+
+
+_NAMES = (
+    *("pretraining_step", "fine_tuning_step", "prediction", "tokenization"),
+    *("graph_tokenization", "data_creation", "start_up", "help"),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of this program."""
+
+    bert_config_file: str = flags.flag(
+        "modeling/configs/bert_mini.json", "The model's sizes.", _GROUP
+    )
+    vocab_file: str = flags.flag(
+        "vocab/english_uncased_30522.txt", "An uncased vocabulary.", _GROUP
+    )
+    text_file: str | None = flags.flag(
+        None,
+        "Text, a sentence a line, an empty line between documents; Python's "
+        "documentation by default.",
+        _GROUP,
+    )
+    peers: str | None = flags.flag(
+        None,
+        "The Python of an environment with torch, transformers and keras-hub; "
+        "without it no peer takes part.",
+        _GROUP,
+    )
+    measurements: tuple[str, ...] = flags.flag(
+        _NAMES, f"Some of {', '.join(_NAMES)}.", _GROUP
+    )
+    precision: str = flags.flag(
+        "mixed_bfloat16",
+        "Of all contenders.",
+        _GROUP,
+        choices=("float32", "mixed_bfloat16"),
+    )
+    batch_size: int = flags.flag(32, "Rows of a batch.", _GROUP, lower_bound=1)
+    max_seq_length: int = flags.flag(
+        128, "Tokens of a row.", _GROUP, lower_bound=1
+    )
+    max_predictions_per_seq: int = flags.flag(
+        20, "Masked tokens of a row.", _GROUP, lower_bound=1
+    )
+    num_texts: int = flags.flag(
+        872, "Lines of the text to predict.", _GROUP, lower_bound=1
+    )
+    megabytes: float = flags.flag(
+        2.0,
+        "Of the text, to tokenize and to make records of.",
+        _GROUP,
+        lower_bound=0.001,
+    )
+    rounds: int = flags.flag(
+        5, "Turns of each contender.", _GROUP, lower_bound=1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bench:
+    """The inputs of all measurements.
+
+    Attributes:
+        options: of the command line.
+        folder: for files; a part of the text is in its `text.txt`.
+    """
+
+    options: Options
+    folder: pathlib.Path
+
+    @property
+    def text_file(self) -> str:
+        """The name of the text to tokenize and to make records of."""
+        return str(self.folder / "text.txt")
+
+    def job(self, kind: str, **more) -> contenders.Job:
+        """Makes the work of a kind."""
+        options = self.options
+        config = pathlib.Path(options.bert_config_file)
+        return contenders.Job(
+            kind=kind,
+            sizes=json.loads(config.read_text(encoding="utf-8")),
+            batch_size=options.batch_size,
+            max_seq_length=options.max_seq_length,
+            max_predictions_per_seq=options.max_predictions_per_seq,
+            precision=options.precision,
+            text_file=self.text_file,
+            vocab_file=str(pathlib.Path(options.vocab_file).resolve()),
+            **more,
+        )
+
+    def peers(
+        self, entries: Mapping[str, tuple[str, contenders.Job]]
+    ) -> _Contenders:
+        """Starts the peers, each a module and its work, by column."""
+        started = {}
+        for column, (module, job) in entries.items():
+            if self.options.peers:
+                started[column] = contenders.Contender(
+                    module, job, self.options.peers
+                )
+                if (reason := started[column].absent) is not None:
+                    logging.info("Without %s: %s", column, reason)
+        return started
+
+    def create_records(self, text_file: str, output: str) -> list[str]:
+        """Gives the command that makes records of a text."""
+        return [
+            "create_pretraining_data.py",
+            f"--input_file={text_file}",
+            f"--vocab_file={self.options.vocab_file}",
+            f"--output_file={output}",
+        ]
+
+
+def _training_step(bench: Bench, kind: str) -> _Contenders:
+    """Forward, backward and update of one batch of random words, dropout on."""
+    job = bench.job(kind)
+    peers = {
+        _PEER: ("huggingface", job),
+        _PEER_DEFAULTS: (
+            "huggingface",
+            dataclasses.replace(job, precision="float32"),
+        ),
+    }
+    if kind == "pretraining":
+        peers[_KERAS_HUB] = ("keras_hub", job)
+    return {
+        _OURS: contenders.Contender("ours", job),
+        **bench.peers(peers),
+        _FLOOR: contenders.Contender("floor", job),
+    }
+
+
+def _prediction(bench: Bench) -> _Contenders:
+    """Prediction of texts of mixed length, tokenized beforehand, by length."""
+    tokenizer = tokenization.FullTokenizer(bench.options.vocab_file)
+    counts = (
+        len(tokenizer.tokenize(text)) + _SPECIAL_TOKENS
+        for text in lines.read_lines(bench.text_file)
+        if text.strip()
+    )
+    lengths = [
+        min(count, bench.options.max_seq_length)
+        for _, count in zip(
+            range(bench.options.num_texts), counts, strict=False
+        )
+    ]
+    job = bench.job("prediction", lengths=lengths, by_length=True)
+    plain = dataclasses.replace(job, precision="float32", by_length=False)
+    return {
+        _OURS: contenders.Contender("ours", job),
+        **bench.peers(
+            {
+                _PEER: ("huggingface", job),
+                _PEER_DEFAULTS: ("huggingface", plain),
+            }
+        ),
+        _FLOOR: contenders.Contender("floor", job),
+    }
+
+
+def _tokenization(bench: Bench, kind: str) -> _Contenders:
+    """Tokenization of the text, in processor seconds."""
+    peers = {_PEER: ("huggingface", bench.job("tokenization"))}
+    return {
+        _OURS: contenders.Contender("ours", bench.job(kind)),
+        **bench.peers(peers),
+    }
+
+
+def _data_creation(bench: Bench) -> _Contenders:
+    """Records of the text, one process, one shard, in processor seconds."""
+    return {
+        _OURS: contenders.Command(
+            lambda folder: bench.create_records(
+                bench.text_file, f"{folder}/records"
+            ),
+            of_processor=True,
+        ),
+        _DEFINITION: contenders.Contender(
+            "definition", bench.job("data_creation")
+        ),
+    }
+
+
+def _start_up(bench: Bench) -> _Contenders:
+    """A run of one step, from its launch to its end, checkpoint included."""
+    records = str(bench.folder / "records")
+    part = str(bench.folder / "part.txt")
+    _cut(bench.text_file, part, _START_UP_BYTES)
+    contenders.Command(lambda _: bench.create_records(part, records)).turn()
+    return {
+        _OURS: contenders.Command(
+            lambda folder: [
+                "run_pretraining.py",
+                f"--input_file={records}",
+                f"--bert_config_file={bench.options.bert_config_file}",
+                *(f"--output_dir={folder}", "--do_train"),
+                *("--num_train_steps=1", "--num_warmup_steps=0"),
+                f"--precision={bench.options.precision}",
+            ]
+        ),
+        _FLOOR: contenders.Command(
+            lambda _: ["-c", "import tensorflow, keras"]
+        ),
+    }
+
+
+def _help(_: Bench) -> _Contenders:
+    """The page of --help of a script."""
+    return {
+        _OURS: contenders.Command(lambda _: ["run_pretraining.py", "--help"])
+    }
+
+
+MEASUREMENTS: Mapping[str, Callable[[Bench], _Contenders]] = dict(
+    zip(
+        _NAMES,
+        (
+            functools.partial(_training_step, kind="pretraining"),
+            functools.partial(_training_step, kind="fine_tuning"),
+            _prediction,
+            functools.partial(_tokenization, kind="tokenization"),
+            functools.partial(_tokenization, kind="graph_tokenization"),
+            _data_creation,
+            _start_up,
+            _help,
+        ),
+        strict=True,
+    )
+)
+
+
+def _cut(source: str, target: str, num_bytes: int) -> None:
+    """Writes the beginning of a text, up to the end of a document."""
+    with open(source, "rb") as file:
+        text = file.read(num_bytes)
+    end = text.rfind(b"\n\n") + 2
+    pathlib.Path(target).write_bytes(text[:end] if end > 1 else text)
+
+
+def row(name: str, medians: Mapping[str, float]) -> list[str]:
+    """Formats this project's time, and the others as multiples of it."""
+    ours = medians[_OURS]
+    time = f"{ours:.2f} s" if ours >= 1 else f"{ours * 1e3:.1f} ms"
+    ratios = [
+        f"{medians[column] / ours:.2f}" if column in medians else ""
+        for column in COLUMNS[1:]
+    ]
+    return [name, time, *ratios]
+
+
+def _processor() -> str:
+    """Names the processor and those of its extensions that matter."""
+    path = pathlib.Path("/proc/cpuinfo")
+    if not path.exists():
+        return platform.processor() or platform.machine()
+    pairs = (line.partition(":") for line in path.read_text().splitlines())
+    about = {name.strip(): value.strip() for name, _, value in pairs}
+    present = about.get("flags", "").split()
+    found = [flag for flag in _PROCESSOR_FLAGS if flag in present]
+    return f"{about.get('model name', platform.machine())} ({' '.join(found)})"
+
+
+def compare(options: Options) -> str:
+    """Measures what the options name; returns the table.
+
+    Raises:
+        ValueError: there is no such measurement.
+        RuntimeError: a contender failed.
+    """
+    unknown = set(options.measurements) - set(MEASUREMENTS)
+    if unknown:
+        raise ValueError(
+            f"--measurements must be of {', '.join(MEASUREMENTS)}; got "
+            f"{', '.join(sorted(unknown))}."
+        )
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options=options, folder=pathlib.Path(folder))
+        text_file = options.text_file
+        if text_file is None:
+            text_file = f"{folder}/whole.txt"
+            make = ["-m", "tools.prepare_corpus", "--input_format=python_docs"]
+            contenders.Command(
+                lambda _: [*make, f"--output_file={text_file}"]
+            ).turn()
+        _cut(text_file, bench.text_file, round(options.megabytes * 1e6))
+        for name in options.measurements:
+            running = MEASUREMENTS[name](bench)
+            medians = contenders.alternate(running, options.rounds)
+            for contender in running.values():
+                contender.close()
+            rows.append(row(name, medians))
+            logging.info("%s", " | ".join(rows[-1]))
+    about = (
+        f"{_processor()}; {options.precision}, batches of "
+        f"{options.batch_size} x {options.max_seq_length}, "
+        f"{pathlib.Path(options.bert_config_file).stem}"
+    )
+    return f"{about}\n\n{scaling.table(['', *COLUMNS], rows)}"
+
+
+def main(options: Options) -> None:
+    """Prints the table that the flags ask for."""
+    sys.stdout.write(compare(options))
+
+
+if __name__ == "__main__":
+    program.start(Options, main)

@@ -1,0 +1,95 @@
+"""The plain featurisation of questions, and logits to rank answers from.
+
+One process, the whole paragraph tokenized again for every question: for tests.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tasks.squad import (
+    squad,
+    squad_features,
+    squad_search,
+    squad_windows,
+)
+from vocab import tokenization
+
+_SEED = 12345
+
+
+def plain_features(
+    examples: Sequence[squad.SquadExample],
+    tokenizer: tokenization.FullTokenizer,
+    options: squad_windows.WindowOptions,
+) -> Iterator[dict]:
+    """Yields the windows to predict by the same rules, without any saving.
+
+    The maps hold the tokens of the paragraph only.
+    """
+    unique_ids = itertools.count(1000000000)
+    for index, example in enumerate(examples):
+        query = tokenizer.tokenize(example.question_text)
+        query = query[: options.max_query_length]
+        pieces, words = [], []
+        for number, word in enumerate(example.doc_tokens):
+            for piece in tokenizer.tokenize(word):
+                pieces.append(piece)
+                words.append(number)
+        spans = squad_windows.document_spans(
+            len(pieces),
+            options.max_seq_length - len(query) - 3,
+            options.doc_stride,
+        )
+        offset = len(query) + 2
+        for span_index, (start, length) in enumerate(spans):
+            here = range(start, start + length)
+            tokens = ["[CLS]", *query, "[SEP]"]
+            tokens += [pieces[position] for position in here] + ["[SEP]"]
+            padding = [0] * (options.max_seq_length - len(tokens))
+            yield {
+                "unique_id": next(unique_ids),
+                "example_index": index,
+                "doc_span_index": span_index,
+                "tokens": tokens,
+                "token_to_orig_map": {
+                    p - start + offset: words[p] for p in here
+                },
+                "token_is_max_context": {
+                    p - start + offset: _has_most_context(spans, span_index, p)
+                    for p in here
+                },
+                "input_ids": tokenizer.convert_tokens_to_ids(tokens) + padding,
+                "input_mask": [1] * len(tokens) + padding,
+                "segment_ids": [0] * offset + [1] * (length + 1) + padding,
+            }
+
+
+def _has_most_context(
+    spans: Sequence[tuple[int, int]], span_index: int, position: int
+) -> bool:
+    scores = [
+        min(position - start, start + length - 1 - position) + 0.01 * length
+        if start <= position < start + length
+        else -1
+        for start, length in spans
+    ]
+    return scores.index(max(scores)) == span_index
+
+
+def random_logits(
+    features: Sequence[squad_features.SquadFeatures], seed: int = _SEED
+) -> list[squad_search.WindowLogits]:
+    """Draws normal logits for every window."""
+    rng = np.random.default_rng(seed)
+    logits = [
+        rng.normal(0, 3, (2, len(feature.input_ids))).astype(np.float32)
+        for feature in features
+    ]
+    return [
+        squad_search.WindowLogits(
+            unique_id=feature.unique_id, start_logits=start, end_logits=end
+        )
+        for feature, (start, end) in zip(features, logits, strict=True)
+    ]
