@@ -1,11 +1,13 @@
 """Schemes by which tags mark where entities begin and end; IOB2 inside.
 
-A tag is `O` or a letter and, after a hyphen, the type of the entity. In IOB2
+A tag is `O` or a letter and, after a hyphen, the type of the entity; files may
+have an underscore in place of the hyphen. In IOB2
 the first word of an entity is B-TYPE, the others are I-TYPE. IOB1 and IO write
 I-TYPE wherever no entity of the type ends just before. The other schemes mark
 the last word, and entities of one word, by letters of their own.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from files import wording
@@ -34,12 +36,18 @@ _LETTERS = {
 _NAMES = {"iob1": "iob", "iob2": "iob", "io": "iob", "bioes": "iobes"}
 SCHEMES = (AUTO, "iob1", "iob2", "io", "iobes", "bioes", "bilou", "bmewo")
 SCHEMES += ("bmeso", RAW)
+# What letters of a scheme look like behind the type, in lower case, or with
+# another sign.
+_MARKED_OTHERWISE = re.compile(
+    r"[BEILMSUW][^\w-].+|[beilmsuw][\W_].+|.+[\W_][BEILMSUW]"
+)
 
 
 def split(tag: str) -> tuple[str, str]:
-    """Parts a tag at its first hyphen: `B-PER` -> B, PER; `O` -> O, ""."""
-    letter, _, kind = tag.partition("-")
-    return letter, kind
+    """Parts a tag behind its letter: `B-PER` -> B, PER; `O` -> O, ""."""
+    if tag[1:2] in ("-", "_"):
+        return tag[0], tag[2:]
+    return tag, ""
 
 
 def detect(tags: Iterable[str]) -> str:
@@ -50,13 +58,19 @@ def detect(tags: Iterable[str]) -> str:
         no tag has a hyphen and they are no letters of a scheme either.
 
     Raises:
-        ValueError: the letters are those of no scheme.
+        ValueError: the letters are those of no scheme, or they all stand
+            elsewhere than before a hyphen.
     """
     tags = {tag for tag in tags if tag != OUTSIDE}
     letters = {split(tag)[0] for tag in tags}
     for name, known in _LETTERS.items():
         if letters <= known:
             return name
+    if all(_MARKED_OTHERWISE.fullmatch(tag) for tag in tags):
+        raise ValueError(
+            "the tags must have their letter in front, as B-TYPE or B_TYPE; "
+            f"got {_shown(tags)}. If they are names, pass --scheme=raw."
+        )
     if not any("-" in tag for tag in tags):
         return RAW
     raise ValueError(
@@ -83,9 +97,10 @@ def to_iob2(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
             place, from 0, as `place: `.
     """
     if scheme == RAW:
+        letters = _LETTERS["iob"]
         tags = [tag if tag == OUTSIDE else f"{INSIDE}-{tag}" for tag in tags]
-        scheme = "iob"
-    letters = _LETTERS[_NAMES.get(scheme, scheme)]
+    else:
+        letters = _LETTERS[_NAMES.get(scheme, scheme)]
     converted = []
     open_kind = None  # The type of an entity that may go on, or None.
     for place, tag in enumerate(tags):
@@ -94,7 +109,7 @@ def to_iob2(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
             converted.append(OUTSIDE)
             open_kind = None
             continue
-        if letter not in letters or tag.endswith("-"):
+        if letter not in letters or not (kind or tag == letter):
             raise ValueError(
                 f"{place}: {tag!r} is not a tag of the scheme {scheme}, which "
                 f"has O and {', '.join(f'{x}-TYPE' for x in sorted(letters))}."

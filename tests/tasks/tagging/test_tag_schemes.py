@@ -19,6 +19,13 @@ from tasks.tagging import conll, entities, tag_schemes
         ("bmewo", "B-A M-A E-A W-A O", "B-A I-A I-A B-A O"),
         ("bmeso", "B-A M-A E-A S-A", "B-A I-A I-A B-A"),
         ("raw", "A A O B A", "B-A I-A O B-B B-A"),
+        # Penn tags of brackets begin and end with a hyphen.
+        ("raw", "-LRB- NN NN -RRB-", "B--LRB- B-NN I-NN B--RRB-"),
+        ("raw", "- -- B-", "B-- B--- B-B-"),
+        ("raw", "B_A I_A", "B-B_A B-I_A"),
+        # Underscores in place of hyphens.
+        ("iob2", "B_A I_A B_B-C I_B-C", "B-A I-A B-B-C I-B-C"),
+        ("iobes", "B_A E-A S_B_C", "B-A I-A B-B_C"),
         # Without types.
         ("iob2", "B I O B", "B I O B"),
         # Ill-formed: an end, or an inside, without a beginning.
@@ -44,11 +51,23 @@ def test_conversion_by_hand(scheme, tags, iob2):
         ("U-A O B-A L-A", "bilou"),
         ("W-A M-A E-A", "bmewo"),
         ("S-A M-A E-A", "bmeso"),
+        ("B_A I_A O", "iob"),
+        ("B_A I_A-B E_A S_A_B", "iobes"),
         ("PER LOC O", "raw"),
+        ("A_PER A_LOC B_ORG", "raw"),
+        ("B:PER LOC", "raw"),
     ],
 )
 def test_detected_scheme(tags, scheme):
     assert tag_schemes.detect(tags.split()) == scheme
+
+
+@pytest.mark.parametrize(
+    "tags", ["B:PER I:PER O", "b_per i_per", "O PER-B PER-I", "PER_B", "I/LOC"]
+)
+def test_letters_written_otherwise_are_refused_not_taken_for_names(tags):
+    with pytest.raises(ValueError, match=r"as B-TYPE .*--scheme=raw"):
+        tag_schemes.detect(tags.split())
 
 
 def test_letters_of_no_scheme_are_refused():
@@ -91,8 +110,9 @@ def test_file_is_converted_by_one_scheme():
 def test_wrong_tag_names_file_and_line():
     with pytest.raises(ValueError, match=r"f.txt, line 8: 'E-A' is not .*iob"):
         tag_schemes.convert_file(_file("B-A E-A"), "iob2")
-    with pytest.raises(ValueError, match=r"f.txt, line 7: 'B-' is not"):
-        tag_schemes.convert_file(_file("B- I-A"))
+    for tag in ("B-", "B_"):
+        with pytest.raises(ValueError, match=f"f.txt, line 7: '{tag}' is not"):
+            tag_schemes.convert_file(_file(f"{tag} I-A"))
     with pytest.raises(ValueError, match=r"f.txt: the tags must be"):
         tag_schemes.convert_file(_file("B-A Q-A"))
 
