@@ -193,7 +193,7 @@ def _text(length, job, features) -> bytes:
 
 
 def _tokenization(job):
-    from serving import fast_tokenization
+    from serving import graph_tokenizer
     from vocab import word_memory
 
     texts = list(lines.read_lines(job.text_file))
@@ -207,7 +207,7 @@ def _tokenization(job):
         return encode
     import tensorflow as tf
 
-    tokenize = fast_tokenization.graph_tokenizer(job.vocab_file).tokenize
+    tokenize = graph_tokenizer.GraphTokenizer(job.vocab_file).tokenize
     batches = [
         tf.constant(texts[start : start + _TEXTS_PER_CALL])
         for start in range(0, len(texts), _TEXTS_PER_CALL)

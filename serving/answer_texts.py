@@ -9,7 +9,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from serving import reading
+from serving import graph_tokenizer
 
 # As released: white space is these five (`tasks.squad.squad`).
 _SPACES = (" ", "\t", "\r", "\n", "\u202f")
@@ -75,12 +75,14 @@ class TextFinder:
     """Finds what pieces of a paragraph stand for.
 
     Args:
-        reader: cut the paragraph into those pieces.
+        tokenizer: cut the paragraph into those pieces.
         tokens: `[V]` string, the tokens by id.
     """
 
-    def __init__(self, reader: reading.TextReader, tokens: tf.Tensor):
-        self._reader = reader
+    def __init__(
+        self, tokenizer: graph_tokenizer.GraphTokenizer, tokens: tf.Tensor
+    ):
+        self._tokenizer = tokenizer
         self._tokens = tokens
 
     def find(
@@ -99,7 +101,7 @@ class TextFinder:
         """
         begin, end = _whole_words(paragraph, first, last)
         orig_text = _text(paragraph, begin, end)
-        tok_text = self._reader.basic_text(orig_text[tf.newaxis])[0]
+        tok_text = self._tokenizer.basic_text(orig_text[tf.newaxis])[0]
         pred_text = self._joined(paragraph.ids[first : last + 1])
         # The part before the first of perhaps several occurrences.
         parts = tf.strings.split(tok_text, pred_text, maxsplit=1)

@@ -10,9 +10,10 @@ from serving import (
     answer_search,
     answer_texts,
     answer_windows,
+    graph_tokenizer,
     inputs,
     network,
-    reading,
+    normalization,
     signatures,
 )
 from tasks.squad import squad_search, squad_windows
@@ -45,7 +46,7 @@ class Reading:
 
 def servable(
     model: heads.BertForQuestionAnswering,
-    reader: reading.TextReader,
+    tokenizer: graph_tokenizer.GraphTokenizer,
     options: Reading,
 ) -> signatures.Servable:
     """Makes the signatures of a model that answers questions.
@@ -70,10 +71,10 @@ def servable(
 
     Args:
         model: in float32.
-        reader: of the model's vocabulary.
+        tokenizer: of the model's vocabulary.
         options: how questions are answered.
     """
-    finder = _Answerer(model, reader, options)
+    finder = _Answerer(model, tokenizer, options)
 
     def of_ids(*ids):
         return finder.net(
@@ -100,9 +101,11 @@ def servable(
 class _Answerer:
     """Answers B questions at once; reads all their windows together."""
 
-    def __init__(self, model, reader: reading.TextReader, options: Reading):
+    def __init__(
+        self, model, tokenizer: graph_tokenizer.GraphTokenizer, options: Reading
+    ):
         self.net = network.Network(model, dict)
-        self._reader = reader
+        self._tokenizer = tokenizer
         self._options = options
         self._vocab_size = model.config.vocab_size
         # Version 2 may add "no answer" to the list.
@@ -141,10 +144,12 @@ class _Answerer:
         return ranked
 
     def _rank(self, question, context):
-        options, reader = self._options, self._reader
-        query = reader.tokenize(question)[:, : options.windows.max_query_length]
-        text = reader.decoded(context)
-        pieces = reader.tokenize_with_offsets(text)
+        options, tokenizer = self._options, self._tokenizer
+        query = tokenizer.tokenize(question)[
+            :, : options.windows.max_query_length
+        ]
+        text = normalization.drop_invalid_utf8(context)
+        pieces = tokenizer.tokenize_with_offsets(text)
         words = answer_texts.find_words(text)
         windows = answer_windows.cut(
             query.row_lengths(), pieces["ids"].row_lengths(), options.windows
@@ -153,7 +158,7 @@ class _Answerer:
             query,
             pieces["ids"],
             windows,
-            reader.special,
+            tokenizer.special,
             options.windows.max_seq_length,
         )
         outputs = self.net(rows)
@@ -163,7 +168,7 @@ class _Answerer:
         # Scores are added as float64, as released.
         logits = tf.cast(logits, tf.float64)
         finder = answer_texts.TextFinder(
-            reader, reader.tokens(self._vocab_size)
+            tokenizer, tokenizer.tokens(self._vocab_size)
         )
 
         def of_question(number):

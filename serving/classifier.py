@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from modeling import heads
-from serving import fitting, inputs, network, reading, signatures
+from serving import fitting, graph_tokenizer, inputs, network, signatures
 from tasks.classification import labels, sentence_pairs
 
 CLASSIFY, SCORE = "classify", "score"
@@ -14,7 +14,7 @@ _THRESHOLD = (
 
 def servable(
     model: heads.BertForSequenceClassification,
-    reader: reading.TextReader,
+    tokenizer: graph_tokenizer.GraphTokenizer,
     label_set: labels.LabelSet,
     packing: sentence_pairs.Packing,
 ) -> signatures.Servable:
@@ -29,7 +29,7 @@ def servable(
 
     Args:
         model: in float32.
-        reader: of the model's vocabulary.
+        tokenizer: of the model's vocabulary.
         label_set: the labels, in the order of the model's outputs.
         packing: how texts are fitted into a row.
     """
@@ -37,15 +37,17 @@ def servable(
     kind = label_set.problem_type
 
     def of_pairs(text_a, text_b):
-        return run(reader.tokenize(text_a), reader.tokenize(text_b))
+        return run(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
 
     def of_single_texts(text_a):
-        tokens = reader.tokenize(text_a)
+        tokens = tokenizer.tokenize(text_a)
         return run(tokens, inputs.no_tokens(tokens))
 
     def run(tokens_a, tokens_b):
         fitted = fitting.fit(tokens_a, tokens_b, packing)
-        rows = inputs.joined(fitted.tokens_a, fitted.tokens_b, reader.special)
+        rows = inputs.joined(
+            fitted.tokens_a, fitted.tokens_b, tokenizer.special
+        )
         outputs = _activated(net(rows), kind)
         if packing.long_text == sentence_pairs.WINDOWS:
             outputs = fitting.mean_of_texts(outputs, fitted)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from modeling import bert
-from serving import fitting, inputs, network, reading, signatures
+from serving import fitting, graph_tokenizer, inputs, network, signatures
 from tasks import features
 from tasks.classification import sentence_pairs
 
@@ -15,7 +15,7 @@ VECTORS = "vectors"
 
 def servable(
     model: bert.BertModel,
-    reader: reading.TextReader,
+    tokenizer: graph_tokenizer.GraphTokenizer,
     packing: sentence_pairs.Packing,
     layers: Sequence[int],
     *,
@@ -37,7 +37,7 @@ def servable(
 
     Args:
         model: in float32.
-        reader: of the model's vocabulary.
+        tokenizer: of the model's vocabulary.
         packing: how texts are fitted into a row; not `windows`.
         layers: numbers, 0 for the lowest and -1 for the highest.
         has_pooler: whether the pooler was trained.
@@ -52,7 +52,7 @@ def servable(
             "several. Choose head or head_tail."
         )
 
-    encoder = _Encoder(model, reader, packing, layers, has_pooler)
+    encoder = _Encoder(model, tokenizer, packing, layers, has_pooler)
     text = signatures.of_texts
     return signatures.Servable(
         task=TASK,
@@ -75,7 +75,7 @@ def servable(
 class _Encoder:
     """Encodes B texts at once."""
 
-    def __init__(self, model, reader, packing, layers, has_pooler: bool):
+    def __init__(self, model, tokenizer, packing, layers, has_pooler: bool):
         def chosen(outputs):
             every = outputs["all_encoder_layers"]
             kept = {
@@ -88,14 +88,14 @@ class _Encoder:
 
         self.net = network.Network(model, chosen)
         self._config = model.config
-        self._reader = reader
+        self._tokenizer = tokenizer
         self._packing = packing
 
     def of_text(self, text_a):
         return self._with_tokens(self._single(text_a))
 
     def of_pairs(self, text_a, text_b):
-        tokenize = self._reader.tokenize
+        tokenize = self._tokenizer.tokenize
         return self._with_tokens(
             self._laid_out(tokenize(text_a), tokenize(text_b))
         )
@@ -110,17 +110,17 @@ class _Encoder:
         return {k: found[k] for k in ("mean", "pooled_output") if k in found}
 
     def _single(self, text):
-        tokens = self._reader.tokenize(text)
+        tokens = self._tokenizer.tokenize(text)
         return self._laid_out(tokens, inputs.no_tokens(tokens))
 
     def _laid_out(self, tokens_a, tokens_b):
         fitted = fitting.fit(tokens_a, tokens_b, self._packing)
         return inputs.joined(
-            fitted.tokens_a, fitted.tokens_b, self._reader.special
+            fitted.tokens_a, fitted.tokens_b, self._tokenizer.special
         )
 
     def _with_tokens(self, rows: inputs.ModelInputs):
-        names = self._reader.tokens(self._config.vocab_size)
+        names = self._tokenizer.tokens(self._config.vocab_size)
         tokens = tf.where(
             rows.input_mask > 0, tf.gather(names, rows.input_ids), ""
         )

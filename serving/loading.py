@@ -13,8 +13,8 @@ from serving import (
     answerer,
     classifier,
     embedder,
+    graph_tokenizer,
     mask_filler,
-    reading,
     runs,
     signatures,
     tagger,
@@ -34,7 +34,7 @@ class Settings:
     Attributes:
         weights: its checkpoint.
         config: its sizes.
-        reader: of its vocabulary.
+        tokenizer: of its vocabulary.
         packing: how texts fit into a row; `max_seq_length` is for all tasks.
         label_set: what it answers; None but for labels, scores and tags.
         answering: how questions are answered; None for other tasks.
@@ -44,7 +44,7 @@ class Settings:
 
     weights: runs.Weights
     config: config_lib.BertConfig
-    reader: reading.TextReader
+    tokenizer: graph_tokenizer.GraphTokenizer
     packing: sentence_pairs.Packing
     label_set: labels.LabelSet | None = None
     answering: answerer.Reading | None = None
@@ -77,7 +77,7 @@ def _classifier(settings: Settings) -> signatures.Servable:
     )
     return classifier.servable(
         _filled(model, settings),
-        settings.reader,
+        settings.tokenizer,
         settings.label_set,
         settings.packing,
     )
@@ -86,7 +86,9 @@ def _classifier(settings: Settings) -> signatures.Servable:
 def _answerer(settings: Settings) -> signatures.Servable:
     model = heads.BertForQuestionAnswering(settings.config, dtype=_DTYPE)
     return answerer.servable(
-        _filled(model, settings, _POOLER), settings.reader, settings.answering
+        _filled(model, settings, _POOLER),
+        settings.tokenizer,
+        settings.answering,
     )
 
 
@@ -97,7 +99,7 @@ def _tagger(settings: Settings) -> signatures.Servable:
     )
     return tagger.servable(
         _filled(model, settings, _POOLER),
-        settings.reader,
+        settings.tokenizer,
         names,
         settings.packing.max_seq_length,
     )
@@ -107,7 +109,7 @@ def _embedder(settings: Settings) -> signatures.Servable:
     model = bert.BertModel(settings.config, dtype=_DTYPE)
     return embedder.servable(
         _filled(model, settings, _POOLER),
-        settings.reader,
+        settings.tokenizer,
         settings.packing,
         settings.layers,
         has_pooler=settings.weights.has_pooler,
@@ -118,7 +120,7 @@ def _mask_filler(settings: Settings) -> signatures.Servable:
     model = heads.BertForPreTraining(settings.config, dtype=_DTYPE)
     return mask_filler.servable(
         _filled(model, settings, _POOLER, _NEXT_SENTENCE),
-        settings.reader,
+        settings.tokenizer,
         settings.packing.max_seq_length,
         settings.top_k,
     )

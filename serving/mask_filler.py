@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from modeling import heads
-from serving import inputs, network, reading, signatures
+from serving import graph_tokenizer, inputs, network, normalization, signatures
 
 TASK = "fill_mask"
 _MASK = "[MASK]"
@@ -11,7 +11,7 @@ _MASK = "[MASK]"
 
 def servable(
     model: heads.BertForPreTraining,
-    reader: reading.TextReader,
+    tokenizer: graph_tokenizer.GraphTokenizer,
     max_seq_length: int,
     top_k: int,
 ) -> signatures.Servable:
@@ -28,16 +28,16 @@ def servable(
 
     Args:
         model: in float32.
-        reader: of the model's vocabulary.
+        tokenizer: of the model's vocabulary.
         max_seq_length: T at most.
         top_k: k; all of the vocabulary if it has fewer words.
 
     Raises:
         ValueError: the vocabulary has no [MASK].
     """
-    reader.definition.require_tokens(_MASK)
+    tokenizer.definition.require_tokens(_MASK)
     filler = _MaskFiller(
-        model, reader, max_seq_length, min(top_k, model.config.vocab_size)
+        model, tokenizer, max_seq_length, min(top_k, model.config.vocab_size)
     )
     return signatures.Servable(
         task=TASK,
@@ -56,30 +56,33 @@ def servable(
 class _MaskFiller:
     """Fills the masks of B texts at once."""
 
-    def __init__(self, model, reader, max_seq_length: int, top_k: int):
+    def __init__(self, model, tokenizer, max_seq_length: int, top_k: int):
         self.net = network.Network(
             model, lambda outputs: outputs["masked_lm_logits"], num_more=1
         )
         self.top_k = top_k
-        self._reader = reader
-        self._mask_id = reader.id_of(_MASK)
+        self._tokenizer = tokenizer
+        self._mask_id = tokenizer.id_of(_MASK)
         self._vocab_size = model.config.vocab_size
         self._max_seq_length = max_seq_length
 
     def of_text(self, text_a):
-        tokens = _tokens_and_masks(text_a, self._reader, self._mask_id)
+        tokens = _tokens_and_masks(text_a, self._tokenizer, self._mask_id)
         return self._of_tokens(tokens, inputs.no_tokens(tokens))
 
     def of_pairs(self, *texts):
         return self._of_tokens(
-            *(_tokens_and_masks(t, self._reader, self._mask_id) for t in texts)
+            *(
+                _tokens_and_masks(t, self._tokenizer, self._mask_id)
+                for t in texts
+            )
         )
 
     def of_ids(self, *ids):
         return self._fill(inputs.of_client(*ids, self._max_seq_length))
 
     def _of_tokens(self, tokens_a, tokens_b):
-        rows = inputs.joined(tokens_a, tokens_b, self._reader.special)
+        rows = inputs.joined(tokens_a, tokens_b, self._tokenizer.special)
         tf.debugging.assert_less_equal(
             tf.shape(rows.input_ids)[1],
             self._max_seq_length,
@@ -94,7 +97,7 @@ class _MaskFiller:
         # Of equals the first of the vocabulary comes first.
         probs, ids = tf.math.top_k(tf.nn.softmax(logits), self.top_k)
         is_mask = tf.sequence_mask(places.row_lengths())[..., tf.newaxis]
-        tokens = tf.gather(self._reader.tokens(self._vocab_size), ids)
+        tokens = tf.gather(self._tokenizer.tokens(self._vocab_size), ids)
         return {
             "tokens": tf.where(is_mask, tokens, ""),
             "probabilities": tf.where(is_mask, probs, 0.0),
@@ -102,11 +105,15 @@ class _MaskFiller:
         }
 
 
-def _tokens_and_masks(text, reader: reading.TextReader, mask_id: int):
+def _tokens_and_masks(
+    text, tokenizer: graph_tokenizer.GraphTokenizer, mask_id: int
+):
     """Cuts `[B]` texts but keeps each [MASK]: `[B, (tokens)]` int32."""
     # Decoded first: a skipped byte may have stood inside of "[MASK]".
-    parts = tf.strings.split(reader.decoded(text), _MASK)  # [B, (parts)]
-    tokens = reader.tokenize(parts.values)  # [parts, (tokens)]
+    parts = tf.strings.split(
+        normalization.drop_invalid_utf8(text), _MASK
+    )  # [B, (parts)]
+    tokens = tokenizer.tokenize(parts.values)  # [parts, (tokens)]
     is_later = tf.ragged.range(parts.row_lengths()).values > 0  # [parts]
     counts = tf.cast(is_later, tf.int64)
     masks = tf.RaggedTensor.from_row_lengths(

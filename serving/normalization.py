@@ -1,23 +1,38 @@
-"""What the definition makes of each code point, as tables.
+"""Text normalization as TensorFlow operations.
 
-`vocab.tokenization` says what happens to a string; nearly all of it happens
-to each character by itself, and a table holds it. Two rules look around: the
-small sigma at the end of a word, and the canonical order of marks. Both
-concern lower-cased text only; `SigmaClasses` and `Marks` hold what they ask
-about.
+`normalize` does what `tokenization.BasicTokenizer` does to a text: it cleans
+it, lower-cases it if asked, and puts spaces around punctuation marks and
+ideographs. Nearly every rule concerns one character by itself, so that
+TensorFlow Text can apply a table of replacements.
 
-All tables follow the Unicode version of the running Python, as the
-definition does.
+Two rules of lower case look at the neighbours of a character: a capital sigma
+becomes another letter at the end of a word (`str.lower`), and marks are put
+into canonical order (NFD). `resolve_context` applies these two rules first.
+Regular expressions find the few texts that need them.
+
+All tables follow the Unicode version of the running Python, as the definition
+does.
 """
 
 import dataclasses
 import functools
 import sys
 import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from serving import normalizer_buffer
 from vocab import characters
 
+# RE2 matches whole characters; a surrogate is none in UTF-8.
+_VALID_UTF8 = r"[\x{0}-\x{d7ff}\x{e000}-\x{10ffff}]*"
+_SURROGATES = range(0xD800, 0xE000)
 _UNASSIGNED = frozenset({"Cn", "Co", "Cs"})  # Also private use, surrogates.
+_CAPITAL_SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c3", "\u03c2"
 
 # Orders of characters when marks are sorted, besides 1 to 254, the canonical
 # combining class of a mark that stays.
@@ -26,43 +41,99 @@ VANISHING = 255  # Is dropped; marks move past it.
 VANISHING_STARTER = 256  # Is dropped; no mark moves past it.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SigmaClasses:
-    """The characters that decide between the two small sigmas.
+def drop_invalid_utf8(text: tf.Tensor) -> tf.Tensor:
+    """Drops the bytes of texts that are not UTF-8, as the definition does.
 
-    Attributes:
-        cased: letters with case.
-        ignored: characters that are skipped in looking for a cased one; the
-            ones that cleaning removes are among them.
+    Args:
+        text: `[N]` string.
+
+    Returns:
+        `[N]` string, valid UTF-8.
+    """
+    return _rewrite_rows(
+        text,
+        ~tf.strings.regex_full_match(text, _VALID_UTF8),
+        lambda invalid: tf.strings.unicode_transcode(
+            invalid, "UTF-8", "UTF-8", errors="ignore"
+        ),
+    )
+
+
+def normalize(text: tf.Tensor, *, do_lower_case: bool) -> tf.Tensor:
+    """Normalizes texts: their words are what stands between spaces.
+
+    Args:
+        text: `[N]` string, valid UTF-8.
+        do_lower_case: lower-cases and strips accents.
+
+    Returns:
+        `[N]` string.
+    """
+    if do_lower_case:
+        text = resolve_context(text)
+    return _normalizer(do_lower_case).normalize(text)
+
+
+def normalize_with_origins(
+    text: tf.Tensor, *, do_lower_case: bool
+) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], tf.RaggedTensor]]:
+    """Normalizes texts and keeps track of where each byte came from.
+
+    Args:
+        text: `[N]` string, valid UTF-8.
+        do_lower_case: lower-cases and strips accents.
+
+    Returns:
+        `[N]` string, as `normalize` gives it, and a function of places in it:
+        bytes, `[N, (places)]` ragged int64, to characters (code points) of the
+        given text, `[N, (places)]` ragged int32.
+    """
+    origins = tf.ragged.range(tf.strings.length(text, unit="UTF8_CHAR"))
+    if do_lower_case:
+        text, origins = _resolve_context_with_origins(text, origins)
+    normalized, byte_offsets = _normalizer(
+        do_lower_case
+    ).normalize_with_offsets(text)  # [N, (bytes + 1)]
+    codes = tf.strings.unicode_decode(text, "UTF-8").values  # [characters]
+    num_bytes = 1 + tf.add_n(
+        [tf.cast(codes >= first, tf.int32) for first in (0x80, 0x800, 0x10000)]
+    )  # In UTF-8.
+    origin_of_byte = tf.RaggedTensor.from_row_lengths(
+        tf.repeat(origins.values, num_bytes),
+        tf.cast(tf.strings.length(text), tf.int64),
+        validate=False,
+    )
+
+    def origins_of(places):
+        before = tf.gather(byte_offsets, places, batch_dims=1)
+        return tf.gather(origin_of_byte, before, batch_dims=1)
+
+    return normalized, origins_of
+
+
+def _rewrite_rows(
+    text: tf.Tensor, chosen: tf.Tensor, rewrite: Callable
+) -> tf.Tensor:
+    """Rewrites some texts of a batch; costs nothing where none is chosen.
+
+    Args:
+        text: `[N]` string.
+        chosen: `[N]` bool.
+        rewrite: function of the chosen texts, `[C]` string -> `[C]` string.
+
+    Returns:
+        `[N]` string.
     """
 
-    cased: str
-    ignored: str
+    def with_rewritten():
+        rows = tf.where(chosen)  # [C, 1]
+        rewritten = rewrite(tf.gather_nd(text, rows))
+        return tf.tensor_scatter_nd_update(text, rows, rewritten)
+
+    return tf.cond(tf.reduce_any(chosen), with_rewritten, lambda: text)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Marks:
-    """What sorting the marks that stay (spacing and enclosing) needs.
-
-    Attributes:
-        telling: characters of which two must be in a text for the order to
-            change: marks that can move, and characters that contain one.
-        decomposed: the `telling` that stand for several characters -> those.
-        order_of: character -> its order, `STARTER` where absent.
-    """
-
-    telling: str
-    decomposed: dict[str, str]
-    order_of: dict[str, int]
-
-
-def assigned_characters() -> list[str]:
-    """Lists the characters that Unicode says something about, in order."""
-    return [
-        char
-        for char in map(chr, range(sys.maxunicode + 1))
-        if unicodedata.category(char) not in _UNASSIGNED
-    ]
+# ------------------------------------------------------ The table of characters
 
 
 def folded(char: str, *, do_lower_case: bool) -> str:
@@ -83,9 +154,101 @@ def folded(char: str, *, do_lower_case: bool) -> str:
     )
 
 
-def stands_apart(char: str) -> bool:
+def stands_alone(char: str) -> bool:
     """Tells whether a character of a folded text is a word by itself."""
     return characters.is_punctuation(char) or characters.is_cjk_ideograph(char)
+
+
+def assigned_characters() -> list[str]:
+    """Lists the characters that Unicode assigns a meaning, in order."""
+    return [
+        char
+        for char in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(char) not in _UNASSIGNED
+    ]
+
+
+@functools.cache
+def _replacements(*, do_lower_case: bool) -> bytes:
+    """Writes the table of replacements of all characters."""
+    table = {}
+    for code in range(sys.maxunicode + 1):
+        if code in _SURROGATES:
+            continue
+        char = chr(code)
+        replacement = "".join(
+            f" {part} " if stands_alone(part) else part
+            for part in folded(char, do_lower_case=do_lower_case)
+        )
+        if replacement != char:
+            table[char] = replacement
+    return normalizer_buffer.build(table, lower_case=do_lower_case)
+
+
+def _normalizer(do_lower_case: bool) -> tf_text.FastBertNormalizer:
+    buffer = _replacements(do_lower_case=do_lower_case)
+    return tf_text.FastBertNormalizer(
+        model_buffer=tf.constant(np.frombuffer(buffer, np.uint8))
+    )
+
+
+# ------------------------------------------- Rules that look at the neighbours
+
+
+def resolve_context(text: tf.Tensor) -> tf.Tensor:
+    """Applies the rules that look at more than one character.
+
+    Args:
+        text: `[N]` string, valid UTF-8.
+
+    Returns:
+        `[N]` string, in which each character can be lower-cased by itself.
+    """
+    text = final_sigmas(text)
+    return _rewrite_rows(
+        text, _has_two_marks(text), lambda rows: _sort_marks(rows)[0]
+    )
+
+
+def _resolve_context_with_origins(
+    text: tf.Tensor, origins: tf.RaggedTensor
+) -> tuple[tf.Tensor, tf.RaggedTensor]:
+    """Does what `resolve_context` does, and tells where characters came from.
+
+    Args:
+        text: `[N]` string, valid UTF-8.
+        origins: `[N, (characters)]` ragged int32, which ascend.
+
+    Returns:
+        `[N]` string and the origins of its characters.
+    """
+    text = final_sigmas(text)  # Each character keeps its place.
+
+    def with_sorted():
+        in_order, places = _sort_marks(text)
+        moved = tf.gather(origins, places, batch_dims=1)
+        return in_order, moved.values, moved.row_splits
+
+    text, values, splits = tf.cond(
+        tf.reduce_any(_has_two_marks(text)),
+        with_sorted,
+        lambda: (text, origins.values, origins.row_splits),
+    )
+    return text, tf.RaggedTensor.from_row_splits(values, splits, validate=False)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SigmaClasses:
+    """The characters that decide between the two small sigmas.
+
+    Attributes:
+        cased: letters with case.
+        ignored: characters that are skipped in looking for a cased one; the
+            ones that cleaning removes are among them.
+    """
+
+    cased: str
+    ignored: str
 
 
 @functools.cache
@@ -95,17 +258,76 @@ def sigma_classes() -> SigmaClasses:
     for char in assigned_characters():
         if characters.is_removed(char):
             ignored.append(char)
-        elif f"{char}\u03a3".lower().endswith("\u03c2"):
+        elif f"{char}{_CAPITAL_SIGMA}".lower().endswith(_FINAL_SIGMA):
             cased.append(char)
-        elif f"A{char}\u03a3".lower().endswith("\u03c2"):
+        elif f"A{char}{_CAPITAL_SIGMA}".lower().endswith(_FINAL_SIGMA):
             ignored.append(char)
     return SigmaClasses(cased="".join(cased), ignored="".join(ignored))
+
+
+def final_sigmas(text: tf.Tensor) -> tf.Tensor:
+    """Writes the small sigmas that `str.lower` would, final or not.
+
+    Final is a sigma after a letter with case and not before one, whatever
+    ignored characters lie between.
+
+    Args:
+        text: `[N]` string.
+
+    Returns:
+        `[N]` string without capital sigmas that become final; each character
+        keeps its place and its length in bytes.
+    """
+    classes = sigma_classes()
+    cased, ignored = _one_of(classes.cased), _one_of(classes.ignored)
+    before = f"{_CAPITAL_SIGMA}({ignored}*{cased})"
+    after = f"({cased}{ignored}*){_CAPITAL_SIGMA}"
+
+    def rewrite(text):
+        for pattern, replacement in (
+            (before, rf"{_SMALL_SIGMA}\1"),
+            (before, rf"{_SMALL_SIGMA}\1"),  # Matches cannot overlap.
+            (after, rf"\1{_FINAL_SIGMA}"),
+        ):
+            text = tf.strings.regex_replace(text, pattern, replacement)
+        return text
+
+    has_sigma = tf.strings.regex_full_match(text, f"(?s).*{_CAPITAL_SIGMA}.*")
+    return _rewrite_rows(text, has_sigma, rewrite)
+
+
+def _one_of(chars: Iterable[str]) -> str:
+    """Writes a set of characters as a regular expression of RE2."""
+    ranges = []
+    for code in sorted(map(ord, chars)):
+        if ranges and code == ranges[-1][1] + 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    spelt = [rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges]
+    return f"[{''.join(spelt)}]"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Marks:
+    """The tables for sorting the marks that stay (spacing and enclosing).
+
+    Attributes:
+        sortable: marks that can move, and characters that contain one; the
+            order can change only in a text with two of these.
+        decomposed: the `sortable` that stand for several characters -> those.
+        order_of: character -> its order, `STARTER` where absent.
+    """
+
+    sortable: str
+    decomposed: Mapping[str, str]
+    order_of: Mapping[str, int]
 
 
 @functools.cache
 def marks() -> Marks:
     """Collects the characters that canonical ordering can move or drop."""
-    telling = []
+    sortable = []
     decomposed = {}
     order_of = {}
     for char in assigned_characters():
@@ -114,11 +336,11 @@ def marks() -> Marks:
             order_of[char] = order
         parts = folded(char, do_lower_case=True)
         if any(map(unicodedata.combining, parts)):
-            telling.append(char)
+            sortable.append(char)
             if parts != char:
                 decomposed[char] = parts
     return Marks(
-        telling="".join(telling), decomposed=decomposed, order_of=order_of
+        sortable="".join(sortable), decomposed=decomposed, order_of=order_of
     )
 
 
@@ -131,3 +353,97 @@ def _order(char: str) -> int:
     if all(map(unicodedata.combining, parts)):
         return VANISHING
     return VANISHING_STARTER
+
+
+def _has_two_marks(text: tf.Tensor) -> tf.Tensor:
+    """Tells in which of `[N]` texts the order of marks can change: `[N]`."""
+    sortable = _one_of(marks().sortable)
+    return tf.strings.regex_full_match(text, f"(?s).*{sortable}.*{sortable}.*")
+
+
+def _sort_marks(text: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
+    """Puts the marks that stay into canonical order.
+
+    Characters with such marks in them are decomposed, and those that vanish
+    are dropped.
+
+    Args:
+        text: `[N]` string, valid UTF-8.
+
+    Returns:
+        `[N]` string, and `[N, (characters)]` ragged int32, from where in the
+        given text each of its characters came. These ascend: marks that trade
+        places do not take their origins along.
+    """
+    chars = tf.strings.unicode_decode(text, "UTF-8")  # [N, (characters)]
+    places = tf.ragged.range(tf.cast(chars.row_lengths(), tf.int32))
+    parts = _decompose(chars.values)  # [characters, (parts)]
+    counts = parts.row_lengths()
+    codes = parts.values  # [parts]
+    rows = tf.repeat(chars.value_rowids(), counts)
+    places = tf.repeat(places.values, counts)
+
+    order = _order_of(codes)
+    is_starter = (order == STARTER) | (order == VANISHING_STARTER)
+    # The first character of a text begins a run, whatever it is.
+    run = tf.cumsum(tf.cast(is_starter, tf.int64)) + rows
+    key = run * VANISHING + tf.cast(order, tf.int64)
+    stays = order < VANISHING
+    codes, rows, places, key = (
+        tf.boolean_mask(values, stays) for values in (codes, rows, places, key)
+    )
+    codes = tf.gather(codes, tf.argsort(key, stable=True))
+    in_order = tf.RaggedTensor.from_value_rowids(
+        codes, rows, chars.nrows(), validate=False
+    )
+    return (
+        tf.strings.unicode_encode(in_order, "UTF-8"),
+        in_order.with_values(places),
+    )
+
+
+def _decompose(codes: tf.Tensor) -> tf.RaggedTensor:
+    """Writes the characters that hold marks as their parts.
+
+    Args:
+        codes: `[C]` int32.
+
+    Returns:
+        `[C, (parts)]` ragged int32.
+    """
+    decomposed = marks().decomposed
+    index, is_key = _find(decomposed, codes)
+    table = tf.ragged.constant(
+        [list(map(ord, parts)) for _, parts in sorted(decomposed.items())]
+    )
+    # The characters themselves follow the table, each a row.
+    own_row = table.nrows() + tf.range(tf.size(codes, tf.int64))
+    rows = tf.concat([table, codes[:, tf.newaxis]], axis=0)
+    return tf.gather(rows, tf.where(is_key, index, own_row))
+
+
+def _order_of(codes: tf.Tensor) -> tf.Tensor:
+    """Looks up the order of marks: `[C]` int32 -> `[C]` int32."""
+    order_of = marks().order_of
+    index, is_key = _find(order_of, codes)
+    orders = tf.constant([order for _, order in sorted(order_of.items())])
+    return tf.where(is_key, tf.gather(orders, index), STARTER)
+
+
+def _find(
+    table: Mapping[str, Any], codes: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Looks characters up in a table.
+
+    Args:
+        table: its keys are characters.
+        codes: `[C]` int32.
+
+    Returns:
+        `[C]` int64, the number of each among the sorted keys, and `[C]` bool,
+        whether it is one of them; if not, the number is any.
+    """
+    keys = tf.constant(sorted(map(ord, table)))  # [K]
+    index = tf.searchsorted(keys, codes, out_type=tf.int64)
+    index = tf.minimum(index, len(table) - 1)
+    return index, tf.gather(keys, index) == codes

@@ -5,7 +5,7 @@ by one, by a table in a buffer. Its own tables follow other rules than the
 release; this module writes the buffer for any table.
 
 The format is internal to TensorFlow Text, so that whoever uses a buffer must
-compare what comes out with the definition (`serving.fast_tokenization` does):
+compare what comes out with the definition (`serving.graph_tokenizer` does):
 
 - A flatbuffer table of four fields: 0, a bool, whether text is lower-cased;
   1, a vector of uint32, the units of a trie over UTF-8 bytes; 2, an int32,

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from modeling import tagging
-from serving import inputs, network, reading, signatures, tag_windows
+from serving import (
+    graph_tokenizer,
+    inputs,
+    network,
+    normalization,
+    signatures,
+    tag_windows,
+)
 from tasks.tagging import ner
 
 TASK = "tag"
@@ -16,7 +23,7 @@ DOCUMENT = "document"
 
 def servable(
     model: tagging.BertForTokenClassification,
-    reader: reading.TextReader,
+    tokenizer: graph_tokenizer.GraphTokenizer,
     labels: Sequence[str],
     max_seq_length: int,
 ) -> signatures.Servable:
@@ -32,7 +39,7 @@ def servable(
 
     Args:
         model: in float32.
-        reader: of the model's vocabulary.
+        tokenizer: of the model's vocabulary.
         labels: in the order of the model's outputs.
         max_seq_length: word pieces of a window.
     """
@@ -40,7 +47,7 @@ def servable(
         max_seq_length=max_seq_length, context=ner.SENTENCE
     )
     document = dataclasses.replace(sentence, context=ner.DOCUMENT)
-    tagger = _Tagger(model, reader, labels)
+    tagger = _Tagger(model, tokenizer, labels)
     text = signatures.of_texts
     return signatures.Servable(
         task=TASK,
@@ -62,20 +69,24 @@ def servable(
 class _Tagger:
     """Tags the words of B sentences at once."""
 
-    def __init__(self, model, reader: reading.TextReader, labels):
+    def __init__(
+        self, model, tokenizer: graph_tokenizer.GraphTokenizer, labels
+    ):
         self.net = network.Network(model, lambda outputs: outputs["logits"])
-        self._reader = reader
+        self._tokenizer = tokenizer
         self._labels = labels
         self._longest = model.config.max_position_embeddings
 
     def of_text(self, text, options: ner.WindowOptions):
         # Decoded first: a word of invalid bytes alone is none.
-        return self._tag(tf.strings.split(self._reader.decoded(text)), options)
+        return self._tag(
+            tf.strings.split(normalization.drop_invalid_utf8(text)), options
+        )
 
     def of_words(self, words, options: ner.WindowOptions):
         # An empty word between others is one, as in a file.
         rows = tf.RaggedTensor.from_tensor(words, padding="")
-        decoded = rows.with_values(self._reader.decoded(rows.values))
+        decoded = rows.with_values(normalization.drop_invalid_utf8(rows.values))
         return self._tag(decoded, options)
 
     def of_ids(self, *ids):
@@ -84,10 +95,10 @@ class _Tagger:
 
     def _tag(self, words, options: ner.WindowOptions):
         """Tags `[B, (words)]` string."""
-        pieces = _pieces(words.values, self._reader, options.room)
+        pieces = _pieces(words.values, self._tokenizer, options.room)
         cut = tag_windows.cut(pieces, words.row_lengths(), options)
         rows = inputs.joined(
-            cut.tokens, inputs.no_tokens(cut.tokens), self._reader.special
+            cut.tokens, inputs.no_tokens(cut.tokens), self._tokenizer.special
         )
         places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
         logits = tf.gather_nd(self.net(rows), places)  # [words, K]
@@ -98,16 +109,18 @@ class _Tagger:
         }
 
 
-def _pieces(words, reader: reading.TextReader, room: int) -> tf.RaggedTensor:
+def _pieces(
+    words, tokenizer: graph_tokenizer.GraphTokenizer, room: int
+) -> tf.RaggedTensor:
     """Cuts `[W]` words into pieces as `ner.make_windows` does.
 
     Returns:
         `[W, (pieces)]` int32, of each word at least one and at most `room`.
     """
-    pieces = reader.tokenize(words)[:, :room]
+    pieces = tokenizer.tokenize(words)[:, :room]
     is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
     unknown = tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(is_empty)], reader.id_of("[UNK]")),
+        tf.fill([tf.reduce_sum(is_empty)], tokenizer.id_of("[UNK]")),
         is_empty,
         validate=False,
     )

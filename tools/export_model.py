@@ -202,7 +202,9 @@ def run(options: Options) -> str:
     described = {
         "do_lower_case": values["do_lower_case"],
         "vocab_size": settings.config.vocab_size,
-        "vocab_sha256": records.vocab_sha256(settings.reader.definition.vocab),
+        "vocab_sha256": records.vocab_sha256(
+            settings.tokenizer.definition.vocab
+        ),
         "checkpoint": os.path.basename(weights.checkpoint),
     }
     if options.model_dir:
@@ -257,7 +259,7 @@ def _settings(
 ) -> Any:
     """Collects what the model is loaded with: a `loading.Settings`."""
     from modeling import config as config_lib
-    from serving import loading, reading
+    from serving import graph_tokenizer, loading
 
     tokenization.validate_case_matches_checkpoint(
         values["do_lower_case"], weights.checkpoint
@@ -266,8 +268,13 @@ def _settings(
         values["bert_config_file"], paths.open_to_read
     )
     length = _length(options, values, task, config)
-    reader = reading.TextReader(values["vocab_file"], values["do_lower_case"])
-    config.check_vocabulary(reader.definition.vocab_size, values["vocab_file"])
+    tokenizer = graph_tokenizer.GraphTokenizer(
+        values["vocab_file"], values["do_lower_case"]
+    )
+    tokenizer.definition.require_tokens("[UNK]", "[CLS]", "[SEP]")
+    config.check_vocabulary(
+        tokenizer.definition.vocab_size, values["vocab_file"]
+    )
     packing = sentence_pairs.Packing(
         max_seq_length=length,
         long_text=values["long_text"],
@@ -276,7 +283,7 @@ def _settings(
     return loading.Settings(
         weights=weights,
         config=config,
-        reader=reader,
+        tokenizer=tokenizer,
         packing=packing,
         label_set=values.get("labels"),
         answering=_answering(values, length) if task == "answer" else None,

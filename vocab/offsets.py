@@ -26,20 +26,21 @@ class Span:
 
 
 def tokenize_with_offsets(
-    tokenizer: tokenization.FullTokenizer, text: str | bytes
+    basic: tokenization.BasicTokenizer,
+    wordpiece: tokenization.WordpieceTokenizer,
+    text: str | bytes,
 ) -> list[Span]:
-    """Returns the pieces that `tokenizer.tokenize` gives, and their places.
+    """Returns the pieces that two tokenizers cut a text into, and their places.
 
     Args:
-        tokenizer: cuts the text.
+        basic: cuts the text into words.
+        wordpiece: cuts words into pieces.
         text: bytes are UTF-8; invalid ones are skipped and not counted.
 
     Raises:
         ValueError: `text` is neither `str` nor `bytes`.
     """
     text = tokenization.convert_to_unicode(text)
-    basic = tokenizer.basic_tokenizer
-    wordpiece = tokenizer.wordpiece_tokenizer
     spans = []
     for word, origins in _words(text, do_lower_case=basic.do_lower_case):
         position = 0

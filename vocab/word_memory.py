@@ -1,8 +1,7 @@
 """The ids of many texts, from a memory of the words between white space.
 
 For programs that read much text once and should start at once and stay small,
-such as data creation on many processes: no TensorFlow. `FastTokenizer` is about
-twice as fast once it runs, but takes seconds and a gigabyte to get there.
+such as data creation on many processes: no TensorFlow.
 """
 
 import dataclasses

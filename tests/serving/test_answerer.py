@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import config as config_lib
-from serving import answerer, reading
+from serving import answerer, graph_tokenizer
 from tasks.squad import (
     squad,
     squad_answers,
@@ -67,8 +67,8 @@ def drawn_logits(input_ids):
 
 
 @pytest.fixture(scope="module")
-def reader():
-    return reading.TextReader(str(_GOLDEN / "inputs/vocab.txt"))
+def tokenizer():
+    return graph_tokenizer.GraphTokenizer(str(_GOLDEN / "inputs/vocab.txt"))
 
 
 def _questions(name):
@@ -86,7 +86,7 @@ def _ask(servable, questions, signature="serving_default"):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", _released_cases(), ids=lambda c: c["name"])
-def test_answers_are_those_of_the_release(case, reader):
+def test_answers_are_those_of_the_release(case, tokenizer):
     length, stride, query = (
         int("".join(filter(str.isdigit, part)))
         for part in case["features"].split("/")[1].split("_")
@@ -105,7 +105,7 @@ def test_answers_are_those_of_the_release(case, reader):
         null_score_diff_threshold=case["null_score_diff_threshold"],
     )
     servable = answerer.servable(
-        GivenLogits(logits.astype(np.float32)), reader, options
+        GivenLogits(logits.astype(np.float32)), tokenizer, options
     )
     questions = _questions(case["data"])
     released = json.loads(case["predictions"])
@@ -144,7 +144,7 @@ _TELLING = (
 )
 
 
-def _by_the_script(reader, options, texts):
+def _by_the_script(tokenizer, options, texts):
     """Answers (question, context) pairs with the modules of the script."""
     examples = [
         squad.SquadExample(
@@ -156,7 +156,7 @@ def _by_the_script(reader, options, texts):
     ]
     features = list(
         squad_features.convert_examples_to_features(
-            examples, reader.definition, options.windows, num_workers=1
+            examples, tokenizer.definition, options.windows, num_workers=1
         )
     )
     results = [
@@ -171,23 +171,23 @@ def _by_the_script(reader, options, texts):
         features,
         results,
         options.answers,
-        reader.definition.basic_tokenizer,
+        tokenizer.definition.basic_tokenizer,
     )
 
 
-def _compare(reader, options, texts):
+def _compare(tokenizer, options, texts):
     """Answers (question, context) pairs in both ways."""
     asked = [
         types.SimpleNamespace(text=question, context=context)
         for question, context in texts
     ]
-    vocab_size = reader.definition.vocab_size
+    vocab_size = tokenizer.definition.vocab_size
     servable = answerer.servable(
-        GivenLogits(vocab_size=vocab_size), reader, options
+        GivenLogits(vocab_size=vocab_size), tokenizer, options
     )
     best, nbest = _ask(servable, asked), _ask(servable, asked, "nbest")
     threshold = options.null_score_diff_threshold
-    for row, expected in enumerate(_by_the_script(reader, options, texts)):
+    for row, expected in enumerate(_by_the_script(tokenizer, options, texts)):
         answer = best["answer"][row].decode()
         assert answer == expected.prediction(threshold), texts[row]
         count = nbest["num_answers"][row]
@@ -215,7 +215,7 @@ def _compare(reader, options, texts):
 @pytest.mark.parametrize("version_2", [False, True])
 @pytest.mark.parametrize("do_lower_case", [False, True])
 def test_answers_in_any_text_are_those_of_the_script(do_lower_case, version_2):
-    reader = reading.TextReader(
+    tokenizer = graph_tokenizer.GraphTokenizer(
         str(_GOLDEN / "inputs/vocab.txt"), do_lower_case
     )
     options = answerer.Reading(
@@ -234,7 +234,7 @@ def test_answers_in_any_text_are_those_of_the_script(do_lower_case, version_2):
     def text(longest):
         return "".join(rng.choices(_TELLING, k=rng.randint(0, longest)))
 
-    _compare(reader, options, [(text(9), text(40)) for _ in range(400)])
+    _compare(tokenizer, options, [(text(9), text(40)) for _ in range(400)])
 
 
 @pytest.mark.shared
@@ -242,7 +242,7 @@ def test_answers_in_any_text_are_those_of_the_script(do_lower_case, version_2):
 @pytest.mark.parametrize("name", ["dev-v1.1", "dev-v2.0"])
 @pytest.mark.parametrize("casing", ["uncased", "cased"])
 def test_answers_in_squad_are_those_of_the_script(name, casing):
-    reader = reading.TextReader(
+    tokenizer = graph_tokenizer.GraphTokenizer(
         str(_DATA / f"vocab/{casing}.txt"), casing == "uncased"
     )
     dataset = squad_files.read_dataset(str(_DATA / f"squad/{name}.json"))
@@ -253,18 +253,18 @@ def test_answers_in_squad_are_those_of_the_script(name, casing):
         ),
     )
     chosen = random.Random(7).sample(dataset.questions, 300)
-    _compare(reader, options, [(q.text, q.context) for q in chosen])
+    _compare(tokenizer, options, [(q.text, q.context) for q in chosen])
 
 
 @pytest.mark.slow
-def test_odd_requests(reader):
+def test_odd_requests(tokenizer):
     options = answerer.Reading(
         windows=squad_windows.WindowOptions(
             max_seq_length=24, doc_stride=5, max_query_length=6
         ),
         answers=squad_search.AnswerOptions(n_best_size=3),
     )
-    servable = answerer.servable(GivenLogits(), reader, options)
+    servable = answerer.servable(GivenLogits(), tokenizer, options)
     assert _ask(servable, [])["answer"].shape == (0,)
     odd = types.SimpleNamespace(
         text=b"wh\xffo?", context=b"the \xf0\x9f ca\xfft"

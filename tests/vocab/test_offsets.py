@@ -18,6 +18,12 @@ def _tokenizer(folder, pieces=_PIECES, *, do_lower_case=True):
     return tokenization.FullTokenizer(str(path), do_lower_case)
 
 
+def _spans(tokenizer, text):
+    return offsets.tokenize_with_offsets(
+        tokenizer.basic_tokenizer, tokenizer.wordpiece_tokenizer, text
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -39,16 +45,14 @@ def _tokenizer(folder, pieces=_PIECES, *, do_lower_case=True):
     ],
 )
 def test_places_worked_by_hand(tmp_path, text, expected):
-    spans = offsets.tokenize_with_offsets(_tokenizer(tmp_path), text)
+    spans = _spans(_tokenizer(tmp_path), text)
     assert [(s.piece, s.start, s.end) for s in spans] == expected
 
 
 def test_marks_in_another_order_trade_places(tmp_path):
     # Class 9 comes before class 216, whatever was written first.
     pieces = ["[UNK]", "a", "##\u1b44", "##\U0001d165"]
-    spans = offsets.tokenize_with_offsets(
-        _tokenizer(tmp_path, pieces), "a\U0001d165\u0301\u1b44"
-    )
+    spans = _spans(_tokenizer(tmp_path, pieces), "a\U0001d165\u0301\u1b44")
     assert [(s.piece, s.start, s.end) for s in spans] == [
         ("a", 0, 1),
         ("##\u1b44", 1, 2),
@@ -67,7 +71,7 @@ def test_pieces_are_the_tokenizers_and_places_ascend(
     tokenizer = _tokenizer(
         tmp_path_factory.mktemp("any"), do_lower_case=do_lower_case
     )
-    spans = offsets.tokenize_with_offsets(tokenizer, text)
+    spans = _spans(tokenizer, text)
     assert [span.piece for span in spans] == tokenizer.tokenize(text)
     assert all(0 <= s.start < s.end <= len(text) for s in spans)
     assert all(
@@ -78,4 +82,4 @@ def test_pieces_are_the_tokenizers_and_places_ascend(
 
 def test_text_of_another_type_is_refused(tmp_path):
     with pytest.raises(ValueError, match="must be str or bytes; got int"):
-        offsets.tokenize_with_offsets(_tokenizer(tmp_path), 7)
+        _spans(_tokenizer(tmp_path), 7)

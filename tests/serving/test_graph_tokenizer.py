@@ -1,21 +1,20 @@
-"""The fast tokenizer against the definition, which other tests pin."""
+"""The tokenizer of graphs against the definition, which other tests pin."""
 
 import itertools
 import json
 import pathlib
-import pickle
 import random
+import re
 import subprocess
 import sys
 import unicodedata
 
 import hypothesis
-import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from serving import fast_model, fast_tokenization
+from serving import graph_tokenizer, normalization
 from vocab import offsets
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -25,11 +24,11 @@ _CASES = [
     json.loads(line)
     for line in (_GOLDEN / "tokenization.jsonl").read_bytes().splitlines()
 ]
-_WITHOUT_SURROGATES = [
-    case["text"]
-    for case in _CASES
-    if not any("\ud800" <= char < "\ue000" for char in case["text"])
+# No UTF-8 text has a lone surrogate.
+_CASES = [
+    case for case in _CASES if not re.search("[\ud800-\udfff]", case["text"])
 ]
+_TEXTS = [case["text"] for case in _CASES]
 _BYTES = json.loads((_GOLDEN / "tokenization_extra.json").read_text("utf-8"))[
     "bytes"
 ]
@@ -48,47 +47,55 @@ _TELLING = (
 def _tokenizer(folder, pieces, *, do_lower_case=True):
     path = folder / "vocab.txt"
     path.write_bytes("".join(f"{p}\n" for p in pieces).encode("utf-8"))
-    return fast_tokenization.FastTokenizer(str(path), do_lower_case)
+    return graph_tokenizer.GraphTokenizer(str(path), do_lower_case)
+
+
+def _encoded(texts):
+    return tf.constant(
+        [t.encode() if isinstance(t, str) else t for t in texts], tf.string
+    )
+
+
+def _spans(tokenizer, texts):
+    """Tokenizes in a graph: a list of `(id, start, end)` per text."""
+    found = tokenizer.tokenize_with_offsets(_encoded(texts))
+    columns = [found[name].to_list() for name in ("ids", "starts", "ends")]
+    return [list(zip(*row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _defined(tokenizer, texts):
     """Tokenizes by the definition: a list of `(id, start, end)` per text."""
+    definition = tokenizer.definition
     return [
         [
-            (tokenizer.definition.vocab[span.piece], span.start, span.end)
+            (definition.vocab[span.piece], span.start, span.end)
             for span in offsets.tokenize_with_offsets(
-                tokenizer.definition, text
+                definition.basic_tokenizer, definition.wordpiece_tokenizer, text
             )
         ]
         for text in texts
     ]
 
 
-def _rows(values, row_lengths):
-    ends = np.cumsum(row_lengths).tolist()
-    return [values[e - n : e] for e, n in zip(ends, row_lengths, strict=True)]
-
-
 def _differences(tokenizer, texts):
-    """Returns the texts that either function cuts differently."""
-    assert tokenizer.is_fast, tokenizer.slow_reason
-    plain = tokenizer.encode(texts)
-    spans = tokenizer.encode_with_offsets(texts)
-    fast = zip(
-        spans.ids.tolist(),
-        spans.starts.tolist(),
-        spans.ends.tolist(),
-        strict=True,
-    )
-    fast = _rows(list(fast), spans.row_lengths.tolist())
-    ids = _rows(plain.ids.tolist(), plain.row_lengths.tolist())
-    vocab = tokenizer.definition.vocab
+    """Returns the texts that any function cuts differently."""
+    definition = tokenizer.definition
+    plain = tokenizer.tokenize(_encoded(texts)).to_list()
+    words = tokenizer.basic_text(
+        normalization.drop_invalid_utf8(_encoded(texts))
+    ).numpy()
+    spans = _spans(tokenizer, texts)
+    defined = _defined(tokenizer, texts)
     wrong = []
-    for text, got, got_ids in zip(texts, fast, ids, strict=True):
-        tokens = tokenizer.definition.tokenize(text)
-        expected = [vocab[token] for token in tokens]
-        (defined,) = _defined(tokenizer, [text])
-        if got_ids != expected or got != defined:
+    for row, text in enumerate(texts):
+        basic = " ".join(definition.basic_tokenizer.tokenize(text))
+        pieces = definition.tokenize(text)
+        expected = definition.convert_tokens_to_ids(pieces)
+        if (
+            plain[row] != expected
+            or spans[row] != defined[row]
+            or words[row] != basic.encode()
+        ):
             wrong.append(text)
     return wrong
 
@@ -102,7 +109,7 @@ def _spelling_vocabulary(chars):
 @pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
 def golden(request):
     name = "vocab.txt" if request.param else "vocab_cased.txt"
-    return fast_tokenization.FastTokenizer(
+    return graph_tokenizer.GraphTokenizer(
         str(_GOLDEN / "inputs" / name), request.param
     )
 
@@ -130,10 +137,9 @@ def spelling(request, tmp_path_factory):
 def test_texts_give_the_ids_of_the_release(golden):
     do_lower_case = golden.definition.basic_tokenizer.do_lower_case
     key = "ids_lower" if do_lower_case else "ids_cased"
-    encoded = golden.encode([case["text"] for case in _CASES])
-    assert [row.tolist() for row in encoded.rows()] == [c[key] for c in _CASES]
-    assert encoded.ids.dtype == np.int32
-    assert encoded.row_lengths.shape == (len(_CASES),)
+    ids = golden.tokenize(_encoded([case["text"] for case in _CASES]))
+    assert ids.to_list() == [case[key] for case in _CASES]
+    assert ids.dtype == tf.int32
 
 
 def test_bytes_that_are_not_utf8_are_skipped(golden):
@@ -184,7 +190,7 @@ def _random_text(rng):
             chars.append(rng.choice(_TELLING) * rng.randint(1, 230))
         else:
             chars.append(chr(rng.randrange(*rng.choice(chosen))))
-    return "".join(chars)
+    return "".join(chars).encode("utf-8", "ignore").decode()
 
 
 @pytest.mark.parametrize(
@@ -198,7 +204,7 @@ def test_random_strings_of_mixed_scripts(num_texts, spelling):
 
 @hypothesis.given(
     text=st.text(
-        st.one_of(st.sampled_from(_TELLING), st.characters(codec=None))
+        st.one_of(st.sampled_from(_TELLING), st.characters(codec="utf-8"))
     )
 )
 @hypothesis.settings(max_examples=200, deadline=None)
@@ -226,9 +232,7 @@ def test_random_vocabularies(tmp_path, seed):
     for line in ("[UNK]", "b"):
         lines.insert(rng.randint(0, len(lines)), line)
     tokenizer = _tokenizer(tmp_path, lines, do_lower_case=seed % 2 == 0)
-    texts = [
-        word(12) + rng.choice(["", "\ue001", "\ud800"]) for _ in range(300)
-    ]
+    texts = [word(12) + rng.choice(["", "\ue001"]) for _ in range(300)]
     assert _differences(tokenizer, texts) == []
 
 
@@ -249,7 +253,7 @@ def test_released_vocabularies(name, do_lower_case, num_texts):
     path = _RELEASED_VOCABULARIES / f"{name}.txt"
     if not path.exists():
         pytest.skip(f"{path} is not here")
-    tokenizer = fast_tokenization.FastTokenizer(str(path), do_lower_case)
+    tokenizer = graph_tokenizer.GraphTokenizer(str(path), do_lower_case)
     rng = random.Random(name)
     texts = [_random_text(rng) for _ in range(num_texts)]
     assert _differences(tokenizer, texts) == []
@@ -262,17 +266,13 @@ def test_ids_and_offsets_worked_by_hand(tmp_path):
     tokenizer = _tokenizer(
         tmp_path, ["[UNK]", "cafe", "##s", ".", "\u1112", "##\u1161\u11ab"]
     )
-    spans = tokenizer.encode_with_offsets(
-        ["", " Caf\u00e9s.", "cafe\u0301s \ud55c", b"\xffcafe\xff zzz"]
-    )
-    assert [row.tolist() for row in spans.rows()] == [
+    texts = ["", " Caf\u00e9s.", "cafe\u0301s \ud55c", b"\xffcafe\xff zzz"]
+    assert _spans(tokenizer, texts) == [
         [],
-        [1, 2, 3],
-        [1, 2, 4, 5],
-        [1, 0],
+        [(1, 1, 5), (2, 5, 6), (3, 6, 7)],
+        [(1, 0, 4), (2, 5, 6), (4, 7, 8), (5, 7, 8)],
+        [(1, 0, 4), (0, 5, 8)],
     ]
-    assert spans.starts.tolist() == [1, 5, 6, 0, 5, 7, 7, 0, 5]
-    assert spans.ends.tolist() == [5, 6, 7, 4, 6, 8, 8, 4, 8]
 
 
 @pytest.mark.parametrize(
@@ -285,44 +285,32 @@ def test_word_of_more_than_200_characters_is_unknown(
     vocabulary = ["[UNK]", char, f"##{char}", f"##{char * 60}", "x"]
     tokenizer = _tokenizer(tmp_path, vocabulary)
     texts = [char * n + " x" for n in (199, 200, 201, 202, 1000)]
-    spans = tokenizer.encode_with_offsets(["x", *texts])
-    assert spans.row_lengths[3:].tolist() == [2, 2, 2]
-    assert spans.ids[-6:].tolist() == [0, 4] * 3
-    assert spans.starts[-2:].tolist() == [0, 1001]
-    assert spans.ends[-2:].tolist() == [1000, 1002]
+    spans = _spans(tokenizer, texts)
+    assert min(map(len, spans[:2])) > 2
+    for row, length in zip(spans[2:], (201, 202, 1000), strict=True):
+        assert row == [(0, 0, length), (4, length + 1, length + 2)]
     assert _differences(tokenizer, texts) == []
 
 
 def test_no_text_and_empty_texts(golden):
     for texts in ([], [""], ["", " ", "\u200b\x00"]):
-        encoded = golden.encode_with_offsets(texts)
-        assert encoded.row_lengths.tolist() == [0] * len(texts)
-        assert encoded.ids.tolist() == encoded.starts.tolist() == []
-        assert len(golden.encode(texts).rows()) == len(texts)
-
-
-def test_batches_do_not_show(golden, monkeypatch):
-    texts = [case["text"] for case in _CASES]
-    whole = golden.encode_with_offsets(texts)
-    monkeypatch.setattr(fast_tokenization, "_BATCH_CHARACTERS", 100)
-    parts = golden.encode_with_offsets(iter(texts))
-    for name in ("ids", "row_lengths", "starts", "ends"):
-        np.testing.assert_array_equal(
-            getattr(whole, name), getattr(parts, name)
+        assert _spans(golden, texts) == [[] for _ in texts]
+        assert golden.tokenize(_encoded(texts)).to_list() == [[] for _ in texts]
+        assert golden.basic_text(_encoded(texts)).numpy().tolist() == (
+            [b""] * len(texts)
         )
 
 
 # ---------------------------------------------------------------- Vocabularies
 
 
-def test_aliases_that_the_vocabulary_has_are_not_used(tmp_path):
-    # U+E000 is the first choice for an alias, U+1B7F needs one.
+def test_private_use_characters_are_pieces_like_others(tmp_path):
     pieces = ["[UNK]", "\ue000", "##\u1b7f", "a", "##\ue001", "\u1b7fa"]
     tokenizer = _tokenizer(tmp_path, pieces, do_lower_case=False)
     texts = ["\ue000\u1b7f", "a\ue001\ue002", "a\ue001", "\u1b7fa", "\ue003a"]
     texts += ["\ue000\ue002", "\ue000\ue003", "\ue000\ue004", "a\u1b7f"]
     assert _differences(tokenizer, texts) == []
-    assert tokenizer.encode(texts[:1]).ids.tolist() == [1, 2]
+    assert tokenizer.tokenize(_encoded(texts[:1])).to_list() == [[1, 2]]
 
 
 def test_pieces_that_no_text_gives_may_be_of_any_length(tmp_path):
@@ -331,88 +319,47 @@ def test_pieces_that_no_text_gives_may_be_of_any_length(tmp_path):
     assert _differences(tokenizer, ["ab", "\u0e01" * 201, "\u4e8c" * 90]) == []
 
 
-def test_vocabulary_must_leave_characters_for_aliases(monkeypatch):
-    monkeypatch.setattr(fast_model, "_PRIVATE_USE", ((0xE000, 0xE002),))
-    for fits in (["[UNK]", "\u1b7f"], ["[UNK]", "\ue001"]):
-        vocab = {piece: number for number, piece in enumerate(fits)}
-        model = fast_model.build(vocab, do_lower_case=False)
-        assert model.unknown_character == "\ue000"
-    with pytest.raises(
-        fast_model.UnsupportedVocabularyError,
-        match="must leave 2 private-use characters unused",
-    ):
-        fast_model.build(
-            {"[UNK]": 0, "\ue001": 1, "\u1b7f": 2}, do_lower_case=False
-        )
-
-
 def test_second_line_of_a_piece_gives_its_id(tmp_path):
     tokenizer = _tokenizer(tmp_path, ["a", "[UNK]", "", "##", "b", "a", " "])
-    assert tokenizer.is_fast
-    assert tokenizer.encode(["a b ab"]).ids.tolist() == [5, 4, 1]
+    assert tokenizer.tokenize(_encoded(["a b ab"])).to_list() == [[5, 4, 1]]
 
 
 @pytest.mark.parametrize(
     ("pieces", "reason"),
     [
-        (["a", "##b"], r"must have the entry \[UNK\]"),
-        ([], r"must have the entry \[UNK\]"),
+        (["a", "##b"], r"must have a line for each of \[UNK\]"),
+        ([], r"must have a line for each of \[UNK\]"),
         (["[UNK]", "a", "##b", "\u0e01" * 100], "exceeds the max"),
-        (["[UNK]", "", "##"], "No valid vocab tokens"),
     ],
 )
-def test_definition_does_what_tensorflow_text_cannot(tmp_path, pieces, reason):
-    tokenizer = _tokenizer(tmp_path, pieces)
-    assert not tokenizer.is_fast
+def test_vocabulary_that_tensorflow_text_cannot_take(tmp_path, pieces, reason):
     with pytest.raises(ValueError, match=reason):
-        fast_tokenization.graph_tokenizer(str(tmp_path / "vocab.txt"))
-    if "a" in pieces:
-        spans = tokenizer.encode_with_offsets([" ab", "a"])
-        assert spans.ids.tolist() == [
-            pieces.index(p) for p in ("a", "##b", "a")
-        ]
-        assert spans.row_lengths.tolist() == [2, 1]
-        assert spans.starts.tolist() == [1, 2, 0]
-        assert spans.ends.tolist() == [2, 3, 1]
-        assert tokenizer.encode([" ab", "a"]).ids.tolist() == [
-            *spans.ids.tolist()
-        ]
-    if "[UNK]" not in pieces:
-        with pytest.raises(KeyError, match=r"'\[UNK\]' is not in the vocab"):
-            tokenizer.encode(["q"])
+        _tokenizer(tmp_path, pieces)
+
+
+def test_vocabulary_of_the_unknown_word_alone(tmp_path):
+    tokenizer = _tokenizer(tmp_path, ["[UNK]", "", "##"])
+    assert _differences(tokenizer, ["a b.", "##", "[UNK]", ""]) == []
 
 
 def test_another_version_that_cuts_otherwise_is_noticed(golden, monkeypatch):
     path = golden.definition.vocab_file
     do_lower_case = golden.definition.basic_tokenizer.do_lower_case
-    right = fast_model._common_replacements(do_lower_case=do_lower_case)
-    wrong = {**right, "\x0b": " "}
-    monkeypatch.setattr(
-        fast_model, "_common_replacements", lambda do_lower_case: wrong
-    )
-    fast_tokenization._check_rules.cache_clear()
-    tokenizer = fast_tokenization.FastTokenizer(path, do_lower_case)
-    assert "TensorFlow Text 2" in tokenizer.slow_reason
-    assert "as the definition does" in tokenizer.slow_reason
-    assert tokenizer.encode(["a\x0bb"]).rows()[0].tolist() == (
-        golden.encode(["ab"]).ids.tolist()
-    )
-    with pytest.raises(ValueError, match="Install the version"):
-        fast_tokenization.graph_tokenizer(path, do_lower_case)
+    right = normalization.folded
 
+    def wrong(char, *, do_lower_case):
+        return (
+            " " if char == "\x0b" else right(char, do_lower_case=do_lower_case)
+        )
 
-def test_tokenizer_survives_pickling(golden):
-    copy = pickle.loads(pickle.dumps(golden))
-    text = "H\xc5KANSSON's \u03a3\u03a3"
-    np.testing.assert_array_equal(
-        copy.encode([text]).ids, golden.encode([text]).ids
-    )
-
-
-def test_text_of_another_type_is_refused(golden):
-    for encode in (golden.encode, golden.encode_with_offsets):
-        with pytest.raises(ValueError, match="must be str or bytes; got int"):
-            encode(["a", 7])
+    monkeypatch.setattr(normalization, "folded", wrong)
+    caches = (normalization._replacements, graph_tokenizer._check_rules)
+    for cache in caches:
+        cache.cache_clear()
+    with pytest.raises(ValueError, match=r"TensorFlow Text 2.*Install the ver"):
+        graph_tokenizer.GraphTokenizer(path, do_lower_case)
+    for cache in caches:
+        cache.cache_clear()
 
 
 # ---------------------------------------------------------------------- Graphs
@@ -435,12 +382,8 @@ print(json.dumps([result, sorted(ours)]))
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [977, pytest.param(1, marks=pytest.mark.slow)])
 def test_saved_model_runs_without_this_program(golden, tmp_path, step):
-    definition = golden.definition
-    module = fast_tokenization.graph_tokenizer(
-        definition.vocab_file, definition.basic_tokenizer.do_lower_case
-    )
-    tf.saved_model.save(module, str(tmp_path / "saved"))
-    texts = [text.encode() for text in _WITHOUT_SURROGATES]
+    tf.saved_model.save(golden, str(tmp_path / "saved"))
+    texts = [text.encode() for text in _TEXTS]
     texts += [bytes.fromhex(case["hex"]) for case in _BYTES]
     texts += [f"a{chr(code)}b".encode() for code in _CODE_POINTS[::step]]
     texts += [
@@ -465,13 +408,8 @@ def test_saved_model_runs_without_this_program(golden, tmp_path, step):
 
 
 def test_tokenizer_is_part_of_a_graph(golden):
-    module = fast_tokenization.graph_tokenizer(
-        golden.definition.vocab_file,
-        golden.definition.basic_tokenizer.do_lower_case,
-    )
-    texts = _WITHOUT_SURROGATES
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(7)
+    dataset = tf.data.Dataset.from_tensor_slices(_TEXTS).batch(7)
     rows = [
-        ids for batch in dataset.map(module.tokenize) for ids in batch.to_list()
+        ids for batch in dataset.map(golden.tokenize) for ids in batch.to_list()
     ]
-    assert rows == [row.tolist() for row in golden.encode(texts).rows()]
+    assert rows == golden.tokenize(_encoded(_TEXTS)).to_list()
