@@ -26,13 +26,12 @@ from absl import logging
 from commands import program
 from files import paths
 from tasks.squad import (
-    squad,
     squad_answers,
     squad_ensemble,
+    squad_examples,
     squad_features,
     squad_flags,
     squad_results,
-    squad_search,
 )
 from training import flags as training_flags
 from training import option_checks, run_card
@@ -124,7 +123,7 @@ class _Run:
         files = paths.expand(options.train_file)
         with phases.phase("Reading questions to train on"):
             of_files = [
-                squad.read_training_examples(
+                squad_examples.read_training_examples(
                     [path],
                     version_2_with_negative=options.version_2_with_negative,
                 )
@@ -177,7 +176,7 @@ class _Run:
         )
         return squad_results.score(questions.gold, decisions, options)
 
-    def _logits(self) -> list[squad_search.WindowLogits]:
+    def _logits(self) -> list[squad_answers.WindowLogits]:
         """Runs the network on every window."""
         from training import phases
 
@@ -196,7 +195,7 @@ class _Run:
             scores = self.learner.predict(
                 self.windows.source, self.options.predict_batch_size
             )
-        return squad_search.window_logits(
+        return squad_answers.window_logits(
             **scores, max_seq_length=self.options.max_seq_length
         )
 
@@ -231,7 +230,7 @@ class _Run:
 
 
 def _windows(
-    examples: Sequence[squad.SquadExample],
+    examples: Sequence[squad_examples.SquadExample],
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> Iterator[squad_features.SquadFeatures]:
@@ -259,7 +258,7 @@ def _cut(
 
 def _rank(
     questions: squad_results.Questions,
-    logits: Sequence[squad_search.WindowLogits],
+    logits: Sequence[squad_answers.WindowLogits],
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> list[squad_answers.RankedAnswers]:

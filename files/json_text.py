@@ -55,6 +55,17 @@ def parse_line(line: str, where: str) -> Any:
         raise ValueError(f"{where}: not JSON ({error}).") from error
 
 
+def read(path: str) -> Any:
+    """Reads a file of JSON.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not JSON; see `parse`.
+    """
+    with paths.open_to_read(path) as file:
+        return parse(file.read(), path)
+
+
 def read_object(path: str) -> dict[str, Any]:
     """Reads a file of one JSON object.
 
@@ -62,8 +73,7 @@ def read_object(path: str) -> dict[str, Any]:
         OSError: the file cannot be opened.
         ValueError: it holds something else.
     """
-    with paths.open_to_read(path) as file:
-        value = parse(file.read(), path)
+    value = read(path)
     if not isinstance(value, dict):
         raise ValueError(
             f"{path}: must hold a JSON object; got {type(value).__name__}."

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from serving import answer_search
-from tasks.squad import squad_answers, squad_search
+from tasks.squad import squad_answers
 
 # Given spans of pieces, the text and its characters (see `answer_texts`).
 FindText = Callable[
@@ -45,7 +45,7 @@ class Answers:
 def rank(
     spans: answer_search.Spans,
     null: tf.Tensor,
-    options: squad_search.AnswerOptions,
+    options: squad_answers.AnswerOptions,
     find_text: FindText,
 ) -> tuple[Answers, tf.Tensor]:
     """Keeps the best spans of different texts.

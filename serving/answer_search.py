@@ -1,6 +1,6 @@
 """The search for the best spans in logits, as TensorFlow operations.
 
-The rules are those of `tasks.squad.squad_search`, for one question at a
+The rules are those of `tasks.squad.squad_answers`, for one question at a
 time, with `w` windows of T tokens.
 """
 
@@ -9,7 +9,7 @@ import dataclasses
 import tensorflow as tf
 
 from serving import answer_windows
-from tasks.squad import squad_search
+from tasks.squad import squad_answers
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def ranked_spans(
     logits: tf.Tensor,
     windows: tuple[tf.Tensor, tf.Tensor],
     offset: tf.Tensor,
-    options: squad_search.AnswerOptions,
+    options: squad_answers.AnswerOptions,
 ) -> Spans:
     """Ranks the possible answers of a question, highest score first.
 

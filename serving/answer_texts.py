@@ -1,6 +1,6 @@
 """Pieces of a paragraph back to its characters, as TensorFlow operations.
 
-The rules are those of `tasks.squad.squad_text`. Characters are code
+The rules are those of `tasks.squad.squad_answers`. Characters are code
 points of the paragraph; its words are what stands between the white space of
 SQuAD.
 """
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from serving import graph_tokenizer
 
-# As released: white space is these five (`tasks.squad.squad`).
+# As released: white space is these five (`tasks.squad.squad_examples`).
 _SPACES = (" ", "\t", "\r", "\n", "\u202f")
 _RUN_OF_SPACES = "[ \t\r\n\u202f]+"
 
@@ -88,7 +88,7 @@ class TextFinder:
     def find(
         self, paragraph: Paragraph, first: tf.Tensor, last: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Does what `squad_text.project` does.
+        """Does what `squad_answers.project` does.
 
         Args:
             paragraph: where to look.

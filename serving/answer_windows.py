@@ -1,6 +1,6 @@
 """Paragraphs to the windows that are read of them, as TensorFlow operations.
 
-The windows are those of `tasks.squad.squad_windows`, for whole batches
+The windows are those of `tasks.squad.squad_features`, for whole batches
 at once.
 """
 
@@ -9,7 +9,7 @@ import dataclasses
 import tensorflow as tf
 
 from serving import inputs
-from tasks.squad import squad_windows
+from tasks.squad import squad_features
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Windows:
 def cut(
     num_query_pieces: tf.Tensor,
     num_pieces: tf.Tensor,
-    options: squad_windows.WindowOptions,
+    options: squad_features.WindowOptions,
 ) -> Windows:
     """Lays windows over paragraphs; over an empty one none.
 
@@ -43,7 +43,7 @@ def cut(
     """
     room = (
         options.max_seq_length
-        - squad_windows.NUM_SPECIAL_TOKENS
+        - squad_features.NUM_SPECIAL_TOKENS
         - num_query_pieces
     )  # [B]
     # As released: a stride past the end of a window is cut to its length.

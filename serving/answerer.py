@@ -16,7 +16,10 @@ from serving import (
     normalization,
     signatures,
 )
-from tasks.squad import squad_search, squad_windows
+from tasks.squad import (
+    squad_answers,
+    squad_features,
+)
 
 TASK = "answer"
 NBEST = "nbest"
@@ -32,8 +35,8 @@ class Reading:
         null_score_diff_threshold: in version 2 "no answer" wins above it.
     """
 
-    windows: squad_windows.WindowOptions
-    answers: squad_search.AnswerOptions
+    windows: squad_features.WindowOptions
+    answers: squad_answers.AnswerOptions
     null_score_diff_threshold: float = 0.0
 
     @property

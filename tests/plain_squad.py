@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tasks.squad import (
-    squad,
+    squad_answers,
+    squad_examples,
     squad_features,
-    squad_search,
-    squad_windows,
 )
 from vocab import tokenization
 
@@ -20,9 +19,9 @@ _SEED = 12345
 
 
 def plain_features(
-    examples: Sequence[squad.SquadExample],
+    examples: Sequence[squad_examples.SquadExample],
     tokenizer: tokenization.FullTokenizer,
-    options: squad_windows.WindowOptions,
+    options: squad_features.WindowOptions,
 ) -> Iterator[dict]:
     """Yields the windows to predict by the same rules, without any saving.
 
@@ -37,7 +36,7 @@ def plain_features(
             for piece in tokenizer.tokenize(word):
                 pieces.append(piece)
                 words.append(number)
-        spans = squad_windows.document_spans(
+        spans = squad_features.document_spans(
             len(pieces),
             options.max_seq_length - len(query) - 3,
             options.doc_stride,
@@ -80,7 +79,7 @@ def _has_most_context(
 
 def random_logits(
     features: Sequence[squad_features.SquadFeatures], seed: int = _SEED
-) -> list[squad_search.WindowLogits]:
+) -> list[squad_answers.WindowLogits]:
     """Draws normal logits for every window."""
     rng = np.random.default_rng(seed)
     logits = [
@@ -88,7 +87,7 @@ def random_logits(
         for feature in features
     ]
     return [
-        squad_search.WindowLogits(
+        squad_answers.WindowLogits(
             unique_id=feature.unique_id, start_logits=start, end_logits=end
         )
         for feature, (start, end) in zip(features, logits, strict=True)

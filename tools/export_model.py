@@ -26,7 +26,10 @@ from commands import flags as flags_lib
 from files import paths
 from tasks import features
 from tasks.classification import sentence_pairs
-from tasks.squad import squad_search, squad_windows
+from tasks.squad import (
+    squad_answers,
+    squad_features,
+)
 from vocab import tokenization
 
 AUTO = "auto"
@@ -51,8 +54,8 @@ class Options:
     window_stride: int | None = None
     doc_stride: int | None = None
     max_query_length: int | None = None
-    n_best_size: int = squad_search.AnswerOptions.n_best_size
-    max_answer_length: int = squad_search.AnswerOptions.max_answer_length
+    n_best_size: int = squad_answers.AnswerOptions.n_best_size
+    max_answer_length: int = squad_answers.AnswerOptions.max_answer_length
     version_2_with_negative: bool | None = None
     null_score_diff_threshold: float = 0.0
     layers: str = "-1"
@@ -62,7 +65,7 @@ class Options:
 # The defaults of the scripts, for where neither flags nor the run say.
 _LENGTHS = {
     **dict.fromkeys(("classify", "score", "embed"), 128),
-    "answer": squad_windows.WindowOptions.max_seq_length,
+    "answer": squad_features.WindowOptions.max_seq_length,
     "tag": 512,
 }
 
@@ -314,11 +317,11 @@ def _answering(values: Mapping[str, Any], length: int) -> Any:
     windows = ("doc_stride", "max_query_length")
     answers = ("n_best_size", "max_answer_length", "version_2_with_negative")
     return answerer.Reading(
-        windows=squad_windows.WindowOptions(
+        windows=squad_features.WindowOptions(
             max_seq_length=length,
             **{name: values[name] for name in windows if name in values},
         ),
-        answers=squad_search.AnswerOptions(
+        answers=squad_answers.AnswerOptions(
             **{name: values[name] for name in answers}
         ),
         null_score_diff_threshold=values["null_score_diff_threshold"],

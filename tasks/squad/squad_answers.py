@@ -1,4 +1,4 @@
-"""Start and end logits of windows -> ranked answers in the paragraph's words.
+"""SQuAD answers: the search in the logits of windows, ranked in words.
 
 Source: behaviour of run_squad.py of google-research/bert, measured;
 Devlin et al. 2019, §4.2 and §4.3.
@@ -7,29 +7,251 @@ Devlin et al. 2019, §4.2 and §4.3.
 import collections
 import dataclasses
 import itertools
-import json
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
+from absl import logging
 
-from files import wording, writing
-from tasks.squad import (
-    squad,
-    squad_features,
-    squad_files,
-    squad_search,
-    squad_text,
-)
+from tasks.squad import squad_examples, squad_features
 
 # As released: the null score of a question without any window. Differs: its
 # odds too; the release stops there with an error (docs/differences.md).
 NO_ANSWER_ODDS = 1000000.0
-_LARGEST = float(np.finfo(np.float32).max)
 # As released: the answer of version 1 where none is left.
 _EMPTY = ("empty", 0.0, 0.0)
+_CUT_PADDING = -1e9  # As `training.prediction` gives to places of a batch.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AnswerOptions:
+    """How answers are searched.
+
+    Args:
+        n_best_size: starts and ends tried in each window, and answers kept.
+        max_answer_length: in word pieces.
+        version_2_with_negative: "no answer" takes part, as token 0.
+    """
+
+    n_best_size: int = 20  # Source: run_squad.py of the release.
+    max_answer_length: int = 30  # Source: the same.
+    version_2_with_negative: bool = False
+
+    def __post_init__(self):
+        if self.n_best_size < 1 or self.max_answer_length < 1:
+            raise ValueError(
+                "n_best_size and max_answer_length must be at least 1; got "
+                f"{self.n_best_size} and {self.max_answer_length}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WindowLogits:
+    """What the network says of one window: `[T]` float start, end logits."""
+
+    unique_id: int
+    start_logits: np.ndarray
+    end_logits: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Span:
+    """Tokens `start` to `end` of window `window`; token 0 is "no answer"."""
+
+    window: int
+    start: int
+    end: int
+    start_logit: float
+    end_logit: float
+
+    @property
+    def score(self) -> float:
+        """The sum of the two logits."""
+        return self.start_logit + self.end_logit
+
+
+def window_logits(
+    unique_ids: np.ndarray,
+    start_logits: np.ndarray,
+    end_logits: np.ndarray,
+    max_seq_length: int,
+) -> list[WindowLogits]:
+    """Takes apart the logits of all windows.
+
+    Args:
+        unique_ids: `[W]` integers.
+        start_logits, end_logits: `[W, t]` float, `t <= T` where padding that
+            all windows share was cut; its places score below any other.
+        max_seq_length: `T`.
+    """
+    cut = [(0, 0), (0, max_seq_length - start_logits.shape[1])]
+    starts, ends = (
+        np.pad(logits, cut, constant_values=_CUT_PADDING)  # [W, T]
+        for logits in (start_logits, end_logits)
+    )
+    return [
+        WindowLogits(unique_id=unique_id, start_logits=start, end_logits=end)
+        for unique_id, start, end in zip(
+            unique_ids.tolist(), starts, ends, strict=True
+        )
+    ]
+
+
+def checked_logits(
+    feature: squad_features.SquadFeatures,
+    logits_of: Mapping[int, WindowLogits],
+) -> np.ndarray:
+    """Returns the checked logits of a window, `[2, T]` float64."""
+    result = logits_of.get(feature.unique_id)
+    if result is None:
+        raise ValueError(
+            f"Every window must have logits; window {feature.unique_id} has "
+            "none. Were the windows made with other options than the logits?"
+        )
+    # Scores are added as float64, as released.
+    logits = np.array([result.start_logits, result.end_logits], np.float64)
+    shape = 2, len(feature.input_ids)
+    if logits.shape != shape:
+        raise ValueError(
+            f"Window {feature.unique_id} must have start and end logits of "
+            f"shape {shape}; got {logits.shape}."
+        )
+    if not np.isfinite(logits).all():
+        raise ValueError(
+            f"Logits must be finite; those of window {feature.unique_id} are "
+            "not. Has the model diverged?"
+        )
+    return logits
+
+
+def null_span(logits: np.ndarray) -> Span:
+    """Finds "no answer" where it scores lowest, the first window of equals.
+
+    Args:
+        logits: `[W, 2, T]` float64, start and end.
+    """
+    scores = logits[:, 0, 0] + logits[:, 1, 0]  # [W]
+    return _span(logits, int(np.argmin(scores)), 0, 0)
+
+
+def ranked_spans(
+    features: Sequence[squad_features.SquadFeatures],
+    logits: np.ndarray,
+    options: AnswerOptions,
+) -> Iterator[Span]:
+    """Yields the possible answers of a question, highest score first.
+
+    Tried are the `n_best_size` highest starts with the `n_best_size` highest
+    ends of each window. An answer lies in the paragraph, is not too long,
+    and starts where its window shows the most context (as released, its end
+    need not). Equal scores stay in the order of window, start, end; in
+    version 2 "no answer" comes last of its equals.
+
+    Args:
+        features: the `W` windows of the question.
+        logits: `[W, 2, T]` float64, start and end.
+        options: how answers are searched.
+    """
+    can_end = np.zeros(logits[:, 0].shape, bool)  # [W, T]
+    can_start = np.zeros_like(can_end)  # [W, T]
+    for window, feature in enumerate(features):
+        here = slice(len(feature.tokens))
+        can_end[window, here] = feature.token_to_orig_map >= 0
+        can_start[window, here] = feature.token_is_max_context
+    # Stable, so that of equal logits the first position is the better one.
+    best = np.argsort(-logits, axis=-1, kind="stable")
+    best = best[..., : options.n_best_size]  # [W, 2, n]
+    starts, ends = best[:, 0, :, None], best[:, 1, None, :]
+    window = np.arange(len(features))[:, None, None]
+    length = ends - starts + 1  # [W, n, n]
+    is_answer = (
+        can_start[window, starts]
+        & can_end[window, ends]
+        & (length >= 1)
+        & (length <= options.max_answer_length)
+    )
+    windows, i, j = np.nonzero(is_answer)
+    starts, ends = best[windows, 0, i], best[windows, 1, j]
+    if options.version_2_with_negative:
+        null = null_span(logits)
+        windows = np.append(windows, null.window)
+        starts, ends = np.append(starts, 0), np.append(ends, 0)
+    scores = logits[windows, 0, starts] + logits[windows, 1, ends]
+    for k in np.argsort(-scores, kind="stable").tolist():
+        yield _span(logits, int(windows[k]), int(starts[k]), int(ends[k]))
+
+
+def _span(logits: np.ndarray, window: int, start: int, end: int) -> Span:
+    return Span(
+        window=window,
+        start=start,
+        end=end,
+        start_logit=float(logits[window, 0, start]),
+        end_logit=float(logits[window, 1, end]),
+    )
+
+
+class BasicTokenizer(Protocol):
+    """Text -> words and punctuation marks, those of each part between spaces
+    one after the other; `vocab.tokenization.BasicTokenizer` is of this kind.
+    """
+
+    def tokenize(self, text: str) -> list[str]: ...
+
+
+def final_text(pred_text: str, orig_text: str, tok_text: str) -> str:
+    """Finds the characters of the paragraph that word pieces stand for.
+
+    The words of the paragraph say too much ("Steve Smith's" for the pieces
+    of "steve smith"), the pieces too little (case and accents are gone). So
+    the pieces are found in the tokenized words, and the place is counted in
+    characters that are not spaces.
+
+    Args:
+        pred_text: the pieces of an answer, joined to words.
+        orig_text: the words of the paragraph that they were cut from.
+        tok_text: the basic tokens of `orig_text`, joined by spaces.
+
+    Returns:
+        A part of `orig_text`; all of it where the place cannot be counted,
+        because tokenizing changed the number of characters.
+    """
+    start = tok_text.find(pred_text)
+    if start < 0 or not pred_text or not orig_text:
+        logging.debug("%r is not in %r.", pred_text, tok_text)
+        return orig_text
+    places = [i for i, char in enumerate(orig_text) if char != " "]
+    # As released: also where only something after the answer changed length.
+    if len(places) != len(tok_text) - tok_text.count(" "):
+        logging.debug("Tokens change the length of %r.", orig_text)
+        return orig_text
+    end = start + len(pred_text) - 1
+    if " " in (tok_text[start], tok_text[end]):
+        return orig_text
+    first = start - tok_text.count(" ", 0, start)
+    last = end - tok_text.count(" ", 0, end)
+    return orig_text[places[first] : places[last] + 1]
+
+
+class BasicText:
+    """Tokenizes words of a paragraph, each distinct one once."""
+
+    def __init__(self, basic_tokenizer: BasicTokenizer):
+        self._tokenizer = basic_tokenizer
+        self._text_of = {}
+
+    def __call__(self, words: Sequence[str]) -> str:
+        for word in words:
+            if word not in self._text_of:
+                self._text_of[word] = " ".join(self._tokenizer.tokenize(word))
+        return " ".join(filter(None, map(self._text_of.get, words)))
+
+
+def join_pieces(pieces: Sequence[str]) -> str:
+    """Joins word pieces to words with one space between them."""
+    text = " ".join(pieces).replace(" ##", "").replace("##", "")
+    return " ".join(text.split())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,11 +290,11 @@ class RankedAnswers:
 
 
 def rank_answers(
-    examples: Sequence[squad.SquadExample],
+    examples: Sequence[squad_examples.SquadExample],
     features: Iterable[squad_features.SquadFeatures],
-    results: Iterable[squad_search.WindowLogits],
-    options: squad_search.AnswerOptions,
-    basic_tokenizer: squad_text.BasicTokenizer,
+    results: Iterable[WindowLogits],
+    options: AnswerOptions,
+    basic_tokenizer: BasicTokenizer,
 ) -> list[RankedAnswers]:
     """Ranks the answers to every question over all of its windows.
 
@@ -91,7 +313,7 @@ def rank_answers(
     windows_of = collections.defaultdict(list)
     for feature in features:
         windows_of[feature.example_index].append(feature)
-    basic_text = squad_text.BasicText(basic_tokenizer)
+    basic_text = BasicText(basic_tokenizer)
     answers = []
     for index, example in enumerate(examples):
         windows = windows_of[index]
@@ -99,7 +321,7 @@ def rank_answers(
             answers.append(_without_windows(example, options))
             continue
         logits = np.array(  # [W, 2, T]
-            [squad_search.checked_logits(w, logits_of) for w in windows]
+            [checked_logits(w, logits_of) for w in windows]
         )
         answers.append(_rank(example, windows, logits, options, basic_text))
     return answers
@@ -115,88 +337,19 @@ def predictions(
     }
 
 
-def write_answers(
-    output_dir: str,
-    answers: Sequence[RankedAnswers],
-    null_score_diff_threshold: float = 0.0,
-) -> None:
-    """Writes predictions.json, nbest_predictions.json and null_odds.json.
-
-    As released: indented by 4, ASCII, in the order of the questions;
-    null_odds.json in version 2 only.
-    """
-    texts = predictions(answers, null_score_diff_threshold)
-    _write_json(output_dir, "predictions.json", texts)
-    nbest = {
-        answer.qas_id: [dataclasses.asdict(entry) for entry in answer.nbest]
-        for answer in answers
-    }
-    _write_json(output_dir, "nbest_predictions.json", nbest)
-    odds = {answer.qas_id: answer.null_odds for answer in answers}
-    if None not in odds.values():
-        _write_json(output_dir, "null_odds.json", odds)
-
-
-def read_predictions(path: str) -> dict[str, str]:
-    """Reads a predictions.json: the answer to every question, by its id.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: it is not JSON, or not texts by id.
-    """
-    return _read_by_id(path, lambda value: isinstance(value, str), "a text")
-
-
-def read_null_odds(path: str) -> dict[str, float]:
-    """Reads a null_odds.json: a difference of logits, by question id.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: it is not JSON, or not numbers by id.
-    """
-    return _read_by_id(path, is_number, "a finite number")
-
-
-def is_number(value: Any) -> bool:
-    """Tells whether a value of JSON is a number that a float32 can hold."""
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) <= _LARGEST
-    )
-
-
-def _read_by_id(
-    path: str, is_right: Callable[[Any], bool], name: str
-) -> dict[str, Any]:
-    values = squad_files.read_json(path)
-    if not isinstance(values, dict):
-        raise ValueError(
-            f"{path}: must be an object with {name} for every question id; "
-            f"got {type(values).__name__}."
-        )
-    for qas_id, value in values.items():
-        if not is_right(value):
-            raise ValueError(
-                f"{path}: question {wording.shown(qas_id)} must have {name}; "
-                f"got {wording.shown(value)}."
-            )
-    return values
-
-
 def _rank(
-    example: squad.SquadExample,
+    example: squad_examples.SquadExample,
     windows: Sequence[squad_features.SquadFeatures],
     logits: np.ndarray,
-    options: squad_search.AnswerOptions,
-    basic_text: squad_text.BasicText,
+    options: AnswerOptions,
+    basic_text: BasicText,
 ) -> RankedAnswers:
-    spans = squad_search.ranked_spans(windows, logits, options)
+    spans = ranked_spans(windows, logits, options)
     texts = _distinct_texts(example, windows, spans, basic_text)
     nbest = list(itertools.islice(texts, options.n_best_size))
     if not options.version_2_with_negative:
         return _ranked(example.qas_id, nbest or [_EMPTY])
-    null = squad_search.null_span(logits)
+    null = null_span(logits)
     if all(text for text, _, _ in nbest):
         # As released: one more than asked for, if "no answer" is not there.
         nbest.append(("", null.start_logit, null.end_logit))
@@ -204,7 +357,7 @@ def _rank(
 
 
 def _without_windows(
-    example: squad.SquadExample, options: squad_search.AnswerOptions
+    example: squad_examples.SquadExample, options: AnswerOptions
 ) -> RankedAnswers:
     """Answers a question on an empty paragraph."""
     if not options.version_2_with_negative:
@@ -253,10 +406,10 @@ def _null_odds(
 
 
 def _distinct_texts(
-    example: squad.SquadExample,
+    example: squad_examples.SquadExample,
     windows: Sequence[squad_features.SquadFeatures],
-    spans: Iterable[squad_search.Span],
-    basic_text: squad_text.BasicText,
+    spans: Iterable[Span],
+    basic_text: BasicText,
 ) -> Iterator[tuple[str, float, float]]:
     """Yields (text, start logit, end logit); each text once, "" for null."""
     seen = set()
@@ -271,22 +424,13 @@ def _distinct_texts(
 
 
 def _text(
-    example: squad.SquadExample,
+    example: squad_examples.SquadExample,
     feature: squad_features.SquadFeatures,
-    span: squad_search.Span,
-    basic_text: squad_text.BasicText,
+    span: Span,
+    basic_text: BasicText,
 ) -> str:
     first = feature.token_to_orig_map[span.start]
     last = feature.token_to_orig_map[span.end]
     words = example.doc_tokens[first : last + 1]
     pieces = feature.tokens[span.start : span.end + 1]
-    return squad_text.project(
-        squad_text.join_pieces(pieces), " ".join(words), basic_text(words)
-    )
-
-
-def _write_json(output_dir: str, name: str, value: Mapping) -> None:
-    with writing.whole_file(os.path.join(output_dir, name)) as file:
-        # As released: layout and escapes.
-        json.dump(value, file, indent=4)
-        file.write("\n")
+    return final_text(join_pieces(pieces), " ".join(words), basic_text(words))

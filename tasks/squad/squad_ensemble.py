@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from files import paths, wording, writing
-from tasks.squad import squad_answers, squad_files, squad_search
+from files import json_text, paths, wording, writing
+from tasks.squad import squad_answers, squad_examples
 
 LOGITS_ENDING = ".npz"
 _ROUNDING = 1e-6  # Of probabilities in float32.
@@ -75,8 +75,8 @@ def combine_nbest(
 
 
 def average_logits(
-    systems: Sequence[Sequence[squad_search.WindowLogits]],
-) -> list[squad_search.WindowLogits]:
+    systems: Sequence[Sequence[squad_answers.WindowLogits]],
+) -> list[squad_answers.WindowLogits]:
     """Averages start and end logits, window by window.
 
     The systems must share vocabulary and window options, so that a window
@@ -103,7 +103,7 @@ def average_logits(
 def answer_by_nbest(
     system_paths: Sequence[str],
     qas_ids: Sequence[str],
-    options: squad_search.AnswerOptions,
+    options: squad_answers.AnswerOptions,
 ) -> list[squad_answers.RankedAnswers]:
     """Combines files of n-best answers; see `combine_nbest`.
 
@@ -147,7 +147,7 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
         OSError: the file cannot be opened.
         ValueError: it is not JSON or not of that format.
     """
-    system = squad_files.read_json(path)
+    system = json_text.read(path)
     if not isinstance(system, dict):
         raise ValueError(
             f"{path}: must be an object with the answers to every question; "
@@ -174,8 +174,8 @@ def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
     values = {}
     for field in dataclasses.fields(squad_answers.Candidate):
         kind = str if field.name == "text" else (float, int)
-        value = squad_files.field(entry, field.name, kind, where)
-        if kind is not str and not squad_answers.is_number(value):
+        value = squad_examples.field(entry, field.name, kind, where)
+        if kind is not str and not squad_examples.is_number(value):
             raise ValueError(
                 f"{where}.{field.name} must be a finite number; "
                 f"got {wording.shown(value)}."
@@ -191,7 +191,7 @@ def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
 
 
 def write_logits(
-    path: str, results: Sequence[squad_search.WindowLogits]
+    path: str, results: Sequence[squad_answers.WindowLogits]
 ) -> None:
     """Writes logits as arrays `unique_ids` `[W]`, `logits` `[W, 2, T]`."""
     ids, logits = _stack(results)
@@ -199,7 +199,7 @@ def write_logits(
         np.savez_compressed(file, unique_ids=ids, logits=logits)
 
 
-def read_logits(path: str) -> list[squad_search.WindowLogits]:
+def read_logits(path: str) -> list[squad_answers.WindowLogits]:
     """Reads what `write_logits` wrote.
 
     Raises:
@@ -257,7 +257,7 @@ def _in_order_of(
 
 
 def _stack(
-    results: Sequence[squad_search.WindowLogits],
+    results: Sequence[squad_answers.WindowLogits],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns ids `[W]` in order and logits `[W, 2, T]` float32."""
     results = sorted(results, key=lambda result: result.unique_id)
@@ -268,9 +268,9 @@ def _stack(
 
 def _unstack(
     ids: np.ndarray, logits: np.ndarray
-) -> list[squad_search.WindowLogits]:
+) -> list[squad_answers.WindowLogits]:
     return [
-        squad_search.WindowLogits(
+        squad_answers.WindowLogits(
             unique_id=unique_id, start_logits=start, end_logits=end
         )
         for unique_id, (start, end) in zip(ids.tolist(), logits, strict=True)

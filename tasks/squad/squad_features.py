@@ -15,9 +15,42 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tasks import word_pieces
-from tasks.squad import squad, squad_windows
+from tasks.squad import squad_examples
 
+NUM_SPECIAL_TOKENS = 3  # [CLS] question [SEP] part [SEP]
 _FIRST_UNIQUE_ID = 1000000000  # Source: run_squad.py of the release.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WindowOptions:
+    """How paragraphs are cut; lengths in word pieces.
+
+    Args:
+        max_seq_length: `T`, of a whole window.
+        doc_stride: from the start of one window's part to the next one's.
+        max_query_length: of a question; what is longer is cut off.
+
+    Raises:
+        ValueError: no room is left for the paragraph, or no way forward.
+    """
+
+    max_seq_length: int = 384  # Source: run_squad.py of the release.
+    doc_stride: int = 128  # Source: the same.
+    max_query_length: int = 64  # Source: the same.
+
+    def __post_init__(self):
+        if self.max_seq_length <= self.max_query_length + NUM_SPECIAL_TOKENS:
+            raise ValueError(
+                "max_seq_length must be greater than max_query_length + "
+                f"{NUM_SPECIAL_TOKENS}, or a long question leaves no room "
+                f"for the paragraph; got {self.max_seq_length} and "
+                f"{self.max_query_length}."
+            )
+        if self.doc_stride < 1 or self.max_query_length < 0:
+            raise ValueError(
+                "doc_stride must be at least 1 and max_query_length at least "
+                f"0; got {self.doc_stride} and {self.max_query_length}."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,9 +133,9 @@ class _Question:
 
 
 def convert_examples_to_features(
-    examples: Sequence[squad.SquadExample],
+    examples: Sequence[squad_examples.SquadExample],
     tokenizer: word_pieces.Tokenizer,
-    options: squad_windows.WindowOptions,
+    options: WindowOptions,
     *,
     num_workers: int = 0,
     progress: word_pieces.Progress | None = None,
@@ -194,21 +227,19 @@ def _windows(
     question: _Question,
     paragraph: _Paragraph,
     special_ids: Sequence[int],
-    options: squad_windows.WindowOptions,
+    options: WindowOptions,
 ) -> Iterator[dict]:
     """Yields the fields of each window of a question, save its unique id."""
     cls_id, sep_id = special_ids
     num_query_tokens = len(question.pieces)
     num_pieces = len(paragraph.pieces)
     offset = num_query_tokens + 2  # Of the part in the window.
-    spans = squad_windows.document_spans(
+    spans = document_spans(
         num_pieces,
-        options.max_seq_length
-        - num_query_tokens
-        - squad_windows.NUM_SPECIAL_TOKENS,
+        options.max_seq_length - num_query_tokens - NUM_SPECIAL_TOKENS,
         options.doc_stride,
     )
-    best_span = squad_windows.max_context_spans(spans, num_pieces)
+    best_span = max_context_spans(spans, num_pieces)
     for index, (start, length) in enumerate(spans):
         part = slice(start, start + length)
         here = slice(offset, offset + length)
@@ -255,7 +286,7 @@ def _positions(
 
 
 def _answer_span(
-    example: squad.SquadExample,
+    example: squad_examples.SquadExample,
     paragraph: _Paragraph,
     pieces_of: Mapping[str, tuple[str, ...]],
 ) -> tuple[int, int] | None:
@@ -298,7 +329,7 @@ def _ids(pieces: Sequence[str], tokenizer: word_pieces.Tokenizer) -> np.ndarray:
 
 
 def _words_of_examples(
-    examples: Iterable[squad.SquadExample],
+    examples: Iterable[squad_examples.SquadExample],
 ) -> Iterator[str]:
     paragraphs = set()
     for example in examples:
@@ -307,3 +338,46 @@ def _words_of_examples(
             yield from example.doc_tokens
         yield from example.question_text.split(" ")
         yield from (example.orig_answer_text or "").split(" ")
+
+
+def document_spans(
+    num_pieces: int, max_pieces: int, doc_stride: int
+) -> list[tuple[int, int]]:
+    """Cuts a paragraph into overlapping parts: (first piece, length) each."""
+    spans = []
+    start = 0
+    while start < num_pieces:
+        length = min(num_pieces - start, max_pieces)
+        spans.append((start, length))
+        if start + length == num_pieces:
+            break
+        # As released: a stride past the end of the part is cut to its length.
+        start += min(length, doc_stride)
+    return spans
+
+
+def max_context_spans(
+    spans: Sequence[tuple[int, int]], num_pieces: int
+) -> np.ndarray:
+    """Finds the part that shows each piece with the most context.
+
+    Context is what the part has on the poorer side, plus a hundredth of its
+    length; of equals the first wins.
+
+    Args:
+        spans: (first piece, length) of every part.
+        num_pieces: of the paragraph.
+
+    Returns:
+        `[num_pieces]` int32, indexes into `spans`; -1 where no part reaches.
+    """
+    best_span = np.full(num_pieces, -1, np.int32)
+    best_score = np.full(num_pieces, -np.inf)
+    for index, (start, length) in enumerate(spans):
+        left = np.arange(length)
+        score = np.minimum(left, length - 1 - left) + 0.01 * length
+        here = slice(start, start + length)
+        better = score > best_score[here]
+        best_span[here][better] = index
+        best_score[here][better] = score[better]
+    return best_span

@@ -7,10 +7,13 @@ from typing import Any
 from absl import flags as absl_flags
 
 from commands import flags
-from tasks.squad import squad_search, squad_windows
+from tasks.squad import (
+    squad_answers,
+    squad_features,
+)
 
-_WINDOWS = squad_windows.WindowOptions
-_ANSWERS = squad_search.AnswerOptions
+_WINDOWS = squad_features.WindowOptions
+_ANSWERS = squad_answers.AnswerOptions
 # The value of --null_score_diff_threshold that has the best one found.
 AUTO = "auto"
 
@@ -121,18 +124,18 @@ class SquadOptions:
     )
 
     @property
-    def windows(self) -> squad_windows.WindowOptions:
+    def windows(self) -> squad_features.WindowOptions:
         """How paragraphs are cut."""
-        return squad_windows.WindowOptions(
+        return squad_features.WindowOptions(
             max_seq_length=self.max_seq_length,
             doc_stride=self.doc_stride,
             max_query_length=self.max_query_length,
         )
 
     @property
-    def answers(self) -> squad_search.AnswerOptions:
+    def answers(self) -> squad_answers.AnswerOptions:
         """How answers are searched."""
-        return squad_search.AnswerOptions(
+        return squad_answers.AnswerOptions(
             n_best_size=self.n_best_size,
             max_answer_length=self.max_answer_length,
             version_2_with_negative=self.version_2_with_negative,

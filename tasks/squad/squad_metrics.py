@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 from absl import logging
 
-from tasks.squad import squad_files
+from tasks.squad import squad_examples
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only.
@@ -32,13 +32,13 @@ class Scores:
     has_answer: Mapping[str, bool]
 
 
-def gold_answers(dataset: squad_files.Dataset) -> dict[str, tuple[str, ...]]:
+def gold_answers(dataset: squad_examples.Dataset) -> dict[str, tuple[str, ...]]:
     """Returns the texts of the given answers of every question, by its id.
 
     Raises:
         ValueError: a question has no field `answers`; two have one id.
     """
-    squad_files.require_unique_ids(dataset)
+    squad_examples.require_unique_ids(dataset)
     for question in dataset.questions:
         if question.answers is None:
             raise ValueError(

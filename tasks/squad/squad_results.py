@@ -1,17 +1,18 @@
-"""Ranked answers -> one answer to each question, and what they score."""
+"""SQuAD results: the answer to each question, its files and its score."""
 
 import dataclasses
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
-from files import paths
+from files import json_text, paths, wording, writing
 from tasks.squad import (
-    squad,
     squad_answers,
+    squad_examples,
     squad_features,
-    squad_files,
     squad_flags,
     squad_metrics,
 )
@@ -30,7 +31,7 @@ class Questions:
         features: the windows of all; none before they are cut.
     """
 
-    examples: Sequence[squad.SquadExample]
+    examples: Sequence[squad_examples.SquadExample]
     gold: Mapping[str, Sequence[str]] | None
     features: Sequence[squad_features.SquadFeatures] = ()
 
@@ -106,9 +107,9 @@ def read_questions(
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: as `squad.read_examples` and `read_gold`.
+        ValueError: as `squad_examples.read_examples` and `read_gold`.
     """
-    examples = squad.read_examples(
+    examples = squad_examples.read_examples(
         options.predict_file,
         is_training=False,
         version_2_with_negative=options.version_2_with_negative,
@@ -129,8 +130,8 @@ def read_gold(
         ValueError: it is not in the format of SQuAD, of the other version, or
             has a question without the field `answers`.
     """
-    dataset = squad_files.read_dataset(options.predict_file)
-    squad_files.check_version(
+    dataset = squad_examples.read_dataset(options.predict_file)
+    squad_examples.check_version(
         dataset, version_2_with_negative=options.version_2_with_negative
     )
     return squad_metrics.gold_answers(dataset)
@@ -156,8 +157,75 @@ def conclude(
             len(answers),
             threshold,
         )
-    squad_answers.write_answers(output_dir, answers, threshold or 0.0)
+    write_answers(output_dir, answers, threshold or 0.0)
     return decisions
+
+
+def write_answers(
+    output_dir: str,
+    answers: Sequence[squad_answers.RankedAnswers],
+    null_score_diff_threshold: float = 0.0,
+) -> None:
+    """Writes predictions.json, nbest_predictions.json and null_odds.json.
+
+    As released: indented by 4, ASCII, in the order of the questions;
+    null_odds.json in version 2 only.
+    """
+    texts = squad_answers.predictions(answers, null_score_diff_threshold)
+    _write_json(output_dir, "predictions.json", texts)
+    nbest = {
+        answer.qas_id: [dataclasses.asdict(entry) for entry in answer.nbest]
+        for answer in answers
+    }
+    _write_json(output_dir, "nbest_predictions.json", nbest)
+    odds = {answer.qas_id: answer.null_odds for answer in answers}
+    if None not in odds.values():
+        _write_json(output_dir, "null_odds.json", odds)
+
+
+def read_predictions(path: str) -> dict[str, str]:
+    """Reads a predictions.json: the answer to every question, by its id.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not JSON, or not texts by id.
+    """
+    return _read_by_id(path, lambda value: isinstance(value, str), "a text")
+
+
+def read_null_odds(path: str) -> dict[str, float]:
+    """Reads a null_odds.json: a difference of logits, by question id.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: it is not JSON, or not numbers by id.
+    """
+    return _read_by_id(path, squad_examples.is_number, "a finite number")
+
+
+def _read_by_id(
+    path: str, is_right: Callable[[Any], bool], name: str
+) -> dict[str, Any]:
+    values = json_text.read(path)
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{path}: must be an object with {name} for every question id; "
+            f"got {type(values).__name__}."
+        )
+    for qas_id, value in values.items():
+        if not is_right(value):
+            raise ValueError(
+                f"{path}: question {wording.shown(qas_id)} must have {name}; "
+                f"got {wording.shown(value)}."
+            )
+    return values
+
+
+def _write_json(output_dir: str, name: str, value: Mapping) -> None:
+    with writing.whole_file(os.path.join(output_dir, name)) as file:
+        # As released: layout and escapes.
+        json.dump(value, file, indent=4)
+        file.write("\n")
 
 
 def read_given(options: squad_flags.SquadOptions, output_dir: str) -> Decisions:
@@ -173,7 +241,7 @@ def read_given(options: squad_flags.SquadOptions, output_dir: str) -> Decisions:
         ValueError: one is not of that format.
     """
     path = options.predictions_file or os.path.join(output_dir, _PREDICTIONS)
-    texts = squad_answers.read_predictions(path)
+    texts = read_predictions(path)
     if not options.version_2_with_negative:
         return Decisions(texts=texts)
     odds_path = options.null_odds_file
@@ -182,9 +250,7 @@ def read_given(options: squad_flags.SquadOptions, output_dir: str) -> Decisions:
         if not paths.exists(beside):
             return Decisions(texts=texts)
         odds_path = beside
-    return Decisions(
-        texts=texts, null_odds=squad_answers.read_null_odds(odds_path)
-    )
+    return Decisions(texts=texts, null_odds=read_null_odds(odds_path))
 
 
 def score(

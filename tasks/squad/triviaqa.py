@@ -13,8 +13,8 @@ from typing import Any
 
 from absl import logging
 
-from files import lines, wording
-from tasks.squad import squad_files
+from files import json_text, lines, wording
+from tasks.squad import squad_examples
 
 # Source: Devlin et al. 2019. It does not say which tokens; here words.
 MAX_WORDS = 400
@@ -103,8 +103,8 @@ class _Page:
 
 
 def _questions(path: str) -> Iterator[_Question]:
-    field = squad_files.field
-    dataset = squad_files.read_json(path)
+    field = squad_examples.field
+    dataset = json_text.read(path)
     for i, record in enumerate(field(dataset, "Data", list, f"{path}: $")):
         where = f"{path}: Data[{i}]"
         answer = field(record, "Answer", dict, where)
@@ -134,7 +134,7 @@ def _texts(aliases: list[Any], where: str) -> list[str]:
 
 def _file_name(page: Any, where: str) -> str:
     """Reads the name of a page, which must lie in the folder of evidence."""
-    name = squad_files.field(page, "Filename", str, where)
+    name = squad_examples.field(page, "Filename", str, where)
     if os.path.isabs(name) or ".." in name.split("/"):
         raise ValueError(
             f"{where}.Filename must name a file in the folder of evidence; "

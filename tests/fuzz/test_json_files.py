@@ -9,11 +9,10 @@ import pytest
 
 from tasks.classification import labels
 from tasks.squad import (
-    squad,
     squad_answers,
     squad_ensemble,
-    squad_files,
-    squad_search,
+    squad_examples,
+    squad_results,
     triviaqa,
 )
 from tests.fuzz import harness, mutations
@@ -107,7 +106,7 @@ def test_questions_are_those_of_the_file_or_an_error(tmp_path, num_cases):
         )
 
     outcome = harness.check(
-        squad_files.read_dataset,
+        squad_examples.read_dataset,
         tmp_path / "dev.json",
         _cases(_SQUAD, num_cases),
         is_right,
@@ -121,7 +120,7 @@ def test_examples_point_into_their_words_or_an_error(
     tmp_path, is_training, num_cases
 ):
     def read(path):
-        return squad.read_examples(
+        return squad_examples.read_examples(
             path, is_training=is_training, version_2_with_negative=True
         )
 
@@ -168,8 +167,8 @@ def test_nbest_files_hold_texts_and_numbers_or_an_error(tmp_path, num_cases):
 @pytest.mark.parametrize(
     ("read", "good"),
     [
-        (squad_answers.read_predictions, {"q1": "Ada", "2": ""}),
-        (squad_answers.read_null_odds, {"q1": -1.5, "2": 3}),
+        (squad_results.read_predictions, {"q1": "Ada", "2": ""}),
+        (squad_results.read_null_odds, {"q1": -1.5, "2": 3}),
     ],
     ids=["texts", "odds"],
 )
@@ -233,7 +232,7 @@ def test_evidence_stays_in_its_folder_or_an_error(tmp_path, num_cases):
 def test_logits_are_those_written_or_an_error(tmp_path, num_cases):
     path = tmp_path / "logits.npz"
     given = [
-        squad_search.WindowLogits(
+        squad_answers.WindowLogits(
             unique_id=number,
             start_logits=np.arange(3, dtype=np.float32) + number,
             end_logits=-np.arange(3, dtype=np.float32),
@@ -277,4 +276,4 @@ def test_a_truth_value_is_no_offset(tmp_path):
     path = tmp_path / "dev.json"
     path.write_text(json.dumps(_SQUAD).replace("31", "true"))
     with pytest.raises(ValueError, match=r"answer_start must be a whole"):
-        squad_files.read_dataset(str(path))
+        squad_examples.read_dataset(str(path))

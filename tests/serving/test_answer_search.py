@@ -5,13 +5,16 @@ import pytest
 import tensorflow as tf
 
 from serving import answer_search, answer_windows
-from tasks.squad import squad_features, squad_search, squad_windows
+from tasks.squad import (
+    squad_answers,
+    squad_features,
+)
 
 
 @pytest.mark.parametrize("doc_stride", [1, 4, 50])
 @pytest.mark.parametrize("num_query", [0, 3, 5])
 def test_windows_are_those_of_the_script(num_query, doc_stride):
-    options = squad_windows.WindowOptions(
+    options = squad_features.WindowOptions(
         max_seq_length=14, doc_stride=doc_stride, max_query_length=5
     )
     num_pieces = [0, 1, 5, 6, 7, 8, 11, 12, 40]
@@ -21,8 +24,8 @@ def test_windows_are_those_of_the_script(num_query, doc_stride):
         options,
     )
     for number, pieces in enumerate(num_pieces):
-        room = 14 - num_query - squad_windows.NUM_SPECIAL_TOKENS
-        spans = squad_windows.document_spans(pieces, room, doc_stride)
+        room = 14 - num_query - squad_features.NUM_SPECIAL_TOKENS
+        spans = squad_features.document_spans(pieces, room, doc_stride)
         here = slice(got.row_splits[number], got.row_splits[number + 1])
         starts, lengths = got.starts[here], got.lengths[here]
         pairs = zip(
@@ -30,7 +33,7 @@ def test_windows_are_those_of_the_script(num_query, doc_stride):
         )
         assert list(pairs) == spans
         assert set(got.question[here].numpy()) <= {number}
-        best = squad_windows.max_context_spans(spans, pieces)
+        best = squad_features.max_context_spans(spans, pieces)
         np.testing.assert_array_equal(
             answer_windows.has_most_context(starts, lengths),
             best == np.arange(len(spans))[:, np.newaxis],
@@ -66,19 +69,19 @@ def test_spans_are_ranked_as_in_the_script(seed, version_2):
     rng = np.random.default_rng(seed)
     length, num_query = 15, int(rng.integers(0, 4))
     num_pieces = int(rng.integers(1, 40))
-    options = squad_search.AnswerOptions(
+    options = squad_answers.AnswerOptions(
         n_best_size=int(rng.integers(1, 20)),
         max_answer_length=int(rng.integers(1, 8)),
         version_2_with_negative=version_2,
     )
-    spans = squad_windows.document_spans(
+    spans = squad_features.document_spans(
         num_pieces, length - num_query - 3, int(rng.integers(1, 12))
     )
-    best = squad_windows.max_context_spans(spans, num_pieces)
+    best = squad_features.max_context_spans(spans, num_pieces)
     # Few values, so that many are equal.
     logits = rng.integers(0, 5, (len(spans), 2, length)).astype(np.float64)
     features = list(_features(spans, num_query, length, best))
-    expected = list(squad_search.ranked_spans(features, logits, options))
+    expected = list(squad_answers.ranked_spans(features, logits, options))
     got = answer_search.ranked_spans(
         tf.constant(logits),
         tuple(tf.constant(part, tf.int64) for part in zip(*spans, strict=True)),
@@ -104,7 +107,7 @@ def test_spans_are_ranked_as_in_the_script(seed, version_2):
 def test_question_on_an_empty_paragraph_has_no_span():
     none = tf.zeros([0], tf.int64)
     logits = tf.zeros([0, 2, 9], tf.float64)
-    options = squad_search.AnswerOptions(version_2_with_negative=True)
+    options = squad_answers.AnswerOptions(version_2_with_negative=True)
     two = tf.constant(2, tf.int64)
     got = answer_search.ranked_spans(logits, (none, none), two, options)
     assert got.first.shape == [0]

@@ -13,12 +13,9 @@ import tensorflow as tf
 from modeling import config as config_lib
 from serving import answerer, graph_tokenizer
 from tasks.squad import (
-    squad,
     squad_answers,
+    squad_examples,
     squad_features,
-    squad_files,
-    squad_search,
-    squad_windows,
 )
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -73,7 +70,7 @@ def tokenizer():
 
 def _questions(name):
     path = _GOLDEN / "inputs" / "squad" / f"{name}.json"
-    return squad_files.read_dataset(str(path)).questions
+    return squad_examples.read_dataset(str(path)).questions
 
 
 def _ask(servable, questions, signature="serving_default"):
@@ -94,10 +91,10 @@ def test_answers_are_those_of_the_release(case, tokenizer):
     with np.load(_GOLDEN / "squad/write_predictions_logits.npz") as file:
         logits = file[f"{case['name']}/logits"]
     options = answerer.Reading(
-        windows=squad_windows.WindowOptions(
+        windows=squad_features.WindowOptions(
             max_seq_length=length, doc_stride=stride, max_query_length=query
         ),
-        answers=squad_search.AnswerOptions(
+        answers=squad_answers.AnswerOptions(
             n_best_size=case["n_best_size"],
             max_answer_length=case["max_answer_length"],
             version_2_with_negative=case["version_2_with_negative"],
@@ -147,10 +144,10 @@ _TELLING = (
 def _by_the_script(tokenizer, options, texts):
     """Answers (question, context) pairs with the modules of the script."""
     examples = [
-        squad.SquadExample(
+        squad_examples.SquadExample(
             qas_id=str(number),
             question_text=question,
-            doc_tokens=squad.split_words(context),
+            doc_tokens=squad_examples.find_words(context).words,
         )
         for number, (question, context) in enumerate(texts)
     ]
@@ -160,7 +157,7 @@ def _by_the_script(tokenizer, options, texts):
         )
     )
     results = [
-        squad_search.WindowLogits(
+        squad_answers.WindowLogits(
             unique_id=f.unique_id, start_logits=start, end_logits=end
         )
         for f in features
@@ -203,7 +200,9 @@ def _compare(tokenizer, options, texts):
         )
         for answer, start, end in places:
             if start >= 0:
-                words = squad.split_words(texts[row][1][start:end])
+                words = squad_examples.find_words(
+                    texts[row][1][start:end]
+                ).words
                 assert answer == " ".join(words)
             else:
                 assert (answer, end) in (("", -1), ("empty", -1))
@@ -219,10 +218,10 @@ def test_answers_in_any_text_are_those_of_the_script(do_lower_case, version_2):
         str(_GOLDEN / "inputs/vocab.txt"), do_lower_case
     )
     options = answerer.Reading(
-        windows=squad_windows.WindowOptions(
+        windows=squad_features.WindowOptions(
             max_seq_length=24, doc_stride=5, max_query_length=6
         ),
-        answers=squad_search.AnswerOptions(
+        answers=squad_answers.AnswerOptions(
             n_best_size=7,
             max_answer_length=9,
             version_2_with_negative=version_2,
@@ -245,10 +244,10 @@ def test_answers_in_squad_are_those_of_the_script(name, casing):
     tokenizer = graph_tokenizer.GraphTokenizer(
         str(_DATA / f"vocab/{casing}.txt"), casing == "uncased"
     )
-    dataset = squad_files.read_dataset(str(_DATA / f"squad/{name}.json"))
+    dataset = squad_examples.read_dataset(str(_DATA / f"squad/{name}.json"))
     options = answerer.Reading(
-        windows=squad_windows.WindowOptions(max_seq_length=192),
-        answers=squad_search.AnswerOptions(
+        windows=squad_features.WindowOptions(max_seq_length=192),
+        answers=squad_answers.AnswerOptions(
             version_2_with_negative=name == "dev-v2.0"
         ),
     )
@@ -259,10 +258,10 @@ def test_answers_in_squad_are_those_of_the_script(name, casing):
 @pytest.mark.slow
 def test_odd_requests(tokenizer):
     options = answerer.Reading(
-        windows=squad_windows.WindowOptions(
+        windows=squad_features.WindowOptions(
             max_seq_length=24, doc_stride=5, max_query_length=6
         ),
-        answers=squad_search.AnswerOptions(n_best_size=3),
+        answers=squad_answers.AnswerOptions(n_best_size=3),
     )
     servable = answerer.servable(GivenLogits(), tokenizer, options)
     assert _ask(servable, [])["answer"].shape == (0,)

@@ -3,7 +3,7 @@ import json
 import pytest
 from absl import flags
 
-from tasks.squad import squad
+from tasks.squad import squad_examples
 from tools import convert_triviaqa
 
 _QUESTION = {
@@ -29,7 +29,7 @@ def _options(tmp_path, **more):
 def test_tool_writes_a_file_to_train_on(tmp_path):
     options = _options(tmp_path)
     convert_triviaqa.run(options)
-    (example,) = squad.read_examples(
+    (example,) = squad_examples.read_examples(
         options.output_file, is_training=True, version_2_with_negative=False
     )
     assert example.qas_id == "tc_1--Sweden.txt"

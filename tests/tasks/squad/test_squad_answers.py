@@ -4,13 +4,14 @@ import pathlib
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tasks.squad import (
-    squad,
     squad_answers,
+    squad_examples,
     squad_features,
-    squad_search,
-    squad_windows,
+    squad_results,
 )
 from vocab import tokenization
 
@@ -40,7 +41,7 @@ def logits():
 
 def _rank_case(case, tokenizer, logits):
     version_2 = case["version_2_with_negative"]
-    examples = squad.read_examples(
+    examples = squad_examples.read_examples(
         str(_GOLDEN / "inputs" / "squad" / f"{case['data']}.json"),
         is_training=False,
         version_2_with_negative=version_2,
@@ -52,20 +53,20 @@ def _rank_case(case, tokenizer, logits):
     features = squad_features.convert_examples_to_features(
         examples,
         tokenizer,
-        squad_windows.WindowOptions(
+        squad_features.WindowOptions(
             max_seq_length=length, doc_stride=stride, max_query_length=query
         ),
     )
     ids = logits[f"{case['name']}/unique_ids"].tolist()
     results = [
-        squad_search.WindowLogits(
+        squad_answers.WindowLogits(
             unique_id=unique_id, start_logits=start, end_logits=end
         )
         for unique_id, (start, end) in zip(
             ids, logits[f"{case['name']}/logits"], strict=True
         )
     ]
-    options = squad_search.AnswerOptions(
+    options = squad_answers.AnswerOptions(
         n_best_size=case["n_best_size"],
         max_answer_length=case["max_answer_length"],
         version_2_with_negative=version_2,
@@ -98,7 +99,7 @@ def _numbers(value):
 def test_files_are_those_of_the_release(case, tokenizer, logits, tmp_path):
     answers = _rank_case(case, tokenizer, logits)
     threshold = case["null_score_diff_threshold"]
-    squad_answers.write_answers(str(tmp_path), answers, threshold)
+    squad_results.write_answers(str(tmp_path), answers, threshold)
     released = {
         name: case[key] for key, name in _FILES.items() if case[key] is not None
     }
@@ -127,14 +128,14 @@ def test_no_answer_wins_where_the_release_crashes(
         assert (only.text, only.probability) == ("", 1.0)
         assert answer.null_odds == 1e6
         assert answer.prediction(100.0) == ""
-    squad_answers.write_answers(str(tmp_path), answers)
+    squad_results.write_answers(str(tmp_path), answers)
     for name in _FILES.values():
         content = json.loads((tmp_path / name).read_text())
         assert list(content) == [answer.qas_id for answer in answers]
 
 
 def _example(words=("The", "mill's", "weir.")):
-    return squad.SquadExample(
+    return squad_examples.SquadExample(
         qas_id="q", question_text="wind", doc_tokens=tuple(words)
     )
 
@@ -144,13 +145,13 @@ def _rank(example, tokenizer, make_logits=None, **options):
         squad_features.convert_examples_to_features(
             [example],
             tokenizer,
-            squad_windows.WindowOptions(
+            squad_features.WindowOptions(
                 max_seq_length=16, doc_stride=4, max_query_length=3
             ),
         )
     )
     results = [
-        squad_search.WindowLogits(
+        squad_answers.WindowLogits(
             unique_id=feature.unique_id,
             start_logits=make_logits(feature.tokens, 0),
             end_logits=make_logits(feature.tokens, 1),
@@ -161,7 +162,7 @@ def _rank(example, tokenizer, make_logits=None, **options):
         [example],
         features,
         results,
-        squad_search.AnswerOptions(**options),
+        squad_answers.AnswerOptions(**options),
         tokenizer.basic_tokenizer,
     )
     return answer
@@ -222,7 +223,7 @@ def test_null_is_added_to_the_best_where_it_is_not_among_them(tokenizer):
 def test_window_without_logits_is_named(tokenizer):
     feature = next(
         squad_features.convert_examples_to_features(
-            [_example()], tokenizer, squad_windows.WindowOptions()
+            [_example()], tokenizer, squad_features.WindowOptions()
         )
     )
     with pytest.raises(ValueError, match="window 1000000000 has none"):
@@ -230,31 +231,31 @@ def test_window_without_logits_is_named(tokenizer):
             [_example()],
             [feature],
             [],
-            squad_search.AnswerOptions(),
+            squad_answers.AnswerOptions(),
             tokenizer.basic_tokenizer,
         )
 
 
 def test_files_come_back(tmp_path, tokenizer):
     answer = _rank(_example(()), tokenizer, version_2_with_negative=True)
-    squad_answers.write_answers(str(tmp_path), [answer])
+    squad_results.write_answers(str(tmp_path), [answer])
     path = str(tmp_path / "predictions.json")
-    assert squad_answers.read_predictions(path) == {"q": ""}
+    assert squad_results.read_predictions(path) == {"q": ""}
     path = str(tmp_path / "null_odds.json")
-    assert squad_answers.read_null_odds(path) == {"q": 1e6}
+    assert squad_results.read_null_odds(path) == {"q": 1e6}
 
 
 @pytest.mark.parametrize(
     ("read", "content", "message"),
     [
-        (squad_answers.read_predictions, '["x"]', "a text for .* got list"),
-        (squad_answers.read_predictions, '{"q": 1}', "'q' must have a text"),
+        (squad_results.read_predictions, '["x"]', "a text for .* got list"),
+        (squad_results.read_predictions, '{"q": 1}', "'q' must have a text"),
         (
-            squad_answers.read_null_odds,
+            squad_results.read_null_odds,
             '{"q": "1"}',
             "'q' must have a finite number",
         ),
-        (squad_answers.read_null_odds, "{", "line 1, column 2: must be JSON"),
+        (squad_results.read_null_odds, "{", "line 1, column 2: must be JSON"),
     ],
 )
 def test_wrong_file_is_named(tmp_path, read, content, message):
@@ -262,3 +263,189 @@ def test_wrong_file_is_named(tmp_path, read, content, message):
     path.write_text(content)
     with pytest.raises(ValueError, match=rf"wrong\.json.*{message}"):
         read(str(path))
+
+
+def _feature(unique_id, token_to_orig_map, is_max_context, *, length=None):
+    num_tokens = len(token_to_orig_map)
+    return squad_features.SquadFeatures(
+        unique_id=unique_id,
+        example_index=0,
+        doc_span_index=0,
+        tokens=("x",) * num_tokens,
+        num_query_tokens=0,
+        input_ids=np.zeros(length or num_tokens, np.int32),
+        token_to_orig_map=np.array(token_to_orig_map),
+        token_is_max_context=np.array(is_max_context, bool),
+        start_position=None,
+        end_position=None,
+        is_impossible=False,
+    )
+
+
+def _best_indexes(logits, count):
+    order = sorted(range(len(logits)), key=lambda i: logits[i], reverse=True)
+    return order[:count]
+
+
+def _plain_spans(features, logits, options):
+    """Tries every pair one by one."""
+    spans = []
+    for window, feature in enumerate(features):
+        start_logits, end_logits = logits[window].tolist()
+        for start in _best_indexes(start_logits, options.n_best_size):
+            for end in _best_indexes(end_logits, options.n_best_size):
+                if max(start, end) >= len(feature.tokens):
+                    continue
+                if min(feature.token_to_orig_map[[start, end]]) < 0:
+                    continue
+                if not feature.token_is_max_context[start]:
+                    continue
+                if 0 <= end - start < options.max_answer_length:
+                    spans.append((window, start, end))
+    if options.version_2_with_negative:
+        null_scores = [start[0] + end[0] for start, end in logits.tolist()]
+        spans.append((null_scores.index(min(null_scores)), 0, 0))
+
+    def score(span):
+        window, start, end = span
+        return logits[window, 0, start] + logits[window, 1, end]
+
+    return sorted(spans, key=score, reverse=True)
+
+
+@given(st.data())
+def test_search_finds_what_trying_every_pair_finds(data):
+    num_windows = data.draw(st.integers(1, 3))
+    length = data.draw(st.integers(3, 9))
+    bits = st.lists(st.booleans(), min_size=length, max_size=length)
+    features = []
+    for window in range(num_windows):
+        num_tokens = data.draw(st.integers(2, length))
+        words = [-1, *range(num_tokens - 2), -1]
+        is_max_context = np.array(data.draw(bits)[:num_tokens])
+        is_max_context &= np.array(words) >= 0
+        features.append(_feature(window, words, is_max_context, length=length))
+    # Few values, so that many scores are equal.
+    values = data.draw(
+        st.lists(
+            st.sampled_from([-1.5, 0.0, 0.25, 2.0]),
+            min_size=num_windows * 2 * length,
+            max_size=num_windows * 2 * length,
+        )
+    )
+    logits = np.array(values).reshape(num_windows, 2, length)
+    options = squad_answers.AnswerOptions(
+        n_best_size=data.draw(st.integers(1, 10)),
+        max_answer_length=data.draw(st.integers(1, 5)),
+        version_2_with_negative=data.draw(st.booleans()),
+    )
+    spans = [
+        (span.window, span.start, span.end)
+        for span in squad_answers.ranked_spans(features, logits, options)
+    ]
+    assert spans == _plain_spans(features, logits, options)
+
+
+def test_null_span_is_the_lowest_and_of_equals_the_first():
+    logits = np.zeros((4, 2, 3))
+    logits[:, 0, 0] = [3, 1, 0, 1]
+    logits[:, 1, 0] = [0, 1, 2, 0.5]
+    assert squad_answers.null_span(logits).window == 3
+    logits[3, 1, 0] = 1
+    span = squad_answers.null_span(logits)
+    assert (span.window, span.start, span.end, span.score) == (1, 0, 0, 2)
+
+
+def _logits(unique_id, start, end):
+    return {
+        unique_id: squad_answers.WindowLogits(
+            unique_id=unique_id,
+            start_logits=np.array(start, np.float32),
+            end_logits=np.array(end, np.float32),
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("logits_of", "message"),
+    [
+        (_logits(8, [0, 0, 0], [0, 0, 0]), "window 7 has none"),
+        (_logits(7, [0, 0], [0, 0]), r"shape \(2, 3\); got \(2, 2\)"),
+        (_logits(7, [0, np.nan, 0], [0, 0, 0]), "finite; those of window 7"),
+        (_logits(7, [0, 0, 0], [0, np.inf, 0]), "finite; those of window 7"),
+    ],
+)
+def test_wrong_logits_are_named(logits_of, message):
+    feature = _feature(7, [-1, 0, -1], [0, 1, 0])
+    with pytest.raises(ValueError, match=message):
+        squad_answers.checked_logits(feature, logits_of)
+
+
+def test_sizes_must_be_positive():
+    with pytest.raises(ValueError, match="at least 1; got 0 and 30"):
+        squad_answers.AnswerOptions(n_best_size=0)
+
+
+_FUNCTIONS = (
+    pathlib.Path(__file__).parents[2] / "golden" / "squad" / "functions.json"
+)
+
+
+def _text_cases():
+    return json.loads(_FUNCTIONS.read_text())["get_final_text"]
+
+
+def _final_text(pred_text, orig_text, do_lower_case=True):
+    basic_text = squad_answers.BasicText(
+        tokenization.BasicTokenizer(do_lower_case)
+    )
+    tok_text = basic_text(orig_text.split(" "))
+    return squad_answers.final_text(pred_text, orig_text, tok_text)
+
+
+@pytest.mark.parametrize("case", _text_cases())
+def test_final_text_is_that_of_the_release(case):
+    text = _final_text(
+        case["pred_text"], case["orig_text"], case["do_lower_case"]
+    )
+    assert text == case["final_text"]
+
+
+@pytest.mark.parametrize(
+    ("pred_text", "orig_text", "final_text"),
+    [
+        ("steve smith", "Steve Smith's", "Steve Smith"),
+        ("smith ' s", "Steve Smith's", "Smith's"),
+        # Nothing to find, nothing found, nothing to find it in.
+        ("", "Smith", "Smith"),
+        ("jones", "Smith", "Smith"),
+        ("smith", "", ""),
+        # Lower case of U+0130 is two characters, of which NFD drops one.
+        ("istanbul", "(İstanbul)", "İstanbul"),
+        # A removed character changes the count: all is given back.
+        ("smith", "(Sm\u00adith)", "(Sm\u00adith)"),
+    ],
+)
+def test_final_text_is_counted_without_spaces(pred_text, orig_text, final_text):
+    assert _final_text(pred_text, orig_text) == final_text
+
+
+def test_pieces_join_to_words():
+    pieces = ["un", "##aff", "##able", ",", "#", "[UNK]", "##s"]
+    assert squad_answers.join_pieces(pieces) == "unaffable , # [UNK]s"
+    assert squad_answers.join_pieces(["##able", "."]) == "able ."
+    assert squad_answers.join_pieces([]) == ""
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_characters=" "), min_size=1), max_size=8
+    ),
+    st.booleans(),
+)
+def test_words_tokenized_alone_are_those_of_the_text(words, do_lower_case):
+    tokenizer = tokenization.BasicTokenizer(do_lower_case)
+    basic_text = squad_answers.BasicText(tokenizer)
+    expected = " ".join(tokenizer.tokenize(" ".join(words)))
+    assert basic_text(words) == expected
+    assert basic_text(words) == expected  # From memory.

@@ -5,7 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from tasks.squad import squad_answers, squad_ensemble, squad_search
+from tasks.squad import (
+    squad_answers,
+    squad_ensemble,
+    squad_results,
+)
 
 
 def _entry(text, probability, start_logit=0.0, end_logit=0.0):
@@ -18,7 +22,7 @@ def _entry(text, probability, start_logit=0.0, end_logit=0.0):
 
 
 def _window(unique_id, start, end):
-    return squad_search.WindowLogits(
+    return squad_answers.WindowLogits(
         unique_id=unique_id,
         start_logits=np.array(start, np.float32),
         end_logits=np.array(end, np.float32),
@@ -139,7 +143,7 @@ def test_nbest_comes_back_from_a_file(tmp_path):
     answer = squad_answers.RankedAnswers(
         qas_id="q", nbest=(_entry("né", 0.5, 1, 2),), null_odds=None
     )
-    squad_answers.write_answers(str(tmp_path), [answer])
+    squad_results.write_answers(str(tmp_path), [answer])
     nbest = squad_ensemble.read_nbest(str(tmp_path / "nbest_predictions.json"))
     assert nbest == {"q": answer.nbest}
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.squad import squad_files, squad_metrics
+from tasks.squad import squad_examples, squad_metrics
 
 # Worked by hand: given answer, prediction, exact match, F1 in 1.1, in 2.0.
 _HAND_WORKED = [
@@ -221,7 +221,7 @@ def _dataset(tmp_path, *qas):
     path = tmp_path / "gold.json"
     paragraph = {"context": "cat", "qas": list(qas)}
     path.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
-    return squad_files.read_dataset(str(path))
+    return squad_examples.read_dataset(str(path))
 
 
 def test_gold_answers_are_all_given_texts(tmp_path):

@@ -13,7 +13,6 @@ from tasks.squad import (
     squad_features,
     squad_flags,
     squad_results,
-    squad_search,
 )
 
 _GOLD = {"a": ("oslo",), "b": (), "c": ("lima",)}
@@ -138,7 +137,7 @@ def test_other_thresholds_are_refused(text):
 
 
 def test_logits_of_cut_padding_score_below_any_other():
-    (window,) = squad_search.window_logits(
+    (window,) = squad_answers.window_logits(
         unique_ids=np.array([7]),
         start_logits=np.array([[1.0, -2.0]], np.float32),
         end_logits=np.array([[3.0, 4.0]], np.float32),

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tasks.squad import squad, triviaqa
+from tasks.squad import squad_examples, triviaqa
 
 _PAGE = (
     "\n Stockholm is the capital of Sweden.\n\nThe  city of\nKing "
@@ -100,7 +100,7 @@ def test_result_is_a_squad_file_to_train_on(tmp_path, caplog):
     path = tmp_path / "triviaqa.json"
     path.write_text(json.dumps(dataset))
     caplog.clear()
-    examples = squad.read_examples(
+    examples = squad_examples.read_examples(
         str(path), is_training=True, version_2_with_negative=False
     )
     assert [e.orig_answer_text for e in examples] == [

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from tasks.squad import squad
+from tasks.squad import squad_examples
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 _SHARED = pathlib.Path(__file__).parents[4] / "shared" / "data" / "squad"
@@ -35,7 +35,7 @@ def _write(folder, qas, *, context=_CONTEXT, version="1.1"):
 
 
 def _train(folder, *qas, version_2=False, **more):
-    return squad.read_examples(
+    return squad_examples.read_examples(
         _write(folder, qas, **more),
         is_training=True,
         version_2_with_negative=version_2,
@@ -43,7 +43,7 @@ def _train(folder, *qas, version_2=False, **more):
 
 
 def _predict(folder, *qas, version_2=False, **more):
-    return squad.read_examples(
+    return squad_examples.read_examples(
         _write(folder, qas, **more),
         is_training=False,
         version_2_with_negative=version_2,
@@ -56,7 +56,7 @@ def _predict(folder, *qas, version_2=False, **more):
 def test_examples_are_those_of_the_release(name):
     with gzip.open(_GOLDEN / "squad" / "examples.json.gz") as file:
         released = json.load(file)[name]
-    examples = squad.read_examples(
+    examples = squad_examples.read_examples(
         str(_GOLDEN / "inputs" / "squad" / f"{name}.json"),
         is_training=name.startswith("train"),
         version_2_with_negative=name.endswith("2.0"),
@@ -68,8 +68,8 @@ def test_examples_are_those_of_the_release(name):
 def test_words_end_at_five_characters_only():
     text = "a\tb\r\nc\u202fd e\u00a0f\u3000g\u2028h\x0bi"
     words = ("a", "b", "c", "d", "e\u00a0f\u3000g\u2028h\x0bi")
-    assert squad.split_words(text) == words
-    assert squad.split_words(" \n") == ()
+    assert squad_examples.find_words(text).words == words
+    assert squad_examples.find_words(" \n").words == ()
 
 
 def test_answer_names_its_first_and_last_word(tmp_path):
@@ -198,13 +198,15 @@ def test_questions_on_one_paragraph_share_its_words(tmp_path):
 
 def test_shuffling_depends_on_the_file_alone():
     examples = [
-        squad.SquadExample(qas_id=str(i), question_text="", doc_tokens=())
+        squad_examples.SquadExample(
+            qas_id=str(i), question_text="", doc_tokens=()
+        )
         for i in range(5)
     ]
-    shuffled = squad.shuffled_for_training(examples)
+    shuffled = squad_examples.shuffled_for_training(examples)
     # random.Random(12345).shuffle of 0..4.
     assert [example.qas_id for example in shuffled] == list("42103")
-    assert squad.shuffled_for_training(examples) == shuffled
+    assert squad_examples.shuffled_for_training(examples) == shuffled
 
 
 def test_training_files_follow_in_the_order_given(tmp_path):
@@ -214,7 +216,7 @@ def test_training_files_follow_in_the_order_given(tmp_path):
         answers = [_answer("mill")]
         qas = [_qa(f"{name}{number}", answers) for number in range(5)]
         paths.append(_write(tmp_path / name, qas))
-    examples = squad.read_training_examples(
+    examples = squad_examples.read_training_examples(
         paths, version_2_with_negative=False
     )
     assert [example.qas_id for example in examples] == [
@@ -225,7 +227,9 @@ def test_training_files_follow_in_the_order_given(tmp_path):
 def test_training_needs_an_example(tmp_path):
     path = _write(tmp_path, [_qa(answers=[_answer("weir", 0)])])
     with pytest.raises(ValueError, match="must be a question to train on"):
-        squad.read_training_examples([path], version_2_with_negative=False)
+        squad_examples.read_training_examples(
+            [path], version_2_with_negative=False
+        )
 
 
 @pytest.mark.shared
@@ -237,7 +241,90 @@ def test_official_files_are_read_whole(name, version_2, count):
     path = _SHARED / name
     if not path.exists():
         pytest.skip(f"{path} is not here")
-    examples = squad.read_examples(
+    examples = squad_examples.read_examples(
         str(path), is_training=False, version_2_with_negative=version_2
     )
     assert len(examples) == count
+
+
+_QA = {"id": "q1", "question": "What stands?", "answers": []}
+
+
+def _write_file(folder, *qas):
+    path = folder / "squad.json"
+    paragraph = {"context": "The mill stands.", "qas": qas}
+    path.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    return path
+
+
+def _read(folder, *qas):
+    return squad_examples.read_dataset(str(_write_file(folder, *qas)))
+
+
+def test_fields_that_are_not_there_are_none(tmp_path):
+    (question,) = _read(tmp_path, {"id": "q1", "question": "?"}).questions
+    assert question.answers is None
+    assert question.is_impossible is None
+    assert question.context == "The mill stands."
+    assert question.where.endswith("data[0].paragraphs[0].qas[0]")
+
+
+def test_answers_are_read_in_order(tmp_path):
+    answers = [
+        {"text": "mill", "answer_start": 4},
+        {"text": "The mill", "answer_start": 0},
+    ]
+    qa = {**_QA, "answers": answers, "is_impossible": False}
+    (question,) = _read(tmp_path, qa).questions
+    assert question.answers == (
+        squad_examples.Answer(text="mill", start=4),
+        squad_examples.Answer(text="The mill", start=0),
+    )
+    assert question.is_impossible is False
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"data": [\n  1,,]}', r"line 2, column 5: must be JSON"),
+        (b'{"data": "\xff"}', r"must be UTF-8; byte 10"),
+        (b"[]", r"\$ must be an object; got list"),
+        (b"{}", r"\$\.data is missing"),
+        (b'{"data": {}}', r"\$\.data must be a list; got \{\}"),
+        (b'{"data": []}', "at least one question"),
+        (b'{"data": [{}]}', r"data\[0\]\.paragraphs is missing"),
+        (
+            b'{"data": [{"paragraphs": [{"context": 3}]}]}',
+            r"data\[0\]\.paragraphs\[0\]\.context must be a string; got 3",
+        ),
+    ],
+)
+def test_wrong_file_is_named_with_the_place(tmp_path, content, message):
+    path = tmp_path / "wrong.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"wrong\.json.*{message}"):
+        squad_examples.read_dataset(str(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"id": None}, r"qas\[0\]\.id must be a string or a whole number"),
+        ({"question": 1}, r"qas\[0\]\.question must be a string; got 1"),
+        ({"answers": {}}, r"qas\[0\]\.answers must be a list"),
+        (
+            {"answers": [{"text": "x"}]},
+            r"answers\[0\]\.answer_start is missing",
+        ),
+        ({"is_impossible": "no"}, r"is_impossible must be true or false"),
+    ],
+)
+def test_wrong_question_is_named_with_the_place(tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        _read(tmp_path, {**_QA, **change})
+
+
+def test_byte_order_mark_is_allowed(tmp_path):
+    path = _write_file(tmp_path, _QA)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(squad_examples.read_dataset(str(path)).questions) == 1

@@ -1,4 +1,4 @@
-"""Questions on the words of a paragraph, made from a SQuAD file.
+"""SQuAD examples: files of SQuAD 1.1 and 2.0, and questions on their words.
 
 Source: behaviour of run_squad.py of google-research/bert, measured.
 """
@@ -8,15 +8,203 @@ import collections
 import dataclasses
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 from absl import logging
 
-from tasks.squad import squad_files
+from files import json_text, wording
 
+_JSON_NAMES = {
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    bool: "true or false",
+    dict: "an object",
+}
+_VERSION_2 = re.compile(r"v?2(\.\d{1,2})*(-[a-z].*)?", re.IGNORECASE)
+_LARGEST = float(np.finfo(np.float32).max)
 # As released: white space is these five; U+00A0 and the like stay in words.
 _WORD = re.compile("[^ \t\r\n\u202f]+")
 _NUM_NAMED = 5  # Names given in a warning about many.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A given answer: its text, and where in the paragraph it starts.
+
+    `start` counts code points from 0, as the file does.
+    """
+
+    text: str
+    start: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question as the file has it.
+
+    `answers` and `is_impossible` are None where the file has no such field.
+    `where` is the path to the question in the file, for messages.
+    """
+
+    qas_id: str
+    text: str
+    context: str
+    answers: tuple[Answer, ...] | None
+    is_impossible: bool | None
+    where: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A file of questions; `version` is what it says of itself, or ""."""
+
+    path: str
+    version: str
+    questions: tuple[Question, ...]
+
+
+def read_dataset(path: str) -> Dataset:
+    """Reads and checks a SQuAD file.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: not UTF-8, not JSON, a field that is missing or of the
+            wrong type; the message has the position or the path to it.
+    """
+    dataset = json_text.read(path)
+    questions = tuple(_questions(dataset, path))
+    if not questions:
+        raise ValueError(f"{path}: must hold at least one question; has none.")
+    version = dataset.get("version", "")
+    return Dataset(path=path, version=str(version), questions=questions)
+
+
+def check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
+    """Checks that a file and `--version_2_with_negative` belong together.
+
+    Raises:
+        ValueError: the file has unanswerable questions, or calls itself
+            version 2, without the flag; or it has answers but nowhere
+            `is_impossible`, with it: such a file is of version 1.1, whatever
+            it calls itself.
+    """
+    questions = dataset.questions
+    is_version_1 = any(question.answers for question in questions) and all(
+        question.is_impossible is None for question in questions
+    )
+    if version_2_with_negative:
+        if is_version_1:
+            raise ValueError(
+                f"{dataset.path}: with --version_2_with_negative questions "
+                "must say `is_impossible`; none does, so this is a file of "
+                "SQuAD 1.1. Leave the flag out."
+            )
+        return
+    unanswerable = [q for q in questions if q.is_impossible]
+    is_called_2 = _VERSION_2.fullmatch(dataset.version)
+    if unanswerable or (is_called_2 and not is_version_1):
+        raise ValueError(
+            f"{dataset.path}: a file of SQuAD 2.0 (version "
+            f"{wording.shown(dataset.version)}, {len(unanswerable)} "
+            f"unanswerable questions of {len(questions)}) needs "
+            "--version_2_with_negative."
+        )
+
+
+def require_unique_ids(dataset: Dataset) -> None:
+    """Checks that no two questions have one id.
+
+    Raises:
+        ValueError: two have; names the id and both places.
+    """
+    first_place = {}
+    for question in dataset.questions:
+        earlier = first_place.setdefault(question.qas_id, question.where)
+        if earlier != question.where:
+            raise ValueError(
+                f"{question.where}: ids must be unique; "
+                f"{wording.shown(question.qas_id)} is also the id of {earlier}."
+            )
+
+
+def _questions(dataset: Any, path: str) -> Iterator[Question]:
+    """Walks a parsed file; every field is checked on the way."""
+    for i, entry in enumerate(field(dataset, "data", list, f"{path}: $")):
+        at = f"{path}: data[{i}]"
+        for j, paragraph in enumerate(field(entry, "paragraphs", list, at)):
+            at_paragraph = f"{at}.paragraphs[{j}]"
+            context = field(paragraph, "context", str, at_paragraph)
+            for k, qa in enumerate(field(paragraph, "qas", list, at_paragraph)):
+                yield _question(qa, context, f"{at_paragraph}.qas[{k}]")
+
+
+def _question(qa: Any, context: str, where: str) -> Question:
+    answers = is_impossible = None
+    text = field(qa, "question", str, where)
+    if "answers" in qa:
+        answers = tuple(
+            Answer(
+                text=field(answer, "text", str, f"{where}.answers[{i}]"),
+                start=field(
+                    answer, "answer_start", int, f"{where}.answers[{i}]"
+                ),
+            )
+            for i, answer in enumerate(field(qa, "answers", list, where))
+        )
+    if "is_impossible" in qa:
+        is_impossible = field(qa, "is_impossible", bool, where)
+    return Question(
+        # A number as id comes out as JSON writes it for a key.
+        qas_id=str(field(qa, "id", (str, int), where)),
+        text=text,
+        context=context,
+        answers=answers,
+        is_impossible=is_impossible,
+        where=where,
+    )
+
+
+def field(record: Any, name: str, kind: Any, where: str) -> Any:
+    """Returns a field of a parsed object.
+
+    Args:
+        record: should be an object of JSON.
+        name: of the field.
+        kind: the type that its value must have, or several.
+        where: the path to `record`, for messages.
+
+    Raises:
+        ValueError: no object, no such field, or one of another type.
+    """
+    if not isinstance(record, dict):
+        raise ValueError(
+            f"{where} must be an object; got {type(record).__name__}."
+        )
+    if name not in record:
+        raise ValueError(f"{where}.{name} is missing.")
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    # A truth value is a whole number to Python alone.
+    is_stray = isinstance(record[name], bool) and bool not in kinds
+    if is_stray or not isinstance(record[name], kinds):
+        raise ValueError(
+            f"{where}.{name} must be "
+            f"{' or '.join(_JSON_NAMES[kind] for kind in kinds)}; "
+            f"got {wording.shown(record[name])}."
+        )
+    return record[name]
+
+
+def is_number(value: Any) -> bool:
+    """Tells whether a value of JSON is a number that a float32 can hold."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= _LARGEST
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +227,9 @@ class SquadExample:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Words:
+class Words:
+    """The words of a paragraph, and where in it each starts."""
+
     words: tuple[str, ...]
     starts: tuple[int, ...]  # In code points of the paragraph.
 
@@ -63,10 +253,8 @@ def read_examples(
             version is not the one asked for; a question to train on has not
             exactly one answer; two questions to predict have one id.
     """
-    dataset = squad_files.read_dataset(path)
-    squad_files.check_version(
-        dataset, version_2_with_negative=version_2_with_negative
-    )
+    dataset = read_dataset(path)
+    check_version(dataset, version_2_with_negative=version_2_with_negative)
     _warn_of_empty_texts(dataset)
     if is_training:
         return training_examples(
@@ -116,13 +304,13 @@ def shuffled_for_training(
     return examples
 
 
-def prediction_examples(dataset: squad_files.Dataset) -> list[SquadExample]:
+def prediction_examples(dataset: Dataset) -> list[SquadExample]:
     """Makes examples without answers, in the order of the file.
 
     Raises:
         ValueError: two questions have one id; answers are written by id.
     """
-    squad_files.require_unique_ids(dataset)
+    require_unique_ids(dataset)
     words_of = _words_of_contexts(dataset)
     return [
         SquadExample(
@@ -135,7 +323,7 @@ def prediction_examples(dataset: squad_files.Dataset) -> list[SquadExample]:
 
 
 def training_examples(
-    dataset: squad_files.Dataset, *, version_2_with_negative: bool
+    dataset: Dataset, *, version_2_with_negative: bool
 ) -> list[SquadExample]:
     """Makes examples with the words of the answer, in the order of the file.
 
@@ -174,9 +362,7 @@ def training_examples(
     return examples
 
 
-def _unanswerable_example(
-    question: squad_files.Question, words: _Words
-) -> SquadExample:
+def _unanswerable_example(question: Question, words: Words) -> SquadExample:
     return SquadExample(
         qas_id=question.qas_id,
         question_text=question.text,
@@ -188,30 +374,26 @@ def _unanswerable_example(
     )
 
 
-def _repeated_ids(dataset: squad_files.Dataset) -> list[str]:
+def _repeated_ids(dataset: Dataset) -> list[str]:
     counts = collections.Counter(q.qas_id for q in dataset.questions)
     return [qas_id for qas_id, count in counts.items() if count > 1]
 
 
-def split_words(context: str) -> tuple[str, ...]:
-    """Returns the words of a paragraph as the release separates them."""
-    return _find_words(context).words
-
-
-def _find_words(context: str) -> _Words:
+def find_words(context: str) -> Words:
+    """Separates the words of a paragraph as the release does."""
     matches = list(_WORD.finditer(context))
-    return _Words(
+    return Words(
         words=tuple(match.group() for match in matches),
         starts=tuple(match.start() for match in matches),
     )
 
 
-def _words_of_contexts(dataset: squad_files.Dataset) -> dict[str, _Words]:
+def _words_of_contexts(dataset: Dataset) -> dict[str, Words]:
     contexts = dict.fromkeys(q.context for q in dataset.questions)
-    return {context: _find_words(context) for context in contexts}
+    return {context: find_words(context) for context in contexts}
 
 
-def _is_impossible(question: squad_files.Question) -> bool:
+def _is_impossible(question: Question) -> bool:
     if question.is_impossible is None:
         raise ValueError(
             f"{question.where}.is_impossible is missing; with "
@@ -220,7 +402,7 @@ def _is_impossible(question: squad_files.Question) -> bool:
     return question.is_impossible
 
 
-def _only_answer(question: squad_files.Question) -> squad_files.Answer:
+def _only_answer(question: Question) -> Answer:
     if question.answers is None or len(question.answers) != 1:
         raise ValueError(
             f"{question.where}.answers must hold exactly 1 answer to train "
@@ -230,7 +412,7 @@ def _only_answer(question: squad_files.Question) -> squad_files.Answer:
 
 
 def _answer_words(
-    answer: squad_files.Answer, context: str, words: _Words
+    answer: Answer, context: str, words: Words
 ) -> tuple[int, int] | None:
     """Returns the first and last word of an answer; None if it is not there.
 
@@ -251,14 +433,14 @@ def _answer_words(
     return start, end
 
 
-def _warn_of_empty_texts(dataset: squad_files.Dataset) -> None:
+def _warn_of_empty_texts(dataset: Dataset) -> None:
     empty = [q.qas_id for q in dataset.questions if not q.text.strip()]
     _warn(dataset, empty, "have an empty question")
     empty = [q.qas_id for q in dataset.questions if not q.context.strip()]
     _warn(dataset, empty, "have an empty paragraph")
 
 
-def _warn(dataset: squad_files.Dataset, ids: Sequence[str], what: str) -> None:
+def _warn(dataset: Dataset, ids: Sequence[str], what: str) -> None:
     if ids:
         logging.warning(
             "%s: %d of %d questions %s; first of them: %s.",
