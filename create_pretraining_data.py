@@ -26,11 +26,9 @@ from corpus import (
     beam,
     formats,
     preparation,
-    pretraining_log,
     pretraining_shards,
-    progress,
 )
-from files import destinations, paths, processes
+from files import destinations, paths, processes, progress
 from tasks.masked_lm import (
     data_warnings,
     masked_pairs,
@@ -275,7 +273,9 @@ def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
         rules=text.rules,
         store=store,
     )
-    total = pretraining_log.follow(_reports(text, recipe, machinery), text)
+    total = pretraining_shards.log_reports(
+        _reports(text, recipe, machinery), text
+    )
     shards = range(total.num_shards)
     written = itertools.chain.from_iterable(map(store.paths_of, shards))
     destinations.warn_of_others(store.others(written))
@@ -336,9 +336,11 @@ def _reports(text, recipe, machinery) -> Iterator[pretraining_shards.Report]:
             machinery.num_workers,
         )
     else:
-        bar = progress.Progress("Making instances")
+        report = progress.Progress()
         for shard in shards:
-            yield pretraining_shards.make_shard(recipe, shard, bar.update)
+            yield pretraining_shards.make_shard(
+                recipe, shard, lambda share: report("instances", share, 1)
+            )
 
 
 def main(argv: list[str]) -> None:

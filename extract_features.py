@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from absl import logging
 
 from commands import flags, program
-from files import destinations, lines, paths, writing
+from files import destinations, lines, paths, progress, writing
 from modeling import config as config_lib
 from tasks import feature_files, features
 from tasks.classification import sentence_pairs
@@ -28,7 +28,6 @@ from training import flags as training_flags
 from vocab import model_tokenizer
 
 _FORMATS = ("jsonl", "npz", "tfrecord")
-_LOG_EVERY_SECONDS = 10.0
 # How much is held at once, so that lines can be sorted by length: no more than
 # these batches, nor than these bytes of vectors.
 _WINDOW_BATCHES = 32
@@ -148,11 +147,11 @@ def run(options: Options) -> None:
         num_numbers = num_vectors * num_layers * config.hidden_size
         return max(least, num_numbers * _FLOAT_BYTES)
 
-    progress = _Progress()
+    counter = _LineCounter()
     with _open_output(options) as output:
         for window in features.windows(prepared, size_of, _WINDOW_BYTES):
-            output.write(_extract(window, hidden_layers, options, progress))
-    progress.end()
+            output.write(_extract(window, hidden_layers, options, counter))
+    counter.end()
 
 
 def check_options(options: Options) -> None:
@@ -253,7 +252,7 @@ def _open_output(options):
         output.close()
 
 
-def _extract(window, hidden_layers, options, progress) -> list:
+def _extract(window, hidden_layers, options, counter) -> list:
     """Computes the vectors of a window of lines, in their order."""
     by_length = options.bucket_by_length and not options.use_tpu
     batches = features.batches(window, options.batch_size, by_length=by_length)
@@ -271,39 +270,35 @@ def _extract(window, hidden_layers, options, progress) -> list:
             found[place] = features.reduce(
                 line, values[row, : len(line.tokens)], reduction
             )
-        progress.add(window[place] for place in batch)
+        counter.add(window[place] for place in batch)
     return found
 
 
-class _Progress:
+class _LineCounter:
     """Counts lines, and reports them now and then."""
 
     def __init__(self):
-        self._start = self._logged = time.monotonic()
+        self._start = time.monotonic()
+        self._log = progress.Progress()
         self._lines = self._cut_words = 0
 
     def add(self, done) -> None:
         for line in done:
             self._lines += 1
             self._cut_words += sum(start == end for start, end in line.spans)
-        if time.monotonic() - self._logged > _LOG_EVERY_SECONDS:
-            self._logged = time.monotonic()
-            self._report()
+        self._log("lines", self._lines)
 
     def end(self) -> None:
-        self._report()
+        seconds = max(time.monotonic() - self._start, 1e-9)
+        logging.info(
+            "%s lines, %.1f lines/s", f"{self._lines:,}", self._lines / seconds
+        )
         if self._cut_words:
             logging.warning(
                 "%s words have no vector: nothing of them is left in "
                 "--max_seq_length tokens, or they have no visible character.",
                 f"{self._cut_words:,}",
             )
-
-    def _report(self) -> None:
-        seconds = max(time.monotonic() - self._start, 1e-9)
-        logging.info(
-            "%s lines, %.1f lines/s", f"{self._lines:,}", self._lines / seconds
-        )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any
 from absl import logging
 
 from commands import program
-from files import paths
+from files import paths, progress
 from tasks.squad import (
     squad_answers,
     squad_ensemble,
@@ -234,10 +234,8 @@ def _windows(
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> Iterator[squad_features.SquadFeatures]:
-    from training import phases
-
     return squad_features.convert_examples_to_features(
-        examples, tokenizer, options.windows, progress=phases.ProgressLog()
+        examples, tokenizer, options.windows, progress=progress.Progress()
     )
 
 

@@ -20,12 +20,11 @@ from typing import IO, Any
 from absl import flags
 
 from commands import flag_groups, program
-from files import destinations, paths
+from files import destinations, paths, progress
 from tools import terminal
 from training import (
     card_summary,
     curves,
-    durations,
     metrics_log,
     run_card,
 )
@@ -164,7 +163,7 @@ def _about(runs: Sequence[Run]) -> list[tuple[str, ...]]:
         ("program", lambda card: card["program"]),
         ("started", lambda card: card["started"]),
         ("ended", lambda card: card["ended"]),
-        ("took", lambda card: durations.in_words(card["seconds"])),
+        ("took", lambda card: progress.duration(card["seconds"])),
         (
             "memory at most",
             lambda card: card_summary.size_in_words(card["memory"]["host"]),

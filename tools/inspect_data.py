@@ -176,7 +176,9 @@ def inspect_text(
     )
     return inspection_report.Finding(
         sections=[
-            inspection_report.text_section(options.input_file, text),
+            inspection_report.text_section(
+                _name_of_text(options, text.num_documents), text
+            ),
             inspection_report.records_section(
                 f"PAIRS of it (one pass, max_seq_length="
                 f"{options.max_seq_length})",
@@ -200,6 +202,12 @@ def inspect_text(
             ),
         ],
     )
+
+
+def _name_of_text(options: Options, num_documents: int) -> str:
+    if num_documents != options.max_documents:
+        return options.input_file
+    return f"{options.input_file} (the first {num_documents:,} documents)"
 
 
 def _instance_options(options: Options) -> masked_pairs.InstanceOptions:

@@ -15,9 +15,8 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from commands import flags as flags_lib
-from files import destinations, paths
+from files import destinations, paths, progress
 
-_LOG_EVERY_SECONDS = 5.0
 _FORMATS = ["text", "wikiextractor", "jsonl", "book", "python_docs"]
 
 
@@ -190,19 +189,15 @@ def run(options: Options):
 
 def _with_progress(batches, total) -> Iterator[str]:
     """Yields the documents of all batches; logs every few seconds."""
-    start = shown = time.monotonic()
+    report = progress.Progress()
     for texts, counts in batches:
         total.add(counts)
         yield from texts
-        now = time.monotonic()
-        if now - shown >= _LOG_EVERY_SECONDS:
-            shown = now
-            logging.info(
-                "%d documents, %d sentences, %.1f MB/s",
-                total.documents,
-                total.sentences,
-                total.characters_read / 1e6 / (now - start),
-            )
+        report(
+            "documents",
+            total.documents_read,
+            detail=f"{total.characters_read / 1e6:,.0f} MB of text",
+        )
 
 
 def _log_totals(total, held_out: int, rules, seconds: float) -> None:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from training import durations, metrics_log
+from files import progress
+from training import metrics_log
 
 _CHECKPOINT_PART = re.compile(r"(model\.ckpt-\d+)\.(index|data-.*|state\.json)")
 _EVENTS = re.compile(r"events\.out\.tfevents\..*")
@@ -36,7 +37,7 @@ def _run(card: Mapping[str, Any]) -> str:
     parts = [
         card["program"],
         card["started"],
-        f"{durations.in_words(card['seconds'])}, {card['ended']}",
+        f"{progress.duration(card['seconds'])}, {card['ended']}",
         f"{size_in_words(card['memory']['host'])} of memory at most",
     ]
     if "examples_per_second" in training:

@@ -1,4 +1,4 @@
-"""How far a long piece of work is, and what it took."""
+"""Time and memory of a piece of work."""
 
 import contextlib
 import resource
@@ -7,43 +7,6 @@ import time
 from collections.abc import Iterator
 
 from absl import logging
-
-from training import durations
-
-_LOG_EVERY_SECONDS = 5.0
-_BAR_LENGTH = 10
-
-
-class ProgressLog:
-    """Logs a line every few seconds while something is counted up.
-
-    Whole lines, so that a log file reads as well as a terminal. Its objects
-    are called as `tasks.word_pieces.Progress` says.
-    """
-
-    def __init__(self):
-        self._phase = ""
-        self._started = self._logged = 0.0
-
-    def __call__(self, phase: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if phase != self._phase:
-            self._phase = phase
-            self._started = self._logged = now
-        if now - self._logged < _LOG_EVERY_SECONDS or not done:
-            return
-        self._logged = now
-        left = (now - self._started) * (total - done) / done
-        logging.info("%s", progress_line(phase, done, total, left))
-
-
-def progress_line(phase: str, done: int, total: int, seconds: float) -> str:
-    """Formats how far a phase is; `seconds` are left."""
-    full = _BAR_LENGTH * done // total
-    bar = "█" * full + "·" * (_BAR_LENGTH - full)
-    return (
-        f"{bar} {phase} {done:,}/{total:,}  {durations.in_words(seconds)} left"
-    )
 
 
 @contextlib.contextmanager

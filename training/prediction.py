@@ -1,16 +1,13 @@
 """Scores for every record, in file order."""
 
-import time
-
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
+from files import progress
 from training import input_pipeline, objectives, shapes
 
 # What stands for scores of padding that was cut; below any real score.
 _CUT_PADDING = np.float32(-1e9)
-_LOG_EVERY_SECONDS = 10.0
 
 
 class Predictor:
@@ -58,15 +55,13 @@ class Predictor:
             ),
         )
         num_records = len(source.files)
-        parts, done, logged = [], 0, time.monotonic()
+        parts, done, report = [], 0, progress.Progress()
         for batch in batches:
             part = self._compiled(batch)
             real = part.pop("example_weights").numpy() > 0
             parts.append({k: v.numpy()[real] for k, v in part.items()})
             done += int(real.sum())
-            if time.monotonic() - logged > _LOG_EVERY_SECONDS:
-                logged = time.monotonic()
-                logging.info("predicted %d of %d records", done, num_records)
+            report("predictions", done, num_records)
         if done != num_records:
             raise RuntimeError(f"Scored {done} of {num_records} records.")
         scores = {

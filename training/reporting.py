@@ -11,8 +11,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from files import progress as progress_lib
 from files import writing
-from training import curves, durations, metrics_log
+from training import curves, metrics_log
 
 PLOT_FILE = "loss.png"
 
@@ -147,7 +148,7 @@ def console_line(progress: Progress, num_train_steps: int) -> str:
     return (
         f"{line}  {progress.speed.examples_per_second:.1f} examples/s  "
         f"input wait {progress.speed.input_wait:.1f} %  "
-        f"{durations.in_words(progress.speed.seconds_left)} left"
+        f"{progress_lib.duration(progress.speed.seconds_left)} left"
     )
 
 

@@ -17,13 +17,12 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import paths, writing
+from files import paths, progress, writing
 from modeling import bert, checkpoints
 from modeling import config as config_lib
 from training import (
     extraction,
     failures,
-    phases,
     record_cache,
     record_files,
     records,
@@ -229,9 +228,9 @@ class FrozenEncoder:
         self, windows: Sequence[Window]
     ) -> Iterator[np.ndarray]:
         options, hidden_layers = self._options, self._layers()
-        progress = phases.ProgressLog()
+        report = progress.Progress()
         for start in range(0, len(windows), options.batch_size):
-            progress("windows", start, len(windows))
+            report("windows", start, len(windows))
             batch = windows[start : start + options.batch_size]
             values = hidden_layers.compute(
                 [window.input_ids for window in batch],

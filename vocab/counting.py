@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from absl import logging
 
-from files import processes
+from files import processes, progress
 from vocab import tokenization
 
 _CHUNK_CHARS = 1 << 22  # A fraction of a second of work for a process.
-_LOG_EVERY_CHARS = 1 << 27
 _MAX_WORD_CHARS = 200  # Source: WordpieceTokenizer takes longer ones for [UNK].
 
 
@@ -88,14 +87,21 @@ def count_words(
     """
     count = functools.partial(_count_chunk, do_lower_case=do_lower_case)
     total = WordCounts()
-    next_log = _LOG_EVERY_CHARS
+    report = progress.Progress()
     for counts in processes.map_in_order(count, _chunks(lines), num_workers):
         total.add(counts)
         total.forget_rarest(max_words)
-        if total.num_chars >= next_log:
-            next_log += _LOG_EVERY_CHARS
-            _log(total)
-    _log(total)
+        report(
+            "characters",
+            total.num_chars,
+            detail=f"{len(total.words):,} distinct words",
+        )
+    logging.info(
+        "read %.1f M characters: %d words, %d distinct",
+        total.num_chars / 1e6,
+        total.words.total(),
+        len(total.words),
+    )
     if total.num_too_long:
         logging.warning(
             "left out %d words over %d characters, which the tokenizer takes "
@@ -110,15 +116,6 @@ def count_words(
             max_words,
         )
     return total
-
-
-def _log(counts: WordCounts) -> None:
-    logging.info(
-        "read %.1f M characters: %d words, %d distinct",
-        counts.num_chars / 1e6,
-        counts.words.total(),
-        len(counts.words),
-    )
 
 
 def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:

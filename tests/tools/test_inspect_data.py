@@ -58,6 +58,13 @@ def test_text_is_described_with_the_pairs_made_of_it(look, tmp_path):
     assert any("stood further up" in text for text in numbers["warnings"])
 
 
+def test_text_that_is_not_looked_at_is_told(look, tmp_path):
+    text = _write_text(tmp_path / "a.txt", "cats sat .\nw1 w2\n", 9)
+    shown, _ = look(input_file=text, max_documents=5)
+    assert f"TEXT {text} (the first 5 documents)\n" in shown
+    assert "(the first" not in look(input_file=text)[0]
+
+
 def test_each_sentence_its_own_document_is_warned_of(look, tmp_path):
     text = _write_text(tmp_path / "a.txt", "cats sat .\n", 20)
     _, numbers = look(input_file=text, max_seq_length=100)

@@ -1,0 +1,76 @@
+"""Progress of a long piece of work, in the log."""
+
+import time
+from collections.abc import Callable
+
+from absl import logging
+
+_LOG_EVERY_SECONDS = 5.0
+_BAR_CHARACTERS = 10
+
+
+class Progress:
+    """Logs a line every few seconds while something is counted up.
+
+    Whole lines, so that a log file reads as well as a terminal.
+
+    Args:
+        clock: gives seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
+        self._phase = ""
+        self._started = self._logged = clock()
+
+    def __call__(
+        self,
+        phase: str,
+        done: float,
+        total: float | None = None,
+        detail: str = "",
+    ) -> None:
+        """Takes note of how much is done.
+
+        Args:
+            phase: what is counted; the first begins with this object.
+            done: how many; of a total of 1, the share.
+            total: how many there will be, if known.
+            detail: more to show, such as another count.
+        """
+        now = self._clock()
+        if phase != self._phase:
+            if self._phase:
+                self._started = self._logged = now
+            self._phase = phase
+        if now - self._logged < _LOG_EVERY_SECONDS or not done:
+            return
+        self._logged = now
+        text = line(phase, done, total, now - self._started)
+        logging.info("%s", f"{text}, {detail}" if detail else text)
+
+
+def line(phase: str, done: float, total: float | None, seconds: float) -> str:
+    """Formats how much was done in how many seconds."""
+    if not total:
+        return f"{phase} {done:,}  {done / seconds:,.1f}/s"
+    share = done / total
+    full = int(_BAR_CHARACTERS * share)
+    bar = "█" * full + "·" * (_BAR_CHARACTERS - full)
+    amount = f"{share:.0%}" if total == 1 else f"{done:,}/{total:,}"
+    left = duration(seconds * (1 - share) / share)
+    return f"{bar} {phase} {amount}  {left} left"
+
+
+def duration(seconds: float) -> str:
+    """Formats seconds as `1d 02h`, `3h 04m`, `5m 06s` or `7s`."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d {hours:02}h"
+    if hours:
+        return f"{hours}h {minutes:02}m"
+    if minutes:
+        return f"{minutes}m {seconds:02}s"
+    return f"{seconds}s"
