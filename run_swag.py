@@ -195,13 +195,13 @@ def _read(
 
 def _problem(setup: Any, layout: swag.Layout) -> Any:
     """Says what is learnt: a `labelled_runs.Problem`."""
-    from modeling import multiple_choice
+    from modeling import heads
     from training import labelled_runs, objectives
 
     label_set = layout.label_set()
 
     def make_objective() -> objectives.Classification:
-        model = multiple_choice.BertForMultipleChoice(setup.config)
+        model = heads.BertForMultipleChoice(setup.config)
         return objectives.Classification(model, label_set.problem_type)
 
     return labelled_runs.Problem(

@@ -334,6 +334,19 @@ def _remove(path: str) -> None:
         os.remove(path)
 
 
+def is_causal(identity: Mapping[str, object]) -> bool:
+    """Tells whether a model was trained from left to right.
+
+    Args:
+        identity: what its run saved of itself beside the checkpoint: the
+            `objective` of pre-training, the `attention` of fine-tuning.
+    """
+    return (
+        identity.get("objective") == "ltr"
+        or identity.get("attention") == "causal"
+    )
+
+
 def is_training_state(name: str, names: Collection[str]) -> bool:
     """Tells the step and optimizer slots, such as `VARIABLE/adam_m`."""
     return name == _GLOBAL_STEP or name.rpartition("/")[0] in names

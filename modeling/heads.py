@@ -1,7 +1,7 @@
-"""BERT with what it is pre-trained or fine-tuned for on top.
+"""BERT with the output layers that it is pre-trained and fine-tuned with.
 
-Each model makes its encoder in `build`, inside its own scope, so that every
-path is the model's name followed by the release's name of the variable.
+A model makes its encoder in `build`, inside its own scope, so that every path
+is the model's name followed by the release's name of the variable.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from modeling import bert, layers, masked_words
+from modeling import bert, layers, losses
 from modeling import config as config_lib
 
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
@@ -76,7 +76,194 @@ class Heads(layers.BertLayer):
             child.build()
 
 
-class BertForPreTraining(keras.Model):
+class MaskedLanguageModel(layers.BertLayer):
+    """Scores words of the vocabulary at the masked positions.
+
+    Source: Devlin et al. 2019, §3.1 Task #1.
+
+    Args:
+        config: the network's sizes.
+        dtype: Keras policy or its name.
+
+    Call arguments:
+        sequence_output: `[B, T, D]` float.
+        positions: `[B, P]` int, in [0, T).
+        word_embeddings: `[V, D]` float, which the logits are tied to.
+        ids: `[B, P]` int, in [0, V), or None.
+
+    Returns:
+        `[B, P, V]` float32 logits. Where `ids` are given, what training wants
+        of them instead: the cross entropy of the ids, and 1 where the id is
+        the best word, each `[B, P]` float32.
+    """
+
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+        super().__init__(name="predictions", dtype=dtype)
+        self.config = config
+        self.transform = MaskedTransform(config, dtype=dtype)
+
+    def build(self, input_shape=None):
+        self.transform.build()
+        self.output_bias = self.add_variable(
+            "output_bias", (self.config.vocab_size,), "zeros"
+        )
+
+    def call(self, sequence_output, positions, word_embeddings, ids=None):
+        hidden = self.transform(_gather_positions(sequence_output, positions))
+        if ids is None:
+            return losses.tied_logits(hidden, word_embeddings, self.output_bias)
+        rows = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B * P, D]
+        parts = losses.fused_tied_cross_entropy(
+            rows, word_embeddings, self.output_bias, ops.reshape(ids, (-1,))
+        )
+        return tuple(ops.reshape(part, ops.shape(ids)) for part in parts)
+
+
+class MaskedTransform(layers.Transform):
+    """A `layers.Transform` from D to D, normalised after its activation."""
+
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+        sizes = (config.hidden_size, config.hidden_size)
+        super().__init__(sizes, config, name="transform", dtype=dtype)
+        self.norm = layers.LayerNorm(config.hidden_size, dtype=dtype)
+
+    def build(self, input_shape=None):
+        self.dense.build()
+        self.norm.build()
+
+    def call(self, x):
+        return self.norm(super().call(x))
+
+
+def _gather_positions(sequence: Any, positions: Any) -> Any:
+    """Picks `[B, P, D]` from `[B, T, D]` at positions `[B, P]`."""
+    batch, length, size = ops.shape(sequence)
+    rows = ops.reshape(sequence, (batch * length, size))  # [B * T, D]
+    firsts = ops.cast(ops.arange(batch) * length, positions.dtype)  # [B]
+    return ops.take(rows, positions + firsts[:, None], axis=0)
+
+
+class ChoiceScore(layers.BertLayer):
+    """Scores a text by its dot product with one vector.
+
+    There is no bias: it would raise the score of every choice alike.
+
+    Args:
+        config: for the width D.
+        dtype: as for `layers.BertLayer`.
+
+    Call arguments:
+        pooled_output: `[B, D]` float.
+
+    Returns:
+        `[B]` float32.
+    """
+
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+        super().__init__(name="multiple_choice", dtype=dtype)
+        self.width = config.hidden_size
+
+    def build(self, input_shape=None):
+        self.output_weights = self.add_variable(
+            "output_weights",
+            (1, self.width),
+            layers.truncated_normal(HEAD_INITIALIZER_RANGE),
+        )
+
+    def call(self, pooled_output):
+        pooled = ops.cast(pooled_output, "float32")
+        return ops.matmul(pooled, self.output_weights[0])  # [B]
+
+
+class BertWithHead(keras.Model):
+    """An encoder below an output layer: the base of the models below.
+
+    Two options make another model than BERT of it, for the comparisons of
+    Devlin et al. 2019, §5.1. A model that was pre-trained from left to right
+    stays so.
+
+    Args:
+        config: the network's sizes.
+        num_labels: K, the width of the output layer.
+        causal: each token sees those before it alone.
+        bilstm_head: a BiLSTM stands between encoder and output layer. It
+            starts from random weights and is as wide as the encoder in each
+            direction (the paper does not say).
+        name: of the model; the first part of its variables' paths.
+        dtype: Keras policy or its name; the global one if None.
+
+    Raises:
+        ValueError: `num_labels` is not positive.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.BertConfig,
+        *,
+        num_labels: int,
+        causal: bool = False,
+        bilstm_head: bool = False,
+        name: str,
+        dtype: Any = None,
+    ):
+        check_num_labels(num_labels)
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.config = config
+        self.num_labels = num_labels
+        self.causal = causal
+        self.bilstm_head = bilstm_head
+        self.build()
+
+    def build(self, input_shape=None):
+        self.bert = bert.BertModel(
+            self.config, causal=self.causal, dtype=self.dtype_policy
+        )
+        width = self.config.hidden_size
+        if self.bilstm_head:
+            self.bilstm = layers.bidirectional_lstm(
+                width, name="bilstm", inner_name="lstm"
+            )
+            self.bilstm.build((None, None, width))
+            width *= 2
+        self.build_head(width)
+
+    def build_head(self, width: int) -> None:
+        """Makes the output layer, which reads rows of a width."""
+        self.output_weights, self.output_bias = output_variables(
+            self, (self.num_labels, width), HEAD_INITIALIZER_RANGE
+        )
+
+    def encode(
+        self, input_ids: Any, input_mask: Any, segment_ids: Any, seed: Any
+    ) -> dict[str, Any]:
+        """Calls the encoder, and the BiLSTM on its `sequence_output`, if any.
+
+        With a BiLSTM `sequence_output` is `[B, T, 2 * D]`.
+        """
+        outputs = self.bert(
+            input_ids, input_mask, segment_ids, dropout_seed=seed
+        )
+        if self.bilstm_head:
+            hidden = ops.cast(outputs["sequence_output"], self.compute_dtype)
+            mask = ops.cast(input_mask, "bool")
+            outputs["sequence_output"] = self.bilstm(hidden, mask=mask)
+        return outputs
+
+    def dropped(self, x: Any, dropout_seed: Any) -> Any:
+        """Drops from what a classifier reads."""
+        return layers.dropped(
+            x,
+            self.config.classifier_dropout_prob,
+            dropout_seed,
+            layers.num_dropout_sites(self.config),
+        )
+
+    def logits(self, x: Any) -> Any:
+        """Computes the output layer: `[..., K]` float32."""
+        return output_logits(x, self.output_weights, self.output_bias)
+
+
+class BertForPreTraining(BertWithHead):
     """BERT with the masked language model and next sentence prediction.
 
     Source: Devlin et al. 2019, §3.1; the objectives are those of §5.1.
@@ -117,22 +304,21 @@ class BertForPreTraining(keras.Model):
                 f"objective must be one of {', '.join(OBJECTIVES)}; "
                 f"got {objective!r}."
             )
-        super().__init__(name=name, dtype=dtype, autocast=False)
-        self.config = config
         self.objective = objective
-        self.build()
+        super().__init__(
+            config,
+            num_labels=2,
+            causal=objective == "ltr",
+            name=name,
+            dtype=dtype,
+        )
 
-    def build(self, input_shape=None):
+    def build_head(self, width):
         config, policy = self.config, self.dtype_policy
-        self.bert = bert.BertModel(
-            config, causal=self.objective == "ltr", dtype=policy
-        )
-        self.predictions = masked_words.MaskedLanguageModel(
-            config, dtype=policy
-        )
+        self.predictions = MaskedLanguageModel(config, dtype=policy)
         self.seq_relationship = OutputLayer(
             config,
-            2,
+            self.num_labels,
             config.initializer_range,
             name="seq_relationship",
             dtype=policy,
@@ -173,19 +359,22 @@ class BertForPreTraining(keras.Model):
         return scores
 
 
-class BertForSequenceClassification(keras.Model):
+class BertForSequenceClassification(BertWithHead):
     """BERT with one label, or one score, per sequence.
 
-    Source: Devlin et al. 2019, §4.1. A score is `num_labels=1`.
+    Source: Devlin et al. 2019, §4.1. A score is `num_labels=1`. Of another
+    model than BERT the paper does not say which token labels a sequence.
+    From left to right it is the last, the only one that has seen all others,
+    as [CLS] has of BERT. Of a BiLSTM it is where each direction ends; the
+    pooler then learns nothing.
 
     Args:
-        config: the network's sizes.
+        config, causal, bilstm_head, name, dtype: as for `BertWithHead`.
         num_labels: K.
-        name: of the model; the first part of its variables' paths.
-        dtype: Keras policy or its name; the global one if None.
 
     Call arguments:
-        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
+        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`;
+            with `causal` or `bilstm_head` padding is at the end.
 
     Returns:
         A dict: `logits` `[B, K]` float32.
@@ -200,47 +389,76 @@ class BertForSequenceClassification(keras.Model):
         *,
         num_labels: int,
         name: str = "classification",
-        dtype: Any = None,
+        **options: Any,
     ):
-        if num_labels < 1:
-            raise ValueError(f"num_labels must be positive; got {num_labels}.")
-        super().__init__(name=name, dtype=dtype, autocast=False)
-        self.config = config
-        self.num_labels = num_labels
-        self.build()
-
-    def build(self, input_shape=None):
-        self.bert = bert.BertModel(self.config, dtype=self.dtype_policy)
-        shape = (self.num_labels, self.config.hidden_size)
-        self.output_weights, self.output_bias = output_variables(
-            self, shape, HEAD_INITIALIZER_RANGE
-        )
+        super().__init__(config, num_labels=num_labels, name=name, **options)
 
     def call(
         self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
     ):
-        pooled = self.bert(
-            input_ids, input_mask, segment_ids, dropout_seed=dropout_seed
-        )["pooled_output"]  # [B, D]
-        pooled = layers.dropped(
-            pooled,
-            self.config.classifier_dropout_prob,
-            dropout_seed,
-            layers.num_dropout_sites(self.config),
-        )
-        logits = output_logits(pooled, self.output_weights, self.output_bias)
-        return {"logits": logits}
+        if input_mask is None:
+            input_mask = ops.ones_like(input_ids)
+        outputs = self.encode(input_ids, input_mask, segment_ids, dropout_seed)
+        hidden, pooled = outputs["sequence_output"], outputs["pooled_output"]
+        if self.bilstm_head:
+            size = self.config.hidden_size
+            forwards = last_token(hidden[..., :size], input_mask)
+            pooled = ops.concatenate(
+                [forwards, hidden[:, 0, size:]], axis=-1
+            )  # [B, 2 * D]
+        elif self.causal:
+            pooled = self.bert.pooler(last_token(hidden, input_mask))  # [B, D]
+        return {"logits": self.logits(self.dropped(pooled, dropout_seed))}
 
 
-class BertForQuestionAnswering(keras.Model):
+class BertForTokenClassification(BertWithHead):
+    """BERT with one label per word piece.
+
+    Source: Devlin et al. 2019, §5.3. The output layer is that of
+    run_classifier.py of the release, at every position instead of the first.
+    The pooler exists, and learns nothing.
+
+    Args:
+        config, causal, bilstm_head, name, dtype: as for `BertWithHead`.
+        num_labels: K.
+
+    Call arguments:
+        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
+
+    Returns:
+        A dict: `logits` `[B, T, K]` float32.
+
+    Raises:
+        ValueError: `num_labels` is not positive.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.BertConfig,
+        *,
+        num_labels: int,
+        name: str = "token_classification",
+        **options: Any,
+    ):
+        super().__init__(config, num_labels=num_labels, name=name, **options)
+
+    def call(
+        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
+    ):
+        if input_mask is None:
+            input_mask = ops.ones_like(input_ids)
+        outputs = self.encode(input_ids, input_mask, segment_ids, dropout_seed)
+        hidden = outputs["sequence_output"]
+        return {"logits": self.logits(self.dropped(hidden, dropout_seed))}
+
+
+class BertForQuestionAnswering(BertWithHead):
     """BERT with the start and the end of an answer.
 
     Source: Devlin et al. 2019, §4.2. The pooler exists, and learns nothing.
 
     Args:
-        config: the network's sizes.
-        name: of the model; the first part of its variables' paths.
-        dtype: Keras policy or its name; the global one if None.
+        config, causal, bilstm_head, name, dtype: as for `BertWithHead`.
 
     Call arguments:
         input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
@@ -254,27 +472,93 @@ class BertForQuestionAnswering(keras.Model):
         config: config_lib.BertConfig,
         *,
         name: str = "question_answering",
-        dtype: Any = None,
+        **options: Any,
     ):
-        super().__init__(name=name, dtype=dtype, autocast=False)
-        self.config = config
-        self.build()
+        super().__init__(config, num_labels=2, name=name, **options)
 
-    def build(self, input_shape=None):
+    def build_head(self, width):
+        # Another model than BERT has the names of a classifier.
+        if self.causal or self.bilstm_head:
+            super().build_head(width)
+            return
         policy = self.dtype_policy
-        self.bert = bert.BertModel(self.config, dtype=policy)
-        self.span = OutputLayer(self.config, 2, name="squad", dtype=policy)
+        self.span = OutputLayer(
+            self.config, self.num_labels, name="squad", dtype=policy
+        )
         self.cls = Heads({"squad": self.span}, dtype=policy)
         self.cls.build()
 
     def call(
         self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
     ):
-        outputs = self.bert(
-            input_ids, input_mask, segment_ids, dropout_seed=dropout_seed
-        )
-        logits = self.span(outputs["sequence_output"])  # [B, T, 2]
+        if input_mask is None:
+            input_mask = ops.ones_like(input_ids)
+        outputs = self.encode(input_ids, input_mask, segment_ids, dropout_seed)
+        hidden = outputs["sequence_output"]
+        is_bert = not (self.causal or self.bilstm_head)
+        logits = self.span(hidden) if is_bert else self.logits(hidden)
+        # Each [B, T] of [B, T, 2].
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+
+class BertForMultipleChoice(BertWithHead):
+    """BERT with a score for each of several texts.
+
+    Source: Devlin et al. 2019, §4.4: the only new parameter is a vector, whose
+    dot product with the output of [CLS] scores a choice. That output is the
+    pooled one, with the dropout of the classifier.
+
+    Args:
+        config: the network's sizes.
+        name: of the model; the first part of its variables' paths.
+        dtype: Keras policy or its name; the global one if None.
+
+    Call arguments:
+        input_ids: `[B, C, T]` int32, the C choices of each example.
+        input_mask: `[B, C, T]` int32, as for `BertModel`; ones if None.
+        segment_ids: `[B, C, T]` int32; zeros if None.
+        dropout_seed: `[2]` int32, or None.
+
+    Returns:
+        A dict: `logits` `[B, C]` float32.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.BertConfig,
+        *,
+        name: str = "choice",
+        dtype: Any = None,
+    ):
+        super().__init__(config, num_labels=1, name=name, dtype=dtype)
+
+    def build_head(self, width):
+        policy = self.dtype_policy
+        self.score = ChoiceScore(self.config, dtype=policy)
+        self.cls = Heads({"multiple_choice": self.score}, dtype=policy)
+        self.cls.build()
+
+    def call(
+        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
+    ):
+        input_ids = ops.convert_to_tensor(input_ids)
+        num_choices = input_ids.shape[1]
+        pooled = self.bert(
+            *map(_flat, (input_ids, input_mask, segment_ids)),
+            dropout_seed=dropout_seed,
+        )["pooled_output"]  # [B * C, D]
+        scores = self.score(self.dropped(pooled, dropout_seed))  # [B * C]
+        return {"logits": ops.reshape(scores, (-1, num_choices))}  # [B, C]
+
+
+def check_num_labels(num_labels: int) -> None:
+    """Checks that an output layer has an output.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if num_labels < 1:
+        raise ValueError(f"num_labels must be positive; got {num_labels}.")
 
 
 def output_variables(
@@ -297,3 +581,26 @@ def output_logits(x: Any, weights: Any, bias: Any) -> Any:
     """Multiplies `[..., D]` by `[K, D]` and adds `[K]`, all in float32."""
     product = ops.matmul(ops.cast(x, "float32"), ops.transpose(weights))
     return product + bias  # [..., K]
+
+
+def last_token(hidden: Any, input_mask: Any) -> Any:
+    """Picks the last real token of each row.
+
+    Args:
+        hidden: `[B, T, D]`.
+        input_mask: `[B, T]` int, 1 for a token; padding is at the end.
+
+    Returns:
+        `[B, D]`; the first token of a row that is all padding.
+    """
+    places = ops.maximum(ops.sum(input_mask, axis=1) - 1, 0)  # [B]
+    chosen = ops.one_hot(places, ops.shape(hidden)[1], dtype=hidden.dtype)
+    return ops.einsum("bt,btd->bd", chosen, hidden)
+
+
+def _flat(ids: Any) -> Any:
+    """Makes `[B * C, T]` of `[B, C, T]`."""
+    if ids is None:
+        return None
+    ids = ops.convert_to_tensor(ids)
+    return ops.reshape(ids, (-1, ops.shape(ids)[-1]))

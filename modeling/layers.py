@@ -348,3 +348,31 @@ class TransformerLayer(BertLayer):
         hidden = self.attention(hidden, adder, dropout_seed=dropout_seed)
         inside = self.intermediate(hidden)  # [B, T, F]
         return self.block_output(inside, hidden, dropout_seed=dropout_seed)
+
+
+def bidirectional_lstm(
+    num_units: int, *, name: str, inner_name: str
+) -> keras.layers.Layer:
+    """Makes a layer that reads a sequence both ways, with an LSTM for each.
+
+    Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
+    `[B, S, 2 * num_units]`: forwards, then backwards.
+
+    Args:
+        num_units: of each LSTM.
+        name: of the layer.
+        inner_name: what the names of the LSTMs end in.
+    """
+    lstm = keras.layers.LSTM(
+        num_units,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        unit_forget_bias=True,
+        return_sequences=True,
+        name=inner_name,
+    )
+    return keras.layers.Bidirectional(lstm, merge_mode="concat", name=name)

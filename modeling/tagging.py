@@ -1,76 +1,15 @@
-"""BERT with a tag per word: fine-tuned, or frozen under a BiLSTM."""
+"""The tagger of the feature-based approach: a BiLSTM above a frozen encoder.
 
-from typing import Any
+Source: Devlin et al. 2019, §5.3.
+"""
 
 import keras
 from keras import ops
 
-from modeling import bert, heads, layers
 from modeling import config as config_lib
+from modeling import heads, layers
 
-# Source: Devlin et al. 2019, §5.3.
 _NUM_LSTM_LAYERS = 2
-
-
-class BertForTokenClassification(keras.Model):
-    """BERT with one label per word piece.
-
-    Source: Devlin et al. 2019, §5.3. The output layer is that of
-    run_classifier.py of the release, at every position instead of the first.
-    The pooler exists, and learns nothing.
-
-    Args:
-        config: the network's sizes.
-        num_labels: K.
-        name: of the model; the first part of its variables' paths.
-        dtype: Keras policy or its name; the global one if None.
-
-    Call arguments:
-        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
-
-    Returns:
-        A dict: `logits` `[B, T, K]` float32.
-
-    Raises:
-        ValueError: `num_labels` is not positive.
-    """
-
-    def __init__(
-        self,
-        config: config_lib.BertConfig,
-        *,
-        num_labels: int,
-        name: str = "token_classification",
-        dtype: Any = None,
-    ):
-        _check_num_labels(num_labels)
-        super().__init__(name=name, dtype=dtype, autocast=False)
-        self.config = config
-        self.num_labels = num_labels
-        self.build()
-
-    def build(self, input_shape=None):
-        self.bert = bert.BertModel(self.config, dtype=self.dtype_policy)
-        self.output_weights, self.output_bias = heads.output_variables(
-            self,
-            (self.num_labels, self.config.hidden_size),
-            heads.HEAD_INITIALIZER_RANGE,
-        )
-
-    def call(
-        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
-    ):
-        hidden = self.bert(
-            input_ids, input_mask, segment_ids, dropout_seed=dropout_seed
-        )["sequence_output"]  # [B, T, D]
-        site = layers.num_dropout_sites(self.config)
-        hidden = layers.dropped(
-            hidden, self.config.classifier_dropout_prob, dropout_seed, site
-        )
-        logits = heads.output_logits(
-            hidden, self.output_weights, self.output_bias
-        )
-        return {"logits": logits}
 
 
 class LstmTagger(keras.Model):
@@ -112,13 +51,13 @@ class LstmTagger(keras.Model):
         num_units: int = 768,
         name: str = "lstm_tagger",
     ):
-        _check_num_labels(num_labels)
+        heads.check_num_labels(num_labels)
         super().__init__(name=name, autocast=False)
         self.sizes = (num_layers, hidden_size)
         self.is_sum = is_sum
         self.num_labels = num_labels
         self.stack = [
-            bidirectional_lstm(
+            layers.bidirectional_lstm(
                 num_units,
                 name=f"bidirectional_{number}",
                 inner_name=f"lstm_{number}",
@@ -177,36 +116,3 @@ class LstmTagger(keras.Model):
         parted = ops.reshape(features, (batch, length, num_layers, size))
         weights = ops.softmax(self.layer_weights) * self.layer_scale  # [L]
         return ops.sum(parted * weights[:, None], axis=2)  # [B, S, D]
-
-
-def bidirectional_lstm(
-    num_units: int, *, name: str, inner_name: str
-) -> keras.layers.Layer:
-    """Makes a layer that reads a sequence both ways, with an LSTM for each.
-
-    Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
-    `[B, S, 2 * num_units]`: forwards, then backwards.
-
-    Args:
-        num_units: of each LSTM.
-        name: of the layer.
-        inner_name: what the names of the LSTMs end in.
-    """
-    lstm = keras.layers.LSTM(
-        num_units,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=True,
-        return_sequences=True,
-        name=inner_name,
-    )
-    return keras.layers.Bidirectional(lstm, merge_mode="concat", name=name)
-
-
-def _check_num_labels(num_labels: int) -> None:
-    if num_labels < 1:
-        raise ValueError(f"num_labels must be positive; got {num_labels}.")

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from absl import logging
 
-from modeling import bert, checkpoints, heads, tagging
+from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 from serving import (
     answerer,
@@ -94,7 +94,7 @@ def _answerer(settings: Settings) -> signatures.Servable:
 
 def _tagger(settings: Settings) -> signatures.Servable:
     names = settings.label_set.names
-    model = tagging.BertForTokenClassification(
+    model = heads.BertForTokenClassification(
         settings.config, num_labels=len(names), dtype=_DTYPE
     )
     return tagger.servable(

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from files import json_text, paths, wording
-from modeling import ablations, checkpoints
+from modeling import checkpoints
 from tasks import swag
 from tasks.classification import labels
 
@@ -59,7 +59,7 @@ def weights(path: str) -> Weights:
             to right.
     """
     prefix = checkpoints.resolve(path)
-    if ablations.is_causal(_identity(prefix)):
+    if checkpoints.is_causal(_identity(prefix)):
         raise ValueError(
             f"{prefix} was trained from left to right (--objective=ltr, "
             "--attention=causal), which no exported model is: it would read "

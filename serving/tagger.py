@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from modeling import tagging
+from modeling import heads
 from serving import (
     graph_tokenizer,
     inputs,
@@ -22,7 +22,7 @@ DOCUMENT = "document"
 
 
 def servable(
-    model: tagging.BertForTokenClassification,
+    model: heads.BertForTokenClassification,
     tokenizer: graph_tokenizer.GraphTokenizer,
     labels: Sequence[str],
     max_seq_length: int,

@@ -23,8 +23,8 @@ _MAY_IMPORT = {
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
     *("huggingface_config", "config", "compilation", "kernels", "attention"),
-    *("losses", "recomputation", "layers", "masked_words", "bert", "heads"),
-    *("multiple_choice", "feature_layers", "tagging"),
+    *("losses", "recomputation", "layers", "bert", "heads", "feature_layers"),
+    "tagging",
 ]
 # What knows that the backend may be TensorFlow.
 _BACKEND_MODULES = {"compilation", "losses", "recomputation"}

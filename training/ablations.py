@@ -9,9 +9,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-import keras
-
-from modeling import ablations, checkpoints, heads, tagging
+from modeling import checkpoints, heads
 from modeling import config as config_lib
 from training import checkpointing, objectives
 from training import flags as training_flags
@@ -22,51 +20,40 @@ _ATTENTION, _BILSTM = "attention", "bilstm_head"
 # New where an encoder is given: the output layer, and the BiLSTM if any.
 HEAD = (*objectives.CLASSIFICATION_HEAD, "bilstm/.*")
 SPAN_HEAD = (*objectives.SPAN_HEAD, *HEAD)
-NONE = ablations.Ablation()
+NONE = {"causal": False, "bilstm_head": False}
 
 
-def of_options(options: Any) -> ablations.Ablation:
-    """Says in what way a run's model is not BERT."""
-    return ablations.Ablation(
-        causal=_attention(options) == training_flags.CAUSAL,
-        bilstm_head=getattr(options, _BILSTM, False),
-    )
+def of_options(options: Any) -> dict[str, bool]:
+    """Returns the arguments of `BertWithHead` that a run asks for."""
+    return {
+        "causal": _attention(options) == training_flags.CAUSAL,
+        "bilstm_head": getattr(options, _BILSTM, False),
+    }
 
 
 def sequence_classification(
     config: config_lib.BertConfig, options: Any, num_outputs: int
-) -> keras.Model:
+) -> heads.BertForSequenceClassification:
     """Makes the classifier that the options ask for: BERT's, or another."""
-    ablation = of_options(options)
-    if ablation == NONE:
-        return heads.BertForSequenceClassification(
-            config, num_labels=num_outputs
-        )
-    return ablations.AblatedSequenceClassification(
-        config, ablation, num_outputs
+    return heads.BertForSequenceClassification(
+        config, num_labels=num_outputs, **of_options(options)
     )
 
 
 def token_classification(
     config: config_lib.BertConfig, options: Any, num_outputs: int
-) -> keras.Model:
+) -> heads.BertForTokenClassification:
     """Makes the tagger that the options ask for: BERT's, or another."""
-    ablation = of_options(options)
-    if ablation == NONE:
-        return tagging.BertForTokenClassification(
-            config, num_labels=num_outputs
-        )
-    return ablations.AblatedTokenClassification(config, ablation, num_outputs)
+    return heads.BertForTokenClassification(
+        config, num_labels=num_outputs, **of_options(options)
+    )
 
 
 def question_answering(
     config: config_lib.BertConfig, options: Any
-) -> keras.Model:
+) -> heads.BertForQuestionAnswering:
     """Makes the span model that the options ask for: BERT's, or another."""
-    ablation = of_options(options)
-    if ablation == NONE:
-        return heads.BertForQuestionAnswering(config)
-    return ablations.AblatedQuestionAnswering(config, ablation)
+    return heads.BertForQuestionAnswering(config, **of_options(options))
 
 
 def identity(options: Any) -> dict[str, object]:
@@ -79,7 +66,7 @@ def identity(options: Any) -> dict[str, object]:
         return {}
     return {
         _ATTENTION: _attention(options),
-        _BILSTM: ablation.bilstm_head,
+        _BILSTM: ablation[_BILSTM],
     }
 
 
@@ -121,7 +108,7 @@ def attention_of(saved: Mapping[str, object]) -> str | None:
     Args:
         saved: the identity of the run that wrote it.
     """
-    if ablations.is_causal(saved):
+    if checkpoints.is_causal(saved):
         return training_flags.CAUSAL
     # Fine-tuned: only what is not BERT is written down.
     return training_flags.BIDIRECTIONAL if saved else None
@@ -143,7 +130,7 @@ def check_bert(path: str) -> None:
     if prefix is None:
         return
     state = checkpointing.load_state(prefix) or {}
-    if ablations.is_causal(state.get("identity", {})):
+    if checkpoints.is_causal(state.get("identity", {})):
         raise ValueError(
             f"{prefix} was trained from left to right (--objective=ltr, "
             "--attention=causal): each word saw only those before it. This "

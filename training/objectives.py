@@ -22,7 +22,7 @@ PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 CLASSIFICATION_HEAD = ("output_weights", "output_bias")
 CHOICE_HEAD = ("cls/multiple_choice/output_weights",)
 SPAN_HEAD = ("cls/squad/output_weights", "cls/squad/output_bias")
-# What the models of `modeling.tagging` are called with.
+# What the models of `modeling.heads` are called with.
 PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WORD_INPUTS = ("word_features", "label_mask")
 
@@ -217,7 +217,7 @@ class Classification(_PerExample):
     """One label, several labels or a score for each example.
 
     Source: Devlin et al. 2019, §4.1. An example is a text or a pair; or, with a
-    `modeling.multiple_choice.BertForMultipleChoice`, a set of choices, whose
+    `modeling.heads.BertForMultipleChoice`, a set of choices, whose
     label is the place of the right one (§4.4: a softmax over their scores).
     Features beside the model's inputs: `label_ids`, `[B, 1]` int32 for a label,
     `[B, K]` float32 (each 0 or 1) for several, `[B, 1]` float32 for a score.

@@ -230,8 +230,8 @@ def load_weights(
     if is_of_twin and not new:
         raise ValueError(
             f"The output layer of {path} is of a {', '.join(architectures)}; "
-            f"this run needs that of a {_class_of(model)}, and trains none. "
-            "Evaluate it with the script that trained it."
+            f"this run needs that of a {type(model).__name__}, and trains "
+            "none. Evaluate it with the script that trained it."
         )
     if encoder_only or is_of_twin or _has_other_shapes(model, held, new):
         report = checkpoints.load(model.bert, path, new=pooler)
@@ -286,12 +286,8 @@ def _is_of_twin(model: keras.Model, architectures: Sequence[str]) -> bool:
         name_tables.SEQUENCE_CLASSIFICATION,
         name_tables.TOKEN_CLASSIFICATION,
     }
-    ours, theirs = {_class_of(model)} & twins, {*architectures} & twins
+    ours, theirs = {type(model).__name__} & twins, {*architectures} & twins
     return bool(ours and theirs and ours != theirs)
-
-
-def _class_of(model: keras.Model) -> str:
-    return type(model).__name__.replace("Ablated", "BertFor")
 
 
 def _answers_differ(path: str, output_dir: str) -> bool:

@@ -3,7 +3,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import parameterized
 
-from modeling import ablations, bert, checkpoints, config, heads
+from modeling import bert, checkpoints, config, heads
 
 _SIZES = config.BertConfig.from_dict(
     {
@@ -23,9 +23,9 @@ _SIZES = config.BertConfig.from_dict(
 _IDS = np.array([[2, 5, 7, 3, 0, 0, 0], [2, 9, 8, 4, 6, 10, 3]], np.int32)
 _MASK = (_IDS > 0).astype(np.int32)
 _SEED = np.array([3, 5], np.int32)
-_LTR = ablations.Ablation(causal=True)
-_LTR_BILSTM = ablations.Ablation(causal=True, bilstm_head=True)
-_BILSTM = ablations.Ablation(bilstm_head=True)
+_LTR = {"causal": True}
+_LTR_BILSTM = {"causal": True, "bilstm_head": True}
+_BILSTM = {"bilstm_head": True}
 _ALL = (
     ("ltr", _LTR),
     ("ltr_bilstm", _LTR_BILSTM),
@@ -35,12 +35,12 @@ _ALL = (
 
 def _classifier(ablation):
     keras.utils.set_random_seed(1)
-    return ablations.AblatedSequenceClassification(_SIZES, ablation, 5)
+    return heads.BertForSequenceClassification(_SIZES, num_labels=5, **ablation)
 
 
 def _tagger(ablation):
     keras.utils.set_random_seed(1)
-    return ablations.AblatedTokenClassification(_SIZES, ablation, 5)
+    return heads.BertForTokenClassification(_SIZES, num_labels=5, **ablation)
 
 
 class AblationsTest(parameterized.TestCase, tf.test.TestCase):
@@ -69,26 +69,6 @@ class AblationsTest(parameterized.TestCase, tf.test.TestCase):
         pooled = np.tanh(last @ dense.kernel.numpy() + dense.bias.numpy())
         expected = pooled @ model.output_weights.numpy().T
         self.assertAllClose(model(_IDS, _MASK)["logits"], expected, atol=1e-5)
-
-    def test_without_ablation_it_is_the_classifier_of_bert(self):
-        model = _classifier(ablations.Ablation())
-        plain = heads.BertForSequenceClassification(_SIZES, num_labels=5)
-        ours = checkpoints.variables_by_name(model)
-        theirs = checkpoints.variables_by_name(plain)
-        self.assertEqual(set(ours), set(theirs))
-        for name, variable in theirs.items():
-            variable.assign(ours[name])
-        self.assertAllClose(
-            model(_IDS, _MASK)["logits"],
-            plain(_IDS, _MASK)["logits"],
-            atol=1e-6,
-        )
-        # Dropout is at the same sites, too.
-        self.assertAllClose(
-            model(_IDS, _MASK, dropout_seed=_SEED)["logits"],
-            plain(_IDS, _MASK, dropout_seed=_SEED)["logits"],
-            atol=1e-6,
-        )
 
     def test_a_bilstm_labels_from_where_each_direction_ends(self):
         model = _classifier(_BILSTM)
@@ -123,10 +103,11 @@ class AblationsTest(parameterized.TestCase, tf.test.TestCase):
     @parameterized.named_parameters(*_ALL)
     def test_answers_are_scored_at_every_token(self, ablation):
         keras.utils.set_random_seed(1)
-        model = ablations.AblatedQuestionAnswering(_SIZES, ablation)
+        model = heads.BertForQuestionAnswering(_SIZES, **ablation)
         logits = model(_IDS, _MASK)
         self.assertEqual(set(logits), {"start_logits", "end_logits"})
-        hidden, _ = model.encode(_IDS, _MASK, None, None)
+        outputs = model.encode(_IDS, _MASK, None, None)
+        hidden = outputs["sequence_output"]
         weights = model.output_weights.numpy()
         for name, weight in zip(
             ("start_logits", "end_logits"), weights, strict=True
@@ -153,9 +134,9 @@ class AblationsTest(parameterized.TestCase, tf.test.TestCase):
     def test_last_token_of_each_row(self):
         hidden = np.arange(2 * 3 * 2, dtype=np.float32).reshape(2, 3, 2)
         mask = np.array([[1, 1, 0], [0, 0, 0]], np.int32)
-        found = ablations.last_token(hidden, mask)
+        found = heads.last_token(hidden, mask)
         self.assertAllEqual(found, [[2, 3], [6, 7]])
 
     def test_there_must_be_an_output(self):
         with self.assertRaisesRegex(ValueError, "must be positive; got 0"):
-            ablations.AblatedTokenClassification(_SIZES, _LTR, 0)
+            heads.BertForTokenClassification(_SIZES, num_labels=0, **_LTR)

@@ -17,8 +17,6 @@ from modeling import (
     checkpoints,
     config_beside,
     heads,
-    multiple_choice,
-    tagging,
 )
 from modeling import config as config_lib
 from tools import conversion, convert_checkpoint
@@ -197,7 +195,7 @@ def test_their_pretraining_model_computes_the_release_s_outputs(
             (3, 11),
         ),
         (
-            lambda config: tagging.BertForTokenClassification(
+            lambda config: heads.BertForTokenClassification(
                 config, num_labels=5
             ),
             "BertForTokenClassification",
@@ -205,7 +203,7 @@ def test_their_pretraining_model_computes_the_release_s_outputs(
         ),
         (heads.BertForQuestionAnswering, "BertForQuestionAnswering", (3, 11)),
         (
-            multiple_choice.BertForMultipleChoice,
+            heads.BertForMultipleChoice,
             "BertForMultipleChoice",
             (3, 4, 11),
         ),

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from modeling import bert, checkpoints, multiple_choice
+from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 
 _B, _C, _T, _D = 2, 3, 5, 12
@@ -26,7 +26,7 @@ def _model(**changes):
         }
     )
     keras.utils.set_random_seed(1)
-    return multiple_choice.BertForMultipleChoice(config)
+    return heads.BertForMultipleChoice(config)
 
 
 def _inputs():

@@ -11,9 +11,7 @@ from modeling import (
     checkpoints,
     heads,
     keras_format,
-    multiple_choice,
     name_tables,
-    tagging,
 )
 from modeling import config as config_lib
 
@@ -24,12 +22,12 @@ _MODELS = {
     "BertModel": bert.BertModel,
     "BertForPreTraining": heads.BertForPreTraining,
     "BertForQuestionAnswering": heads.BertForQuestionAnswering,
-    "BertForMultipleChoice": multiple_choice.BertForMultipleChoice,
+    "BertForMultipleChoice": heads.BertForMultipleChoice,
     "BertForSequenceClassification": lambda config: (
         heads.BertForSequenceClassification(config, num_labels=3)
     ),
     "BertForTokenClassification": lambda config: (
-        tagging.BertForTokenClassification(config, num_labels=3)
+        heads.BertForTokenClassification(config, num_labels=3)
     ),
 }
 

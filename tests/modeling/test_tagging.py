@@ -5,7 +5,7 @@ import tensorflow as tf
 from absl.testing import parameterized
 from keras import ops
 
-from modeling import checkpoints, config, feature_layers, tagging
+from modeling import checkpoints, config, feature_layers, heads, tagging
 
 _SIZES = config.BertConfig.from_dict(
     {
@@ -31,7 +31,7 @@ class TokenClassificationTest(tf.test.TestCase):
     def setUp(self):
         super().setUp()
         keras.utils.set_random_seed(1)
-        self.model = tagging.BertForTokenClassification(_SIZES, num_labels=5)
+        self.model = heads.BertForTokenClassification(_SIZES, num_labels=5)
 
     def test_logits_are_the_product_of_every_position(self):
         logits = self.model(_IDS, _MASK)["logits"]
@@ -64,7 +64,7 @@ class TokenClassificationTest(tf.test.TestCase):
 
     def test_there_must_be_a_label(self):
         with self.assertRaisesRegex(ValueError, "must be positive; got 0"):
-            tagging.BertForTokenClassification(_SIZES, num_labels=0)
+            heads.BertForTokenClassification(_SIZES, num_labels=0)
 
 
 def _lstm_tagger(*, is_sum, num_layers=3, num_units=4):

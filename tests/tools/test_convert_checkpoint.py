@@ -81,7 +81,7 @@ def test_taggers_of_both_kinds_survive(tmp_path):
     config = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
     for number, model in enumerate(
         (
-            tagging.BertForTokenClassification(config, num_labels=4),
+            heads.BertForTokenClassification(config, num_labels=4),
             tagging.LstmTagger(
                 num_layers=3,
                 hidden_size=32,
@@ -199,7 +199,7 @@ def test_the_form_of_gelu_survives(tmp_path, by_way_of):
 
 def test_a_run_that_tagged_words_says_so(tmp_path):
     config = config_lib.BertConfig.from_json_file(_CONFIG_FILE)
-    model = tagging.BertForTokenClassification(config, num_labels=3)
+    model = heads.BertForTokenClassification(config, num_labels=3)
     prefix = str(tmp_path / "run/model.ckpt-3")
     checkpoints.save(prefix, checkpoints.variables_by_name(model))
     pathlib.Path(f"{prefix}.state.json").write_text(

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from modeling import checkpoints, heads, multiple_choice, tagging
+from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tools import conversion, convert_checkpoint
 from training import objectives, optimization, starting
@@ -89,7 +89,7 @@ def test_another_task_s_head_is_new_and_named(tmp_path, caplog):
 
 @pytest.mark.parametrize("num_labels", [2, 3])
 def test_a_tagger_s_head_is_no_classifier_s(tmp_path, num_labels, caplog):
-    tagger = tagging.BertForTokenClassification(_CONFIG, num_labels=num_labels)
+    tagger = heads.BertForTokenClassification(_CONFIG, num_labels=num_labels)
     prefix = _saved(tmp_path / "run", tagger)
     path = _convert(
         prefix,
@@ -108,7 +108,7 @@ def test_a_tagger_s_head_is_no_classifier_s(tmp_path, num_labels, caplog):
 
 
 def test_labels_beside_decide_whether_a_head_is_kept(tmp_path):
-    tagger = tagging.BertForTokenClassification(_CONFIG, num_labels=2)
+    tagger = heads.BertForTokenClassification(_CONFIG, num_labels=2)
     prefix = _saved(tmp_path / "before", tagger)
     run = tmp_path / "run"
     run.mkdir()
@@ -117,7 +117,7 @@ def test_labels_beside_decide_whether_a_head_is_kept(tmp_path):
     for names, is_kept in ((["O", "B-X"], True), (["O", "B-Y"], False)):
         now = {**labels, "labels": names}
         (run / "labels.json").write_text(json.dumps(now))
-        model = tagging.BertForTokenClassification(_CONFIG, num_labels=2)
+        model = heads.BertForTokenClassification(_CONFIG, num_labels=2)
         starting.start(
             _Objective(model),
             starting.StartOptions(
@@ -140,10 +140,10 @@ _HEADS = {
         heads.BertForSequenceClassification(config, num_labels=2)
     ),
     "BertForTokenClassification": lambda config: (
-        tagging.BertForTokenClassification(config, num_labels=2)
+        heads.BertForTokenClassification(config, num_labels=2)
     ),
     "BertForQuestionAnswering": heads.BertForQuestionAnswering,
-    "BertForMultipleChoice": multiple_choice.BertForMultipleChoice,
+    "BertForMultipleChoice": heads.BertForMultipleChoice,
 }
 _OBJECTIVES = {
     "BertForSequenceClassification": "MRPC, single_label",
