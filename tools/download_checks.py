@@ -1,5 +1,6 @@
 """Whether what was fetched is what its name says, part by part."""
 
+import codecs
 import json
 import math
 import os
@@ -13,6 +14,10 @@ from vocab import tokenization
 _CHECKPOINT = "bert_model.ckpt"
 _SIZES = re.compile(r"L-(\d+)_H-(\d+)_A-(\d+)")
 _FLOAT_BYTES = 4
+# How web pages begin, after their comments; no data set does.
+_WEB_PAGE = re.compile(rb"<(!doctype|html|head|meta|script|\?xml|!--)", re.I)
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_HEAD_BYTES = 1 << 16
 
 
 def missing(folder: str, files: Iterable[str]) -> list[str]:
@@ -48,14 +53,16 @@ def check_files(folder: str, files: Iterable[str], origin: str) -> None:
 
 
 def check_content(path: str) -> None:
-    """Checks that a file is no web page, and JSON where it is called so.
+    """Checks that a file has content, no web page, JSON if called so.
 
     Raises:
         ValueError: it is not what its name says.
     """
     with open(path, "rb") as file:
-        start = file.read(64).lstrip().lower()
-    if start.startswith((b"<!doctype", b"<html")):
+        head = file.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
+    if not head:
+        raise ValueError(f"{path}: is empty.")
+    if _WEB_PAGE.match(_COMMENT.sub(b"", head).lstrip()):
         raise ValueError(
             f"{path}: is a web page. Does the network ask to log in first?"
         )

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from absl import logging
 
@@ -81,17 +81,36 @@ def _install_files(item: download_table.Item, places: Places) -> str:
         name = url.rpartition("/")[2]
         path = os.path.join(folder, name)
         if os.path.isfile(path) and os.path.getsize(path):
+            _check_held(path)
             _check_hash(path, paths.sha256(path), places.sha256)
             continue
         _fetch_file(places.address(url), path, places)
         fetched.append(name)
     if item.name == "mrpc" and download_checks.missing(folder, item.files):
-        counts = mrpc.prepare(folder)
+        counts = _prepare_mrpc(folder, fetched)
         fetched += counts
         logging.info("%s: rows made: %s", folder, counts)
     if not fetched:
         return f"{item.name}: already in {folder}"
     return f"{item.name}: {', '.join(fetched)} in {folder}"
+
+
+def _check_held(path: str) -> None:
+    """Checks the content of a file that was there before."""
+    try:
+        download_checks.check_content(path)
+    except ValueError as error:
+        raise ValueError(f"{error} Move it away to fetch it again.") from error
+
+
+def _prepare_mrpc(folder: str, fetched: Iterable[str]) -> dict[str, int]:
+    """Makes the files of MRPC; removes what was fetched if they do not fit."""
+    try:
+        return mrpc.prepare(folder)
+    except ValueError:
+        for name in fetched:
+            os.remove(os.path.join(folder, name))
+        raise
 
 
 def _fetch_file(url: str, path: str, places: Places) -> None:
@@ -171,6 +190,8 @@ def _is_there(
             f"{folder} is there, but without {', '.join(absent)}. Move it "
             "away, or choose another --output_dir."
         )
+    for name in item.files:
+        _check_held(os.path.join(folder, name))
     if sha256 is not None:
         path = os.path.join(folder, _ORIGIN)
         if not os.path.isfile(path):
@@ -193,12 +214,16 @@ def _check_hash(path: str, held: str, expected: str | None) -> None:
 
 @contextlib.contextmanager
 def _fetched(item: download_table.Item, places: Places) -> Iterator[_Archive]:
-    """Fetches the archive of an item; removes it once it was unpacked."""
+    """Fetches the archive of an item; removes it once it was unpacked.
+
+    One that is not what it should be is removed, too, if it was fetched.
+    """
     url = places.address(item.urls[0])
     # Two archives have one name, so the item's stands before it.
     name = f"{item.name}.zip"
     path = os.path.join(places.output_dir, _ARCHIVES, name)
-    if os.path.isfile(path):
+    was_there = os.path.isfile(path)
+    if was_there:
         digest = paths.sha256(path)
         _check_hash(path, digest, places.sha256)
     else:
@@ -208,7 +233,12 @@ def _fetched(item: download_table.Item, places: Places) -> Iterator[_Archive]:
     logging.info("%s: SHA-256 %s", name, digest)
     try:
         yield _Archive(path=path, url=url, sha256=digest)
-    except archives.DamagedArchiveError as error:
+    except ValueError as error:
+        # Damaged, or sound with other content than it should have.
+        if was_there:
+            raise ValueError(
+                f"{error} Move {path} away to fetch it again."
+            ) from error
         os.remove(path)
         raise ValueError(
             f"{error} It came from {url} and was deleted; run the same command "

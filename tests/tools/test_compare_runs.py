@@ -21,7 +21,7 @@ def _make_run(folder, *, learning_rate, loss, vocab="a\n"):
     vocab_file.write_text(vocab)
 
     def run(options):
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         reports = [
             {"step": 1, "loss": 9.0, "learning_rate": learning_rate},
             {"step": 2, "loss": loss, "examples_per_second": 40.0},

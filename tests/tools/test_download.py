@@ -192,7 +192,6 @@ def test_all_in_one_archive_fills_the_folders_that_are_missing(
         _run(site, tmp_path, "all_bert_models")
     other = {"uncased_L-2_H-256_A-4.zip": tiny, f"{_TINY}.zip": tiny}
     site.files[_ALL_URL] = _zip(other)
-    (tmp_path / ".downloads" / "all_bert_models.zip").unlink()
     monkeypatch.setattr(download_checks, "_check_sizes", lambda *_: None)
     _run(site, tmp_path, "all_bert_models")
     assert sorted(os.listdir(tmp_path)) == [_TINY, "uncased_L-2_H-256_A-4"]
@@ -250,6 +249,62 @@ def test_squad_is_fetched_file_by_file(site, tmp_path):
         "dev-v1.1.json",
         "train-v1.1.json",
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", r"dev-v1\.1\.json: is empty"),
+        (b"<!-- saved --> \n<HTML><p>Log in</p>", "is a web page"),
+        (b"\xef\xbb\xbf<?xml version='1.0'?><html/>", "is a web page"),
+        (b"<!-- " + b"x" * 10**5, "is a web page"),
+    ],
+)
+def test_what_is_no_data_is_not_installed(site, tmp_path, content, words):
+    base = "/SQuAD-explorer/dataset"
+    site.files[f"{base}/train-v1.1.json"] = b'{"data": []}'
+    site.files[f"{base}/dev-v1.1.json"] = content
+    with pytest.raises(ValueError, match=words):
+        _run(site, tmp_path, "squad_v1.1")
+    assert os.listdir(tmp_path / "squad") == ["train-v1.1.json"]
+    # Nor does it count as installed where it lies already.
+    (tmp_path / "squad" / "dev-v1.1.json").write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        _run(site, tmp_path, "squad_v1.1")
+
+
+def test_sound_archives_of_other_content_are_fetched_again(
+    site, tmp_path, checkpoint
+):
+    wrong = _zip(dict.fromkeys(checkpoint, b"[]"))
+    site.files[_TINY_URL] = wrong
+    with pytest.raises(ValueError, match="deleted; run the same command"):
+        _run(site, tmp_path, "bert_tiny", keep_archive=True)
+    assert not list((tmp_path / ".downloads").iterdir())
+    # What somebody else put there is theirs.
+    held = tmp_path / ".downloads" / "bert_tiny.zip"
+    held.write_bytes(wrong)
+    with pytest.raises(ValueError, match=r"Move .*bert_tiny\.zip away"):
+        _run(site, tmp_path, "bert_tiny")
+    held.unlink()
+    site.files[_TINY_URL] = _zip(checkpoint)
+    _run(site, tmp_path, "bert_tiny")
+    (tmp_path / _TINY / "vocab.txt").write_text("<html>")
+    with pytest.raises(ValueError, match=r"is a web page.*Move it away"):
+        _run(site, tmp_path, "bert_tiny")
+
+
+def test_parts_of_mrpc_that_do_not_fit_are_fetched_again(site, tmp_path):
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    base = "/senteval/senteval_data/msr_paraphrase_"
+    site.files[base + "train.txt"] = f"{header}0\t3\t4\tc\td\n".encode()
+    site.files[base + "test.txt"] = f"{header}1\t5\t6\te\tf\n".encode()
+    site.files["/glue/data/mrpc_dev_ids.tsv"] = b"8\t9\n"
+    with pytest.raises(ValueError, match="One of the two files is another"):
+        _run(site, tmp_path, "mrpc")
+    assert not list((tmp_path / "glue" / "MRPC").iterdir())
+    site.files["/glue/data/mrpc_dev_ids.tsv"] = b"3\t4\n"
+    _run(site, tmp_path, "mrpc")
 
 
 def test_one_that_fails_does_not_keep_the_others(site, tmp_path):
