@@ -66,6 +66,32 @@ def read(path: str) -> Any:
         return parse(file.read(), path)
 
 
+def has_shape(value: Any, shape: Any) -> bool:
+    """Tells whether a JSON value holds the values of a shape, of its types.
+
+    Args:
+        value: parsed JSON.
+        shape: a type for a value of it; a list of one shape for a list of
+            such values; a dict for an object that has these names, "*" for
+            all of its names; a tuple for one of several shapes, of which
+            `type(None)` is also that of a value that is not there.
+    """
+    if isinstance(shape, tuple):
+        return any(has_shape(value, part) for part in shape)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(
+            has_shape(each, shape[0]) for each in value
+        )
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and all(
+            all(has_shape(each, part) for each in value.values())
+            if name == "*"
+            else has_shape(value.get(name), part)
+            for name, part in shape.items()
+        )
+    return isinstance(value, shape)
+
+
 def read_object(path: str) -> dict[str, Any]:
     """Reads a file of one JSON object.
 

@@ -100,7 +100,7 @@ def run(options: Options) -> None:
     outputs = filter(None, [options.output_file, options.holdout_file])
     destinations.check_files(outputs, [options.input_file])
     content = json_text.read_object(options.input_file)
-    if not _has_shape(content, _SQUAD):
+    if not json_text.has_shape(content, _SQUAD):
         raise ValueError(
             f"{options.input_file}: must be a SQuAD file: articles of "
             "paragraphs, each with a context and questions, each with an id "
@@ -136,19 +136,6 @@ def run(options: Options) -> None:
             )
         writing.write_json(path, {**content, "data": part})
         logging.info("Wrote %d questions to %s", count, path)
-
-
-def _has_shape(value: Any, shape: Any) -> bool:
-    """Tells whether a JSON value holds what the shape names, of its types."""
-    if isinstance(shape, dict):
-        return isinstance(value, dict) and all(
-            _has_shape(value.get(name), part) for name, part in shape.items()
-        )
-    if isinstance(shape, list):
-        return isinstance(value, list) and all(
-            _has_shape(each, shape[0]) for each in value
-        )
-    return isinstance(value, shape)
 
 
 def num_questions(articles: Sequence[Mapping[str, Any]]) -> int:

@@ -10,9 +10,10 @@ import os
 import statistics
 from collections.abc import Mapping, Sequence
 
-from files import paths, writing
+from files import json_text, paths, writing
 
 FILE = "metrics.jsonl"
+_SHAPE = {"step": int, "*": (int, float, type(None))}
 HELD_OUT = "eval_"
 # What is said of the speed of a run: of these the median counts.
 _SPEEDS = ("examples_per_second", "input_wait")
@@ -49,9 +50,10 @@ def _record(line: bytes, where: str) -> dict[str, float | None]:
         record = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
         record = None
-    if not isinstance(record, dict) or type(record.get("step")) is not int:
+    if not json_text.has_shape(record, _SHAPE):
         raise ValueError(
-            f"{where}: must be a JSON object with a step; got {line[:60]!r}."
+            f"{where}: must be a JSON object of numbers with a step; got "
+            f"{line[:60]!r}."
         )
     return record
 

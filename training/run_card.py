@@ -16,15 +16,34 @@ from typing import Any, TypeVar
 
 from absl import logging
 
-from files import json_text, locking, paths, writing
+from files import json_text, lines, locking, paths, writing
 from training import card_summary, metrics_log, run_environment, run_inputs
 
 FILE = "run_card.json"
 _FORMAT = 1
 _RESULTS_ENDING = "results.txt"
 _TRIALS = "trial-"
+_NONE = type(None)
 # What later cards keep of the programs before.
 _KEPT_OF_EARLIER = ("program", "started", "seconds", "ended", "command")
+_REPORT = ({"step": int, "*": (int, float, _NONE)}, _NONE)
+_SUMMARY = {
+    **dict.fromkeys(("last_training", "last_evaluation"), _REPORT),
+    **dict.fromkeys(("examples_per_second", "input_wait"), (float, int, _NONE)),
+}
+# What others read of a card, as `json_text.has_shape` takes it.
+_SHAPE = {
+    **dict.fromkeys(("program", "started", "ended"), str),
+    "seconds": (int, float),
+    "flags": dict,
+    "inputs": {"*": [{"path": str, "sha256": (str, _NONE)}]},
+    "environment": {"packages": (dict, _NONE), "code": (dict, _NONE)},
+    "memory": {"host": int},
+    "model": {"config": (dict, _NONE), "num_parameters": (int, _NONE)},
+    "training": ({"last_step": int, **_SUMMARY}, {"*": _SUMMARY}),
+    "results": {"*": {"*": (str, int, float)}},
+    "written": {"*": int},
+}
 
 _Options = TypeVar("_Options")
 
@@ -221,9 +240,8 @@ def results(folder: str) -> dict[str, dict[str, Any]]:
 
 def read_results(path: str) -> dict[str, float | str]:
     """Reads a file of `key = value` lines; numbers as numbers."""
-    with paths.open_to_read(path) as file:
-        lines = file.read().decode("utf-8").splitlines()
-    pairs = (line.split(" = ", 1) for line in lines if " = " in line)
+    found = lines.read_lines(path)
+    pairs = (line.split(" = ", 1) for line in found if " = " in line)
     return {key: _number(value) for key, value in pairs}
 
 
@@ -248,6 +266,12 @@ def read(path: str) -> dict[str, Any]:
         raise ValueError(
             f"{path}: must be a run card of format {_FORMAT}; it is not."
         )
+    for name, shape in _SHAPE.items():
+        if not json_text.has_shape(card.get(name), shape):
+            raise ValueError(
+                f"{path}: {name} is missing, or not as a run card has it. "
+                "Move the file away."
+            )
     return card
 
 

@@ -1,6 +1,7 @@
 import dataclasses
 import io
 import json
+import pathlib
 
 import pytest
 
@@ -40,6 +41,32 @@ def _make_run(folder, *, learning_rate, loss, vocab="a\n"):
         ),
     )
     return str(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"program": None},
+        {"seconds": "long"},
+        {"inputs": []},
+        {"inputs": {"vocab_file": ["v.txt"]}},
+        {"environment": {"packages": []}},
+        {"memory": 3},
+        {"model": {"config": "large"}},
+        {"training": {"last_training": 3}},
+        {"training": {"last_step": 2, "last_training": {}}},
+        {"results": {"eval_results.txt": [1]}},
+        {"written": {"a": "b"}},
+    ],
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_cards_of_another_shape_are_named(runs, changes, alone):
+    path = pathlib.Path(runs[0]) / run_card.FILE
+    card = json.loads(path.read_text())
+    path.write_text(json.dumps(card | changes))
+    (name,) = changes
+    with pytest.raises(ValueError, match=rf"a/run_card\.json: {name} is miss"):
+        compare_runs.run(runs[:1] if alone else runs, None, io.StringIO())
 
 
 @pytest.fixture
