@@ -22,7 +22,7 @@ from absl import logging
 from commands import flags, program
 from files import destinations, lines, paths, progress, writing
 from modeling import config as config_lib
-from tasks import feature_files, features
+from tasks import features
 from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from vocab import model_tokenizer
@@ -238,15 +238,15 @@ def _open_output(options):
     layers = features.parse_layers(options.layers)
     with writing.whole_file(options.output_file, "wb") as file:
         if options.output_format == "jsonl":
-            output = feature_files.JsonLines(file, layers)
+            output = features.JsonLines(file, layers)
         elif options.output_format == "npz":
-            output = feature_files.Npz(file, layers)
+            output = features.Npz(file, layers)
         else:
             output = extraction.FeatureRecords(file, layers)
         try:
             yield output
         except BaseException:
-            if isinstance(output, feature_files.Npz):
+            if isinstance(output, features.Npz):
                 output.abandon()
             raise
         output.close()

@@ -16,7 +16,7 @@ import extract_features
 from commands import flags as flags_lib
 from modeling import bert, checkpoints
 from modeling import config as config_lib
-from tests.tasks import test_feature_files
+from tests.tasks import test_features
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _GOLDEN = _ROOT / "tests/golden"
@@ -119,7 +119,7 @@ def test_npz_holds_the_same_vectors(tmp_path, monkeypatch):
     monkeypatch.setattr(extract_features, "_WINDOW_BYTES", 40_000)
     with np.load(_run(tmp_path, output_format="npz")) as arrays:
         assert arrays["num_parts"] > 1
-    layers, lines = test_feature_files.read_npz(tmp_path / "out")
+    layers, lines = test_features.read_npz(tmp_path / "out")
     assert layers.tolist() == [-1, -2, -3, -4]
     for (index, names, values), record, expected in zip(
         lines, _records(_EXPECTED), _expected_values(), strict=True
