@@ -208,7 +208,11 @@ def _of_state(folder: str) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     identity = _identity(prefix)
-    found = {k: identity[k] for k in ("max_seq_length",) if k in identity}
+    # A pre-trained model reads as many tokens as it has positions.
+    is_pretrained = "max_predictions_per_seq" in identity
+    found = {}
+    if "max_seq_length" in identity and not is_pretrained:
+        found["max_seq_length"] = identity["max_seq_length"]
     if "objective" in identity:
         found["is_tagger"] = identity["objective"].startswith(_TAGS)
     return found

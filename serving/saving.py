@@ -73,8 +73,13 @@ def check_new(folder: str) -> None:
 
     Raises:
         OSError: its folder may not be written.
-        ValueError: the folder exists.
+        ValueError: the folder exists, or TensorFlow could not load it.
     """
+    if any(character in os.path.abspath(folder) for character in "[\\"):
+        raise ValueError(
+            f"{folder}: TensorFlow cannot load a SavedModel from a path that "
+            "holds [ or a backslash. Pass another --export_dir."
+        )
     if os.path.lexists(folder) or tf.io.gfile.exists(folder):
         raise ValueError(
             f"{folder} exists, and a version that is served must not change. "

@@ -94,6 +94,14 @@ def test_wrong_inputs_are_named(tmp_path, vocab_file):
         ask(text_a=tf.constant("a"), text_b=tf.constant("a"))
 
 
+@pytest.mark.parametrize("name", ["served [v2]", r"a\b"])
+def test_a_path_that_tensorflow_cannot_load_is_refused(tmp_path, name):
+    with pytest.raises(
+        ValueError, match=r"cannot load .* another --export_dir"
+    ):
+        saving.check_new(str(tmp_path / name / "1"))
+
+
 def test_version_that_exists_is_not_written_again(tmp_path, vocab_file):
     folder = _written(tmp_path, vocab_file)
     before = (folder / "model.json").read_bytes()
