@@ -31,7 +31,6 @@ from tasks.tagging import (
     ner,
     ner_flags,
     ner_results,
-    tag_schemes,
 )
 from training import flags as training_flags
 from training import (
@@ -142,10 +141,8 @@ def _find_labels(
     if train is None and paths.exists(path):
         return labels.load(path).names
     file = train or ner_flags.read(options, "train")
-    found = tag_schemes.labels_of(
-        tag_schemes.convert_file(file, options.scheme)
-    )
-    if found == (conll.OUTSIDE,):
+    found = entities.labels_of(entities.convert_file(file, options.scheme))
+    if found == (entities.OUTSIDE,):
         raise ValueError(
             f"{file.path}: must hold an entity; every tag is O. See --columns."
         )
@@ -163,8 +160,8 @@ def _make_set(
     ids = {label: number for number, label in enumerate(task.labels)}
     gold = None
     if file.has_tags or name != "predict":
-        gold = tag_schemes.convert_file(file, options.scheme, ids)
-    tags = gold or [[conll.OUTSIDE] * len(s.words) for s in file.sentences]
+        gold = entities.convert_file(file, options.scheme, ids)
+    tags = gold or [[entities.OUTSIDE] * len(s.words) for s in file.sentences]
 
     def windows() -> Iterator[list[ner.Window]]:
         return ner.make_windows(

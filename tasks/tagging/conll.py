@@ -9,7 +9,6 @@ from absl import logging
 from files import lines, wording
 
 DOCUMENT_START = "-DOCSTART-"
-OUTSIDE = "O"
 
 _BYTE_ORDER_MARK = "\ufeff"
 _COLUMNS = re.compile(r"(word|tag):(-?\d+)")

@@ -7,7 +7,7 @@ from absl import logging
 
 from commands import flags
 from files import paths
-from tasks.tagging import conll, ner, tag_schemes
+from tasks.tagging import conll, entities, ner
 
 # The names of CoNLL-2003, and others that are common, the first that is there.
 _NAMES = {
@@ -49,12 +49,12 @@ class NerOptions:
         flags.Group.COLUMNS,
     )
     scheme: str = flags.flag(
-        tag_schemes.AUTO,
+        entities.AUTO,
         "How the tags of the files mark entities; auto looks at them. raw: "
         "each run of equal names is one. Inside, and in what is written, it "
         "is IOB2.",
         flags.Group.COLUMNS,
-        choices=tag_schemes.SCHEMES,
+        choices=entities.SCHEMES,
     )
     context: str = flags.flag(
         ner.DOCUMENT,
