@@ -25,7 +25,7 @@ from modeling import config as config_lib
 from tasks import features
 from tasks.classification import sentence_pairs
 from training import flags as training_flags
-from vocab import model_tokenizer
+from vocab import tokenization
 
 _FORMATS = ("jsonl", "npz", "tfrecord")
 # How much is held at once, so that lines can be sorted by length: no more than
@@ -133,9 +133,7 @@ def run(options: Options) -> None:
         ValueError: the options, the files and the model do not fit together.
     """
     check_options(options)
-    tokenizer = model_tokenizer.open_tokenizer(
-        options, "[CLS]", "[SEP]", "[UNK]"
-    )
+    tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
     config = _read_config(options, tokenizer)
     hidden_layers = _load_model(options, config)
     prepared = _prepare(options, tokenizer)

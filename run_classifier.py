@@ -36,7 +36,7 @@ from training import (
     run_card,
     trials,
 )
-from vocab import model_tokenizer, tokenization
+from vocab import tokenization
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,9 +56,7 @@ def run(options: Options) -> None:
         ValueError: the options, files and checkpoints do not fit together.
     """
     options = trials.with_best_trial(options)
-    tokenizer = model_tokenizer.open_tokenizer(
-        options, "[UNK]", "[CLS]", "[SEP]"
-    )
+    tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
     config = option_checks.check_task(options, tokenizer.vocab_size)
     task = sentence_flags.find_task(
         options, options.output_dir, is_training=options.do_train

@@ -38,7 +38,7 @@ from training import (
     run_card,
     trials,
 )
-from vocab import model_tokenizer, tokenization
+from vocab import tokenization
 
 _METRIC = "f1"  # Decides which checkpoint, and which trial, is the best.
 _LABELS_FILE = "labels.json"
@@ -91,9 +91,7 @@ def run(options: Options) -> None:
         ValueError: the options, files and checkpoints do not fit together.
     """
     options = trials.with_best_trial(options)
-    tokenizer = model_tokenizer.open_tokenizer(
-        options, "[UNK]", "[CLS]", "[SEP]"
-    )
+    tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
     config = option_checks.check_task(options, tokenizer.vocab_size)
     needed = {
         "train": options.do_train,

@@ -35,7 +35,7 @@ from tasks.squad import (
 )
 from training import flags as training_flags
 from training import option_checks, run_card
-from vocab import model_tokenizer, tokenization
+from vocab import tokenization
 
 _METRIC = "f1"  # Of either version; the best checkpoint is chosen by it.
 _SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
@@ -93,9 +93,7 @@ class _Run:
 
     def __init__(self, options: Options):
         self.options = options
-        self.tokenizer = model_tokenizer.open_tokenizer(
-            options, *_SPECIAL_TOKENS
-        )
+        self.tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
         config = option_checks.check_task(options, self.tokenizer.vocab_size)
         if options.do_train:
             paths.expand(options.train_file)  # Refuses what is not there.
@@ -284,7 +282,7 @@ def _combine(
         return questions, squad_ensemble.answer_by_nbest(
             systems, qas_ids, options.answers
         )
-    tokenizer = model_tokenizer.open_tokenizer(options, *_SPECIAL_TOKENS)
+    tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
     questions = _cut(questions, options, tokenizer)
     logits = squad_ensemble.average_logits(
         [squad_ensemble.read_logits(path) for path in systems]

@@ -26,7 +26,7 @@ from tasks import swag
 from tasks.classification import predictions, sentence_pairs
 from training import flags as training_flags
 from training import option_checks, run_card, trials
-from vocab import model_tokenizer, tokenization
+from vocab import tokenization
 
 _METRIC = "accuracy"
 _LAYOUT = swag.Layout()
@@ -106,9 +106,7 @@ def run(options: Options) -> None:
         label=options.label_column,
         label_names=tuple(options.label_names),
     )
-    tokenizer = model_tokenizer.open_tokenizer(
-        options, "[UNK]", "[CLS]", "[SEP]"
-    )
+    tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
     config = option_checks.check_task(options, tokenizer.vocab_size)
     needed = _needed(options)
     option_checks.check_weights(options)

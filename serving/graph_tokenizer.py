@@ -189,7 +189,7 @@ def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
     Others may be of any length, which TensorFlow Text would refuse.
     """
     chars = set().union(*vocab)
-    alone = set(filter(normalization.stands_alone, chars))
+    alone = set(filter(tokenization.stands_alone, chars))
     never = {
         char
         for char in chars

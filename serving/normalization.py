@@ -26,7 +26,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from serving import normalizer_buffer
-from vocab import characters
+from vocab import tokenization
 
 # RE2 matches whole characters; a surrogate is none in UTF-8.
 _VALID_UTF8 = r"[\x{0}-\x{d7ff}\x{e000}-\x{10ffff}]*"
@@ -141,7 +141,7 @@ def folded(char: str, *, do_lower_case: bool) -> str:
 
     Nothing for a character that vanishes, one space for white space.
     """
-    if characters.is_removed(char):
+    if tokenization.is_removed(char):
         return ""
     if char.isspace():  # Also U+2028 and U+2029, at which `str.split` cuts.
         return " "
@@ -150,13 +150,8 @@ def folded(char: str, *, do_lower_case: bool) -> str:
     return "".join(
         part
         for part in unicodedata.normalize("NFD", char.lower())
-        if not characters.is_combining_mark(part)
+        if not tokenization.is_combining_mark(part)
     )
-
-
-def stands_alone(char: str) -> bool:
-    """Tells whether a character of a folded text is a word by itself."""
-    return characters.is_punctuation(char) or characters.is_cjk_ideograph(char)
 
 
 def assigned_characters() -> list[str]:
@@ -177,7 +172,7 @@ def _replacements(*, do_lower_case: bool) -> bytes:
             continue
         char = chr(code)
         replacement = "".join(
-            f" {part} " if stands_alone(part) else part
+            f" {part} " if tokenization.stands_alone(part) else part
             for part in folded(char, do_lower_case=do_lower_case)
         )
         if replacement != char:
@@ -256,7 +251,7 @@ def sigma_classes() -> SigmaClasses:
     """Sorts the characters by what `str.lower` makes of a sigma near them."""
     cased, ignored = [], []
     for char in assigned_characters():
-        if characters.is_removed(char):
+        if tokenization.is_removed(char):
             ignored.append(char)
         elif f"{char}{_CAPITAL_SIGMA}".lower().endswith(_FINAL_SIGMA):
             cased.append(char)
@@ -345,7 +340,7 @@ def marks() -> Marks:
 
 
 def _order(char: str) -> int:
-    if characters.is_removed(char):
+    if tokenization.is_removed(char):
         return VANISHING
     if folded(char, do_lower_case=True):
         return unicodedata.combining(char)

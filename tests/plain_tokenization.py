@@ -7,7 +7,7 @@ describes it: for tests and as the measure of speed.
 import unicodedata
 from collections.abc import Mapping
 
-from vocab import characters
+from vocab import tokenization
 
 _MAX_WORD_CHARACTERS = 200  # Source: the release.
 
@@ -27,11 +27,11 @@ def tokenize(
 def _cleaned(text: str) -> str:
     kept = []
     for char in text:
-        if characters.is_removed(char):
+        if tokenization.is_removed(char):
             continue
-        if characters.is_whitespace(char):
+        if tokenization.is_whitespace(char):
             kept.append(" ")
-        elif characters.is_cjk_ideograph(char):
+        elif tokenization.is_cjk_ideograph(char):
             kept.append(f" {char} ")
         else:
             kept.append(char)
@@ -42,14 +42,14 @@ def _without_marks(word: str) -> str:
     return "".join(
         char
         for char in unicodedata.normalize("NFD", word)
-        if not characters.is_combining_mark(char)
+        if not tokenization.is_combining_mark(char)
     )
 
 
 def _split_at_punctuation(word: str) -> list[str]:
     parts = [""]
     for char in word:
-        if characters.is_punctuation(char):
+        if tokenization.is_punctuation(char):
             parts += [char, ""]
         else:
             parts[-1] += char

@@ -16,7 +16,8 @@ Docs: docs/own_field.md.
 import dataclasses
 import itertools
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from absl import flags, logging
@@ -24,12 +25,13 @@ from absl import flags, logging
 from commands import flag_groups, program
 from commands import flags as flags_lib
 from files import destinations, lines, paths, writing
-from vocab import counting, extending, tokenization
+from vocab import learning, tokenization
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
 _OUTPUT_BIAS = "cls/predictions/output_bias"
 _MAX_WORDS_HELD = 4_000_000
 _MOST_SHOWN = 20
+_FREE = re.compile(r"\[unused\d+\]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,9 +116,141 @@ def _define_speed_flags(values: flags.FlagValues) -> None:
         lower_bound=0, flag_values=values)  # fmt: skip
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NewWord:
+    """A word that the vocabulary cuts into pieces.
+
+    Attributes:
+        word: as `BasicTokenizer` gives it.
+        count: how often it comes in the text.
+        pieces: what it is cut into so far; `[UNK]` if it cannot be.
+    """
+
+    word: str
+    count: int
+    pieces: tuple[str, ...]
+
+    @property
+    def num_saved(self) -> int:
+        """The pieces that the text has fewer with the word as an entry.
+
+        A word that is unknown so far counts as if it were cut into letters,
+        since all of it is lost.
+        """
+        if self.pieces == ("[UNK]",):
+            return self.count * len(self.word)
+        return self.count * (len(self.pieces) - 1)
+
+
+def free_places(entries: Sequence[str]) -> list[int]:
+    """Lists the ids of the entries that are `[unusedN]`."""
+    return [i for i, entry in enumerate(entries) if _FREE.fullmatch(entry)]
+
+
+def choose_words(
+    counts: Mapping[str, int],
+    tokenizer: tokenization.WordpieceTokenizer,
+    *,
+    num_words: int,
+    min_count: int,
+) -> list[NewWord]:
+    """Chooses the words that save a text the most pieces.
+
+    Words without a letter, such as numbers, are passed over.
+
+    Args:
+        counts: of words, as `BasicTokenizer` cuts them.
+        tokenizer: of the vocabulary as it is.
+        num_words: how many at most.
+        min_count: how often a word must come.
+
+    Returns:
+        The word that saves most first; of equals the first by the alphabet.
+    """
+    candidates = [
+        new_word(word, count, tokenizer)
+        for word, count in counts.items()
+        if count >= min_count
+        and word not in tokenizer.vocab
+        and any(map(str.isalpha, word))
+        and len(word) <= tokenizer.max_input_chars_per_word
+    ]
+    candidates.sort(key=lambda found: (-found.num_saved, found.word))
+    return candidates[:num_words]
+
+
+def new_word(
+    word: str, count: int, tokenizer: tokenization.WordpieceTokenizer
+) -> NewWord:
+    """Describes a word that is not in the vocabulary."""
+    return NewWord(
+        word=word, count=count, pieces=tuple(tokenizer.tokenize(word))
+    )
+
+
+def check_words(
+    words: Iterable[str], tokenizer: tokenization.FullTokenizer
+) -> list[str]:
+    """Checks words that somebody chose.
+
+    Args:
+        words: one each; white space around them is dropped, empty ones are
+            passed over.
+        tokenizer: of the vocabulary as it is.
+
+    Returns:
+        The words that are not in the vocabulary yet, each once, in order.
+
+    Raises:
+        ValueError: the tokenizer cuts one before it looks words up, so that
+            its entry would never be met.
+    """
+    checked = {}
+    for text in words:
+        word = text.strip()
+        if not word:
+            continue
+        parts = tokenizer.basic_tokenizer.tokenize(word)
+        if parts != [word]:
+            raise ValueError(
+                f"{word!r} must be one word as the tokenizer sees it, in its "
+                f"casing and without punctuation; it becomes {parts}. Give "
+                "those instead."
+            )
+        if word not in tokenizer.vocab:
+            checked[word] = None
+    return list(checked)
+
+
+def fill(entries: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Puts words into the free entries, from the first on.
+
+    Args:
+        entries: of the vocabulary, in the order of their ids.
+        words: not among the entries.
+
+    Returns:
+        As many entries; all others have their ids as before.
+
+    Raises:
+        ValueError: there are more words than free entries.
+    """
+    places = free_places(entries)
+    if len(words) > len(places):
+        raise ValueError(
+            f"The vocabulary must have a free entry, [unusedN], for each of "
+            f"{len(words)} words; it has {len(places)}. Give fewer words, or "
+            "learn a vocabulary (python -m tools.learn_vocab)."
+        )
+    filled = list(entries)
+    for place, word in zip(places, words, strict=False):
+        filled[place] = word
+    return filled
+
+
 def choose(
     options: Options, tokenizer: tokenization.FullTokenizer, num_free: int
-) -> list[extending.NewWord]:
+) -> list[NewWord]:
     """Chooses the words to put in.
 
     Args:
@@ -130,11 +264,9 @@ def choose(
     """
     pieces = tokenizer.wordpiece_tokenizer
     if options.words_file:
-        given = extending.check_words(
-            lines.read_lines(options.words_file), tokenizer
-        )
-        return [extending.new_word(word, 0, pieces) for word in given]
-    counts = counting.count_words(
+        given = check_words(lines.read_lines(options.words_file), tokenizer)
+        return [new_word(word, 0, pieces) for word in given]
+    counts = learning.count_words(
         itertools.chain.from_iterable(
             map(lines.read_lines, paths.expand(options.input_file))
         ),
@@ -142,7 +274,7 @@ def choose(
         max_words=_MAX_WORDS_HELD,
         num_workers=options.num_workers,
     )
-    return extending.choose_words(
+    return choose_words(
         counts.words,
         pieces,
         num_words=min(options.num_words, num_free),
@@ -172,7 +304,7 @@ def means_of_rows(
 def write_checkpoint(
     options: Options,
     tokenizer: tokenization.FullTokenizer,
-    words: Sequence[extending.NewWord],
+    words: Sequence[NewWord],
     places: Sequence[int],
 ) -> None:
     """Copies a model, its new words begun as the mean of their pieces.
@@ -234,14 +366,14 @@ def run(options: Options) -> None:
     )
     tokenizer.require_tokens("[UNK]")
     entries = [line.strip() for line in lines.read_lines(options.vocab_file)]
-    places = extending.free_places(entries)
+    places = free_places(entries)
     words = choose(options, tokenizer, len(places))
     if not words:
         raise ValueError(
             "No word is to be put in: the vocabulary has all of them, or no "
             "[unused] entry, or none comes --min_count times."
         )
-    filled = extending.fill(entries, [word.word for word in words])
+    filled = fill(entries, [word.word for word in words])
     places = places[: len(words)]
     if options.init_checkpoint:
         write_checkpoint(options, tokenizer, words, places)
@@ -257,7 +389,7 @@ def run(options: Options) -> None:
         len(words),
         min(len(words), _MOST_SHOWN),
         sum(word.num_saved for word in words),
-        len(extending.free_places(filled)),
+        len(free_places(filled)),
         options.output_file,
     )
 

@@ -24,7 +24,7 @@ from files import destinations, lines, paths, writing
 from tasks import features
 from tasks.classification import sentence_pairs
 from tools import model_flags
-from vocab import model_tokenizer, tokenization
+from vocab import tokenization
 
 # Inches; a token needs so much for its label to be read.
 _TOKEN_INCHES = 0.16
@@ -212,9 +212,7 @@ def run(options: Options) -> None:
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, paths.open_to_read
     )
-    tokenizer = model_tokenizer.open_tokenizer(
-        options, "[CLS]", "[SEP]", "[UNK]"
-    )
+    tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     lines.check_text(options.text, "--text")
     layers = chosen("layers", options.layers, config.num_hidden_layers)

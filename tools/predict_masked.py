@@ -25,7 +25,7 @@ from files import destinations, lines, paths, writing
 from tasks import features
 from tasks.classification import sentence_pairs
 from tools import model_flags
-from vocab import model_tokenizer, tokenization
+from vocab import tokenization
 
 _MASK = "[MASK]"
 
@@ -241,7 +241,7 @@ def run(
     if options.text is None and options.input_file is None:
         raise ValueError("Give a text with --text or --input_file.")
     _check_files(options)
-    tokenizer = model_tokenizer.open_tokenizer(
+    tokenizer = tokenization.open_tokenizer(
         options, "[CLS]", "[SEP]", "[UNK]", _MASK
     )
     model = _load_model(options, tokenizer)

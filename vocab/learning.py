@@ -1,4 +1,4 @@
-"""Learns a WordPiece vocabulary for the tokenizer of the release.
+"""Vocabulary learning: word counts, byte-pair encoding, choice of entries.
 
 The release came without the program that made its vocabularies. This one
 counts the words that `BasicTokenizer` finds and learns some more pieces than
@@ -7,22 +7,28 @@ asked for from them by byte-pair encoding. That leaves pieces behind that
 it uses least are dropped.
 """
 
+import array
 import collections
 import dataclasses
+import functools
+import heapq
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from absl import logging
 
-from files import lines
-from vocab import byte_pairs, characters, counting, tokenization
+from files import lines, processes, progress
+from vocab import tokenization
 
 # Measured on 53 million English words with 30,522 entries: 0.5 to 1 % fewer
 # pieces per word, held-out text included, than without spare ones.
 _SPARE_SHARE = 0.15
 # Source: ids 100 to 103 of the released vocabularies.
 _UNUSED_BEFORE_UNK = 99
+_CHUNK_CHARS = 1 << 22  # A fraction of a second of work for a process.
+_MAX_WORD_CHARS = 200  # Source: WordpieceTokenizer takes longer ones for [UNK].
+_LOG_EVERY_PIECES = 5000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,7 +92,7 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
             `options.vocab_size` cannot hold the characters.
     """
     paths = list(paths)
-    counts = counting.count_words(
+    counts = count_words(
         itertools.chain.from_iterable(map(lines.read_lines, paths)),
         do_lower_case=options.do_lower_case,
         max_words=options.max_words,
@@ -103,7 +109,7 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
     words = _spelt_with(alphabet, counts.words)
     num_candidates = math.ceil(num_pieces * (1 + _SPARE_SHARE))
     pieces = keep_most_used(
-        byte_pairs.learn_pieces(words, num_candidates),
+        learn_pieces(words, num_candidates),
         alphabet,
         words,
         num_pieces,
@@ -119,6 +125,288 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
             len(vocabulary),
         )
     return vocabulary
+
+
+# ----------------------------------------------------------- Counting words
+
+
+@dataclasses.dataclass(kw_only=True)
+class WordCounts:
+    """The words of a text as `BasicTokenizer` cuts them, and their characters.
+
+    Attributes:
+        words: word -> occurrences; without words over 200 code points, which
+            no vocabulary can cut, and without forgotten ones.
+        characters: character -> occurrences, forgotten words included.
+        num_chars: code points read, line ends not counted.
+        num_too_long: occurrences of words over 200 code points.
+        num_forgotten: distinct words dropped as the rarest.
+    """
+
+    words: collections.Counter = dataclasses.field(
+        default_factory=collections.Counter
+    )
+    characters: collections.Counter = dataclasses.field(
+        default_factory=collections.Counter
+    )
+    num_chars: int = 0
+    num_too_long: int = 0
+    num_forgotten: int = 0
+
+    def add(self, other: "WordCounts") -> None:
+        """Adds the counts of another text."""
+        self.words.update(other.words)
+        self.characters.update(other.characters)
+        self.num_chars += other.num_chars
+        self.num_too_long += other.num_too_long
+        self.num_forgotten += other.num_forgotten
+
+    def forget_rarest(self, max_words: int) -> None:
+        """Drops whole levels of rarity until half of `max_words` are left.
+
+        All words of one count go or stay together, so that the order in
+        which they came does not matter. Words no more than `max_words` stay
+        as they are.
+        """
+        if len(self.words) <= max_words:
+            return
+        words_by_count = collections.Counter(self.words.values())
+        num_left = len(self.words)
+        for rarest in sorted(words_by_count):
+            if num_left <= max_words // 2:
+                break
+            num_left -= words_by_count[rarest]
+            lowest_kept = rarest + 1
+        self.num_forgotten += len(self.words) - num_left
+        self.words = collections.Counter(
+            {w: n for w, n in self.words.items() if n >= lowest_kept}
+        )
+
+
+def count_words(
+    lines: Iterable[str],
+    *,
+    do_lower_case: bool,
+    max_words: int,
+    num_workers: int,
+) -> WordCounts:
+    """Counts the words of lines of text, logging progress.
+
+    The counts do not depend on `num_workers`.
+
+    Args:
+        lines: read as they are needed, a few megabytes at a time.
+        do_lower_case: as for the tokenizer that will use the counts.
+        max_words: distinct words held; beyond it the rarest are forgotten
+            and a warning says how many.
+        num_workers: processes; 0 for one per core.
+    """
+    count = functools.partial(_count_chunk, do_lower_case=do_lower_case)
+    total = WordCounts()
+    report = progress.Progress()
+    for counts in processes.map_in_order(count, _chunks(lines), num_workers):
+        total.add(counts)
+        total.forget_rarest(max_words)
+        report(
+            "characters",
+            total.num_chars,
+            detail=f"{len(total.words):,} distinct words",
+        )
+    logging.info(
+        "read %.1f M characters: %d words, %d distinct",
+        total.num_chars / 1e6,
+        total.words.total(),
+        len(total.words),
+    )
+    if total.num_too_long:
+        logging.warning(
+            "left out %d words over %d characters, which the tokenizer takes "
+            "for unknown",
+            total.num_too_long,
+            _MAX_WORD_CHARS,
+        )
+    if total.num_forgotten:
+        logging.warning(
+            "forgot the %d rarest words to hold no more than max_words = %d",
+            total.num_forgotten,
+            max_words,
+        )
+    return total
+
+
+def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:
+    tokenize = tokenization.BasicTokenizer(do_lower_case).tokenize
+    words = collections.Counter()
+    for line in lines:
+        words.update(tokenize(line))
+    too_long = [word for word in words if len(word) > _MAX_WORD_CHARS]
+    num_too_long = sum(words.pop(word) for word in too_long)
+    letters = collections.Counter()
+    for word, count in words.items():
+        for char in word:
+            letters[char] += count
+    return WordCounts(
+        words=words,
+        characters=letters,
+        num_chars=sum(map(len, lines)),
+        num_too_long=num_too_long,
+    )
+
+
+def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Groups lines; the groups depend on nothing but the lines."""
+    chunk, num_chars = [], 0
+    for line in lines:
+        chunk.append(line)
+        num_chars += len(line) + 1
+        if num_chars >= _CHUNK_CHARS:
+            yield chunk
+            chunk, num_chars = [], 0
+    if chunk:
+        yield chunk
+
+
+# ------------------------------------------------------ Byte-pair encoding
+
+# Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with
+# Subword Units", Algorithm 1: words are cut into characters, and the most
+# frequent pair of neighbours is joined in all of them, again and again. Pieces
+# are spelt as `WordpieceTokenizer` has them.
+
+
+def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
+    """Learns pieces of more than one character from counted words.
+
+    Args:
+        words: word -> occurrences.
+        num_pieces: how many to learn.
+
+    Returns:
+        Distinct pieces in the order learnt; fewer than `num_pieces` only if
+        every word is one piece. Equal counts are decided by the spelling.
+    """
+    merger = _Merger(words)
+    pieces = {}  # Used for its order; two pairs may spell the same piece.
+    while len(pieces) < num_pieces:
+        piece = merger.join_most_frequent_pair()
+        if piece is None:
+            break
+        pieces[piece] = None
+        if len(pieces) % _LOG_EVERY_PIECES == 0:
+            logging.info("learnt %d of %d pieces", len(pieces), num_pieces)
+    return list(pieces)
+
+
+class _Merger:
+    """Words cut into pieces, and the counts of neighbouring pieces.
+
+    A piece is known by its number in `_spellings`. `_queue` holds every pair
+    with a count that is at least the true one; a pair that comes out with a
+    count gone stale goes back in with the true one.
+    """
+
+    def __init__(self, words: Mapping[str, int]):
+        self._spellings = []
+        self._number_of = {}
+        self._words = []  # Numbers of pieces.
+        self._occurrences = []
+        self._pair_counts = collections.Counter()
+        self._words_of_pair = collections.defaultdict(
+            lambda: array.array("I")  # May name a word twice, or in vain.
+        )
+        self._queue = []
+        for word in sorted(words):  # Sorted: one result for one text.
+            self._add(word, words[word])
+        for pair in self._pair_counts:
+            self._push(pair)
+
+    def join_most_frequent_pair(self) -> str | None:
+        """Joins a pair in all words; returns the piece, or None at the end."""
+        pair = self._pop()
+        if pair is None:
+            return None
+        left, right = (self._spellings[number] for number in pair)
+        piece = left + right.removeprefix("##")
+        joined = self._number(piece)
+        changes = collections.Counter()
+        for index in sorted(set(self._words_of_pair.pop(pair))):
+            before = self._words[index]
+            after = _join(before, pair, joined)
+            if len(after) == len(before):
+                continue
+            self._words[index] = after
+            count = self._occurrences[index]
+            for old in itertools.pairwise(before):
+                changes[old] -= count
+            for new in itertools.pairwise(after):
+                changes[new] += count
+                if joined in new:
+                    self._words_of_pair[new].append(index)
+        for changed, change in changes.items():
+            self._change(changed, change)
+        return piece
+
+    def _add(self, word: str, count: int) -> None:
+        pieces = [self._number(word[0])]
+        pieces += [self._number(f"##{char}") for char in word[1:]]
+        for pair in itertools.pairwise(pieces):
+            self._pair_counts[pair] += count
+            self._words_of_pair[pair].append(len(self._words))
+        self._words.append(array.array("I", pieces))
+        self._occurrences.append(count)
+
+    def _number(self, piece: str) -> int:
+        if piece not in self._number_of:
+            self._number_of[piece] = len(self._spellings)
+            self._spellings.append(piece)
+        return self._number_of[piece]
+
+    def _change(self, pair: tuple[int, int], change: int) -> None:
+        if not change:
+            return
+        self._pair_counts[pair] += change
+        if self._pair_counts[pair] == 0:
+            del self._pair_counts[pair]
+        elif change > 0:
+            self._push(pair)
+
+    def _push(self, pair: tuple[int, int]) -> None:
+        spelling = tuple(self._spellings[number] for number in pair)
+        entry = (-self._pair_counts[pair], spelling, pair)
+        heapq.heappush(self._queue, entry)
+
+    def _pop(self) -> tuple[int, int] | None:
+        while self._queue:
+            negative_count, _, pair = heapq.heappop(self._queue)
+            count = self._pair_counts.get(pair, 0)
+            if count == -negative_count:
+                return pair
+            if 0 < count < -negative_count:
+                self._push(pair)
+        return None
+
+
+def _join(
+    pieces: array.array, pair: tuple[int, int], joined: int
+) -> array.array:
+    """Replaces a pair of pieces, from the left, by the joined piece."""
+    result = array.array("I")
+    index = 0
+    while index < len(pieces):
+        if (
+            index + 1 < len(pieces)
+            and pieces[index] == pair[0]
+            and pieces[index + 1] == pair[1]
+        ):
+            result.append(joined)
+            index += 2
+        else:
+            result.append(pieces[index])
+            index += 1
+    return result
+
+
+# ---------------------------------------------- Entries of the vocabulary
 
 
 def _num_pieces(num_special: int, num_characters: int, options: Options) -> int:
@@ -187,17 +475,15 @@ def _uses(
     return uses
 
 
-def _alphabet(counts: counting.WordCounts, min_count: int) -> set[str]:
+def _alphabet(counts: WordCounts, min_count: int) -> set[str]:
     """Every frequent character, as the start of a word and within one."""
     frequent = [
         c for c, count in counts.characters.items() if count >= min_count
     ]
-    within = [f"##{char}" for char in frequent if not _stands_alone(char)]
+    within = [
+        f"##{char}" for char in frequent if not tokenization.stands_alone(char)
+    ]
     return {*frequent, *within}
-
-
-def _stands_alone(char: str) -> bool:
-    return characters.is_punctuation(char) or characters.is_cjk_ideograph(char)
 
 
 def _spelt_with(

@@ -13,7 +13,7 @@ import dataclasses
 import unicodedata
 from collections.abc import Iterator
 
-from vocab import characters, tokenization
+from vocab import tokenization
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ def _words(
     folded, origins = _folded(text, do_lower_case=do_lower_case)
     start = 0
     for index, char in enumerate(folded):
-        is_apart = characters.is_punctuation(char)
+        is_apart = tokenization.is_punctuation(char)
         if not is_apart and not char.isspace():
             continue
         if start < index:
@@ -84,9 +84,9 @@ def _folded(text: str, *, do_lower_case: bool) -> tuple[str, list[int]]:
     cleaned = []
     origins = []
     for index, char in enumerate(text):
-        if characters.is_removed(char):
+        if tokenization.is_removed(char):
             continue
-        apart = " " if characters.is_cjk_ideograph(char) else ""
+        apart = " " if tokenization.is_cjk_ideograph(char) else ""
         for part in (apart, char, apart):
             cleaned += part
             origins += [index] * len(part)
@@ -108,5 +108,5 @@ def _without_accents(text: str) -> str:
     return "".join(
         char
         for char in unicodedata.normalize("NFD", text)
-        if not characters.is_combining_mark(char)
+        if not tokenization.is_combining_mark(char)
     )

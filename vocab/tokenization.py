@@ -11,10 +11,9 @@ Source: behaviour of tokenization.py of google-research/bert, measured.
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from files import lines
-from vocab import characters
 
 # Source: folder names of the checkpoints that the release knows by name.
 _UNCASED_MODELS = frozenset(
@@ -34,6 +33,17 @@ _CASED_MODELS = frozenset(
 )
 _RELEASED_CHECKPOINT = re.compile(r"([A-Za-z0-9_-]+)/bert_model\.ckpt")
 _MAX_CACHED_WORDS = 1 << 17  # About 30 MB; English text repeats most words.
+# As released: Extensions F and later, kana and hangul are not among them.
+_CJK_BLOCKS = (
+    (0x4E00, 0x9FFF),  # CJK Unified Ideographs
+    (0x3400, 0x4DBF),  # Extension A
+    (0x20000, 0x2A6DF),  # Extension B
+    (0x2A700, 0x2B73F),  # Extension C
+    (0x2B740, 0x2B81F),  # Extension D
+    (0x2B820, 0x2CEAF),  # Extension E
+    (0xF900, 0xFAFF),  # CJK Compatibility Ideographs
+    (0x2F800, 0x2FA1F),  # CJK Compatibility Ideographs Supplement
+)
 
 
 def convert_to_unicode(text: str | bytes) -> str:
@@ -209,6 +219,39 @@ class FullTokenizer:
             )
 
 
+class TextOptions(Protocol):
+    """What a run says of its text.
+
+    Attributes:
+        vocab_file: a piece a line.
+        do_lower_case: whether text is lower-cased.
+        init_checkpoint: weights, whose name may say which case they read.
+    """
+
+    vocab_file: str
+    do_lower_case: bool
+    init_checkpoint: str | None
+
+
+def open_tokenizer(options: TextOptions, *special_tokens: str) -> FullTokenizer:
+    """Opens the tokenizer that a run reads text with.
+
+    Args:
+        options: of the run.
+        *special_tokens: what the vocabulary must hold.
+
+    Raises:
+        OSError: the vocabulary cannot be opened.
+        ValueError: the casing is not the checkpoint's, or a token is missing.
+    """
+    validate_case_matches_checkpoint(
+        options.do_lower_case, options.init_checkpoint
+    )
+    tokenizer = FullTokenizer(options.vocab_file, options.do_lower_case)
+    tokenizer.require_tokens(*special_tokens)
+    return tokenizer
+
+
 class BasicTokenizer:
     """Cuts text into words, punctuation marks and single CJK characters.
 
@@ -309,6 +352,59 @@ class WordpieceTokenizer:
         return None
 
 
+# ---------------------------------------------------- Kinds of characters
+
+# Categories are those of the running Python (`unicodedata`), as released.
+# Python 3.12 and 3.13 agree; 3.11 differs from them in 65 code points that
+# Unicode 15.0 newly assigned (35 marks, 23 punctuation marks, 7 controls).
+
+
+def is_whitespace(char: str) -> bool:
+    """Tells whether cleaning turns a character into a space.
+
+    U+2028 and U+2029 are not among them; they separate words all the same,
+    because `str.split` does it later.
+    """
+    return char in " \t\n\r" or unicodedata.category(char) == "Zs"
+
+
+def is_removed(char: str) -> bool:
+    """Tells whether cleaning drops a character, joining its neighbours.
+
+    As released: controls (U+0085 and the form feed too) and format
+    characters vanish, as do U+0000 and U+FFFD; private use, surrogates and
+    unassigned code points are kept.
+    """
+    if char in "\t\n\r":
+        return False
+    return char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf")
+
+
+def is_combining_mark(char: str) -> bool:
+    """Tells whether a decomposed character is dropped as an accent."""
+    return unicodedata.category(char) == "Mn"
+
+
+def is_punctuation(char: str) -> bool:
+    """Tells whether a character stands alone as a punctuation mark.
+
+    As released: every ASCII symbol does; other symbols (Sc, Sm, So) do not.
+    """
+    if char.isascii():
+        return char.isprintable() and not char.isalnum() and char != " "
+    return unicodedata.category(char).startswith("P")
+
+
+def is_cjk_ideograph(char: str) -> bool:
+    """Tells whether a character stands alone as a CJK ideograph."""
+    return any(first <= ord(char) <= last for first, last in _CJK_BLOCKS)
+
+
+def stands_alone(char: str) -> bool:
+    """Tells whether a character that is kept is a word by itself."""
+    return is_punctuation(char) or is_cjk_ideograph(char)
+
+
 class _CharacterTable(dict):
     """Code point -> replacement for `str.translate`, filled as text asks."""
 
@@ -322,21 +418,19 @@ class _CharacterTable(dict):
 
 
 def _cleaned(char: str) -> str | None:
-    if characters.is_removed(char):
+    if is_removed(char):
         return None
-    if characters.is_whitespace(char):
+    if is_whitespace(char):
         return " "
-    return f" {char} " if characters.is_cjk_ideograph(char) else char
+    return f" {char} " if is_cjk_ideograph(char) else char
 
 
 def _punctuation_apart(char: str) -> str:
-    return f" {char} " if characters.is_punctuation(char) else char
+    return f" {char} " if is_punctuation(char) else char
 
 
 def _marks_dropped_punctuation_apart(char: str) -> str | None:
-    return (
-        None if characters.is_combining_mark(char) else _punctuation_apart(char)
-    )
+    return None if is_combining_mark(char) else _punctuation_apart(char)
 
 
 _CLEANED = _CharacterTable(_cleaned)

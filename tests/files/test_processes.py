@@ -50,8 +50,8 @@ work = lambda: list(processes.map_in_order(time.sleep, [60, 60], 2))
 """,
     "counting": """
 import itertools
-from vocab import counting
-work = lambda: counting.count_words(
+from vocab import learning
+work = lambda: learning.count_words(
     itertools.repeat("the tide " * 1000),
     do_lower_case=True, max_words=10, num_workers=2)
 """,

@@ -50,7 +50,7 @@ def test_no_character_but_an_ideograph_folds_to_one():
     for char in normalization.assigned_characters():
         folded = normalization.folded(char, do_lower_case=True)
         assert len(folded) == 1 or not any(
-            map(normalization.stands_alone, folded)
+            map(tokenization.stands_alone, folded)
         )
 
 

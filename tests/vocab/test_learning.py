@@ -1,8 +1,12 @@
 """Learnt vocabularies: by hand, exact sizes, round trips, errors."""
 
+import collections
+import itertools
 import random
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from vocab import learning, tokenization
 
@@ -132,7 +136,7 @@ def test_rare_characters_can_be_left_out(tmp_path, caplog):
 
 
 def test_processes_and_order_of_words_change_no_entry(tmp_path, monkeypatch):
-    monkeypatch.setattr("vocab.counting._CHUNK_CHARS", 200)
+    monkeypatch.setattr("vocab.learning._CHUNK_CHARS", 200)
     rng = random.Random(5)
     words = [
         "".join(rng.choices("abcd", k=rng.randint(1, 6))) for _ in range(400)
@@ -202,3 +206,137 @@ def test_option_too_small_is_refused(name, value, lowest):
         ValueError, match=f"{name} must be at least {lowest}; got {value}"
     ):
         learning.Options(**{name: value})
+
+
+# ------------------------------------------------------------ Counting words
+
+
+def _count(lines, **options):
+    options = {"do_lower_case": True, "max_words": 10**6} | options
+    return learning.count_words(lines, **{"num_workers": 1} | options)
+
+
+def test_words_and_characters_are_counted():
+    counts = _count(["The tide, the quay.", "", "Tide"])
+    assert counts.words == {"the": 2, "tide": 2, ",": 1, "quay": 1, ".": 1}
+    assert counts.characters == {
+        **{"t": 4, "h": 2, "e": 4, "i": 2, "d": 2, ",": 1},
+        **{"q": 1, "u": 1, "a": 1, "y": 1, ".": 1},
+    }
+    assert counts.num_chars == 23
+    assert _count(["Tide tide"], do_lower_case=False).words == {
+        "Tide": 1,
+        "tide": 1,
+    }
+
+
+def test_no_lines_give_no_counts():
+    assert _count([]).words == {}
+    assert _count(["", " \t"]).words == {}
+
+
+def test_too_long_words_are_left_out_and_reported(caplog):
+    counts = _count(["a" * 200 + " " + "b" * 201])
+    assert list(counts.words) == ["a" * 200]
+    assert set(counts.characters) == {"a"}
+    assert counts.num_too_long == 1
+    assert "left out 1 words over 200 characters" in caplog.text
+
+
+@pytest.mark.parametrize("num_workers", [2, 3])
+def test_processes_change_no_count(num_workers, monkeypatch):
+    monkeypatch.setattr(learning, "_CHUNK_CHARS", 40)
+    lines = [f"w{number % 7} w{number} w{number // 5}" for number in range(90)]
+    alone = _count(lines, max_words=30)
+    assert alone.num_forgotten > 0
+    assert _count(lines, max_words=30, num_workers=num_workers) == alone
+
+
+def test_lines_are_read_as_they_are_needed(monkeypatch):
+    monkeypatch.setattr(learning, "_CHUNK_CHARS", 1)
+    num_read = 0
+
+    def lines():
+        nonlocal num_read
+        for _ in range(100):
+            num_read += 1
+            yield "tide"
+
+    read_ahead = []
+    add = learning.WordCounts.add
+
+    def watched_add(total, counts):
+        add(total, counts)
+        read_ahead.append(num_read - total.words["tide"])
+
+    monkeypatch.setattr(learning.WordCounts, "add", watched_add)
+    assert _count(lines(), num_workers=2).words == {"tide": 100}
+    assert max(read_ahead) <= 3
+
+
+def test_rarest_words_are_forgotten_by_whole_levels(caplog):
+    lines = ["a a a b b b c c d d e f g h"]
+    assert _count(lines, max_words=8).num_forgotten == 0
+    counts = _count(lines, max_words=7)
+    assert counts.words == {"a": 3, "b": 3}
+    assert counts.num_forgotten == 6
+    assert "forgot the 6 rarest words" in caplog.text
+    assert set(counts.characters) == set("abcdefgh")
+
+
+def test_words_all_equally_rare_are_forgotten_together():
+    assert _count(["a b c d"], max_words=1).words == {}
+
+
+# -------------------------------------------------------- Byte-pair encoding
+
+
+def test_pieces_worked_by_hand():
+    # First counts: e|##r 6, ##e|##r and ##w|##e 5, l|##o and ##o|##w 4, then
+    # n|##e and ##e|##w 1; "#" comes before letters.
+    words = {"er": 6, "lower": 4, "newer": 1}
+    pieces = ["er", "##er", "##wer", "##ower", "lower", "##ewer", "newer"]
+    for num_pieces in range(8):
+        learnt = learning.learn_pieces(words, num_pieces)
+        assert learnt == pieces[:num_pieces]
+    assert learning.learn_pieces(words, 9) == pieces  # There are no more.
+
+
+def test_no_pieces_without_words_or_neighbours():
+    assert learning.learn_pieces({}, 5) == []
+    assert learning.learn_pieces({"a": 3, "b": 1}, 5) == []
+
+
+def _slowly_learnt(words, num_pieces):
+    """The same rule without bookkeeping: counts every pair anew."""
+    cut = {word: [word[0], *(f"##{c}" for c in word[1:])] for word in words}
+    learnt = []
+    while len(learnt) < num_pieces:
+        pairs = collections.Counter()
+        for word, pieces in cut.items():
+            for pair in itertools.pairwise(pieces):
+                pairs[pair] += words[word]
+        if not pairs:
+            break
+        left, right = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        for word, pieces in cut.items():
+            rest, cut[word] = pieces, []
+            while rest:
+                found = rest[:2] == [left, right]
+                joined = left + right[2:] if found else rest[0]
+                cut[word] += [joined]
+                rest = rest[2 if found else 1 :]
+        if left + right[2:] not in learnt:
+            learnt.append(left + right[2:])
+    return learnt
+
+
+@hypothesis.given(
+    words=st.dictionaries(
+        st.text("abc", min_size=1, max_size=9), st.integers(1, 5), max_size=9
+    ),
+    num_pieces=st.integers(0, 40),
+)
+def test_bookkeeping_changes_no_piece(words, num_pieces):
+    learnt = learning.learn_pieces(words, num_pieces)
+    assert learnt == _slowly_learnt(words, num_pieces)

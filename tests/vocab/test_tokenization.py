@@ -4,6 +4,7 @@ import itertools
 import json
 import pathlib
 import pickle
+import types
 import unicodedata
 
 import hypothesis
@@ -347,3 +348,90 @@ def test_vocabulary_must_be_utf8(tmp_path):
         tokenization.FullTokenizer(str(path))
     with pytest.raises(FileNotFoundError):
         tokenization.FullTokenizer(str(tmp_path / "none.txt"))
+
+
+# ------------------------------------------------------- Kinds of characters
+
+
+@pytest.mark.parametrize(
+    ("claim", "true_of", "false_of"),
+    [
+        (
+            tokenization.is_whitespace,
+            " \t\n\r\xa0\u1680\u2003\u202f\u3000",
+            "a-\x0b\x0c\x1c\x85\u200b\u2028\u2029",
+        ),
+        (
+            tokenization.is_removed,
+            "\0\x05\x0b\x0c\x1c\x7f\x85\xad\u200b\u200d\ufeff\ufffd",
+            "a \t\n\r\xa0\u2028\ue000\ufffe\ud800\U0010ffff",
+        ),
+        (
+            tokenization.is_combining_mark,
+            "\u0301\u0345\u0e31\u20d0",
+            "a^\xe9\u0903\u20dd",  # Mc and Me are kept.
+        ),
+        (
+            tokenization.is_punctuation,
+            "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\xa1\xb7\u2019\u3001\u0e4f",
+            "aZ09 \t\n\x7f\xa3\xb4\xb1\u20ac\u2192\u2212\U0001f642",
+        ),
+        (
+            tokenization.is_cjk_ideograph,
+            "\u3400\u4dbf\u4e00\u9fff\uf900\ufaff"
+            "\U00020000\U0002a6df\U0002a700\U0002ceaf\U0002f800\U0002fa1f",
+            "a\u3042\u30a2\uac00\u3007\u33ff\u4dc0\ua000\ufb00"
+            "\U0002a6e0\U0002ceb0\U0002f7ff\U0002fa20\U00030000",
+        ),
+    ],
+)
+def test_each_kind_has_its_members(claim, true_of, false_of):
+    assert [char for char in true_of if not claim(char)] == []
+    assert [char for char in false_of if claim(char)] == []
+
+
+def test_cleaning_has_one_answer_for_each_character():
+    assert not any(
+        tokenization.is_removed(char)
+        and (
+            tokenization.is_whitespace(char)
+            or tokenization.is_cjk_ideograph(char)
+        )
+        for char in map(chr, range(0x110000))
+    )
+
+
+# ------------------------------------------------------ Tokenizers of models
+
+
+def _options(tmp_path, **changes):
+    path = tmp_path / "vocab.txt"
+    path.write_text("[CLS]\n[SEP]\nWord\nword\n")
+    defaults = {"do_lower_case": True, "init_checkpoint": None}
+    return types.SimpleNamespace(
+        vocab_file=str(path), **{**defaults, **changes}
+    )
+
+
+@pytest.mark.parametrize(
+    ("do_lower_case", "pieces"), [(True, ["word"]), (False, ["Word"])]
+)
+def test_text_is_read_in_the_case_of_the_options(
+    tmp_path, do_lower_case, pieces
+):
+    options = _options(tmp_path, do_lower_case=do_lower_case)
+    tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]")
+    assert tokenizer.tokenize("Word") == pieces
+
+
+def test_a_vocabulary_without_a_special_token_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\[MASK\]"):
+        tokenization.open_tokenizer(_options(tmp_path), "[CLS]", "[MASK]")
+
+
+def test_a_checkpoint_of_the_other_case_is_refused(tmp_path):
+    options = _options(
+        tmp_path, init_checkpoint="cased_L-12_H-768_A-12/bert_model.ckpt"
+    )
+    with pytest.raises(ValueError, match="case"):
+        tokenization.open_tokenizer(options, "[CLS]")

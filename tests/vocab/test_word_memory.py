@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import plain_tokenization
-from vocab import characters, word_memory
+from vocab import tokenization, word_memory
 
 _INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
 
@@ -48,12 +48,12 @@ def test_every_character_in_and_between_words(do_lower_case):
 def test_white_space_is_that_of_the_definition():
     for char in map(chr, range(sys.maxunicode + 1)):
         if char.isspace():
-            assert characters.is_removed(char) == bool(
+            assert tokenization.is_removed(char) == bool(
                 word_memory._VANISHING.match(char)
             )
-            assert not (char.isprintable() and characters.is_removed(char))
+            assert not (char.isprintable() and tokenization.is_removed(char))
         else:
-            assert not characters.is_whitespace(char)
+            assert not tokenization.is_whitespace(char)
 
 
 _ALPHABET = "ab AB1.$ \t\r\n\x0b\x1c\x85\xa0\xad\u0301\u0345\u03a3\u2028\u4e2d"
