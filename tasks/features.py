@@ -34,7 +34,7 @@ _SCALE = 10**_DECIMALS
 _LARGEST = 2**31 / _SCALE
 # Below this many millionths, `repr` writes an exponent.
 _SMALLEST_PLAIN = 100
-_SEPARATOR = b", "
+_COMMA = b", "
 
 Span = tuple[int, int]
 
@@ -441,7 +441,7 @@ def json_rows(values: np.ndarray) -> list[str]:
     ends = np.cumsum(lengths).tolist()
     starts = [0, *ends][:-1]
     return [
-        joined[start : max(start, end - len(_SEPARATOR))]
+        joined[start : max(start, end - len(_COMMA))]
         for start, end in zip(starts, ends, strict=True)
     ]
 
@@ -463,7 +463,7 @@ def _characters(
     num_whole = len(str(whole.max(initial=0)))
     point = 1 + num_whole
     end = point + 1 + _DECIMALS
-    text = np.empty((len(millionths), end + len(_SEPARATOR)), np.uint8)
+    text = np.empty((len(millionths), end + len(_COMMA)), np.uint8)
     is_kept = np.ones(text.shape, bool)
     text[:, 0], is_kept[:, 0] = ord("-"), is_negative
     for column in range(1, point):
@@ -473,13 +473,13 @@ def _characters(
     characters, is_digit_kept = _fractions()
     text[:, point:end] = characters.take(fraction, axis=0)
     is_kept[:, point:end] = is_digit_kept.take(fraction, axis=0)
-    text[:, -len(_SEPARATOR) :] = list(_SEPARATOR)
+    text[:, -len(_COMMA) :] = list(_COMMA)
     is_small = (millionths > 0) & (millionths < _SMALLEST_PLAIN)
     for place in np.flatnonzero(is_small):
         short = repr(millionths[place].item() / _SCALE).encode("ascii")
         text[place, 1 : 1 + len(short)] = list(short)
         is_kept[place, 1 : 1 + len(short)] = True
-        is_kept[place, 1 + len(short) : -len(_SEPARATOR)] = False
+        is_kept[place, 1 + len(short) : -len(_COMMA)] = False
     return text, is_kept
 
 
