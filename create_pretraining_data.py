@@ -112,7 +112,7 @@ def _define_file_flags(values: flags.FlagValues) -> None:
         "input_format", Options.input_format, _FORMATS,
         "text: a sentence a line, an empty line between documents, as "
         "released. Split into sentences here, and read from .xz, .gz, .bz2 "
-        "and .tar too: wikiextractor: <doc ...> to </doc>, or its --json; "
+        "and .tar too: wikiextractor: <doc ...> to </doc>, or its JSON; "
         "jsonl: an object a line; book: each file one book.",
         flag_values=values)  # fmt: skip
 

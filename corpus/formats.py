@@ -209,12 +209,12 @@ def read_book(
 
 FORMATS: Mapping[str, Format] = {
     "text": Format(
-        about="one sentence a line, an empty line between documents",
+        about="a sentence a line, an empty line between documents",
         read=read_text,
         is_split=True,
     ),
     "wikiextractor": Format(
-        about="what WikiExtractor writes, <doc ...> to </doc> or --json",
+        about="<doc ...> to </doc>, or its JSON",
         read=read_wikiextractor,
         paragraphs=cleaning.wiki_paragraphs,
         # Source: Devlin et al. 2019, §3.1: of Wikipedia "we extract only the
@@ -222,16 +222,16 @@ FORMATS: Mapping[str, Format] = {
         min_paragraph_words=8,
     ),
     "jsonl": Format(
-        about="one JSON object a line",
+        about="an object a line",
         read=read_json_lines,
     ),
     "book": Format(
-        about="each file one book in plain text, lines wrapped by hand",
+        about="each file one book",
         read=read_book,
         paragraphs=cleaning.book_paragraphs,
     ),
     "python_docs": Format(
-        about="the documentation in this Python; reads no --input_file",
+        about="the documentation in this Python",
         read=None,
         paragraphs=python_docs.paragraphs,
     ),

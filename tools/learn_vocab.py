@@ -9,79 +9,63 @@ For example, for a model of another language or field:
 import dataclasses
 import time
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
+from commands import flags, program
 from files import destinations, paths, writing
 from vocab import learning
+
+_DEFAULTS = learning.Options()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags` for each."""
+    """The flags of this tool; see --help."""
 
-    input_file: str
-    output_file: str
-    learning: learning.Options
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    _define_file_flags(values)
-    _define_text_flags(values)
-    _define_vocabulary_flags(values)
-    _define_speed_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "input_file", None,
-        "Text to learn from, UTF-8: globs, comma-separated.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "output_file", None, "Vocabulary to write, one entry a line.",
-        required=True, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.TEXT)
-def _define_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_bool(
-        "do_lower_case", learning.Options.do_lower_case,
+    input_file: str = flags.required(
+        "Text to learn from, UTF-8: globs, comma-separated.", flags.Group.FILES
+    )
+    output_file: str = flags.required(
+        "Vocabulary to write, one entry a line.", flags.Group.FILES
+    )
+    do_lower_case: bool = flags.flag(
+        _DEFAULTS.do_lower_case,
         "Lower-case and strip accents, as the model's tokenizer will.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.VOCABULARY)
-def _define_vocabulary_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "vocab_size", learning.Options.vocab_size,
+        flags.Group.TEXT,
+    )
+    vocab_size: int = flags.flag(
+        _DEFAULTS.vocab_size,
         "Entries, special tokens included: vocab_size of the model.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "num_unused", learning.Options.num_unused,
+        flags.Group.VOCABULARY,
+        lower_bound=1,
+    )
+    num_unused: int = flags.flag(
+        _DEFAULTS.num_unused,
         "[unusedN] entries, to be replaced by words of your own later. 99 "
         "give [UNK] to [MASK] the released ids 100 to 103; more come after.",
-        lower_bound=learning.Options.num_unused,
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "min_character_count", learning.Options.min_character_count,
+        flags.Group.VOCABULARY,
+        lower_bound=_DEFAULTS.num_unused,
+    )
+    min_character_count: int = flags.flag(
+        _DEFAULTS.min_character_count,
         "Leave out characters seen less often; words with one become [UNK].",
-        lower_bound=1, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.SPEED)
-def _define_speed_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "max_words", learning.Options.max_words,
+        flags.Group.VOCABULARY,
+        lower_bound=1,
+    )
+    max_words: int = flags.flag(
+        _DEFAULTS.max_words,
         "Distinct words to hold in memory, about 1 kB each; beyond it the "
         "rarest are forgotten.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "num_workers", learning.Options.num_workers,
+        flags.Group.SPEED,
+        lower_bound=1,
+    )
+    num_workers: int = flags.flag(
+        _DEFAULTS.num_workers,
         "Processes that count words; 0 for one per core. The vocabulary is "
         "the same.",
-        lower_bound=0, flag_values=values)  # fmt: skip
+        flags.Group.SPEED,
+        lower_bound=0,
+    )
 
 
 def run(options: Options) -> None:
@@ -95,7 +79,9 @@ def run(options: Options) -> None:
     destinations.check_files([options.output_file], input_files)
     logging.info("%s", options)
     start = time.monotonic()
-    vocabulary = learning.learn_vocabulary(input_files, options.learning)
+    vocabulary = learning.learn_vocabulary(
+        input_files, flags.narrow(learning.Options, options)
+    )
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in vocabulary)
     logging.info(
@@ -106,22 +92,5 @@ def run(options: Options) -> None:
     )
 
 
-def read_options(values: flags.FlagValues = flags.FLAGS) -> Options:
-    """Returns what the flags say."""
-    fields = [field.name for field in dataclasses.fields(learning.Options)]
-    return Options(
-        input_file=values.input_file,
-        output_file=values.output_file,
-        learning=learning.Options(
-            **{name: values[name].value for name in fields}
-        ),
-    )
-
-
-def main(_: list[str]) -> None:
-    """Runs the tool with its flags."""
-    run(read_options(flags.FLAGS))
-
-
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, run)

@@ -11,105 +11,86 @@ import dataclasses
 import time
 from collections.abc import Iterator
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from commands import flags, program
+from corpus import cleaning, formats, preparation
 from files import destinations, paths, progress
-
-_FORMATS = ["text", "wikiextractor", "jsonl", "book", "python_docs"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags` for each."""
+    """The flags of this tool; see --help."""
 
-    input_format: str
-    output_file: str
-    input_file: str | None = None
-    num_output_files: int = 1
-    holdout_every: int = 0
-    holdout_file: str | None = None
-    language: str = "en"
-    encoding: str = "utf-8"
-    text_field: str = "text"
-    min_paragraph_words: int | None = None
-    min_document_sentences: int = 1
-    min_document_characters: int = 0
-    num_workers: int = 0
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    _define_file_flags(values)
-    _define_raw_text_flags(values)
-    _define_speed_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_enum(
-        "input_format", None, _FORMATS,
-        "text: a sentence a line, an empty line between documents; "
-        "wikiextractor: <doc ...> to </doc>, or its --json; jsonl: an object "
-        "a line; book: each file one book; python_docs: the documentation in "
-        "this Python.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "input_file", None,
+    input_format: str = flags.required(
+        "; ".join(
+            f"{name}: {form.about}" for name, form in formats.FORMATS.items()
+        )
+        + ".",
+        flags.Group.FILES,
+        choices=tuple(formats.FORMATS),
+    )
+    input_file: str | None = flags.flag(
+        None,
         "Raw text: globs, comma-separated; also .xz, .gz, .bz2 and .tar.*. "
         "None for python_docs.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "output_file", None,
+        flags.Group.FILES,
+    )
+    output_file: str = flags.required(
         "Text file to write; OUT-%05d.txt says where its number goes.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "num_output_files", Options.num_output_files,
+        flags.Group.FILES,
+    )
+    num_output_files: int = flags.flag(
+        1,
         "Spread the documents over so many files, in turn.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "holdout_every", Options.holdout_every,
+        flags.Group.FILES,
+        lower_bound=1,
+    )
+    holdout_every: int = flags.flag(
+        0,
         "Every Nth document goes to --holdout_file instead; 0 for none.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "holdout_file", None, "Held-out text, for evaluation.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.RAW_TEXT)
-def _define_raw_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "language", Options.language,
+        flags.Group.FILES,
+        lower_bound=0,
+    )
+    holdout_file: str | None = flags.flag(
+        None, "Held-out text, for evaluation.", flags.Group.FILES
+    )
+    language: str = flags.flag(
+        "en",
         "Language of the text, an ISO 639 code: how sentences end.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "encoding", Options.encoding, "Encoding of the input files.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "text_field", Options.text_field, "jsonl: the field with the text.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "min_paragraph_words", None,
+        flags.Group.RAW_TEXT,
+    )
+    encoding: str = flags.flag(
+        "utf-8", "Encoding of the input files.", flags.Group.RAW_TEXT
+    )
+    text_field: str = flags.flag(
+        "text", "jsonl: the field with the text.", flags.Group.RAW_TEXT
+    )
+    min_paragraph_words: int | None = flags.flag(
+        None,
         "Drop shorter paragraphs: headings, items of lists. 8 by default for "
         "wikiextractor, else 0.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "min_document_sentences", Options.min_document_sentences,
+        flags.Group.RAW_TEXT,
+        lower_bound=0,
+    )
+    min_document_sentences: int = flags.flag(
+        1,
         "Drop documents of fewer sentences.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "min_document_characters", Options.min_document_characters,
+        flags.Group.RAW_TEXT,
+        lower_bound=1,
+    )
+    min_document_characters: int = flags.flag(
+        0,
         "Drop documents of fewer characters.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.SPEED)
-def _define_speed_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "num_workers", Options.num_workers,
+        flags.Group.RAW_TEXT,
+        lower_bound=0,
+    )
+    num_workers: int = flags.flag(
+        0,
         "Processes; 0 for one per core. The output is the same.",
-        lower_bound=0, flag_values=values)  # fmt: skip
+        flags.Group.SPEED,
+        lower_bound=0,
+    )
 
 
 def check(options: Options) -> list[str]:
@@ -139,19 +120,17 @@ def check(options: Options) -> list[str]:
     return paths.expand(options.input_file)
 
 
-def run(options: Options):
+def run(options: Options) -> cleaning.Counts:
     """Prepares a corpus and logs what was kept and dropped.
 
     Returns:
-        The `corpus.cleaning.Counts` of the whole text.
+        The counts of the whole text.
 
     Raises:
         ValueError: options, input or an empty result; says which.
     """
-    from corpus import cleaning, formats, preparation, shards
-
     input_paths = check(options)
-    output_paths = shards.output_paths(
+    output_paths = preparation.output_paths(
         options.output_file, options.num_output_files
     )
     holdout_paths = list(filter(None, [options.holdout_file]))
@@ -174,7 +153,7 @@ def run(options: Options):
     total = cleaning.Counts()
     batches = preparation.prepare(documents, rules, options.num_workers)
     start = time.monotonic()
-    held_out = shards.write_documents(
+    held_out = preparation.write_documents(
         _with_progress(batches, total),
         output_paths,
         options.holdout_file,
@@ -182,7 +161,7 @@ def run(options: Options):
     )
     _log_totals(total, held_out, rules, time.monotonic() - start)
     destinations.warn_of_others(
-        shards.others(options.output_file, output_paths + holdout_paths)
+        preparation.others(options.output_file, output_paths + holdout_paths)
     )
     return total
 
@@ -201,8 +180,6 @@ def _with_progress(batches, total) -> Iterator[str]:
 
 
 def _log_totals(total, held_out: int, rules, seconds: float) -> None:
-    from corpus import preparation
-
     logging.info(
         "Wrote %d of %d documents (%d of them held out), %d sentences, "
         "%d words, from %.1f MB of text in %.1f s.",
@@ -217,10 +194,5 @@ def _log_totals(total, held_out: int, rules, seconds: float) -> None:
     logging.info("%s", preparation.describe_dropped(total, rules))
 
 
-def main(_: list[str]) -> None:
-    """Runs the tool with its flags."""
-    run(flags_lib.read(Options, flags.FLAGS))
-
-
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, run)

@@ -22,7 +22,6 @@ from tools import (
     export_model,
     learn_vocab,
 )
-from vocab import learning
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
@@ -244,7 +243,8 @@ def test_vocabulary_learning(tmp_path):
         return learn_vocab.Options(
             input_file=str(text),
             output_file=str(tmp_path / folder / "vocab.txt"),
-            learning=learning.Options(vocab_size=3000, num_workers=1),
+            vocab_size=3000,
+            num_workers=1,
         )
 
     learn_vocab.run(options("unbroken"))

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from absl import flags
 
 from corpus import formats
 from tools import prepare_corpus
@@ -108,18 +107,6 @@ def test_encoding_is_named_where_it_is_wrong(tmp_path):
     (tmp_path / "in.txt").write_bytes(b"One.\nna\xefve.\n")
     with pytest.raises(ValueError, match=r"line 2: not utf-8.*--encoding"):
         prepare_corpus.run(options)
-
-
-def test_flags_and_options_agree():
-    values = flags.FlagValues()
-    prepare_corpus.define_flags(values)
-    values(["prog", "--input_format=text", "--output_file=o"])
-    expected = prepare_corpus.Options(input_format="text", output_file="o")
-    for name in values:
-        assert values[name].value == getattr(expected, name), name
-    assert set(values["input_format"].parser.enum_values) == set(
-        formats.FORMATS
-    )
 
 
 def test_command_line_reports_an_error_in_one_line(tmp_path):
