@@ -25,13 +25,7 @@ from absl import logging
 from commands import flags, program
 from files import paths, writing
 from tasks.classification import labels
-from tasks.tagging import (
-    conll,
-    entities,
-    ner,
-    ner_flags,
-    ner_results,
-)
+from tasks.tagging import conll, entities, ner
 from training import flags as training_flags
 from training import (
     option_checks,
@@ -48,7 +42,7 @@ _LABELS_FILE = "labels.json"
 class Options(
     training_flags.AblationOptions,
     training_flags.TaggingOptions,
-    ner_flags.NerOptions,
+    ner.NerOptions,
 ):
     """The flags of this script; see --help."""
 
@@ -98,9 +92,7 @@ def run(options: Options) -> None:
         "eval": option_checks.needs_held_out(options),
         "predict": options.do_predict,
     }
-    files = {
-        name: ner_flags.read(options, name) for name in needed if needed[name]
-    }
+    files = {name: ner.read(options, name) for name in needed if needed[name]}
     option_checks.check_weights(options)
     from training import preparation, tagging_approaches
 
@@ -138,7 +130,7 @@ def _find_labels(
     path = os.path.join(options.output_dir, _LABELS_FILE)
     if train is None and paths.exists(path):
         return labels.load(path).names
-    file = train or ner_flags.read(options, "train")
+    file = train or ner.read(options, "train")
     found = entities.labels_of(entities.convert_file(file, options.scheme))
     if found == (entities.OUTSIDE,):
         raise ValueError(
@@ -169,7 +161,7 @@ def _make_set(
             flags.narrow(ner.WindowOptions, options),
         )
 
-    origin = ner_flags.origin(options, file.path) | {"labels": task.labels}
+    origin = ner.origin(options, file.path) | {"labels": task.labels}
     source = task.approach.make_or_reuse(
         os.path.join(options.output_dir, name),
         task.setup.metadata("tagging", origin),
@@ -240,7 +232,7 @@ def _tag(
 ) -> tuple[list[tuple[str, ...]], float]:
     """Returns the tags of a file's sentences, and the loss of a word."""
     scores = learner.predict(data.source, batch_size)
-    tags = ner_results.split_labels(
+    tags = ner.split_labels(
         scores["label_ids"],
         scores["label_mask"],
         data.file.sentences,
@@ -257,14 +249,14 @@ def _write(
     more: Mapping[str, float],
 ) -> dict[str, float]:
     """Writes what was predicted for a file; returns its scores, if any."""
-    lines = ner_results.prediction_lines(data.file.sentences, data.gold, tags)
+    lines = conll.prediction_lines(data.file.sentences, data.gold, tags)
     learner.write_files({f"{name}_predictions.txt": lines})
     if data.gold is None:
         return {}
     scores = entities.score(data.gold, tags)
     logging.info("%s\n%s", data.file.path, scores.report())
     learner.write_files({f"{name}_report.txt": [scores.report()]})
-    results = ner_results.results(scores, name)
+    results = {f"{name}_{key}": x for key, x in scores.metrics().items()}
     learner.write_results({**results, **more}, f"{name}_results.txt")
     return results
 

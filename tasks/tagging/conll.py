@@ -145,17 +145,26 @@ def read(path: str, columns: Columns) -> ColumnFile:
     )
 
 
-def write(
-    rows: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]],
+def prediction_lines(
+    sentences: Sequence[Sentence],
+    gold: Sequence[Sequence[str]] | None,
+    predicted: Sequence[Sequence[str]],
 ) -> Iterator[str]:
-    """Formats rows as lines; an empty row is the line between sentences.
+    """Formats answers as the evaluation script of CoNLL reads them.
 
-    Columns are parted by one space, as in CoNLL-2003, or by a tab where a word
-    holds a space itself.
+    A line for each word: the word, its tag in IOB2 if that is known, the
+    predicted tag; an empty line after each sentence. Columns are parted by one
+    space, as in CoNLL-2003, or by a tab where a word holds a space itself.
     """
-    for row in rows:
-        separator = "\t" if any(" " in cell for cell in row) else " "
-        yield separator.join(row) + "\n"
+    for number, sentence in enumerate(sentences):
+        columns = [sentence.words]
+        if gold is not None:
+            columns.append(gold[number])
+        columns.append(predicted[number])
+        for row in zip(*columns, strict=True):
+            separator = "\t" if any(" " in cell for cell in row) else " "
+            yield separator.join(row) + "\n"
+        yield "\n"
 
 
 def _rows(path: str) -> Iterator[tuple[int, list[str]]]:

@@ -1,4 +1,4 @@
-"""Sentences as windows of word pieces, each with its document around it.
+"""Tagging of words: files of a run, windows of word pieces, and answers.
 
 Source: Devlin et al. 2019, §5.3: cased word pieces, "the maximal document
 context provided by the data", and the first piece of a word stands for it.
@@ -7,18 +7,125 @@ context provided by the data", and the first piece of a word stands for it.
 import bisect
 import dataclasses
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 from absl import logging
 
+from commands import flags
+from files import paths
 from tasks import word_pieces
-from tasks.tagging import conll
+from tasks.tagging import conll, entities
 
+# The names of CoNLL-2003, and others that are common, the first that is there.
+_NAMES = {
+    "train": ("eng.train", "train.txt", "train.conll"),
+    "eval": ("eng.testa", "valid.txt", "dev.txt", "dev.conll"),
+    "predict": ("eng.testb", "test.txt", "test.conll"),
+}
 DOCUMENT, SENTENCE = "document", "sentence"
 CONTEXTS = (DOCUMENT, SENTENCE)
 
 _UNKNOWN = "[UNK]"
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NerOptions:
+    """Which tagged files a run reads, and how."""
+
+    data_dir: str | None = flags.flag(
+        None,
+        "Folder with eng.train, eng.testa and eng.testb of CoNLL-2003, or "
+        "train.txt, valid.txt (or dev.txt) and test.txt.",
+        flags.Group.FILES,
+    )
+    train_file: str | None = flags.flag(
+        None,
+        "Column file that is trained on, in place of one in --data_dir.",
+        flags.Group.FILES,
+    )
+    eval_file: str | None = flags.flag(
+        None,
+        "Column file that is evaluated on, in place of one in --data_dir.",
+        flags.Group.FILES,
+    )
+    predict_file: str | None = flags.flag(
+        None,
+        "Column file that is tagged, in place of one in --data_dir.",
+        flags.Group.FILES,
+    )
+    columns: str = flags.flag(
+        "word:0,tag:-1",
+        "Where words and tags are: 0 is the first column, -1 the last. "
+        "Without a tag, as in word:0, files can only be tagged.",
+        flags.Group.COLUMNS,
+    )
+    scheme: str = flags.flag(
+        entities.AUTO,
+        "How the tags of the files mark entities; auto looks at them. raw: "
+        "each run of equal names is one. Inside, and in what is written, it "
+        "is IOB2.",
+        flags.Group.COLUMNS,
+        choices=entities.SCHEMES,
+    )
+    context: str = flags.flag(
+        DOCUMENT,
+        "document: each sentence is read with as much of its document "
+        "around it as fits; sentence: by itself.",
+        flags.Group.TEXT,
+        choices=CONTEXTS,
+    )
+
+
+def find_file(options: NerOptions, name: str) -> str:
+    """Finds the file of "train", "eval" or "predict".
+
+    Raises:
+        ValueError: neither its flag nor `data_dir` names it.
+    """
+    given = getattr(options, f"{name}_file")
+    if given:
+        return given
+    if not options.data_dir:
+        raise ValueError(f"Pass --{name}_file or --data_dir; got neither.")
+    for file in _NAMES[name]:
+        path = os.path.join(options.data_dir, file)
+        if paths.exists(path):
+            return path
+    raise ValueError(
+        f"{options.data_dir} must hold one of {', '.join(_NAMES[name])}; it "
+        f"holds none. Pass --{name}_file if it has another name."
+    )
+
+
+def read(options: NerOptions, name: str) -> conll.ColumnFile:
+    """Reads the file of "train", "eval" or "predict".
+
+    Raises:
+        OSError: it cannot be opened.
+        ValueError: it is not named, or not a column file.
+    """
+    columns = conll.parse_columns(options.columns)
+    file = conll.read(find_file(options, name), columns)
+    if options.context == DOCUMENT and not file.has_documents:
+        logging.warning(
+            "%s has no %s line: every sentence is read by itself.",
+            file.path,
+            conll.DOCUMENT_START,
+        )
+    return file
+
+
+def origin(options: NerOptions, path: str) -> dict[str, str]:
+    """Names what records depend on: a file, and how it is read."""
+    return {
+        "data_sha256": paths.sha256(path),
+        "columns": options.columns,
+        "scheme": options.scheme,
+        "context": options.context,
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -247,3 +354,36 @@ def _log_odd_words(sentences, pieces_of, room: int) -> None:
             long,
             room,
         )
+
+
+def split_labels(
+    label_ids: np.ndarray,
+    label_mask: np.ndarray,
+    sentences: Sequence[conll.Sentence],
+    labels: Sequence[str],
+) -> list[tuple[str, ...]]:
+    """Turns the labels of rows into the tags of sentences.
+
+    Args:
+        label_ids: `[N, T]` int, the label of each place of each row.
+        label_mask: `[N, T]`, more than 0 at the places of words; row by row
+            these are the words of all sentences, in order.
+        sentences: what was tagged.
+        labels: names by id.
+
+    Raises:
+        ValueError: there are more or fewer places than words.
+    """
+    found = label_ids[label_mask > 0]
+    lengths = [len(sentence.words) for sentence in sentences]
+    if len(found) != sum(lengths):
+        raise ValueError(
+            f"There must be a label for each of {sum(lengths)} words; got "
+            f"{len(found)}."
+        )
+    names = [labels[number] for number in found.tolist()]
+    ends = np.cumsum(lengths)
+    return [
+        tuple(names[end - length : end])
+        for end, length in zip(ends.tolist(), lengths, strict=True)
+    ]

@@ -144,9 +144,16 @@ def test_documents_without_sentences_are_counted(tmp_path, caplog):
     assert "line(s) 1, 6" in caplog.text
 
 
-def test_written_rows_are_read_again(tmp_path):
-    rows = [("a", "O"), ("b", "B-X"), (), ("c d", "O"), ()]
-    lines = list(conll.write(rows))
-    assert lines == ["a O\n", "b B-X\n", "\n", "c d\tO\n", "\n"]
+def test_predictions_are_read_again(tmp_path):
+    (first, second) = (
+        conll.Sentence(words=words, tags=None, lines=(1, 2), document=0)
+        for words in (("a", "b"), ("c d",))
+    )
+    tags = [("O", "O"), ("B-A",)]
+    lines = list(conll.prediction_lines([first, second], None, tags))
+    assert lines == ["a O\n", "b O\n", "\n", "c d\tB-A\n", "\n"]
     file = _read(tmp_path, "".join(lines))
     assert [s.words for s in file.sentences] == [("a", "b"), ("c d",)]
+    gold = [("O", "B-A"), ("O",)]
+    lines = conll.prediction_lines([first, second], gold, tags)
+    assert "".join(lines) == "a O O\nb B-A O\n\nc d\tO\tB-A\n\n"

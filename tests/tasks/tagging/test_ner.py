@@ -4,9 +4,11 @@ import logging
 import hypothesis
 import numpy as np
 import pytest
+from absl import flags
 from hypothesis import strategies
 
-from tasks.tagging import conll, entities, ner, ner_results
+from commands import flags as flags_lib
+from tasks.tagging import conll, ner
 
 _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh", "##x", "##y"]
 
@@ -179,7 +181,7 @@ def test_wrong_options_are_refused():
 
 def test_labels_are_split_into_sentences():
     sentences = _sentences(["a b c", "d"])
-    tags = ner_results.split_labels(
+    tags = ner.split_labels(
         np.array([[9, 1, 9, 2], [0, 9, 9, 9], [9, 1, 9, 9]]),
         # What was cut from a row is marked by large negative numbers.
         np.array([[0, 1, 0, 1], [1, 0, 0, -1000], [0, 1, 0, -1000]]),
@@ -191,7 +193,7 @@ def test_labels_are_split_into_sentences():
 
 def test_missing_labels_are_refused():
     with pytest.raises(ValueError, match="each of 2 words; got 1"):
-        ner_results.split_labels(
+        ner.split_labels(
             np.zeros((1, 2), int),
             np.array([[0, 1]]),
             _sentences(["a b"]),
@@ -199,15 +201,34 @@ def test_missing_labels_are_refused():
         )
 
 
-def test_prediction_lines_with_and_without_gold():
-    sentences = _sentences(["a b", "c"])
-    gold, tags = [("O", "B-A"), ("O",)], [("O", "O"), ("B-A",)]
-    lines = ner_results.prediction_lines(sentences, gold, tags)
-    assert "".join(lines) == "a O O\nb B-A O\n\nc O B-A\n\n"
-    lines = ner_results.prediction_lines(sentences, None, tags)
-    assert "".join(lines) == "a O\nb O\n\nc B-A\n\n"
+def _options(**named):
+    values = flags.FlagValues()
+    flags_lib.define(ner.NerOptions, values)
+    values(["prog", *(f"--{name}={value}" for name, value in named.items())])
+    return flags_lib.read(ner.NerOptions, values)
 
 
-def test_results_are_named_after_the_file():
-    scores = entities.score([("B-A",)], [("B-A",)])
-    assert ner_results.results(scores, "test")["test_f1_A"] == 1.0
+def test_files_of_a_folder_are_found_by_name(tmp_path):
+    for name in ("eng.train", "valid.txt", "test.txt", "eng.testb"):
+        (tmp_path / name).write_text("a O\n")
+    options = _options(data_dir=tmp_path, train_file="other.txt")
+    assert ner.find_file(options, "train") == "other.txt"
+    assert ner.find_file(options, "eval") == str(tmp_path / "valid.txt")
+    assert ner.find_file(options, "predict") == str(tmp_path / "eng.testb")
+    assert ner.read(options, "predict").num_words() == 1
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(ValueError, match="Pass --eval_file or --data_dir"):
+        ner.find_file(_options(), "eval")
+    with pytest.raises(ValueError, match=r"must hold one of eng.testa, valid"):
+        ner.find_file(_options(data_dir=tmp_path), "eval")
+
+
+def test_files_without_documents_are_named(tmp_path, caplog):
+    (tmp_path / "train.txt").write_text("a O\n\nb O\n")
+    with caplog.at_level(logging.WARNING):
+        ner.read(_options(data_dir=tmp_path, context="sentence"), "train")
+        assert not caplog.text
+        ner.read(_options(data_dir=tmp_path), "train")
+    assert "train.txt has no -DOCSTART- line" in caplog.text
