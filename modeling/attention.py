@@ -52,37 +52,49 @@ def adder_of(input_mask: Any, *, causal: bool) -> Any:
     return ops.where(is_future, _FUTURE_SCORE, adder)  # [B, 1, T, S]
 
 
-def probs(products: Any, bias: Any, adder: Any, heads: Heads) -> Any:
-    """Computes where each position looks, before dropout.
+def attention(query: Any, key: Any, value: Any, adder: Any, drop: tuple) -> Any:
+    """Computes softmax(query · key / √H + adder) · value.
+
+    Source: Vaswani et al. 2017, equation 1. This is the formula; `attend` is
+    its fused twin, which is trained.
 
     Args:
-        products, bias, adder, heads: as for `attend`.
-
-    Returns:
-        `[B, N, T, S]`, of the type of `products`; sums to 1 over S.
-    """
-    query, key, _ = _queries_keys_values(products, bias, heads)
-    return _probs_of(query, key, adder)
-
-
-def attend(
-    products: Any, bias: Any, adder: Any, heads: Heads, drop: tuple
-) -> Any:
-    """Gathers values from the positions whose keys the queries ask for.
-
-    Args:
-        products: `[B, T, 3 * D]` float: queries, keys and values, without
-            their bias.
-        bias: `[3 * D]` float32.
+        query, key, value: `[B, N, T, H]` float.
         adder: `[B, 1, 1 or T, S]` float32, of `adder_of`.
-        heads: how D is made up.
         drop: rate and seed of the dropout of probabilities; see
             `kernels.dropout`. As released, whole tokens are dropped from what
             is attended to.
 
     Returns:
+        `[B, N, T, H]`, of the type of `value`.
+    """
+    scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
+    probs = _probs(scores, adder, scale=query.shape[-1] ** -0.5)
+    return ops.matmul(kernels.dropout(probs, *drop), value)
+
+
+def attend(
+    products: Any, bias: Any, adder: Any, heads: Heads, drop: tuple
+) -> Any:
+    """As `attention`, of heads that stand side by side and lack their bias.
+
+    On TensorFlow it brings its own gradient: between forward and backward pass
+    only the arguments, the probabilities and their dropped twins are kept, and
+    what lies between two products is one compiled pass over memory.
+
+    Args:
+        products: `[B, T, 3 * D]` float: queries, keys and values, without
+            their bias.
+        bias: `[3 * D]` float32.
+        adder, drop: as for `attention`.
+        heads: how D is made up.
+
+    Returns:
         `[B, T, D]`, of the type of `products`.
     """
+    if not compilation.is_tensorflow():
+        split = _split(products, bias, count=heads.count, size=heads.size)
+        return _heads_last(attention(*split, adder, drop))
     rate, seed = drop
     has_dropout = kernels.drops(rate, seed)
 
@@ -92,8 +104,13 @@ def attend(
         return compilation.compiled(kernels.dropped)(x, seed, rate=rate)
 
     def compute(products, bias):
-        query, key, value = _queries_keys_values(products, bias, heads)
-        kept = _probs_of(query, key, adder)  # [B, N, T, S]
+        query, key, value = compilation.compiled(_split)(
+            products, bias, count=heads.count, size=heads.size
+        )
+        scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
+        kept = compilation.compiled(_probs)(
+            scores, adder, scale=heads.size**-0.5
+        )
         dropped = drop_from(kept)
         context = ops.matmul(dropped, value)  # [B, N, T, H]
 
@@ -120,17 +137,18 @@ def attend(
     return compilation.with_gradient(compute, products, bias)
 
 
-def _queries_keys_values(products, bias, heads):
-    """Returns three `[B, N, T, H]`."""
-    return compilation.compiled(_split)(
-        products, bias, count=heads.count, size=heads.size
-    )
+def attention_probs(products: Any, bias: Any, adder: Any, heads: Heads) -> Any:
+    """Computes where each position looks, before dropout.
 
+    Args:
+        products, bias, adder, heads: as for `attend`.
 
-def _probs_of(query, key, adder):
+    Returns:
+        `[B, N, T, S]`, of the type of `products`; sums to 1 over S.
+    """
+    query, key, _ = _split(products, bias, count=heads.count, size=heads.size)
     scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
-    scale = query.shape[-1] ** -0.5
-    return compilation.compiled(_probs)(scores, adder, scale=scale)
+    return _probs(scores, adder, scale=heads.size**-0.5)
 
 
 def _split(products, bias, *, count, size):

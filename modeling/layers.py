@@ -193,7 +193,9 @@ class SelfAttention(BertLayer):
 
     def probs(self, hidden, adder):
         """Computes attention probabilities, before dropout: [B, N, T, S]."""
-        return attention.probs(*self._projections(hidden), adder, self._heads)
+        return attention.attention_probs(
+            *self._projections(hidden), adder, self._heads
+        )
 
     def call(self, hidden, adder, dropout_seed=None):
         seed = _seed_at(dropout_seed, self.site)

@@ -159,12 +159,14 @@ def fused_tied_cross_entropy(
 ) -> tuple[Any, Any]:
     """As `tied_cross_entropy`, without logits in float32 or their gradient.
 
-    Over a vocabulary these are most of a small model's step. In float16, and
-    on other backends, the logits are made.
+    Over a vocabulary these are most of a small model's step. In float16 they
+    are made all the same.
     """
+    if not compilation.is_tensorflow():
+        return tied_cross_entropy(hidden, table, bias, labels)
     labels = ops.cast(labels, "int32")
     dtype = keras.backend.standardize_dtype(hidden.dtype)
-    if compilation.is_tensorflow() and dtype in _WIDE_TYPES:
+    if dtype in _WIDE_TYPES:
         losses, best = compilation.with_gradient(
             lambda *tensors: _tied(*tensors, labels), hidden, table, bias
         )

@@ -34,17 +34,28 @@ def test_causal_adder_hides_the_future_more_than_padding():
     )
 
 
-def _formula(products, bias, adder, rate):
-    """Plain operations, which TensorFlow differentiates."""
+def _formula(products, bias, adder, drop):
+    """The formula, which TensorFlow differentiates."""
     biased = tf.reshape(products + bias, [2, 5, 3, 2, 3])
-    query, key, value = tf.unstack(
-        tf.transpose(biased, [2, 0, 3, 1, 4])
-    )  # [B, N, T, H]
-    scores = tf.einsum("bnth,bnsh->bnts", query, key) / np.sqrt(3.0) + adder
-    probs = tf.nn.softmax(scores)
-    kept = kernels.dropped(tf.ones_like(probs), _SEED, rate=rate)
-    context = tf.einsum("bnts,bnsh->btnh", probs * kept, value)
-    return tf.reshape(context, [2, 5, 6])
+    split = tf.unstack(tf.transpose(biased, [2, 0, 3, 1, 4]))  # [B, N, T, H]
+    context = attention.attention(*split, adder, drop)
+    return tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [2, 5, 6])
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_the_formula_by_hand(rate):
+    query, key, value = (_random(2, 2, 5, 3, seed=i) for i in range(3))
+    adder = attention.adder_of(np.array([[1, 1, 1, 1, 0]] * 2), causal=False)
+    scores = np.einsum("bnth,bnsh->bnts", query, key) / np.sqrt(3) + adder
+    probs = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    ones = tf.ones(probs.shape)
+    kept = kernels.dropped(ones, _SEED, rate=rate).numpy()
+    want = np.einsum("bnts,bnsh->bnth", probs * kept, value)
+    drop = (rate, _SEED)
+    got = attention.attention(
+        *map(tf.constant, (query, key, value)), adder, drop
+    )
+    np.testing.assert_allclose(got, want, atol=1e-5)
 
 
 @pytest.mark.usefixtures("_both")
@@ -59,7 +70,7 @@ def test_attention_and_its_gradient_are_the_formula_s(rate, causal):
     results = []
     for function in (
         lambda *a: attention.attend(*a, adder, _HEADS, (rate, seed)),
-        lambda *a: _formula(*a, adder, rate),
+        lambda *a: _formula(*a, adder, (rate, seed)),
     ):
         with tf.GradientTape() as tape:
             tape.watch([products, bias])
@@ -72,7 +83,7 @@ def test_attention_and_its_gradient_are_the_formula_s(rate, causal):
 
 def test_probs_sum_to_one_and_leave_padding_out():
     adder = attention.adder_of(np.array([[1, 1, 1, 0]] * 2), causal=False)
-    got = attention.probs(
+    got = attention.attention_probs(
         tf.constant(_random(2, 4, 18)), _random(18), adder, _HEADS
     ).numpy()
     assert got.shape == (2, 2, 4, 4)
