@@ -37,7 +37,6 @@ def run(options: Options) -> None:
     from training import (
         checkpoint_evaluation,
         checkpointing,
-        claiming,
         objectives,
         pretraining,
         reporting,
@@ -49,7 +48,7 @@ def run(options: Options) -> None:
 
     strategy = pretraining.prepare_devices(options, phases)
     is_chief = workers.cluster().is_chief
-    claiming.by_chief(
+    workers.run_on_chief(
         strategy,
         options.output_dir,
         lambda: checkpointing.claim(options.output_dir, config.to_dict()),

@@ -85,8 +85,8 @@ class Books:
         self._batches = batches
         self._options = options
         self._identity = identity
-        self._meeting = workers.Meeting(trainer.strategy)
-        self._meeting.check_equal(
+        self._communicator = workers.Communicator(trainer.strategy)
+        self._communicator.check_equal(
             "flags and the same checkpoint",
             "Pass the same flags everywhere, and an --output_dir that all "
             "workers can read.",
@@ -94,7 +94,7 @@ class Books:
         )
         self._clock = reporting.Clock()
         self._reporter = self._best = None
-        if self._meeting.is_chief:
+        if self._communicator.is_chief:
             self._reporter = reporting.Reporter(
                 options.output_dir,
                 options.num_train_steps,
@@ -179,7 +179,7 @@ class Books:
     def save(self, step: int) -> None:
         """Saves a checkpoint; checks the losses of the steps before it."""
         self._settle()
-        if self._meeting.is_chief:
+        if self._communicator.is_chief:
             with self._clock.pause(), self._explained():
                 self._write_checkpoint(step)
         self.saved_step = step
@@ -208,7 +208,7 @@ class Books:
     def _has_stopped_improving(self) -> bool:
         # The chief alone knows; the others hear of it.
         over = self._best is not None and self._best.is_over()
-        return bool(self._meeting.largest(int(over)))
+        return bool(self._communicator.all_reduce_max(int(over)))
 
     def say_if_over(self, step: int) -> None:
         """Logs that there is nothing left to train, if so."""
@@ -247,19 +247,19 @@ class Books:
             and self._reporter is not None
             and not self._reporter.has_evaluation(step)
         )
-        if self._meeting.largest(int(missed)):
+        if self._communicator.all_reduce_max(int(missed)):
             self.evaluate(step, evaluate)
 
     def agreed(self, request: int | None) -> int | None:
         """Returns what any worker is asked to do, such as a signal's number."""
-        return self._meeting.largest(request or 0) or None
+        return self._communicator.all_reduce_max(request or 0) or None
 
     def close(self) -> None:
         """Ends the reports; waits until the chief has written everything."""
         if self._reporter:
             with self._explained():
                 self._reporter.close()
-        self._meeting.wait()
+        self._communicator.barrier()
 
     def _settle(self) -> None:
         """Adds up what the steps returned; checks that it is finite."""

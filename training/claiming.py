@@ -1,12 +1,9 @@
 """The folders of a model: marked as its own, by the chief."""
 
-from collections.abc import Callable, Mapping
-
-import tensorflow as tf
+from collections.abc import Mapping
 
 from training import (
     checkpointing,
-    failures,
     model_folder,
     preparation,
     workers,
@@ -31,37 +28,9 @@ def claim(
         ValueError: a folder holds another model, or `init_checkpoint` reads
             text in another way; or the chief says so.
     """
-    by_chief(setup.strategy, folder, lambda: _claim(setup, folder, labels))
-
-
-@failures.of_workers()
-def by_chief(
-    strategy: tf.distribute.Strategy, folder: str, mark: Callable[[], None]
-) -> None:
-    """Has the chief mark a folder, while the other workers wait.
-
-    What they load depends on what lies there.
-
-    Args:
-        strategy: of the run.
-        folder: is marked.
-        mark: marks it, or refuses it by an OSError or a ValueError.
-
-    Raises:
-        OSError, ValueError: of `mark`; a ValueError on the other workers.
-    """
-    meeting = workers.Meeting(strategy)
-    fault = None
-    if meeting.is_chief:
-        try:
-            mark()
-        except (OSError, ValueError) as error:
-            fault = error  # Not before the others know of it.
-    if meeting.largest(int(fault is not None)):
-        chief = workers.cluster().names[0]
-        raise fault or ValueError(
-            f"{chief} does not go on with {folder}: see what it says."
-        )
+    workers.run_on_chief(
+        setup.strategy, folder, lambda: _claim(setup, folder, labels)
+    )
 
 
 def _claim(setup, folder, labels) -> None:

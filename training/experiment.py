@@ -21,7 +21,6 @@ from training import (
     bookkeeping,
     claiming,
     epochs,
-    failures,
     input_pipeline,
     loop,
     objectives,
@@ -99,7 +98,7 @@ class Learner:
     @property
     def is_chief(self) -> bool:
         """Whether this process writes; of several workers one does."""
-        return workers.Meeting(self.strategy).is_chief
+        return workers.Communicator(self.strategy).is_chief
 
     def train(self, training: Training) -> None:
         """Trains the model, from wherever its folder stands.
@@ -185,7 +184,7 @@ class Learner:
             self.strategy, self.objective, prefix, self.options
         )
 
-    @failures.of_workers()
+    @workers.communication_errors()
     def predict(
         self, source: input_pipeline.Source, batch_size: int
     ) -> dict[str, np.ndarray]:

@@ -1,31 +1,21 @@
-"""What ends a run from outside, in words: memory, disks, lost workers."""
+"""Error messages for a lack of memory or of room on a disk."""
 
 import contextlib
 import os
-import re
 import shutil
-import time
 from collections.abc import Iterator
 
 import tensorflow as tf
-from absl import logging
 
 from files import paths
-from training import batch_phases, checkpointing, workers
+from training import batch_phases, checkpointing
 
-# How long to look for the worker whose loss made an exchange fail.
-_SEARCH_SECONDS = 20.0
-_TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 # Source: what TensorFlow says when a device has no room.
 _NO_MEMORY = (tf.errors.ResourceExhaustedError, MemoryError)
 
 
 class OutOfMemoryError(RuntimeError):
     """A step needs more memory than there is."""
-
-
-class LostWorkerError(RuntimeError):
-    """Another process of the run is gone."""
 
 
 class WritingError(RuntimeError):
@@ -53,25 +43,6 @@ def of_memory(
         ) from error
 
 
-@contextlib.contextmanager
-def of_workers() -> Iterator[None]:
-    """Explains why the workers could not exchange what they computed.
-
-    Raises:
-        LostWorkerError: names the workers that are gone.
-    """
-    try:
-        yield
-    except tf.errors.OpError as error:
-        lost = _lost_workers(error)
-        if not lost:
-            raise
-        raise LostWorkerError(
-            f"Lost {', '.join(lost)}: it no longer answers. Start all workers "
-            "again with the same command; they go on from the last checkpoint."
-        ) from error
-
-
 def less_memory(
     strategy: tf.distribute.Strategy, phase: batch_phases.Phase
 ) -> str:
@@ -94,32 +65,6 @@ def less_memory(
         "with --recompute. Run the same command with it: it goes on from the "
         "last checkpoint."
     )
-
-
-def _lost_workers(error: Exception) -> list[str]:
-    """Names the workers that do not answer after an exchange failed."""
-    members = workers.cluster()
-    if not members.has_several:
-        return []
-    logging.error("An exchange between the workers failed: %s", error)
-    until = time.monotonic() + _SEARCH_SECONDS
-    # A process that hangs still takes connections: TensorFlow's own heartbeat
-    # names it.
-    lost = workers.unreachable(members) or _named(str(error), members)
-    while not lost and time.monotonic() < until:
-        time.sleep(1.0)
-        lost = workers.unreachable(members)
-    return lost
-
-
-def _named(message: str, members: workers.Cluster) -> list[str]:
-    """Lists the other workers that a message of TensorFlow names."""
-    tasks = {f"{kind} {number} " for kind, number in _TASK.findall(message)}
-    return [
-        name
-        for rank, name in enumerate(members.names)
-        if rank != members.rank and name.startswith(tuple(tasks))
-    ]
 
 
 @contextlib.contextmanager

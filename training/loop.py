@@ -12,10 +12,11 @@ from training import (
     input_pipeline,
     interruption,
     steps,
+    workers,
 )
 
 
-@failures.of_workers()
+@workers.communication_errors()
 def train(
     trainer: steps.Trainer,
     batches: batch_phases.Batches,
@@ -79,7 +80,7 @@ def train(
     return results
 
 
-@failures.of_workers()
+@workers.communication_errors()
 def evaluate(
     evaluator: steps.Evaluator,
     dataset: Callable[[tf.distribute.InputContext], tf.data.Dataset],

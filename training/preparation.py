@@ -14,7 +14,6 @@ from training import (
     option_checks,
     records,
     runtime,
-    sharing,
     workers,
 )
 from training import flags as training_flags
@@ -98,7 +97,7 @@ def prepare(
     """
     ablations.check_checkpoints(options)
     strategy = _prepare_devices(options)
-    sharing.check_shared(workers.Meeting(strategy), options.output_dir)
+    workers.check_shared(workers.Communicator(strategy), options.output_dir)
     return Setup(
         options=options,
         config=config,

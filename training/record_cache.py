@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from training import record_files, records, sharing
+from training import record_files, records, workers
 
 _ROWS = "rows_per_example"
 _RECORDS_PER_SCAN = 1024
@@ -49,7 +49,7 @@ def make_or_reuse(
     Raises:
         ValueError: there is no example.
     """
-    return sharing.find_or_make(
+    return workers.find_or_make(
         path,
         lambda: reuse(path, made_from),
         lambda: _make(path, features, made_from, examples),

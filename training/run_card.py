@@ -122,7 +122,7 @@ def _follow_chief(options, earlier: bytes | None) -> None:
         options: have `output_dir`.
         earlier: the card as it stood before the run.
     """
-    from training import failures, sharing, workers
+    from training import workers
 
     if workers.cluster().is_chief:
         return
@@ -133,8 +133,8 @@ def _follow_chief(options, earlier: bytes | None) -> None:
 
     path = os.path.join(options.output_dir, FILE)
     try:
-        sharing.wait_for(path, find)
-    except failures.LostWorkerError as error:
+        workers.wait_for(path, find)
+    except workers.LostWorkerError as error:
         logging.warning("%s", error)
 
 

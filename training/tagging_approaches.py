@@ -158,7 +158,7 @@ class FeatureBased:
         # The weights of the encoder are loaded where features are computed.
         self.init_checkpoint = None
         self._options, self._config = options, config
-        self._meeting = workers.Meeting(strategy)
+        self._communicator = workers.Communicator(strategy)
         self._layers = feature_layers.choose(
             options.features, config.num_hidden_layers
         )
@@ -199,5 +199,5 @@ class FeatureBased:
             len(self._layers.numbers) * self._config.hidden_size,
             dataclasses.replace(made_from, flags=origin),
             lambda: self._encoder.vectors(sentences()),
-            self._meeting,
+            self._communicator,
         )

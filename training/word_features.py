@@ -22,11 +22,9 @@ from modeling import bert, checkpoints
 from modeling import config as config_lib
 from training import (
     extraction,
-    failures,
     record_cache,
     record_files,
     records,
-    sharing,
     workers,
 )
 
@@ -114,13 +112,13 @@ class WordFeatureSource:
                 yield np.frombuffer(labels, "<i4")
 
 
-@failures.of_workers()
+@workers.communication_errors()
 def make_or_reuse(
     path: str,
     width: int,
     made_from: records.Metadata,
     sentences: Callable[[], Iterable[tuple[np.ndarray, Sequence[int]]]],
-    meeting: workers.Meeting,
+    communicator: workers.Communicator,
 ) -> WordFeatureSource:
     """Writes the word features of a file, unless they are there already.
 
@@ -132,7 +130,7 @@ def make_or_reuse(
         made_from: what they depend on: data, vocabulary, checkpoint, layers.
         sentences: computes for each sentence `[n, L * D]` float32 and the `n`
             labels; asked only if the file is to be written.
-        meeting: of the workers that compute them.
+        communicator: of the workers that compute them.
     """
 
     def find() -> record_cache.CachedRecords | None:
@@ -140,10 +138,10 @@ def make_or_reuse(
 
     held = find()
     # Asked together: all workers compute features, or none does.
-    if not meeting.all_of(int(held is not None))[0]:
-        _make(path, made_from, sentences(), is_chief=meeting.is_chief)
+    if not communicator.all_gather(int(held is not None))[0]:
+        _make(path, made_from, sentences(), is_chief=communicator.is_chief)
         held = None
-    files = (held or sharing.wait_for(path, find)).files
+    files = (held or workers.wait_for(path, find)).files
     return WordFeatureSource(files=files, width=width)
 
 

@@ -1,25 +1,48 @@
-"""The processes that train one model together, as `TF_CONFIG` names them.
+"""The worker processes of a run, and their communication.
 
-Each machine runs the same command; `TF_CONFIG` in its environment says where
-all of them are and which of them it is:
+Each machine runs the same command; `TF_CONFIG` in its environment names all
+workers and which of them it is. The chief alone writes to the folder that they
+share:
 
     {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
      "task": {"type": "worker", "index": 0}}
 """
 
+import contextlib
 import dataclasses
+import itertools
 import json
 import os
+import re
+import secrets
 import socket
+import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import tensorflow as tf
+from absl import logging
+
+from files import writing
 
 _VARIABLE = "TF_CONFIG"
 # In the order of their ranks.
 _KINDS = ("chief", "worker")
 _ANSWER_SECONDS = 5.0
+# How long to look for the worker whose loss made an exchange fail.
+_SEARCH_SECONDS = 20.0
+_TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
+_LOOK_EVERY_SECONDS = 0.2
+_LOOKS_BETWEEN_QUESTIONS = 50
+# Network file systems may show a file only a few seconds after it is written.
+_MOST_SECONDS_UNSEEN = 20.0
+
+_Made = TypeVar("_Made")
+
+
+class LostWorkerError(RuntimeError):
+    """Another process of the run is gone."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,11 +132,56 @@ def _answers(address: str) -> bool:
     return True
 
 
-class Meeting:
-    """Where the workers of a run tell each other numbers.
+@contextlib.contextmanager
+def communication_errors() -> Iterator[None]:
+    """Explains why the workers could not exchange what they computed.
 
-    Every worker must come to each meeting. A process that is alone meets
-    nobody and waits for nobody.
+    Raises:
+        LostWorkerError: names the workers that are gone.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        lost = _lost_workers(error)
+        if not lost:
+            raise
+        raise LostWorkerError(
+            f"Lost {', '.join(lost)}: it no longer answers. Start all workers "
+            "again with the same command; they go on from the last checkpoint."
+        ) from error
+
+
+def _lost_workers(error: Exception) -> list[str]:
+    """Names the workers that do not answer after an exchange failed."""
+    members = cluster()
+    if not members.has_several:
+        return []
+    logging.error("An exchange between the workers failed: %s", error)
+    until = time.monotonic() + _SEARCH_SECONDS
+    # A process that hangs still takes connections: TensorFlow's own heartbeat
+    # names it.
+    lost = unreachable(members) or _named(str(error), members)
+    while not lost and time.monotonic() < until:
+        time.sleep(1.0)
+        lost = unreachable(members)
+    return lost
+
+
+def _named(message: str, members: Cluster) -> list[str]:
+    """Lists the other workers that a message of TensorFlow names."""
+    tasks = {f"{kind} {number} " for kind, number in _TASK.findall(message)}
+    return [
+        name
+        for rank, name in enumerate(members.names)
+        if rank != members.rank and name.startswith(tuple(tasks))
+    ]
+
+
+class Communicator:
+    """Collective operations between the workers of a run.
+
+    Every worker must take part in each of them. A process that is alone waits
+    for nobody.
 
     Args:
         strategy: of the run.
@@ -134,25 +202,25 @@ class Meeting:
 
     @property
     def has_several(self) -> bool:
-        """Tells whether there is anybody to meet."""
+        """Tells whether there are other workers."""
         return self._several
 
-    def all_of(self, number: int) -> list[int]:
-        """Returns the number that each worker came with, by rank."""
+    def all_gather(self, number: int) -> list[int]:
+        """Returns the numbers of all workers, by rank."""
         if not self._several:
             return [number]
         return self._gather(tf.constant(number, tf.int64)).numpy().tolist()
 
-    def largest(self, number: int) -> int:
+    def all_reduce_max(self, number: int) -> int:
         """Returns the largest of the workers' numbers."""
-        return max(self.all_of(number))
+        return max(self.all_gather(number))
 
-    def wait(self) -> None:
-        """Returns when every worker has come."""
-        self.all_of(0)
+    def barrier(self) -> None:
+        """Returns when every worker has called it."""
+        self.all_gather(0)
 
     def check_equal(self, what: str, advice: str, value: object) -> None:
-        """Checks that every worker comes with the same value.
+        """Checks that every worker has the same value.
 
         Args:
             what: the value is called in the message.
@@ -162,7 +230,7 @@ class Meeting:
         Raises:
             ValueError: a worker's differs; names it.
         """
-        found = self.all_of(zlib.crc32(repr(value).encode()))
+        found = self.all_gather(zlib.crc32(repr(value).encode()))
         others = [
             name
             for name, number in zip(self._members.names, found, strict=False)
@@ -185,6 +253,133 @@ class Meeting:
         )[0]  # [replicas]
         workers = len(self._members.names)
         return numbers[:: self._strategy.num_replicas_in_sync // workers]
+
+
+@communication_errors()
+def run_on_chief(
+    strategy: tf.distribute.Strategy, folder: str, action: Callable[[], None]
+) -> None:
+    """Has the chief mark a folder, while the other workers wait.
+
+    What they load depends on what lies there.
+
+    Args:
+        strategy: of the run.
+        folder: is marked.
+        mark: marks it, or refuses it by an OSError or a ValueError.
+
+    Raises:
+        OSError, ValueError: of `mark`; a ValueError on the other
+    """
+    communicator = Communicator(strategy)
+    fault = None
+    if communicator.is_chief:
+        try:
+            action()
+        except (OSError, ValueError) as error:
+            fault = error  # Not before the others know of it.
+    if communicator.all_reduce_max(int(fault is not None)):
+        chief = cluster().names[0]
+        raise fault or ValueError(
+            f"{chief} does not go on with {folder}: see what it says."
+        )
+
+
+def find_or_make(
+    what: str, find: Callable[[], _Made | None], make: Callable[[], _Made]
+) -> _Made:
+    """Finds something in a shared folder, or has the chief make it.
+
+    The other workers wait, for as long as the chief takes.
+
+    Args:
+        what: is waited for, such as a path.
+        find: returns it, or None as long as it is not there, whole.
+        make: makes and returns it.
+
+    Raises:
+        LostWorkerError: the chief has ended without making it.
+    """
+    if cluster().is_chief:
+        found = find()
+        return make() if found is None else found
+    return wait_for(what, find)
+
+
+def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
+    """Waits for what the chief is making; arguments as of `find_or_make`.
+
+    Raises:
+        LostWorkerError: the chief has ended without making it.
+    """
+    members = cluster()
+    chief, started = members.names[0], time.monotonic()
+    for turn in itertools.count(1):
+        is_time_to_ask = turn % _LOOKS_BETWEEN_QUESTIONS == 0
+        # Asked before looking: the chief may end once it has made everything.
+        is_gone = is_time_to_ask and not chief_answers(members)
+        found = find()
+        if found is not None:
+            return found
+        if is_gone:
+            raise LostWorkerError(
+                f"Lost {chief}, which was to write {what}: see what it says. "
+                "Start all workers again with the same command."
+            )
+        if is_time_to_ask:
+            seconds = time.monotonic() - started
+            logging.info(
+                "Waiting for %s to write %s: %.0f s so far.",
+                *(chief, what, seconds),
+            )
+        time.sleep(_LOOK_EVERY_SECONDS)
+
+
+@communication_errors()
+def check_shared(communicator: Communicator, folder: str) -> None:
+    """Checks that all workers see what the chief writes to a folder.
+
+    Args:
+        communicator: of the run; a process that is alone is not checked.
+        folder: made if missing.
+
+    Raises:
+        ValueError: some do not; names them.
+    """
+    if not communicator.has_several:
+        return
+    number = communicator.all_gather(secrets.randbits(60))[0]
+    # A name that `checkpointing.remove_partial_files` knows, should it stay.
+    path = os.path.join(folder, f".shared.{number}.partial")
+    if communicator.is_chief:
+        with writing.whole_file(path) as file:
+            file.write("All workers must see this file.\n")
+    communicator.barrier()
+    seen = communicator.all_gather(int(_appears(path)))
+    if communicator.is_chief:
+        tf.io.gfile.remove(path)
+    unseen = [
+        name
+        for name, sees in zip(cluster().names, seen, strict=True)
+        if not sees
+    ]
+    if unseen:
+        raise ValueError(
+            f"All workers must read and write the same folder, but "
+            f"{', '.join(unseen)} cannot see what {cluster().names[0]} "
+            f"writes to --output_dir={folder}. Put it on a disk that all of "
+            "them share."
+        )
+
+
+def _appears(path: str) -> bool:
+    """Tells whether a file is there, or soon will be."""
+    until = time.monotonic() + _MOST_SECONDS_UNSEEN
+    while not tf.io.gfile.exists(path):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_LOOK_EVERY_SECONDS)
+    return True
 
 
 def share_of(names: Sequence[str], members: Cluster) -> list[str]:

@@ -19,6 +19,7 @@ def _setup(tmp_path, **options):
             output_dir=str(tmp_path / "out"),
             vocab_file=str(tmp_path / "words.txt"),
             random_seed=3,
+            deterministic=False,
             **{"init_checkpoint": None, **options},
         ),
         config=config.BertConfig(vocab_size=2),
@@ -82,15 +83,15 @@ def test_all_workers_stop_where_the_chief_refuses_a_folder(
     (given / "tokenizer.json").write_text('{"do_lower_case": false}')
     setup = _setup(tmp_path, init_checkpoint=str(given / "model.ckpt-9"))
 
-    class Meeting:
+    class Communicator:
         def __init__(self, strategy):
             self.is_chief = is_chief
 
-        def largest(self, number):
+        def all_reduce_max(self, number):
             assert number == int(is_chief)
             return 1
 
-    monkeypatch.setattr(workers, "Meeting", Meeting)
+    monkeypatch.setattr(workers, "Communicator", Communicator)
     match = "do_lower_case was" if is_chief else "does not go on with"
     with pytest.raises(ValueError, match=match):
         _make(setup, tmp_path / "out")

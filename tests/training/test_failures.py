@@ -3,7 +3,7 @@ import errno
 import pytest
 import tensorflow as tf
 
-from training import batch_phases, checkpointing, failures, workers
+from training import batch_phases, checkpointing, failures
 
 _STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
 
@@ -50,40 +50,6 @@ def test_where_a_batch_cannot_be_parted_other_ways_are_named():
     assert "1 of the 4 examples" in text
     assert "--recompute" in text
     assert "accumulation" not in text
-
-
-def test_other_errors_stay_what_they_are(monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    with (
-        pytest.raises(tf.errors.InvalidArgumentError),
-        failures.of_workers(),
-    ):
-        raise tf.errors.InvalidArgumentError(None, None, "wrong id")
-
-
-@pytest.mark.parametrize(
-    ("unreachable", "message"),
-    [
-        (["worker 1 (b:1)"], "Socket closed"),
-        # Of a process that hangs, whose port is open.
-        ([], "are unhealthy:\n/job:worker/replica:0/task:1\nThe tasks"),
-    ],
-)
-def test_a_lost_worker_is_named(monkeypatch, unreachable, message):
-    members = workers.Cluster(
-        names=("worker 0 (a:1)", "worker 1 (b:1)", "worker 11 (c:1)"),
-        addresses=("a:1", "b:1", "c:1"),
-        rank=0,
-    )
-    monkeypatch.setattr(workers, "cluster", lambda: members)
-    monkeypatch.setattr(workers, "unreachable", lambda _: unreachable)
-    with (
-        pytest.raises(
-            failures.LostWorkerError, match=r"Lost worker 1 \(b:1\): "
-        ),
-        failures.of_workers(),
-    ):
-        raise tf.errors.UnavailableError(None, None, message)
 
 
 @pytest.mark.parametrize("is_saved", [False, True])

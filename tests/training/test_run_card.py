@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from training import run_card, run_inputs, sharing
+from training import run_card, run_inputs, workers
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -229,7 +229,7 @@ def test_others_stay_until_the_chief_has_written_its_card(out, monkeypatch):
 
 
 def test_others_do_not_stay_for_a_chief_that_is_gone(out, monkeypatch, caplog):
-    monkeypatch.setattr(sharing, "_LOOK_EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(workers, "_LOOK_EVERY_SECONDS", 0.001)
     with socket.create_server(("localhost", 0)) as server:
         address = f"localhost:{server.getsockname()[1]}"
     _be_second(monkeypatch, address)

@@ -34,8 +34,10 @@ _SENTENCES = [
 
 def _source(tmp_path, made_from=_MADE_FROM, sentences=lambda: _SENTENCES):
     path = str(tmp_path / "features.tf_record")
-    meeting = workers.Meeting(tf.distribute.get_strategy())
-    return word_features.make_or_reuse(path, 3, made_from, sentences, meeting)
+    communicator = workers.Communicator(tf.distribute.get_strategy())
+    return word_features.make_or_reuse(
+        path, 3, made_from, sentences, communicator
+    )
 
 
 def test_batches_are_as_long_as_their_longest_sentence(tmp_path):
