@@ -1,4 +1,4 @@
-"""Pieces of a paragraph back to its characters, as TensorFlow operations.
+"""Text of an answer, found from its word pieces, as TensorFlow operations.
 
 The rules are those of `tasks.squad.squad_answers`. Characters are code
 points of the paragraph; its words are what stands between the white space of

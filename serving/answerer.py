@@ -1,4 +1,4 @@
-"""A part of a paragraph that answers a question."""
+"""Question answering on raw text: the answer as a part of the paragraph."""
 
 import dataclasses
 
@@ -6,13 +6,10 @@ import tensorflow as tf
 
 from modeling import heads
 from serving import (
-    answer_ranking,
     answer_search,
     answer_texts,
-    answer_windows,
     graph_tokenizer,
     inputs,
-    network,
     normalization,
     signatures,
 )
@@ -107,7 +104,7 @@ class _Answerer:
     def __init__(
         self, model, tokenizer: graph_tokenizer.GraphTokenizer, options: Reading
     ):
-        self.net = network.Network(model, dict)
+        self.net = signatures.Network(model, dict)
         self._tokenizer = tokenizer
         self._options = options
         self._vocab_size = model.config.vocab_size
@@ -154,10 +151,10 @@ class _Answerer:
         text = normalization.drop_invalid_utf8(context)
         pieces = tokenizer.tokenize_with_offsets(text)
         words = answer_texts.find_words(text)
-        windows = answer_windows.cut(
+        windows = answer_search.cut_windows(
             query.row_lengths(), pieces["ids"].row_lengths(), options.windows
         )
-        rows = answer_windows.rows(
+        rows = answer_search.window_rows(
             query,
             pieces["ids"],
             windows,
@@ -190,7 +187,7 @@ class _Answerer:
                 query.row_lengths()[number] + 2,  # [CLS] and [SEP].
                 options.answers,
             )
-            answers, null_odds = answer_ranking.rank(
+            answers, null_odds = answer_search.rank(
                 spans,
                 answer_search.null_logits(logits[here]),
                 options.answers,
@@ -204,7 +201,7 @@ class _Answerer:
             fn_output_signature=self._listed_types(),
         )
 
-    def _listed(self, answers: answer_ranking.Answers, null_odds):
+    def _listed(self, answers: answer_search.Answers, null_odds):
         """Fills the answers to one question up to the most there can be."""
         missing = self._most - tf.size(answers.texts)
 
@@ -224,7 +221,7 @@ class _Answerer:
             "start_logits": number(answers.logits[:, 0]),
             "end_logits": number(answers.logits[:, 1]),
             "num_answers": tf.size(answers.texts),
-            "chosen": answer_ranking.decide(
+            "chosen": answer_search.decide(
                 answers, null_odds, self._options.threshold
             ),
             "null_odds": tf.cast(null_odds, tf.float32),

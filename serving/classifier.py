@@ -1,9 +1,9 @@
-"""A label, several labels or a score for each text or pair of texts."""
+"""Classification of raw text: a label, several labels or a score."""
 
 import tensorflow as tf
 
 from modeling import heads
-from serving import fitting, graph_tokenizer, inputs, network, signatures
+from serving import graph_tokenizer, inputs, signatures
 from tasks.classification import labels, sentence_pairs
 
 CLASSIFY, SCORE = "classify", "score"
@@ -33,7 +33,7 @@ def servable(
         label_set: the labels, in the order of the model's outputs.
         packing: how texts are fitted into a row.
     """
-    net = network.Network(model, lambda outputs: outputs["logits"])
+    net = signatures.Network(model, lambda outputs: outputs["logits"])
     kind = label_set.problem_type
 
     def of_pairs(text_a, text_b):
@@ -44,13 +44,13 @@ def servable(
         return run(tokens, inputs.no_tokens(tokens))
 
     def run(tokens_a, tokens_b):
-        fitted = fitting.fit(tokens_a, tokens_b, packing)
+        fitted = inputs.fit(tokens_a, tokens_b, packing)
         rows = inputs.joined(
             fitted.tokens_a, fitted.tokens_b, tokenizer.special
         )
         outputs = _activated(net(rows), kind)
         if packing.long_text == sentence_pairs.WINDOWS:
-            outputs = fitting.mean_of_texts(outputs, fitted)
+            outputs = inputs.mean_of_texts(outputs, fitted)
         return _answers(outputs, label_set)
 
     def of_ids(*ids):

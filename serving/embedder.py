@@ -1,11 +1,11 @@
-"""The hidden layers of an encoder for each text or pair of texts."""
+"""Embeddings of raw text: the hidden layers of an encoder."""
 
 from collections.abc import Sequence
 
 import tensorflow as tf
 
 from modeling import bert
-from serving import fitting, graph_tokenizer, inputs, network, signatures
+from serving import graph_tokenizer, inputs, signatures
 from tasks import features
 from tasks.classification import sentence_pairs
 
@@ -86,7 +86,7 @@ class _Encoder:
                 kept["pooled_output"] = outputs["pooled_output"]
             return kept
 
-        self.net = network.Network(model, chosen)
+        self.net = signatures.Network(model, chosen)
         self._config = model.config
         self._tokenizer = tokenizer
         self._packing = packing
@@ -114,7 +114,7 @@ class _Encoder:
         return self._laid_out(tokens, inputs.no_tokens(tokens))
 
     def _laid_out(self, tokens_a, tokens_b):
-        fitted = fitting.fit(tokens_a, tokens_b, self._packing)
+        fitted = inputs.fit(tokens_a, tokens_b, self._packing)
         return inputs.joined(
             fitted.tokens_a, fitted.tokens_b, self._tokenizer.special
         )

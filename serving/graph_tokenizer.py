@@ -1,4 +1,4 @@
-"""The tokenizer of served models: text to word pieces in a TensorFlow graph.
+"""Tokenizer of exported models: text to word pieces in a TensorFlow graph.
 
 It gives exactly the pieces of `tokenization.FullTokenizer`, for every string,
 in batches and without Python. `normalization` prepares the text, TensorFlow

@@ -1,4 +1,4 @@
-"""A trained model, loaded and made ready to be written."""
+"""Loading of a trained model for export, one function per task."""
 
 import dataclasses
 from typing import Any
@@ -15,7 +15,7 @@ from serving import (
     embedder,
     graph_tokenizer,
     mask_filler,
-    runs,
+    run_folder,
     signatures,
     tagger,
 )
@@ -42,7 +42,7 @@ class Settings:
         top_k: candidates for a mask.
     """
 
-    weights: runs.Weights
+    weights: run_folder.Weights
     config: config_lib.BertConfig
     tokenizer: graph_tokenizer.GraphTokenizer
     packing: sentence_pairs.Packing
@@ -53,19 +53,19 @@ class Settings:
 
 
 def load(task: str, settings: Settings) -> signatures.Servable:
-    """Loads a model for one of `runs.TASKS`.
+    """Loads a model for one of `run_folder.TASKS`.
 
     Raises:
         ValueError: the checkpoint lacks a weight that the task needs, or has
             one that is not finite.
     """
     return {
-        runs.CLASSIFY: _classifier,
-        runs.SCORE: _classifier,
-        runs.ANSWER: _answerer,
-        runs.TAG: _tagger,
-        runs.EMBED: _embedder,
-        runs.FILL_MASK: _mask_filler,
+        run_folder.CLASSIFY: _classifier,
+        run_folder.SCORE: _classifier,
+        run_folder.ANSWER: _answerer,
+        run_folder.TAG: _tagger,
+        run_folder.EMBED: _embedder,
+        run_folder.FILL_MASK: _mask_filler,
     }[task](settings)
 
 

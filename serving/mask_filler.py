@@ -1,9 +1,9 @@
-"""The words that a pre-trained model puts in place of each [MASK]."""
+"""Masked language modeling on raw text: words in place of each [MASK]."""
 
 import tensorflow as tf
 
 from modeling import heads
-from serving import graph_tokenizer, inputs, network, normalization, signatures
+from serving import graph_tokenizer, inputs, normalization, signatures
 
 TASK = "fill_mask"
 _MASK = "[MASK]"
@@ -57,7 +57,7 @@ class _MaskFiller:
     """Fills the masks of B texts at once."""
 
     def __init__(self, model, tokenizer, max_seq_length: int, top_k: int):
-        self.net = network.Network(
+        self.net = signatures.Network(
             model, lambda outputs: outputs["masked_lm_logits"], num_more=1
         )
         self.top_k = top_k

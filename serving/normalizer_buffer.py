@@ -1,4 +1,4 @@
-"""The table of replacements that TensorFlow Text's normalizer runs on.
+"""Buffer format of the normalizer of TensorFlow Text.
 
 `tensorflow_text.FastBertNormalizer(model_buffer=...)` replaces characters one
 by one, by a table in a buffer. Its own tables follow other rules than the

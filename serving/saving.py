@@ -1,4 +1,4 @@
-"""Writes a servable model as a SavedModel, in TensorFlow Serving's layout."""
+"""SavedModel writing, in the layout of TensorFlow Serving."""
 
 import os
 import platform

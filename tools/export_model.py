@@ -188,18 +188,18 @@ def run(options: Options) -> str:
             "Pass the folder of a run, --model_dir, or a checkpoint, "
             "--init_checkpoint; got neither."
         )
-    from serving import loading, runs, saving
+    from serving import loading, run_folder, saving
     from training import records
 
     target = os.path.join(options.export_dir, str(options.version))
     saving.check_new(target)
-    found = runs.read(options.model_dir) if options.model_dir else {}
+    found = run_folder.read(options.model_dir) if options.model_dir else {}
     weights = _find_weights(options)
     task = options.task
     if task == AUTO:
-        task = runs.task_of(weights, found)
+        task = run_folder.task_of(weights, found)
         logging.info("%s was made for %s.", weights.checkpoint, task)
-    runs.check_task(task, weights, found)
+    run_folder.check_task(task, weights, found)
     values = _merged(options, found)
     settings = _settings(options, values, weights, task)
     described = {
@@ -221,18 +221,18 @@ def run(options: Options) -> str:
 
 
 def _find_weights(options: Options) -> Any:
-    """Finds the checkpoint: a `runs.Weights`."""
-    from serving import runs
+    """Finds the checkpoint: a `run_folder.Weights`."""
+    from serving import run_folder
 
     if options.init_checkpoint:
-        return runs.weights(options.init_checkpoint)
+        return run_folder.weights(options.init_checkpoint)
     folder = options.model_dir
     if options.use_best_checkpoint:
         folder = os.path.join(folder, "best")
     try:
-        return runs.weights(folder)
+        return run_folder.weights(folder)
     except FileNotFoundError as error:
-        raise ValueError(runs.no_checkpoint(folder)) from error
+        raise ValueError(run_folder.no_checkpoint(folder)) from error
 
 
 def _merged(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:

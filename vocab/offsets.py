@@ -1,4 +1,4 @@
-"""Where in the text each word piece came from: the definition.
+"""Offsets of word pieces in the text: their definition.
 
 Offsets count code points of the text as it was given, before cleaning, lower
 case and decomposition, so that `text[start:end]` is what a piece was made

@@ -1,4 +1,4 @@
-"""Text to word pieces: the definition of the tokenizer of the release.
+"""Tokenizer of the release: the definition of text to word pieces.
 
 Two steps: `BasicTokenizer` cuts text into words and punctuation marks,
 `WordpieceTokenizer` cuts each of those into pieces of a vocabulary.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving import answer_search, answer_windows
+from serving import answer_search
 from tasks.squad import (
     squad_answers,
     squad_features,
@@ -18,7 +18,7 @@ def test_windows_are_those_of_the_script(num_query, doc_stride):
         max_seq_length=14, doc_stride=doc_stride, max_query_length=5
     )
     num_pieces = [0, 1, 5, 6, 7, 8, 11, 12, 40]
-    got = answer_windows.cut(
+    got = answer_search.cut_windows(
         tf.fill([len(num_pieces)], tf.constant(num_query, tf.int64)),
         tf.constant(num_pieces, tf.int64),
         options,
@@ -35,7 +35,7 @@ def test_windows_are_those_of_the_script(num_query, doc_stride):
         assert set(got.question[here].numpy()) <= {number}
         best = squad_features.max_context_spans(spans, pieces)
         np.testing.assert_array_equal(
-            answer_windows.has_most_context(starts, lengths),
+            answer_search.has_most_context(starts, lengths),
             best == np.arange(len(spans))[:, np.newaxis],
         )
 

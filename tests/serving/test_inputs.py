@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from serving import fitting, inputs
+from serving import inputs
 from tasks.classification import sentence_pairs
 
 _SPECIAL = inputs.SpecialIds(begin=901, end=902)
@@ -48,7 +48,7 @@ def test_rows_are_those_of_one_text_after_the_other(
         max_seq_length=max_seq_length, long_text=long_text, window_stride=stride
     )
     sizes = list(itertools.product([0, 1, 3, 5, 8, 20], repeat=2))
-    fitted = fitting.fit(
+    fitted = inputs.fit(
         _tokens([a for a, _ in sizes], 100),
         _tokens([b for _, b in sizes], 300),
         packing,
@@ -68,17 +68,17 @@ def test_rows_are_those_of_one_text_after_the_other(
 
 
 def test_windows_of_a_text_are_averaged():
-    fitted = fitting.Fitted(
+    fitted = inputs.Fitted(
         tokens_a=None, tokens_b=None, text=tf.constant([0, 0, 1], tf.int64)
     )
     rows = tf.constant([[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
-    got = fitting.mean_of_texts(rows, fitted)
+    got = inputs.mean_of_texts(rows, fitted)
     np.testing.assert_array_equal(got, [[0.5, 0.5], [0.25, 0.75]])
 
 
 def test_batch_without_texts_has_a_place_for_the_first_token():
     packing = sentence_pairs.Packing(max_seq_length=9)
-    fitted = fitting.fit(_tokens([], 1), _tokens([], 1), packing)
+    fitted = inputs.fit(_tokens([], 1), _tokens([], 1), packing)
     got = inputs.joined(fitted.tokens_a, fitted.tokens_b, _SPECIAL)
     assert got.input_ids.shape == [0, 1]
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from serving import runs
+from serving import run_folder
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_the_length_of_texts_is_that_of_fine_tuning(
     (tmp_path / "model.ckpt-3.index").write_bytes(b"")
     state = tmp_path / "model.ckpt-3.state.json"
     state.write_text(json.dumps({"identity": identity}))
-    assert runs.read(str(tmp_path)).get("max_seq_length") == expected
+    assert run_folder.read(str(tmp_path)).get("max_seq_length") == expected

@@ -1,4 +1,4 @@
-"""What the folder of a training run says of its model."""
+"""Contents of the folder of a training run: checkpoint, task, text options."""
 
 import dataclasses
 import os

@@ -5,7 +5,7 @@ import random
 import pytest
 import tensorflow as tf
 
-from serving import tag_windows
+from serving import tagger
 from tasks.tagging import conll, ner
 
 
@@ -54,7 +54,7 @@ def test_windows_are_those_of_one_sentence_after_the_other(seed, context):
         )
         for word in flat
     ]
-    got = tag_windows.cut(
+    got = tagger.cut_windows(
         tf.ragged.constant(ids, tf.int32, row_splits_dtype=tf.int64),
         tf.constant(lengths, tf.int64),
         options,
@@ -72,7 +72,7 @@ def test_windows_are_those_of_one_sentence_after_the_other(seed, context):
 @pytest.mark.parametrize("lengths", [[], [0], [0, 2, 0]])
 def test_sentences_without_words_have_no_window(lengths):
     count = sum(lengths)
-    got = tag_windows.cut(
+    got = tagger.cut_windows(
         tf.RaggedTensor.from_row_lengths(
             tf.ones([count], tf.int32), tf.ones([count], tf.int64)
         ),
