@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 
-from files import space
+from files import destinations
 
 _JUNK_FOLDER = "__MACOSX"
 _JUNK_FILES = frozenset({".DS_Store", "Icon\r", "Thumbs.db"})
@@ -48,7 +48,7 @@ def unpack(path: str, folder: str) -> list[str]:
             names = _names(path, entries)
             os.makedirs(folder, exist_ok=True)
             total = sum(entry.file_size for entry in entries)
-            space.require(folder, total, f"Unpacking {path}")
+            destinations.require_space(folder, total, f"Unpacking {path}")
             for entry, name in zip(entries, names, strict=True):
                 target = os.path.join(folder, name)
                 os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -1,14 +1,12 @@
 """Files fetched over HTTP: resumed where they were left, whole or not at all.
 
-Only the standard library; proxies are those of the environment
-(`https_proxy`, `no_proxy`), as `urllib` reads them.
+Proxies are those of the environment (`https_proxy`, `no_proxy`), as `urllib`
+reads them.
 """
 
 import contextlib
 import dataclasses
-import fcntl
 import http.client
-import json
 import os
 import re
 import ssl
@@ -19,7 +17,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from files import paths, space, writing
+from files import destinations, json_text, locking, paths, writing
 
 _CHUNK_BYTES = 1 << 18
 # In a row, without a byte between them; the waits double from one second.
@@ -59,7 +57,7 @@ class Hooks:
     """What happens beside a transfer.
 
     Attributes:
-        report: called with the bytes there are and the size, if known.
+        report: called with the number of bytes received and the size, if known.
         sleep: waits for some seconds before another attempt.
     """
 
@@ -68,7 +66,7 @@ class Hooks:
 
 
 def partial_path(path: str) -> str:
-    """Names the file beside `path` that holds what has come so far."""
+    """Names the file beside `path` that holds the bytes received so far."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.download")
 
@@ -80,10 +78,10 @@ def fetch(
     sha256: str | None = None,
     hooks: Hooks | None = None,
 ) -> str:
-    """Fetches a file; goes on where an earlier call was broken off.
+    """Fetches a file; resumes where an earlier call was broken off.
 
     The file takes its name once all its bytes are there and their hash, if
-    given, is right. What has come so far stays in `partial_path(path)`.
+    given, is right. Until then they are in `partial_path(path)`.
 
     Args:
         url: `http://` or `https://`.
@@ -96,8 +94,9 @@ def fetch(
 
     Raises:
         TransferError: the server refuses, or the connection fails again and
-            again, or another process fetches the same file.
-        OSError: there is no room, or no right to write.
+            again.
+        OSError: there is no room, or no right to write, or another process
+            fetches the same file.
         ValueError: the address is none, or the hash differs.
     """
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
@@ -105,20 +104,26 @@ def fetch(
     hooks = hooks or Hooks()
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     partial = partial_path(path)
-    with _locked(partial) as file:
-        _receive_all(url, file, f"{partial}.json", hooks)
-        file.flush()
-        os.fsync(file.fileno())
+    with locking.lock(f"{partial}.lock", path):
+        try:
+            with open(partial, "ab") as file:
+                _receive_all(url, file, f"{partial}.json", hooks)
+                os.fsync(file.fileno())
+        except BaseException:
+            # A refused address leaves no file behind.
+            if not os.path.getsize(partial):
+                os.remove(partial)
+            raise
         digest = paths.sha256(partial)
         if sha256 is not None and digest != sha256.lower():
-            _discard(partial)
+            os.remove(partial)
             raise ValueError(
                 f"{url}: its SHA-256 must be {sha256.lower()}; got {digest}. "
-                "What came was deleted. Compare the hash with its source, or "
+                "The file was deleted. Compare the hash with its source, or "
                 "fetch again."
             )
         os.replace(partial, path)
-    _discard(f"{partial}.json")
+        paths.remove(f"{partial}.json")
     writing.sync_folder(os.path.dirname(path))
     return digest
 
@@ -135,7 +140,7 @@ def _receive_all(url: str, file: BinaryIO, state_path: str, hooks: Hooks):
             have = file.seek(0, os.SEEK_END)
             failures = 1 if have > before else failures + 1
             if failures == _ATTEMPTS:
-                kept = f" The same command goes on after {have:,} bytes."
+                kept = f" The same command resumes after {have:,} bytes."
                 raise TransferError(
                     f"{url}: {error}, {_ATTEMPTS} times in a row. Is there a "
                     "network, and does it need https_proxy?"
@@ -159,13 +164,12 @@ def _receive(url: str, file: BinaryIO, state_path: str, hooks: Hooks) -> None:
         if response is None:  # Everything was there already.
             return
         start, size = _span(url, response, have)
-        file.truncate(start)
-        file.seek(start)
+        file.seek(file.truncate(start))
         state = _State(url=url, validator=_validator(response), size=size)
         writing.write_json(state_path, dataclasses.asdict(state))
         if size is not None:
             folder = os.path.dirname(state_path) or "."
-            space.require(folder, size - start, f"Fetching {url}")
+            destinations.require_space(folder, size - start, f"Fetching {url}")
         done = _copy(response, file, size, hooks)
     if size is not None and done != size:
         raise _BrokenOffError(
@@ -289,34 +293,8 @@ def _validator(response) -> str | None:
 def _read_state(path: str, url: str) -> _State | None:
     """Reads the state of a partial file of this address, if there is one."""
     try:
-        with open(path, encoding="utf-8") as file:
-            state = _State(**json.load(file))
+        state = _State(**json_text.read_object(path))
     except (FileNotFoundError, ValueError, TypeError):
-        # Whatever else lies there, the file is then fetched from its start.
+        # Without a state the file is fetched from its start.
         return None
     return state if state.url == url else None
-
-
-@contextlib.contextmanager
-def _locked(partial: str) -> Iterator[BinaryIO]:
-    """Opens a partial file for this process alone."""
-    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT, 0o666)
-    with os.fdopen(descriptor, "r+b") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise TransferError(
-                f"{partial}: another process is fetching this file. Wait for "
-                "it to end."
-            ) from error
-        try:
-            yield file
-        finally:
-            # Nothing to go on from: a refused address leaves no file behind.
-            if not os.fstat(file.fileno()).st_size:
-                _discard(partial)
-
-
-def _discard(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)

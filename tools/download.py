@@ -11,21 +11,17 @@ left as it is.
 
 import dataclasses
 import sys
-import time
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from absl import flags, logging
 
 from commands import flag_groups, program
 from commands import flags as flags_lib
-from files import space, transfer
+from files import progress, transfer
 from tools import download_table, installation
 
 ARGUMENTS = "NAME ..."
-_REPORT_SECONDS = 0.5
-# Where lines stay, as in a log file, fewer of them.
-_REPORT_SECONDS_IN_FILES = 30.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,59 +69,20 @@ def _define_file_flags(values: flags.FlagValues) -> None:
         flag_values=values)  # fmt: skip
 
 
-class ProgressLine:
-    """Says on a stream how far a transfer is.
+def _reporter(name: str) -> Callable[[int, int | None], None]:
+    """Makes a function that logs the progress of a transfer.
 
-    Args:
-        name: of the file.
-        stream: a terminal, where one line is written over and over, or any
-            other, which gets a line now and then.
+    Bytes of an earlier call are left out: they say nothing of its speed.
     """
+    report, before = progress.Progress(), None
 
-    def __init__(self, name: str, stream):
-        self._name = name
-        self._stream = stream
-        self._is_terminal = stream.isatty()
-        self._every = (
-            _REPORT_SECONDS if self._is_terminal else _REPORT_SECONDS_IN_FILES
-        )
-        self._start: tuple[float, int] | None = None
-        self._last = 0.0
+    def log(done: int, size: int | None) -> None:
+        nonlocal before
+        before = done if before is None else min(before, done)
+        missing = None if size is None else size - before
+        report(f"bytes of {name}", done - before, missing)
 
-    def report(self, done: int, size: int | None) -> None:
-        """Takes note of the bytes there are, and of how many there will be."""
-        now = time.monotonic()
-        if self._start is None or done < self._start[1]:
-            self._start = (now, done)
-        if done != size and now - self._last < self._every:
-            return
-        self._last = now
-        seconds, before = now - self._start[0], self._start[1]
-        rate = (done - before) / seconds if seconds > 0 else 0.0
-        line = f"{self._name}: {progress(done, size, rate)}"
-        if self._is_terminal:
-            self._stream.write(f"\r{line:79}" + ("\n" if done == size else ""))
-        else:
-            self._stream.write(f"{line}\n")
-        self._stream.flush()
-
-
-def progress(done: int, size: int | None, rate: float) -> str:
-    """Writes how far a transfer is.
-
-    Args:
-        done: bytes there are.
-        size: bytes there will be, if known.
-        rate: bytes per second.
-    """
-    text = space.megabytes(done)
-    if size:
-        text += f" of {space.megabytes(size)} ({done / size:.0%})"
-    if rate and done != size:
-        text += f", {space.megabytes(round(rate))}/s"
-        if size:
-            text += f", {max(0, size - done) / rate:.0f} s left"
-    return text
+    return log
 
 
 def run(names: Sequence[str], options: Options) -> None:
@@ -176,7 +133,7 @@ def _places(options: Options) -> installation.Places:
         return mirror.rstrip("/") + urllib.parse.urlsplit(url).path
 
     def hooks(name: str) -> transfer.Hooks:
-        return transfer.Hooks(report=ProgressLine(name, sys.stderr).report)
+        return transfer.Hooks(report=_reporter(name))
 
     return installation.Places(
         output_dir=options.output_dir,

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from files import transfer
+from files import locking, transfer
 from tests import web_server
 
 _CONTENT = bytes(range(256)) * 2000  # 512,000 bytes: two reads.
@@ -41,7 +41,7 @@ def _partial(tmp_path):
 def _break_off(site, tmp_path, after, then=0):
     """Leaves the first bytes of the file as a broken transfer would."""
     site.cut_after = [after, then, then, then]
-    words = rf"4 times in a row.*goes on after {after:,} bytes\.$"
+    words = rf"4 times in a row.*resumes after {after:,} bytes\.$"
     with pytest.raises(transfer.TransferError, match=words):
         _fetch(site, tmp_path)
     assert _partial(tmp_path).stat().st_size == after
@@ -207,8 +207,8 @@ def test_two_fetches_of_one_file_do_not_mix(site, tmp_path):
     partial = _partial(tmp_path)
     partial.parent.mkdir()
     with (
-        transfer._locked(str(partial)),
-        pytest.raises(transfer.TransferError, match="another process"),
+        locking.lock(f"{partial}.lock", "file.bin"),
+        pytest.raises(locking.LockedError, match=r"file\.bin is in use by"),
     ):
         _fetch(site, tmp_path)
 

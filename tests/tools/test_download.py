@@ -1,3 +1,4 @@
+import functools
 import hashlib
 import io
 import json
@@ -7,6 +8,7 @@ import zipfile
 import pytest
 from absl import flags
 
+from files import progress
 from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tasks.classification import datasets, glue
@@ -338,35 +340,17 @@ def test_command_that_cannot_be_meant_is_refused(
         download.run(names, options)
 
 
-class _Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_progress_line_is_written_over(monkeypatch):
-    clock = iter([10.0, 10.1, 12.0, 14.0])
-    monkeypatch.setattr(download.time, "monotonic", lambda: next(clock))
-    stream = _Terminal()
-    line = download.ProgressLine("a.zip", stream)
-    for done in (1_000_000, 1_100_000, 3_000_000, 9_000_000):
-        line.report(done, 9_000_000)
-    shown = [part.rstrip(" ") for part in stream.getvalue().split("\r")]
-    assert shown == [
-        "",
-        "a.zip: 1.0 MB of 9.0 MB (11%)",
-        "a.zip: 3.0 MB of 9.0 MB (33%), 1.0 MB/s, 6 s left",
-        f"{'a.zip: 9.0 MB of 9.0 MB (100%)':79}\n",
+def test_progress_is_that_of_the_bytes_of_this_call(monkeypatch, caplog):
+    clock = iter([10.0, 10.1, 16.0, 22.0])
+    timed = functools.partial(progress.Progress, lambda: next(clock))
+    monkeypatch.setattr(download.progress, "Progress", timed)
+    report = download._reporter("a.zip")
+    for done in (4_000_000, 5_000_000, 8_000_000):
+        report(done, 8_000_000)
+    assert [record.getMessage() for record in caplog.records] == [
+        "██········ bytes of a.zip 1,000,000/4,000,000  18s left",
+        "██████████ bytes of a.zip 4,000,000/4,000,000  0s left",
     ]
-
-
-def test_progress_into_a_file_is_a_line_now_and_then(monkeypatch):
-    clock = iter([100.0, 110.0, 131.0])
-    monkeypatch.setattr(download.time, "monotonic", lambda: next(clock))
-    stream = io.StringIO()
-    line = download.ProgressLine("a.zip", stream)
-    for done in (0, 1_000_000, 3_100_000):
-        line.report(done, None)
-    assert stream.getvalue() == ("a.zip: 0.0 MB\na.zip: 3.1 MB, 0.1 MB/s\n")
 
 
 def test_command_line_takes_names_beside_flags(tmp_path):
