@@ -18,49 +18,128 @@ import functools
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
-from corpus import (
-    beam,
-    formats,
-    preparation,
-    pretraining_shards,
-)
+from commands import flags, program
+from corpus import beam, formats, preparation, pretraining_shards
 from files import destinations, paths, processes, progress
-from tasks.masked_lm import (
-    data_warnings,
-    masked_pairs,
-)
+from tasks.masked_lm import data_warnings, masked_pairs
 from vocab import tokenization
 
-_FORMATS = ("text", "wikiextractor", "jsonl", "book")
+_FORMATS = {name: form for name, form in formats.FORMATS.items() if form.read}
+_DEFAULTS = masked_pairs.InstanceOptions()
 ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
-_Group = flag_groups.Group
-_INSTANCE_DEFAULTS = masked_pairs.InstanceOptions()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags`."""
+    """The flags of this script; see --help."""
 
-    input_file: str
-    output_file: tuple[str, ...]
-    vocab_file: str
-    do_lower_case: bool = True
-    random_seed: int = 12345
-    instances: masked_pairs.InstanceOptions = _INSTANCE_DEFAULTS
-    input_format: str = "text"
-    language: str = "en"
-    encoding: str = "utf-8"
-    text_field: str = "text"
-    min_paragraph_words: int | None = None
-    shard_documents: int = 0
-    shard_by_file: bool = False
+    input_file: str = flags.required(
+        "Text files: comma-separated paths or globs.", flags.Group.FILES
+    )
+    output_file: str = flags.required(
+        "TFRecords, comma-separated, filled in turn.", flags.Group.FILES
+    )
+    input_format: str = flags.flag(
+        "text",
+        f"text: {_FORMATS['text'].about}, as released. Split into sentences "
+        "here, and read from .xz, .gz, .bz2 and .tar too: "
+        + "; ".join(
+            f"{name}: {form.about}"
+            for name, form in _FORMATS.items()
+            if name != "text"
+        )
+        + ".",
+        flags.Group.FILES,
+        choices=tuple(_FORMATS),
+    )
+    vocab_file: str = flags.required(
+        "The vocabulary: one word piece a line.", flags.Group.TEXT
+    )
+    do_lower_case: bool = flags.flag(
+        True,
+        "Lower-case and strip accents: True for an uncased vocabulary.",
+        flags.Group.TEXT,
+    )
+    language: str = flags.flag(
+        "en", "ISO 639 code: how sentences end.", flags.Group.RAW_TEXT
+    )
+    encoding: str = flags.flag(
+        "utf-8", "Of the files; text is always UTF-8.", flags.Group.RAW_TEXT
+    )
+    text_field: str = flags.flag(
+        "text", "jsonl: the field with the text.", flags.Group.RAW_TEXT
+    )
+    min_paragraph_words: int | None = flags.flag(
+        None,
+        "Drop shorter paragraphs. 8 by default for wikiextractor, else 0; not "
+        "for text.",
+        flags.Group.RAW_TEXT,
+        lower_bound=0,
+    )
+    max_seq_length: int = flags.flag(
+        _DEFAULTS.max_seq_length, "Tokens per pair.", flags.Group.PAIRS
+    )
+    max_predictions_per_seq: int = flags.flag(
+        _DEFAULTS.max_predictions_per_seq,
+        "Most tokens to predict per pair.",
+        flags.Group.PAIRS,
+    )
+    masked_lm_prob: float = flags.flag(
+        _DEFAULTS.masked_lm_prob, "Share to predict.", flags.Group.PAIRS
+    )
+    do_whole_word_mask: bool = flags.flag(
+        _DEFAULTS.do_whole_word_mask,
+        "Predict all pieces of a word together.",
+        flags.Group.PAIRS,
+    )
+    masking: str = flags.flag(
+        ",".join(map(str, _DEFAULTS.masking)),
+        "Percent of the predicted tokens that become [MASK], stay the same, "
+        "become a random token (not in the release).",
+        flags.Group.PAIRS,
+    )
+    short_seq_prob: float = flags.flag(
+        _DEFAULTS.short_seq_prob,
+        "Share of documents cut into pairs of a random shorter length.",
+        flags.Group.PAIRS,
+    )
+    dupe_factor: int = flags.flag(
+        _DEFAULTS.dupe_factor, "Passes over the text.", flags.Group.PAIRS
+    )
+    random_seed: int = flags.flag(
+        12345, "Decides every random draw.", flags.Group.PAIRS
+    )
+    shard_documents: int = flags.flag(
+        0,
+        "Make the records of so many documents at a time, each with a file "
+        "OUT-00000, OUT-00001 ... and the next random_seed; 0 for all at once.",
+        flags.Group.SPEED,
+        lower_bound=0,
+    )
+    shard_by_file: bool = flags.flag(
+        False,
+        "The same, with a shard for each input file.",
+        flags.Group.SPEED,
+    )
+    num_workers: int = flags.flag(
+        0,
+        "Processes that make shards; 0 for one per core.",
+        flags.Group.SPEED,
+        lower_bound=0,
+    )
+    runner: str | None = flags.flag(
+        None,
+        "Make the shards with this runner of Apache Beam, such as "
+        "DirectRunner; its options follow after --.",
+        flags.Group.SPEED,
+    )
 
     def __post_init__(self):
-        if not self.output_file:
+        if not self.output_files:
             raise ValueError("output_file must name one or more files.")
         if self.shard_documents and self.shard_by_file:
             raise ValueError(
@@ -73,183 +152,48 @@ class Options:
                 "input_format=text holds sentences."
             )
 
+    @property
+    def output_files(self) -> tuple[str, ...]:
+        """The files that `output_file` names."""
+        return tuple(filter(None, map(str.strip, self.output_file.split(","))))
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Machinery:
-    """On what the work is done; the records do not depend on it.
+    @property
+    def instances(self) -> masked_pairs.InstanceOptions:
+        """How pairs are made."""
+        masking = masked_pairs.parse_masking(self.masking)
+        return flags.narrow(masked_pairs.InstanceOptions, self, masking=masking)
 
-    Attributes:
-        num_workers: processes; 0 for one per core.
-        runner: of Apache Beam; None for this machine without Beam.
-        beam_arguments: options of the runner.
-    """
-
-    num_workers: int = 0
-    runner: str | None = None
-    beam_arguments: tuple[str, ...] = ()
-
-
-_THIS_MACHINE = Machinery()
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of the release, and those for more and other text."""
-    _define_file_flags(values)
-    _define_casing_flags(values)
-    _define_text_flags(values)
-    _define_pair_flags(values)
-    _define_shard_flags(values)
+    def made_with(self) -> dict[str, Any]:
+        """Returns what decides the records, for their sidecars."""
+        values = dataclasses.asdict(self) | dataclasses.asdict(self.instances)
+        values["output_file"] = self.output_files
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in ("num_workers", "runner")
+        }
 
 
-@flag_groups.under(_Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    for name, text in (
-        ("input_file", "Text files: comma-separated paths or globs."),
-        ("output_file", "TFRecords, comma-separated, filled in turn."),
-    ):
-        flags.DEFINE_string(name, None, text, required=True, flag_values=values)
-    flags.DEFINE_enum(
-        "input_format", Options.input_format, _FORMATS,
-        "text: a sentence a line, an empty line between documents, as "
-        "released. Split into sentences here, and read from .xz, .gz, .bz2 "
-        "and .tar too: wikiextractor: <doc ...> to </doc>, or its JSON; "
-        "jsonl: an object a line; book: each file one book.",
-        flag_values=values)  # fmt: skip
+def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
+    """Reads the text, makes the instances, writes the records.
 
-
-@flag_groups.under(_Group.TEXT)
-def _define_casing_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "vocab_file", None, "The vocabulary: one word piece a line.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_boolean(
-        "do_lower_case", Options.do_lower_case,
-        "Lower-case and strip accents: True for an uncased vocabulary.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(_Group.PAIRS)
-def _define_pair_flags(values: flags.FlagValues) -> None:
-    default = _INSTANCE_DEFAULTS
-    integer = functools.partial(flags.DEFINE_integer, flag_values=values)
-    number = functools.partial(flags.DEFINE_float, flag_values=values)
-    integer("max_seq_length", default.max_seq_length, "Tokens per pair.")
-    integer(
-        "max_predictions_per_seq",
-        default.max_predictions_per_seq,
-        "Most tokens to predict per pair.",
-    )
-    number("masked_lm_prob", default.masked_lm_prob, "Share to predict.")
-    flags.DEFINE_boolean(
-        "do_whole_word_mask", default.do_whole_word_mask,
-        "Predict all pieces of a word together.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "masking", ",".join(map(str, default.masking)),
-        "Percent of the predicted tokens that become [MASK], stay the same, "
-        "become a random token (not in the release).",
-        flag_values=values)  # fmt: skip
-    number(
-        "short_seq_prob",
-        default.short_seq_prob,
-        "Share of documents cut into pairs of a random shorter length.",
-    )
-    integer("dupe_factor", default.dupe_factor, "Passes over the text.")
-    integer("random_seed", Options.random_seed, "Decides every random draw.")
-
-
-@flag_groups.under(_Group.RAW_TEXT)
-def _define_text_flags(values: flags.FlagValues) -> None:
-    string = functools.partial(flags.DEFINE_string, flag_values=values)
-    string("language", Options.language, "ISO 639 code: how sentences end.")
-    string("encoding", Options.encoding, "Of the files; text is always UTF-8.")
-    string("text_field", Options.text_field, "jsonl: the field with the text.")
-    flags.DEFINE_integer(
-        "min_paragraph_words", Options.min_paragraph_words,
-        "Drop shorter paragraphs. 8 by default for wikiextractor, else 0; not "
-        "for text.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(_Group.SPEED)
-def _define_shard_flags(values: flags.FlagValues) -> None:
-    integer = functools.partial(
-        flags.DEFINE_integer, lower_bound=0, flag_values=values
-    )
-    integer(
-        "shard_documents",
-        Options.shard_documents,
-        "Make the records of so many documents at a time, each with a file "
-        "OUT-00000, OUT-00001 ... and the next random_seed; 0 for all at once.",
-    )
-    flags.DEFINE_bool(
-        "shard_by_file", Options.shard_by_file,
-        "The same, with a shard for each input file.",
-        flag_values=values)  # fmt: skip
-    integer(
-        "num_workers",
-        Machinery.num_workers,
-        "Processes that make shards; 0 for one per core.",
-    )
-    flags.DEFINE_string(
-        "runner", Machinery.runner,
-        "Make the shards with this runner of Apache Beam, such as "
-        "DirectRunner; its options follow after --.",
-        flag_values=values)  # fmt: skip
-
-
-def options_from(values: flags.FlagValues) -> Options:
-    """Reads the flags.
+    Args:
+        options: the flags.
+        beam_arguments: options of `options.runner`.
 
     Raises:
-        ValueError: a flag has an impossible value.
+        OSError: a file cannot be read or written.
+        ValueError: an option has an impossible value, no input file matches,
+            the text is empty or not UTF-8, the vocabulary lacks a special
+            token, or an output would overwrite an input.
     """
-    same = {field.name for field in dataclasses.fields(Options)}
-    same -= {"output_file", "instances"}
-    made = {field.name for field in dataclasses.fields(_INSTANCE_DEFAULTS)}
-    made -= {"masking"}
-    return Options(
-        output_file=tuple(
-            filter(None, map(str.strip, values.output_file.split(",")))
-        ),
-        instances=masked_pairs.InstanceOptions(
-            masking=masked_pairs.parse_masking(values.masking),
-            **{name: values[name].value for name in made},
-        ),
-        **{name: values[name].value for name in same},
-    )
-
-
-def machinery_from(
-    values: flags.FlagValues, beam_arguments: Sequence[str]
-) -> Machinery:
-    """Reads the flags that say on what the work is done.
-
-    Raises:
-        ValueError: there are arguments for Beam, but no runner.
-    """
-    if beam_arguments and not values.runner:
+    if beam_arguments and not options.runner:
         raise ValueError(
             "Only flags, --NAME=VALUE with the equals sign, are expected, and "
             "options of Apache Beam after -- where there is a --runner; got "
             f"{' '.join(beam_arguments)}."
         )
-    return Machinery(
-        num_workers=values.num_workers,
-        runner=values.runner,
-        beam_arguments=tuple(beam_arguments),
-    )
-
-
-def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
-    """Reads the text, makes the instances, writes the records.
-
-    Raises:
-        OSError: a file cannot be read or written.
-        ValueError: no input file matches, the text is empty or not UTF-8, the
-            vocabulary lacks a special token, or an output would overwrite an
-            input.
-    """
+    instances = options.instances
     started = time.monotonic()
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, do_lower_case=options.do_lower_case
@@ -259,7 +203,7 @@ def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
         *data_warnings.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
-        *data_warnings.prediction_warnings(options.instances),
+        *data_warnings.prediction_warnings(instances),
     ):
         logging.warning("%s", warning)
     text = text_of(options)
@@ -269,12 +213,12 @@ def run(options: Options, machinery: Machinery = _THIS_MACHINE) -> None:
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
         random_seed=options.random_seed,
-        options=options.instances,
+        options=instances,
         rules=text.rules,
         store=store,
     )
     total = pretraining_shards.log_reports(
-        _reports(text, recipe, machinery), text
+        _reports(text, recipe, options, beam_arguments), text
     )
     shards = range(total.num_shards)
     written = itertools.chain.from_iterable(map(store.paths_of, shards))
@@ -305,35 +249,33 @@ def text_of(options: Options) -> pretraining_shards.Text:
 def _record_files(options, tokenizer, text):
     from training import pretraining_records, records
 
-    made_with = dataclasses.asdict(options)
-    made_with.update(made_with.pop("instances"))
     return pretraining_records.PretrainingRecords(
-        record_paths=options.output_file,
+        record_paths=options.output_files,
         made_with=records.Metadata(
             kind="pretraining",
-            max_seq_length=options.instances.max_seq_length,
-            max_predictions_per_seq=options.instances.max_predictions_per_seq,
+            max_seq_length=options.max_seq_length,
+            max_predictions_per_seq=options.max_predictions_per_seq,
             vocab_size=tokenizer.vocab_size,
             vocab_sha256=records.vocab_sha256(tokenizer.vocab),
             do_lower_case=options.do_lower_case,
             num_records=0,
-            flags=made_with,
+            flags=options.made_with(),
         ),
         is_sharded=text.is_sharded,
     )
 
 
-def _reports(text, recipe, machinery) -> Iterator[pretraining_shards.Report]:
+def _reports(
+    text, recipe, options, beam_arguments
+) -> Iterator[pretraining_shards.Report]:
     shards = pretraining_shards.read_shards(text)
-    if machinery.runner:
-        yield beam.make_shards(
-            text, recipe, machinery.runner, machinery.beam_arguments
-        )
+    if options.runner:
+        yield beam.make_shards(text, recipe, options.runner, beam_arguments)
     elif text.is_sharded:
         yield from processes.map_in_order(
             functools.partial(pretraining_shards.make_shard, recipe),
             shards,
-            machinery.num_workers,
+            options.num_workers,
         )
     else:
         report = progress.Progress()
@@ -343,11 +285,5 @@ def _reports(text, recipe, machinery) -> Iterator[pretraining_shards.Report]:
             )
 
 
-def main(argv: list[str]) -> None:
-    """Runs the script with its flags, and options of Apache Beam after --."""
-    machinery = machinery_from(flags.FLAGS, argv[1:])
-    run(options_from(flags.FLAGS), machinery)
-
-
 if __name__ == "__main__":
-    program.start(define_flags, main, arguments=ARGUMENTS)
+    program.start(Options, run, arguments=ARGUMENTS)

@@ -10,6 +10,7 @@ import tensorflow as tf
 from absl import flags
 
 import create_pretraining_data
+from commands import flags as flags_lib
 from training import record_files, records
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -21,10 +22,10 @@ _TEXT = "the players began .\nthe match was long .\n\nrain .\nmore rain .\n"
 
 def _options(**values):
     defined = flags.FlagValues()
-    create_pretraining_data.define_flags(defined)
+    flags_lib.define(create_pretraining_data.Options, defined)
     arguments = [f"--{name}={value}" for name, value in values.items()]
     defined(["create_pretraining_data.py", *arguments])
-    return create_pretraining_data.options_from(defined)
+    return flags_lib.read(create_pretraining_data.Options, defined)
 
 
 def _run(**values):
@@ -124,7 +125,7 @@ _NEW_FLAGS = {
 
 def test_flags_and_defaults_are_the_release_s():
     defined = flags.FlagValues()
-    create_pretraining_data.define_flags(defined)
+    flags_lib.define(create_pretraining_data.Options, defined)
     defaults = {name: defined[name].default for name in defined}
     assert defaults == _NEW_FLAGS | {
         "input_file": None,
@@ -165,7 +166,7 @@ def test_flags_become_options():
         masking="100,0,0",
     )
     assert options.input_file == "in/*"
-    assert options.output_file == ("a", "b")
+    assert options.output_files == ("a", "b")
     assert (options.do_lower_case, options.random_seed) == (False, 3)
     instances = options.instances
     assert instances.max_seq_length == 64

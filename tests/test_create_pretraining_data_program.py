@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from absl import flags
 
 import create_pretraining_data
 from training import record_files
@@ -92,7 +91,7 @@ def test_a_stray_argument_is_refused():
 
 def test_options_of_beam_need_a_runner():
     with pytest.raises(ValueError, match=r"--runner; got --x=1\."):
-        values = flags.FlagValues()
-        create_pretraining_data.define_flags(values)
-        values(["p", "--input_file=a", "--output_file=b", "--vocab_file=c"])
-        create_pretraining_data.machinery_from(values, ["--x=1"])
+        options = create_pretraining_data.Options(
+            input_file="a", output_file="b", vocab_file="c"
+        )
+        create_pretraining_data.run(options, ["--x=1"])

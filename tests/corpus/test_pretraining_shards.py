@@ -14,7 +14,6 @@ import pytest
 
 import create_pretraining_data as program
 from corpus import beam, pretraining_shards
-from tasks.masked_lm import masked_pairs
 from training import record_files, records
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -42,17 +41,16 @@ def _write_text(path, documents):
 def _options(input_file, output_file, **values):
     return program.Options(
         input_file=str(input_file),
-        output_file=(str(output_file),),
+        output_file=str(output_file),
         vocab_file=_VOCAB,
-        instances=masked_pairs.InstanceOptions(dupe_factor=2),
+        dupe_factor=2,
         **values,
     )
 
 
 def _run(input_file, output_file, num_workers=1, **values):
     program.run(
-        _options(input_file, output_file, **values),
-        program.Machinery(num_workers=num_workers),
+        _options(input_file, output_file, num_workers=num_workers, **values)
     )
 
 
@@ -272,14 +270,8 @@ def test_beam_makes_the_same_records(tmp_path, text, shards, caplog):
     _run(inputs, tmp_path / "local/x", **shards)
     caplog.clear()
     program.run(
-        _options(inputs, tmp_path / "beam/x", **shards),
-        program.Machinery(
-            runner="DirectRunner",
-            beam_arguments=(
-                "--direct_num_workers=2",
-                "--direct_running_mode=multi_processing",
-            ),
-        ),
+        _options(inputs, tmp_path / "beam/x", runner="DirectRunner", **shards),
+        ["--direct_num_workers=2", "--direct_running_mode=multi_processing"],
     )
     assert _record_bytes(tmp_path / "beam") == _record_bytes(tmp_path / "local")
     documents = 14 if "shard_by_file" in shards else 13  # A file ends none.
