@@ -1,4 +1,4 @@
-"""SWAG, and other sets of one right ending among several.
+"""SWAG, and other data sets of one right ending among several.
 
 Source: Zellers et al. 2018, "SWAG"; Devlin et al. 2019, section 4.4: for each
 ending, the sentence before as A, the start of the next with that ending as B.

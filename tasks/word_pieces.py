@@ -1,4 +1,4 @@
-"""Word pieces of many texts: every distinct word is tokenized once."""
+"""Word pieces of many texts, each distinct word tokenized once."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""The user's own sentences: TSV, CSV or JSON Lines, without code."""
+"""The user's own classification data: TSV, CSV or JSON Lines files."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""What a sentence classifier may answer: a class, several, or a score."""
+"""Labels of a sentence classifier: one class, several, or a score."""
 
 import collections
 import dataclasses

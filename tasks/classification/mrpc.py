@@ -1,4 +1,4 @@
-"""MRPC: GLUE's files, from the corpus as Microsoft gives it out.
+"""GLUE's files of MRPC, made from the corpus that Microsoft distributes.
 
 GLUE may not give the corpus out itself. It has training pairs of which GLUE
 holds some back for development, by a list of their two numbers.

@@ -1,4 +1,4 @@
-"""One or two sentences as the model reads them: [CLS] A [SEP] B [SEP].
+"""Sentences and pairs of them as model input: [CLS] A [SEP] B [SEP].
 
 Source: Devlin et al. 2019, section 3 ("Input/Output Representations").
 """

@@ -1,4 +1,4 @@
-"""Files that the GLUE server accepts."""
+"""Submissions to the GLUE server."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""The draws of `random.Random`, the same numbers in less time."""
+"""Random draws: the numbers of `random.Random`, in less time."""
 
 import functools
 import random

@@ -1,4 +1,4 @@
-"""The corpus of pre-training as arrays of ids: four bytes a token."""
+"""The pre-training corpus as arrays of token ids, four bytes each."""
 
 import array
 import dataclasses

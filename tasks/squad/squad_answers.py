@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from absl import logging
 
+from commands import flags
 from tasks.squad import squad_examples, squad_features
 
 # As released: the null score of a question without any window. Differs: its
@@ -26,17 +27,32 @@ _CUT_PADDING = -1e9  # As `training.prediction` gives to places of a batch.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AnswerOptions:
-    """How answers are searched.
+    """How answers are searched; defaults are those of run_squad.py.
 
-    Args:
-        n_best_size: starts and ends tried in each window, and answers kept.
-        max_answer_length: in word pieces.
-        version_2_with_negative: "no answer" takes part, as token 0.
+    With `version_2_with_negative` "no answer" takes part, as token 0.
+
+    Raises:
+        ValueError: a number is below 1.
     """
 
-    n_best_size: int = 20  # Source: run_squad.py of the release.
-    max_answer_length: int = 30  # Source: the same.
-    version_2_with_negative: bool = False
+    n_best_size: int = flags.flag(
+        20,
+        "Starts and ends tried in each window, and answers in "
+        "nbest_predictions.json.",
+        flags.Group.ANSWERS,
+        lower_bound=1,
+    )
+    max_answer_length: int = flags.flag(
+        30,
+        "Word pieces of the longest answer.",
+        flags.Group.ANSWERS,
+        lower_bound=1,
+    )
+    version_2_with_negative: bool = flags.flag(
+        False,
+        "The files are of SQuAD 2.0: some questions have no answer.",
+        flags.Group.ANSWERS,
+    )
 
     def __post_init__(self):
         if self.n_best_size < 1 or self.max_answer_length < 1:

@@ -1,4 +1,4 @@
-"""Several systems' answers combined to one.
+"""Ensembles of SQuAD systems: their answers or logits, averaged.
 
 Source: Devlin et al. 2019, Table 2 (an ensemble of seven systems); it does
 not say how they are combined. Here either the probabilities of answers are

@@ -1,4 +1,4 @@
-"""Questions on words -> windows of word pieces: `[CLS] question [SEP] part`.
+"""SQuAD windows as model input: [CLS] question [SEP] part of the paragraph.
 
 Every distinct word of the paragraphs, questions and answers is tokenized
 once, in as many processes as there are cores; windows are then cut from what
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from commands import flags
 from tasks import word_pieces
 from tasks.squad import squad_examples
 
@@ -23,20 +24,31 @@ _FIRST_UNIQUE_ID = 1000000000  # Source: run_squad.py of the release.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowOptions:
-    """How paragraphs are cut; lengths in word pieces.
-
-    Args:
-        max_seq_length: `T`, of a whole window.
-        doc_stride: from the start of one window's part to the next one's.
-        max_query_length: of a question; what is longer is cut off.
+    """How paragraphs are cut; defaults are those of run_squad.py.
 
     Raises:
         ValueError: no room is left for the paragraph, or no way forward.
     """
 
-    max_seq_length: int = 384  # Source: run_squad.py of the release.
-    doc_stride: int = 128  # Source: the same.
-    max_query_length: int = 64  # Source: the same.
+    max_seq_length: int = flags.flag(
+        384,
+        "Word pieces of a window: question, part of the paragraph and three "
+        "special tokens.",
+        flags.Group.TEXT,
+        lower_bound=1,
+    )
+    doc_stride: int = flags.flag(
+        128,
+        "Word pieces from the start of a window's part to the next one's.",
+        flags.Group.TEXT,
+        lower_bound=1,
+    )
+    max_query_length: int = flags.flag(
+        64,
+        "Word pieces of a question; what is longer is cut off.",
+        flags.Group.TEXT,
+        lower_bound=1,
+    )
 
     def __post_init__(self):
         if self.max_seq_length <= self.max_query_length + NUM_SPECIAL_TOKENS:

@@ -1,4 +1,4 @@
-"""The flags of question answering; names and defaults are the release's."""
+"""Options of question answering; names and defaults are the release's."""
 
 import dataclasses
 import math
@@ -12,8 +12,6 @@ from tasks.squad import (
     squad_features,
 )
 
-_WINDOWS = squad_features.WindowOptions
-_ANSWERS = squad_answers.AnswerOptions
 # The value of --null_score_diff_threshold that has the best one found.
 AUTO = "auto"
 
@@ -39,7 +37,7 @@ class _ThresholdParser(absl_flags.ArgumentParser):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadOptions:
+class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
     """Which questions are answered, and how; the flags of run_squad.py."""
 
     train_file: str | None = flags.flag(
@@ -72,43 +70,6 @@ class SquadOptions:
     save_logits: bool = flags.flag(
         False, "Write logits.npz too, for --ensemble.", flags.Group.FILES
     )
-    max_seq_length: int = flags.flag(
-        _WINDOWS.max_seq_length,
-        "Word pieces of a window: question, part of the paragraph and three "
-        "special tokens.",
-        flags.Group.TEXT,
-        lower_bound=1,
-    )
-    doc_stride: int = flags.flag(
-        _WINDOWS.doc_stride,
-        "Word pieces from the start of a window's part to the next one's.",
-        flags.Group.TEXT,
-        lower_bound=1,
-    )
-    max_query_length: int = flags.flag(
-        _WINDOWS.max_query_length,
-        "Word pieces of a question; what is longer is cut off.",
-        flags.Group.TEXT,
-        lower_bound=1,
-    )
-    n_best_size: int = flags.flag(
-        _ANSWERS.n_best_size,
-        "Starts and ends tried in each window, and answers in "
-        "nbest_predictions.json.",
-        flags.Group.ANSWERS,
-        lower_bound=1,
-    )
-    max_answer_length: int = flags.flag(
-        _ANSWERS.max_answer_length,
-        "Word pieces of the longest answer.",
-        flags.Group.ANSWERS,
-        lower_bound=1,
-    )
-    version_2_with_negative: bool = flags.flag(
-        False,
-        "The files are of SQuAD 2.0: some questions have no answer.",
-        flags.Group.ANSWERS,
-    )
     null_score_diff_threshold: float | str = flags.flag(
         0.0,
         'Above it the answer is "no answer"; a difference of logits, or '
@@ -126,20 +87,12 @@ class SquadOptions:
     @property
     def windows(self) -> squad_features.WindowOptions:
         """How paragraphs are cut."""
-        return squad_features.WindowOptions(
-            max_seq_length=self.max_seq_length,
-            doc_stride=self.doc_stride,
-            max_query_length=self.max_query_length,
-        )
+        return flags.narrow(squad_features.WindowOptions, self)
 
     @property
     def answers(self) -> squad_answers.AnswerOptions:
         """How answers are searched."""
-        return squad_answers.AnswerOptions(
-            n_best_size=self.n_best_size,
-            max_answer_length=self.max_answer_length,
-            version_2_with_negative=self.version_2_with_negative,
-        )
+        return flags.narrow(squad_answers.AnswerOptions, self)
 
 
 def check(options: Any) -> None:

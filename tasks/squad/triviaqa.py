@@ -1,4 +1,4 @@
-"""TriviaQA-Wiki -> a SQuAD 1.1 file to train on.
+"""Conversion of TriviaQA-Wiki to a SQuAD 1.1 file to train on.
 
 Source: Devlin et al. 2019, §4.2, footnote: the paragraphs are the first 400
 tokens of documents that contain at least one of the possible answers.

@@ -32,12 +32,7 @@ def _options(**changes):
     flags_lib.define(squad_flags.SquadOptions, values)
     given = [f"--{name}={value}" for name, value in changes.items()]
     values(["test", *given])
-    return squad_flags.SquadOptions(
-        **{
-            name: values[name].value
-            for name in squad_flags.SquadOptions.__annotations__
-        }
-    )
+    return flags_lib.read(squad_flags.SquadOptions, values)
 
 
 def _version_2():
