@@ -36,7 +36,7 @@ def run(options: Options) -> None:
     from modeling import heads
     from training import (
         checkpoint_evaluation,
-        checkpointing,
+        model_folder,
         objectives,
         pretraining,
         reporting,
@@ -48,10 +48,11 @@ def run(options: Options) -> None:
 
     strategy = pretraining.prepare_devices(options, phases)
     is_chief = workers.cluster().is_chief
+    described = model_folder.Description(config=config.to_dict())
     workers.run_on_chief(
         strategy,
         options.output_dir,
-        lambda: checkpointing.claim(options.output_dir, config.to_dict()),
+        lambda: model_folder.validate_output_dir(options.output_dir, described),
     )
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)

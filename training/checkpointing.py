@@ -20,7 +20,6 @@ from files import json_text, paths, writing
 from modeling import checkpoints, release_format
 
 _NAME = "model.ckpt"
-_CONFIG = "bert_config.json"
 _MOST_NAMES_SHOWN = 6
 # `writing.aside`, which `checkpoints.save` follows; TensorFlow adds endings.
 _PARTIAL = re.compile(r"\..*\.\d+\.partial(\..*|_temp.*)?")
@@ -220,40 +219,6 @@ def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
     values = checkpoints.read(prefix, set(slots) - set(missing))
     for name, value in values.items():
         slots[name].assign(value)
-
-
-def claim(output_dir: str, config: Mapping[str, object]) -> None:
-    """Marks a folder as one model's, or refuses if it is another's.
-
-    A folder that holds no `bert_config.json`, such as one that the release
-    wrote, is accepted: shapes are compared when its weights are loaded.
-
-    Args:
-        output_dir: the run's folder, made if missing.
-        config: the model's configuration and what else identifies it.
-
-    Raises:
-        ValueError: the folder holds another model; names what differs.
-    """
-    tf.io.gfile.makedirs(output_dir)
-    path = os.path.join(output_dir, _CONFIG)
-    if tf.io.gfile.exists(path):
-        held = json_text.read_object(path)
-        differing = sorted(
-            key for key in config if key in held and held[key] != config[key]
-        )
-        if differing and latest(output_dir):
-            raise ValueError(
-                f"{output_dir} holds another model: "
-                + ", ".join(
-                    f"{key} is {held[key]!r} there and {config[key]!r} here"
-                    for key in differing
-                )
-                + ". Choose another --output_dir."
-            )
-        if held == config:
-            return
-    writing.write_json(path, dict(config))
 
 
 def saved_steps(output_dir: str) -> list[int]:

@@ -19,10 +19,10 @@ from files import writing
 from training import (
     ablations,
     bookkeeping,
-    claiming,
     epochs,
     input_pipeline,
     loop,
+    model_folder,
     objectives,
     optimization,
     option_checks,
@@ -250,7 +250,11 @@ def make_learner(
         ValueError: a folder holds another model, or `init_checkpoint` reads
             text in another way.
     """
-    claiming.claim(setup, options.output_dir, labels)
+    workers.run_on_chief(
+        setup.strategy,
+        options.output_dir,
+        lambda: _validate_folders(setup, options.output_dir, labels),
+    )
     runtime.set_seed(options.random_seed, deterministic=options.deterministic)
     with setup.strategy.scope():
         objective = make_objective()
@@ -267,6 +271,26 @@ def make_learner(
             predictor=prediction.Predictor(setup.strategy, objective)
         ),
     )
+
+
+def _validate_folders(
+    setup: preparation.Setup,
+    folder: str,
+    labels: Mapping[str, object] | None,
+) -> None:
+    """Checks and describes the folder of a trial and that of the whole run."""
+    whole = setup.options
+    if whole.init_checkpoint:
+        origin = model_folder.of_checkpoint(whole.init_checkpoint)
+        model_folder.check_text(origin, setup.text)
+    described = model_folder.Description(
+        config=setup.config.to_dict(),
+        vocab_file=whole.vocab_file,
+        text=setup.text,
+        labels=labels,
+    )
+    for place in dict.fromkeys((folder, whole.output_dir)):
+        model_folder.validate_output_dir(place, described)
 
 
 def _give_weights(model: keras.Model, source: keras.Model) -> None:

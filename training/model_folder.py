@@ -36,19 +36,23 @@ class Description:
 
     Attributes:
         config: its sizes.
-        vocab_file: its vocabulary.
+        vocab_file: its vocabulary; None where it reads no text itself.
         text: how text is read: `vocab_sha256` and `do_lower_case`.
-        labels: what its outputs mean: `problem_type` and `labels`.
+        labels: what its outputs mean: `problem_type` and `labels`; None where
+            there is nothing to say.
     """
 
     config: Mapping[str, object]
-    vocab_file: str
-    text: Mapping[str, object]
-    labels: Mapping[str, object]
+    vocab_file: str | None = None
+    text: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    labels: Mapping[str, object] | None = None
 
 
-def claim(output_dir: str, described: Description) -> None:
-    """Marks a folder as that of a model, or refuses if it is another's.
+def validate_output_dir(output_dir: str, described: Description) -> None:
+    """Checks that a folder holds no other model; writes the description.
+
+    A folder without a description, such as one that the release wrote, is
+    accepted: shapes are compared when its weights are loaded.
 
     Args:
         output_dir: the run's folder, made if missing.
@@ -58,17 +62,57 @@ def claim(output_dir: str, described: Description) -> None:
         ValueError: the folder holds a model of other sizes, that reads text
             in another way, or that gives other answers.
     """
-    checkpointing.claim(output_dir, described.config)
-    claim_text(output_dir, described.vocab_file, described.text)
-    if _holds_model(output_dir) and answers_differ(
-        output_dir, described.labels
-    ):
+    tf.io.gfile.makedirs(output_dir)
+    _validate_config(output_dir, described.config)
+    if described.vocab_file is not None:
+        _validate_text(output_dir, described.vocab_file, described.text)
+    if described.labels is not None:
+        _validate_labels(output_dir, described.labels)
+
+
+def _validate_config(output_dir: str, config: Mapping[str, object]) -> None:
+    path = os.path.join(output_dir, config_beside.CONFIG)
+    held = _read_json(path)
+    if held == config:
+        return
+    differing = sorted(
+        key
+        for key in config
+        if key in (held or {}) and held[key] != config[key]
+    )
+    if differing and checkpointing.latest(output_dir):
+        raise ValueError(
+            f"{output_dir} holds another model: "
+            + ", ".join(
+                f"{key} is {held[key]!r} there and {config[key]!r} here"
+                for key in differing
+            )
+            + ". Choose another --output_dir."
+        )
+    writing.write_json(path, dict(config))
+
+
+def _validate_text(
+    output_dir: str, vocab_file: str, text: Mapping[str, object]
+) -> None:
+    if checkpointing.latest(output_dir):
+        check_text(output_dir, text)
+    writing.write_json(os.path.join(output_dir, TOKENIZER), dict(text))
+    target = os.path.join(output_dir, VOCABULARY)
+    if os.path.abspath(vocab_file) != os.path.abspath(target):
+        with writing.whole_file(target, "wb") as file:
+            for chunk in paths.chunks_of(vocab_file):
+                file.write(chunk)
+
+
+def _validate_labels(output_dir: str, labels_now: Mapping[str, object]) -> None:
+    if _holds_model(output_dir) and answers_differ(output_dir, labels_now):
         raise ValueError(
             f"The model in {output_dir} was trained for other labels "
-            f"({LABELS} there) than {dict(described.labels)}. Choose another "
+            f"({LABELS} there) than {dict(labels_now)}. Choose another "
             "--output_dir."
         )
-    writing.write_json(os.path.join(output_dir, LABELS), dict(described.labels))
+    writing.write_json(os.path.join(output_dir, LABELS), dict(labels_now))
 
 
 def _holds_model(folder: str) -> bool:
@@ -80,29 +124,6 @@ def _holds_model(folder: str) -> bool:
     except ValueError:
         return True  # Several, or one that is not read here.
     return True
-
-
-def claim_text(
-    output_dir: str, vocab_file: str, text: Mapping[str, object]
-) -> None:
-    """Marks a folder's model as one that reads text in this way.
-
-    Args:
-        output_dir: the run's folder.
-        vocab_file: copied there.
-        text: how text is read: `vocab_sha256` and `do_lower_case`.
-
-    Raises:
-        ValueError: the folder holds a model that reads text in another way.
-    """
-    if checkpointing.latest(output_dir):
-        check_text(output_dir, text)
-    writing.write_json(os.path.join(output_dir, TOKENIZER), dict(text))
-    target = os.path.join(output_dir, VOCABULARY)
-    if os.path.abspath(vocab_file) != os.path.abspath(target):
-        with writing.whole_file(target, "wb") as file:
-            for chunk in paths.chunks_of(vocab_file):
-                file.write(chunk)
 
 
 def check_text(folder: str, text: Mapping[str, object]) -> None:
@@ -257,7 +278,7 @@ def check_origin(path: str, output_dir: str) -> None:
 
     Args:
         path: of the checkpoint that the run starts from.
-        output_dir: of the run; what `claim_text` put there counts.
+        output_dir: of the run; what `validate_output_dir` put there counts.
 
     Raises:
         ValueError: they differ.

@@ -1,4 +1,3 @@
-import json
 import shutil
 
 import numpy as np
@@ -179,26 +178,6 @@ def test_moments_that_are_missing_start_at_zero(tmp_path, caplog):
     assert "lacks 1 of 2 optimizer moments, which start at 0: w/adam_v" in (
         caplog.text
     )
-
-
-def test_a_folder_belongs_to_one_model(tmp_path):
-    folder = str(tmp_path / "new")
-    checkpointing.claim(folder, {"hidden_size": 8, "vocab_size": 9})
-    config = tmp_path / "new" / "bert_config.json"
-    assert json.loads(config.read_text())["hidden_size"] == 8
-    # Nothing is saved yet: the folder may change its model.
-    checkpointing.claim(folder, {"hidden_size": 4, "vocab_size": 9})
-    _save(tmp_path / "new", 1)
-    checkpointing.claim(folder, {"hidden_size": 4, "vocab_size": 9})
-    with pytest.raises(ValueError, match="hidden_size is 4 there and 8 here"):
-        checkpointing.claim(folder, {"hidden_size": 8, "vocab_size": 9})
-    assert json.loads(config.read_text())["hidden_size"] == 4
-
-
-def test_a_folder_that_the_release_wrote_is_accepted(tmp_path):
-    _save(tmp_path, 1)
-    checkpointing.claim(str(tmp_path), {"hidden_size": 8})
-    assert (tmp_path / "bert_config.json").exists()
 
 
 def test_half_written_files_are_removed_and_others_stay(tmp_path):

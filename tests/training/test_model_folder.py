@@ -5,8 +5,9 @@ import pathlib
 import shutil
 
 import pytest
+import tensorflow as tf
 
-from training import model_folder
+from training import checkpointing, model_folder
 
 _INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
 
@@ -157,7 +158,7 @@ def test_the_folder_of_a_foreign_model_is_not_renamed(tmp_path):
     _put(tmp_path, "config.json", {"id2label": {"0": "b", "1": "a"}})
     (tmp_path / "model.safetensors").write_bytes(b"")
     with pytest.raises(ValueError, match="was trained for other labels"):
-        model_folder.claim(
+        model_folder.validate_output_dir(
             str(tmp_path),
             model_folder.Description(
                 config={},
@@ -177,3 +178,32 @@ def test_a_file_that_is_no_json_object_is_named(tmp_path):
         (tmp_path / "labels.json").write_text(text)
         with pytest.raises(ValueError, match=rf"labels\.json.*: {message}"):
             model_folder.labels(str(tmp_path))
+
+
+def _save(folder):
+    checkpointing.save(str(folder), 1, {"w": tf.Variable(1.0)}, {}, keep=1)
+
+
+def _validate(folder, config):
+    described = model_folder.Description(config=config)
+    model_folder.validate_output_dir(folder, described)
+
+
+def test_a_folder_belongs_to_one_model(tmp_path):
+    folder = str(tmp_path / "new")
+    _validate(folder, {"hidden_size": 8, "vocab_size": 9})
+    config = tmp_path / "new" / "bert_config.json"
+    assert json.loads(config.read_text())["hidden_size"] == 8
+    # Nothing is saved yet: the folder may change its model.
+    _validate(folder, {"hidden_size": 4, "vocab_size": 9})
+    _save(tmp_path / "new")
+    _validate(folder, {"hidden_size": 4, "vocab_size": 9})
+    with pytest.raises(ValueError, match="hidden_size is 4 there and 8 here"):
+        _validate(folder, {"hidden_size": 8, "vocab_size": 9})
+    assert json.loads(config.read_text())["hidden_size"] == 4
+
+
+def test_a_folder_that_the_release_wrote_is_accepted(tmp_path):
+    _save(tmp_path)
+    _validate(str(tmp_path), {"hidden_size": 8})
+    assert (tmp_path / "bert_config.json").exists()

@@ -146,7 +146,7 @@ def model(tmp_path):
         _MODEL, vocab_file=str(tmp_path / "words.txt")
     )
     folder = str(tmp_path / "model")
-    model_folder.claim(folder, described)
+    model_folder.validate_output_dir(folder, described)
     weights = {"w": tf.Variable(1.0)}
     checkpointing.save(folder, 1, weights, state={}, keep=1)
     return folder, described
@@ -154,11 +154,11 @@ def model(tmp_path):
 
 def test_a_model_has_beside_it_what_it_takes_to_use_it(model):
     folder, described = model
-    model_folder.claim(folder, described)
+    model_folder.validate_output_dir(folder, described)
     with open(f"{folder}/vocab.txt", "rb") as file:
         assert file.read() == b"[UNK]\r\nword\n"
     again = dataclasses.replace(described, vocab_file=f"{folder}/vocab.txt")
-    model_folder.claim(folder, again)
+    model_folder.validate_output_dir(folder, again)
     assert os.path.getsize(f"{folder}/vocab.txt") == 12
 
 
@@ -173,7 +173,7 @@ def test_a_model_has_beside_it_what_it_takes_to_use_it(model):
 def test_a_folder_of_another_model_is_refused(model, field, value, message):
     folder, described = model
     with pytest.raises(ValueError, match=message):
-        model_folder.claim(
+        model_folder.validate_output_dir(
             folder, dataclasses.replace(described, **{field: value})
         )
 
