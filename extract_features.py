@@ -180,9 +180,7 @@ def _read_config(options, tokenizer) -> config_lib.BertConfig:
     """Reads the sizes of the model; checks that the options fit to them."""
     from modeling import checkpoint_formats
 
-    config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, paths.open_to_read
-    )
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     layers = features.parse_layers(options.layers)
     features.check_layers(layers, config.num_hidden_layers)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)

@@ -5,8 +5,9 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
+from files import json_text
 from modeling import huggingface_config
 
 # "gelu" is the tanh form, as released. "gelu_exact" is this project's name,
@@ -171,32 +172,18 @@ class BertConfig:
             raise ValueError(f"The model config{where}: {error}") from error
 
     @classmethod
-    def from_json_file(
-        cls, path: str, open_to_read: Callable[[str], BinaryIO] | None = None
-    ) -> Self:
+    def from_json_file(cls, path: str) -> Self:
         """Reads a `bert_config.json`, or Hugging Face's `config.json`.
 
         Args:
-            path: of the file.
-            open_to_read: opens a path as bytes; for remote stores, for which
-                this module has no library. Local files if None.
+            path: of the file, local or remote.
 
         Raises:
             OSError: the file cannot be opened.
             ValueError: it is not a JSON object with every field, or of
                 another network than BERT.
         """
-        with open_to_read(path) if open_to_read else open(path, "rb") as file:
-            content = file.read()
-        try:
-            values = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path}: not JSON in UTF-8 ({error}).") from error
-        if not isinstance(values, dict):
-            raise ValueError(
-                f"{path}: a model config must be a JSON object; "
-                f"got {type(values).__name__}."
-            )
+        values = json_text.read_object(path)
         if huggingface_config.is_huggingface(values):
             huggingface_config.check(values, path)
             values = huggingface_config.to_release(values, path)

@@ -1,9 +1,8 @@
 """The configuration that lies beside a checkpoint."""
 
-import io
 import os
-from typing import BinaryIO
 
+from files import json_text
 from modeling import config as config_lib
 from modeling import huggingface_config
 
@@ -41,11 +40,11 @@ def find(path: str) -> config_lib.BertConfig | None:
     folder = folder_of(path)
     ours = os.path.join(folder, CONFIG)
     if tf.io.gfile.exists(ours):
-        return config_lib.BertConfig.from_json_file(ours, _open)
+        return config_lib.BertConfig.from_json_file(ours)
     theirs = os.path.join(folder, huggingface_config.CONFIG)
     if not os.path.exists(theirs):
         return None
-    values = huggingface_config.read_json(theirs)
+    values = json_text.read_object(theirs)
     if not huggingface_config.is_of_a_model(values):
         return None
     huggingface_config.check(values, theirs)
@@ -92,10 +91,3 @@ def check(config: config_lib.BertConfig, path: str) -> tuple[str, ...]:
     if acts[0] != acts[1]:
         return (f"hidden_act is {acts[0]} here and {acts[1]} in {where}",)
     return ()
-
-
-def _open(path: str) -> BinaryIO:
-    import tensorflow as tf
-
-    with tf.io.gfile.GFile(path, "rb") as file:
-        return io.BytesIO(file.read())

@@ -6,13 +6,13 @@ other heads) lies beside them in `release_variables.safetensors`, under the
 release's names; what has none in the release is called `huggingface/NAME`.
 """
 
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import BinaryIO
 
 import numpy as np
 
+from files import json_text, wording
 from modeling import huggingface_config, mismatches, name_tables
 from modeling import safetensors_format as safetensors
 
@@ -162,19 +162,15 @@ def weight_files(folder: str) -> list[str]:
     if os.path.exists(whole):
         return [whole]
     path = os.path.join(folder, INDEX)
-    try:
-        with open(path, encoding="utf-8") as file:
-            names = sorted(set(json.load(file)["weight_map"].values()))
-        if wrong := [n for n in names if not _is_file_name(n)]:
-            raise ValueError(f"{wrong[0]!r:.100} is no name of a file here")
-    except (
-        *(ValueError, KeyError, AttributeError, TypeError),
-        RecursionError,
-    ) as error:
+    index = json_text.read_object(path)
+    names = []
+    if json_text.has_shape(index, {"weight_map": {"*": str}}):
+        names = sorted(set(index["weight_map"].values()))
+    if not names or not all(map(_is_file_name, names)):
         raise ValueError(
             f"{path} must be JSON with a weight_map of names of files beside "
-            f"it: {error!r:.300}."
-        ) from error
+            f"it; got {wording.shown(index.get('weight_map'))}."
+        )
     absent = [n for n in names if not os.path.exists(os.path.join(folder, n))]
     if absent:
         raise FileNotFoundError(

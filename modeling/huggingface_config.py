@@ -1,9 +1,10 @@
 """Hugging Face's `config.json` and `tokenizer_config.json` for BERT."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from files import json_text
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer_config.json"
@@ -64,26 +65,8 @@ def read(folder: str) -> dict[str, Any]:
     path = os.path.join(folder, CONFIG)
     if not os.path.exists(path):
         return {}
-    values = read_json(path)
+    values = json_text.read_object(path)
     check(values, path)
-    return values
-
-
-def read_json(path: str) -> dict[str, Any]:
-    """Reads a JSON object.
-
-    Raises:
-        ValueError: the file holds something else.
-    """
-    with open(path, encoding="utf-8") as file:
-        try:
-            values = json.load(file)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path}: not JSON in UTF-8 ({error}).") from error
-    if not isinstance(values, dict):
-        raise ValueError(
-            f"{path}: must hold a JSON object; got {type(values).__name__}."
-        )
     return values
 
 

@@ -1,11 +1,12 @@
 """What finished jobs came to: the numbers in their result files."""
 
 import dataclasses
-import json
 import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+
+from files import json_text
 
 # Written by scripts that try several seeds or rates; see `training/trials.py`.
 _TRIALS_FILE = "trials.json"
@@ -98,8 +99,7 @@ def read_trials(folder: str, metric: Metric) -> list[Trial]:
     """
     path = os.path.join(folder, _TRIALS_FILE)
     if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
+        content = json_text.read_object(path)
         part = metric.key.partition("_")[0]
         runs = content.get(part, content)["trials"]
     else:

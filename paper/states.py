@@ -2,11 +2,10 @@
 
 import dataclasses
 import glob
-import json
 import os
 from collections.abc import Sequence
 
-from files import writing
+from files import json_text, writing
 from paper import jobs
 
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
@@ -34,8 +33,7 @@ def read(job: jobs.Job, places: jobs.Places) -> State | None:
     path = os.path.join(places.job_folder(job), _FILE)
     if not os.path.exists(path):
         return None
-    with open(path, encoding="utf-8") as file:
-        return State(**json.load(file))
+    return State(**json_text.read_object(path))
 
 
 def write(job: jobs.Job, places: jobs.Places, state: State) -> None:

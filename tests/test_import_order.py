@@ -12,7 +12,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _MAY_IMPORT = {
     "commands": set(),
     "files": set(),
-    "modeling": set(),
+    "modeling": {"files"},
     "vocab": {"files"},
     "tasks": {"commands", "files"},
     "corpus": {"files", "vocab", "tasks"},

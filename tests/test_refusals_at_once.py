@@ -107,7 +107,7 @@ _REFUSALS = {
         "nothing: No such file or directory (--bert_config_file=nothing)."
     ),
     f"{_MRPC} --max_seq_length=32 --do_train --bert_config_file=empty": (
-        "empty: not JSON"
+        "empty, line 1, column 1: must be JSON"
     ),
     f"{_CUSTOM} --max_seq_length=32": (
         "text_a_column must name the column of the text"

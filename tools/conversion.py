@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import paths
+from files import json_text
 from modeling import name_tables
 
 _HALF = ("float16", "bfloat16")
@@ -121,9 +121,7 @@ def _config(options: Options) -> Any:
 
     if options.bert_config_file is None:
         return config_beside.find(options.input)
-    config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, paths.open_to_read
-    )
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     for remark in config_beside.check(config, options.input):
         logging.warning("%s.", remark)
     return config
@@ -174,9 +172,7 @@ def _look_beside(options: Options, config: Any) -> Beside:
                 shown,
             )
     theirs = os.path.join(folder, huggingface_config.CONFIG)
-    values = (
-        huggingface_config.read_json(theirs) if os.path.exists(theirs) else {}
-    )
+    values = json_text.read_object(theirs) if os.path.exists(theirs) else {}
     return Beside(
         vocab_file=vocab_file,
         do_lower_case=lower,

@@ -1,12 +1,12 @@
 """Whether what was fetched is what its name says, part by part."""
 
 import codecs
-import json
 import math
 import os
 import re
 from collections.abc import Iterable
 
+from files import json_text
 from modeling import config as config_lib
 from modeling import costs
 from vocab import tokenization
@@ -67,11 +67,7 @@ def check_content(path: str) -> None:
             f"{path}: is a web page. Does the network ask to log in first?"
         )
     if path.endswith(".json"):
-        with open(path, encoding="utf-8") as file:
-            try:
-                json.load(file)
-            except ValueError as error:
-                raise ValueError(f"{path}: is no JSON ({error}).") from error
+        json_text.read(path)
 
 
 def check_checkpoint(folder: str, name: str) -> str:

@@ -23,7 +23,6 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from commands import flags as flags_lib
-from files import paths
 from tasks import features
 from tasks.classification import sentence_pairs
 from tasks.squad import (
@@ -267,9 +266,7 @@ def _settings(
     tokenization.validate_case_matches_checkpoint(
         values["do_lower_case"], weights.checkpoint
     )
-    config = config_lib.BertConfig.from_json_file(
-        values["bert_config_file"], paths.open_to_read
-    )
+    config = config_lib.BertConfig.from_json_file(values["bert_config_file"])
     length = _length(options, values, task, config)
     tokenizer = graph_tokenizer.GraphTokenizer(
         values["vocab_file"], values["do_lower_case"]

@@ -6,14 +6,13 @@ a folder of that name is a whole one.
 
 import contextlib
 import dataclasses
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 
 from absl import logging
 
-from files import archives, paths, transfer, writing
+from files import archives, json_text, paths, transfer, writing
 from tasks.classification import mrpc
 from tools import download_checks, download_table
 
@@ -199,12 +198,11 @@ def _is_there(
                 f"{folder} is there, but was not fetched by this tool, so "
                 "there is no hash to compare. Move it away to fetch it."
             )
-        with open(path, encoding="utf-8") as file:
-            _check_hash(folder, json.load(file)["sha256"], sha256)
+        _check_hash(folder, json_text.read_object(path).get("sha256"), sha256)
     return True
 
 
-def _check_hash(path: str, held: str, expected: str | None) -> None:
+def _check_hash(path: str, held: str | None, expected: str | None) -> None:
     if expected is not None and held != expected.lower():
         raise ValueError(
             f"{path}: must come from a file of SHA-256 {expected.lower()}; "

@@ -20,7 +20,7 @@ from absl import flags, logging
 
 from commands import flag_groups, program
 from commands import flags as flags_lib
-from files import destinations, lines, paths, writing
+from files import destinations, lines, writing
 from tasks import features
 from tasks.classification import sentence_pairs
 from tools import model_flags
@@ -209,9 +209,7 @@ def run(options: Options) -> None:
     from training import ablations
 
     ablations.check_bert(options.init_checkpoint)
-    config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, paths.open_to_read
-    )
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     lines.check_text(options.text, "--text")

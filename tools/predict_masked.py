@@ -290,9 +290,7 @@ def _load_model(options, tokenizer):
         model_folder.of_checkpoint(options.init_checkpoint),
         options.do_lower_case,
     )
-    config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, paths.open_to_read
-    )
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     model = heads.BertForPreTraining(config)
     # Masked words need neither the pooler nor what stands on it.

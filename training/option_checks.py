@@ -48,9 +48,7 @@ def check_task(
             "At least one of `do_train`, `do_eval` or `do_predict` must be "
             "True."
         )
-    config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, paths.open_to_read
-    )
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     config.check_length(options.max_seq_length)
     config.check_vocabulary(vocab_size, options.vocab_file)
     if options.freeze_layers > config.num_hidden_layers:
@@ -173,9 +171,7 @@ def check_pretraining(
         )
     if options.eval_all_checkpoints and not options.do_eval:
         raise ValueError("--eval_all_checkpoints needs --do_eval.")
-    config = config_lib.BertConfig.from_json_file(
-        options.bert_config_file, paths.open_to_read
-    )
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     phases = pretraining_phases.of_run(options)
     for phase in phases:
         config.check_length(phase.options.max_seq_length)

@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 
+from files import paths
 from modeling import config as config_lib
 from modeling import kernels
 
@@ -73,7 +74,7 @@ def test_keys_of_published_configs_that_do_nothing_pass_silently(caplog):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "not JSON"), ("[1]", "must be a JSON object; got list")],
+    [("{", "must be JSON"), ("[1]", "must hold a JSON object; got list")],
 )
 def test_file_that_is_no_json_object_is_named(tmp_path, text, message):
     path = tmp_path / "c.json"
@@ -133,14 +134,13 @@ def test_every_activation_name_has_a_function():
         assert kernels.activate(ones, ones[0], name).shape == (1, 2)
 
 
-def test_file_may_be_opened_by_the_caller():
+def test_file_may_be_remote(monkeypatch):
     def open_to_read(path):
         assert path == "gs://bucket/c.json"
         return io.BytesIO(json.dumps(_FIELDS).encode())
 
-    config = config_lib.BertConfig.from_json_file(
-        "gs://bucket/c.json", open_to_read
-    )
+    monkeypatch.setattr(paths, "open_to_read", open_to_read)
+    config = config_lib.BertConfig.from_json_file("gs://bucket/c.json")
     assert config.to_dict() == _FIELDS
 
 

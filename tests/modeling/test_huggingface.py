@@ -459,7 +459,7 @@ def test_a_config_that_is_no_object_is_refused(tmp_path):
     path = pathlib.Path(_folder(tmp_path, _encoder())) / "config.json"
     for text, message in (
         ("[1]", "must hold a JSON object"),
-        ("{", "not JSON"),
+        ("{", "must be JSON"),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
