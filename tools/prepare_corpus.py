@@ -194,5 +194,10 @@ def _log_totals(total, held_out: int, rules, seconds: float) -> None:
     logging.info("%s", preparation.describe_dropped(total, rules))
 
 
+def main(options: Options) -> None:
+    """Runs the tool with its flags."""
+    run(options)
+
+
 if __name__ == "__main__":
-    program.start(Options, run)
+    program.start(Options, main)

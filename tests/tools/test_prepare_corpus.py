@@ -109,14 +109,28 @@ def test_encoding_is_named_where_it_is_wrong(tmp_path):
         prepare_corpus.run(options)
 
 
-def test_command_line_reports_an_error_in_one_line(tmp_path):
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "tools.prepare_corpus",
-            "--input_format=book", f"--input_file={tmp_path}/none",
-            f"--output_file={tmp_path}/out.txt",
-        ],
+def _run_program(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "tools.prepare_corpus", *arguments],
         cwd=_ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_command_line_tells_its_counts_and_succeeds(tmp_path):
+    (tmp_path / "in.txt").write_text("One here. 2.\n")
+    done = _run_program(
+        "--input_format=book", f"--input_file={tmp_path}/in.txt",
+        f"--output_file={tmp_path}/out.txt", "--num_workers=1",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Wrote 1 of 1 documents" in done.stderr
+    assert done.stderr.endswith("sentences without a letter: 1.\n")
+
+
+def test_command_line_reports_an_error_in_one_line(tmp_path):
+    done = _run_program(
+        "--input_format=book", f"--input_file={tmp_path}/none",
+        f"--output_file={tmp_path}/out.txt",
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == (
