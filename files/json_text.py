@@ -1,6 +1,7 @@
-"""JSON read from files, with one error for all that it may fail by."""
+"""JSON of files: reading it, with one error for all faults, and its numbers."""
 
 import json
+import math
 from typing import Any
 
 from files import paths
@@ -104,4 +105,15 @@ def read_object(path: str) -> dict[str, Any]:
         raise ValueError(
             f"{path}: must hold a JSON object; got {type(value).__name__}."
         )
+    return value
+
+
+def finite(value: Any) -> Any:
+    """Replaces numbers that JSON lacks, infinite ones and NaN, by None."""
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from typing import IO, Any
 
-from files import destinations, paths
+from files import destinations, json_text, paths
 
 # A full disk, a quota, and a file larger than may be.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -135,7 +135,7 @@ def sync_folder(folder: str) -> None:
 
 
 def write_json(path: str, value: Any) -> None:
-    """Writes a value as indented JSON with a final line end."""
+    """Writes a value as indented JSON; numbers that it lacks are null."""
     with whole_file(path) as file:
-        json.dump(value, file, indent=2, ensure_ascii=False)
+        json.dump(json_text.finite(value), file, indent=2, ensure_ascii=False)
         file.write("\n")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 from absl import logging
 
-from files import writing
+from files import json_text, writing
 from training import checkpointing, objectives, starting
 
 RESULTS_FILE = "eval_checkpoints.jsonl"
@@ -65,12 +65,9 @@ def write(output_dir: str, results: Sequence[Mapping[str, float]]) -> None:
     """Writes a line of JSON for each checkpoint; null where not finite."""
     path = os.path.join(output_dir, RESULTS_FILE)
     with writing.whole_file(path) as file:
-        for line in results:
-            finite = {
-                name: value if math.isfinite(value) else None
-                for name, value in line.items()
-            }
-            file.write(f"{json.dumps(finite)}\n")
+        file.writelines(
+            f"{json.dumps(json_text.finite(line))}\n" for line in results
+        )
 
 
 def _exponential(value: float) -> float:

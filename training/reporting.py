@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -11,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from files import json_text, writing
 from files import progress as progress_lib
-from files import writing
 from training import curves, metrics_log
 
 PLOT_FILE = "loss.png"
@@ -123,16 +122,12 @@ class Reporter:
                         prefix + name.removeprefix(metrics_log.HELD_OUT), value
                     )
         self._writer.flush()
-        rounded = {name: _rounded(value) for name, value in record.items()}
+        rounded = {
+            name: float(f"{value:.7g}") if isinstance(value, float) else value
+            for name, value in record.items()
+        }
         with tf.io.gfile.GFile(self._path, "a") as file:
-            file.write(json.dumps(rounded, allow_nan=False) + "\n")
-
-
-def _rounded(value: float) -> float | None:
-    """Rounds what JSON has a number for; the rest is null."""
-    if not isinstance(value, float):
-        return value
-    return float(f"{value:.7g}") if math.isfinite(value) else None
+            file.write(json.dumps(json_text.finite(rounded)) + "\n")
 
 
 def console_line(progress: Progress, num_train_steps: int) -> str:

@@ -60,6 +60,14 @@ def test_who_writes_a_file_removes_what_the_dead_left(tmp_path):
     assert os.listdir(tmp_path) == ["name"]
 
 
+def test_numbers_that_json_lacks_are_null(tmp_path):
+    path = tmp_path / "value.json"
+    numbers = [1.5, float("nan"), float("-inf"), True, 10**400]
+    writing.write_json(str(path), {"a": numbers, "b": {"c": (numbers[1],)}})
+    found = json.loads(path.read_text(), parse_constant=pytest.fail)
+    assert found == {"a": [1.5, None, None, True, 10**400], "b": {"c": [None]}}
+
+
 def test_json_round_trips(tmp_path):
     path = tmp_path / "value.json"
     writing.write_json(str(path), {"é": [1, None]})
