@@ -89,27 +89,52 @@ class TextFile:
 
     Args:
         task: the task.
-        part: the file.
-        data_dir: where it is looked for.
+        part: what the task says of it.
+        path: where it is.
         packing: how its texts are fitted into the model.
         suffix: what its results are told apart by; "" for the release's file.
     """
 
     task: Task
     part: Part
-    data_dir: str
+    path: str
     packing: sentence_pairs.Packing
     suffix: str
 
     def origin(self) -> dict[str, str]:
         """Says what its records depend on, apart from the vocabulary."""
-        path = find_file(self.data_dir, self.task.name, self.part.files)
         return {
-            "data_sha256": paths.sha256(path) if path else "",
+            "data_sha256": paths.sha256(self.path),
             "layout": str(self.part.layout),
             "labels": str(self.task.label_set),
             "packing": str(self.packing),
         }
+
+    def examples(
+        self, *, with_labels: bool
+    ) -> list[sentence_pairs.InputExample]:
+        """Reads its examples.
+
+        Raises:
+            OSError: the file cannot be opened.
+            ValueError: a row cannot be read; names file and line.
+        """
+        examples = read_examples(
+            self.path,
+            self.part.layout,
+            self.task.label_set,
+            guid_prefix=self.part.guid_prefix,
+            with_labels=with_labels,
+        )
+        logging.info(
+            "%s %s: %d examples", self.path, self.part.name, len(examples)
+        )
+        found = {example.label for example in examples}
+        if with_labels and len(found) == 1 < len(examples):
+            logging.warning(
+                "%s: every example has the label %s", self.path, *found
+            )
+        return examples
 
     def records(
         self, tokenizer: word_pieces.Tokenizer, *, with_labels: bool
@@ -117,14 +142,14 @@ class TextFile:
         """Yields the records of each example, one or, in windows, several.
 
         Raises:
-            FileNotFoundError: the file is absent.
+            OSError: the file cannot be opened.
             ValueError: a row cannot be read; names file and line.
         """
-        examples = read_part(
-            self.task, self.part, self.data_dir, with_labels=with_labels
-        )
         return sentence_pairs.records(
-            examples, self.task.label_set, self.packing, tokenizer
+            self.examples(with_labels=with_labels),
+            self.task.label_set,
+            self.packing,
+            tokenizer,
         )
 
 
@@ -134,88 +159,40 @@ def find_files(
     data_dir: str,
     packing: sentence_pairs.Packing,
 ) -> list[TextFile]:
-    """Lists the files of a task, those left out that need not be there.
+    """Lists the files of a task; those that may be absent are left out.
 
     Args:
         task: the task.
         parts: of it, the release's file first.
-        data_dir: where they are looked for.
+        data_dir: the task's folder, or the folder that holds it.
         packing: how their texts are fitted into the model.
 
     Raises:
-        FileNotFoundError: one that must be there is absent.
+        FileNotFoundError: a required file is absent.
     """
     found = []
     for number, part in enumerate(parts):
-        if require_file(task, part, data_dir) is None:
+        path = find_file(data_dir, task.name, part.files)
+        if path is None:
+            names = " or ".join(part.files[:_MAX_NAMES_SHOWN])
+            message = (
+                f"No {names} of {task.name} in {data_dir!r}, nor in a folder "
+                f"{task.name} there."
+            )
+            if part.required:
+                raise FileNotFoundError(message)
+            logging.info("%s Left out.", message)
             continue
-        suffix = f"_{part.name.rpartition('_')[2]}" if number else ""
         found.append(
             TextFile(
                 task=task,
                 part=part,
-                data_dir=data_dir,
+                path=path,
                 packing=packing,
-                suffix=suffix,
+                suffix=f"_{part.name.rpartition('_')[2]}" if number else "",
             )
         )
     return found
-
-
-def read_part(
-    task: Task, part: Part, data_dir: str, *, with_labels: bool
-) -> list[sentence_pairs.InputExample] | None:
-    """Reads the examples of one file of a task.
-
-    Args:
-        task: the task.
-        part: one of its files.
-        data_dir: the task's folder, or the folder that holds it.
-        with_labels: whether labels are needed.
-
-    Returns:
-        The examples; None, and a line in the log, if the file is absent and
-        not required.
-
-    Raises:
-        FileNotFoundError: a required file is absent.
-        ValueError: a row cannot be read.
-    """
-    path = require_file(task, part, data_dir)
-    if path is None:
-        return None
-    examples = read_examples(
-        path,
-        part.layout,
-        task.label_set,
-        guid_prefix=part.guid_prefix,
-        with_labels=with_labels,
-    )
-    logging.info("%s %s: %d examples", path, part.name, len(examples))
-    found = {example.label for example in examples}
-    if with_labels and len(found) == 1 < len(examples):
-        logging.warning("%s: every example has the label %s", path, *found)
-    return examples
-
-
-def require_file(task: Task, part: Part, data_dir: str) -> str | None:
-    """Finds the file of a part of a task; None where it may be left out.
-
-    Raises:
-        FileNotFoundError: a required file is absent.
-    """
-    path = find_file(data_dir, task.name, part.files)
-    if path is not None:
-        return path
-    names = " or ".join(part.files[:_MAX_NAMES_SHOWN])
-    message = (
-        f"No {names} of {task.name} in {data_dir!r}, nor in a folder "
-        f"{task.name} there."
-    )
-    if part.required:
-        raise FileNotFoundError(message)
-    logging.info("%s Left out.", message)
-    return None
 
 
 def find_file(

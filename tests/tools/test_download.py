@@ -11,8 +11,9 @@ from absl import flags
 from files import progress
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from tasks.classification import datasets, glue
+from tasks.classification import glue
 from tests import web_server
+from tests.tasks.classification import reading
 from tools import download, download_checks, download_table, installation
 
 _TINY = "uncased_L-2_H-128_A-2"
@@ -212,7 +213,7 @@ def test_glue_goes_where_the_classifier_reads_it(site, tmp_path):
     site.files["/glue/data/RTE.zip"] = _zip(files)
     _run(site, tmp_path, "RTE")
     task = glue.TASKS["RTE"]
-    (example,) = datasets.read_part(
+    (example,) = reading.read_part(
         task, task.train, str(tmp_path / "glue" / "RTE"), with_labels=True
     )
     assert (example.text_a, example.text_b) == ("a", "b")

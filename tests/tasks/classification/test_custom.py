@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tasks.classification import custom, datasets, labels
+from tasks.classification import custom, labels
+from tests.tasks.classification import reading
 
 
 def _data(tmp_path, **options):
@@ -19,7 +20,7 @@ def _write(tmp_path, name, text):
 def _read(data, label_set, name, with_labels=True):
     task = custom.make_task(*data, label_set)
     parts = {"train": task.train, "dev": task.dev[0], "test": task.test[0]}
-    return datasets.read_part(
+    return reading.read_part(
         task, parts[name], data[1], with_labels=with_labels
     )
 

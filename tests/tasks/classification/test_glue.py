@@ -4,7 +4,8 @@ import pathlib
 
 import pytest
 
-from tasks.classification import datasets, glue
+from tasks.classification import glue
+from tests.tasks.classification import reading
 
 _GLUE = pathlib.Path(__file__).parents[4] / "shared" / "data" / "glue"
 
@@ -73,7 +74,7 @@ def _part(task, name):
 
 
 def _read(task, name, folder):
-    return datasets.read_part(
+    return reading.read_part(
         task, _part(task, name), str(folder), with_labels="test" not in name
     )
 
@@ -128,9 +129,7 @@ def test_diagnostics_are_found_where_glue_puts_them(tmp_path, place):
     task = glue.find_task("MNLI")
     for folder in tmp_path / "MNLI", tmp_path:
         part = _part(task, "diagnostic")
-        examples = datasets.read_part(
-            task, part, str(folder), with_labels=False
-        )
+        examples = reading.read_part(task, part, str(folder), with_labels=False)
         assert [example.text_a for example in examples] == ["A"]
 
 
@@ -217,7 +216,7 @@ def test_xnli_reads_the_languages_of_its_mode(tmp_path, mode, expected):
     _write_xnli(tmp_path)
     task = glue.find_task("xnli", "sw", mode)
     examples = [
-        datasets.read_part(task, part, str(tmp_path), with_labels=True)[0]
+        reading.read_part(task, part, str(tmp_path), with_labels=True)[0]
         for part in (task.train, task.dev[0], task.test[0])
     ]
     assert [example.text_a for example in examples] == expected
@@ -270,7 +269,7 @@ def test_glue_is_read_whole(name, counts):
     task = glue.find_task(name)
     for part_name, count in counts.items():
         part = _part(task, part_name)
-        examples = datasets.read_part(
+        examples = reading.read_part(
             task, part, str(_GLUE), with_labels=part_name in ("train", "dev")
         )
         assert len(examples) == count

@@ -3,7 +3,8 @@ import shutil
 
 import pytest
 
-from tasks.classification import datasets, glue, mrpc
+from tasks.classification import glue, mrpc
+from tests.tasks.classification import reading
 
 _SHARED = pathlib.Path(__file__).parents[4] / "shared/data/glue/MRPC"
 _HEADER = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -48,7 +49,7 @@ def test_classifier_reads_what_was_made(tmp_path):
     _sources(tmp_path)
     mrpc.prepare(str(tmp_path))
     task = glue.find_task("MRPC")
-    examples = datasets.read_part(
+    examples = reading.read_part(
         task, task.train, str(tmp_path), with_labels=True
     )
     assert [example.text_b for example in examples] == ["He said no", "D"]

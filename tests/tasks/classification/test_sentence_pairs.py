@@ -9,11 +9,11 @@ import pytest
 from hypothesis import strategies as st
 
 from tasks.classification import (
-    datasets,
     glue,
     labels,
     sentence_pairs,
 )
+from tests.tasks.classification import reading
 from vocab import tokenization
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
@@ -44,7 +44,7 @@ def _read(task_name, part_name):
     task = glue.find_task(task_name)
     part = _PARTS[part_name](task)
     folder = str(_GOLDEN / "inputs" / task_name)
-    examples = datasets.read_part(
+    examples = reading.read_part(
         task, part, folder, with_labels=part_name != "test"
     )
     return task, examples
