@@ -1,59 +1,30 @@
-"""How long commands should take, from the arithmetic they do.
+"""Estimates of the time of a command, from its arithmetic.
 
-An estimate is the operations of a run divided by what a machine does in a
-second; it is good to a factor of two. The runner corrects it by what the jobs
-that are done have taken.
+An estimate is the number of operations of a run divided by the rate of a
+machine; it is good to a factor of two. The runner corrects it by the time of
+the jobs that are done.
 """
 
 import dataclasses
 
-# Source: Kaplan et al. 2020, "Scaling Laws for Neural Language Models", table
-# 1: two operations for each weight and token forwards, twice that backwards.
-_FORWARD = 2
-_TRAINING = 6
-# Compiling, reading, writing: what a command takes before and after.
-_START_SECONDS = 40.0
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Size:
-    """A network, as far as its cost goes; F is 4 D.
-
-    Attributes:
-        num_layers: L.
-        hidden_size: D.
-        vocab_size: V.
-    """
-
-    num_layers: int
-    hidden_size: int
-    vocab_size: int
-
-    def weights_per_token(self, length: int) -> float:
-        """Counts the multiplications for a token in a sequence of a length."""
-        transforms = 12 * self.hidden_size**2
-        attention = 2 * length * self.hidden_size
-        return self.num_layers * (transforms + attention)
-
-    def weights_per_prediction(self) -> float:
-        """Counts the multiplications for a predicted token."""
-        return self.hidden_size * (self.hidden_size + self.vocab_size)
+from modeling import config as config_lib
+from modeling import costs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What commands are run on.
+    """A machine that runs the commands.
 
     Attributes:
         name: for people.
         operations_per_second: of training, in practice.
-        start_seconds: what any command takes.
+        start_seconds: of any command: compiling, reading, writing.
         text_bytes_per_second: of making records.
     """
 
     name: str
     operations_per_second: float
-    start_seconds: float = _START_SECONDS
+    start_seconds: float = 40.0
     text_bytes_per_second: float = 4e6  # Source: docs/data.md, one core.
 
 
@@ -69,46 +40,41 @@ CORE = Machine(name="one core of a laptop", operations_per_second=1e11)
 
 def pretraining_seconds(
     machine: Machine,
-    size: Size,
-    *,
+    config: config_lib.BertConfig,
+    shape: costs.Shape,
     num_sequences: float,
-    length: int,
-    num_predictions: int,
 ) -> float:
-    """Estimates pre-training.
+    """Estimates the seconds of pre-training, without its start.
 
     Args:
-        machine: where.
-        size: of the network.
+        machine: that runs it.
+        config: of the network.
+        shape: of a sequence.
         num_sequences: steps times the batch.
-        length: T.
-        num_predictions: P, predicted tokens of a sequence.
     """
-    weights = length * size.weights_per_token(length)
-    weights += num_predictions * size.weights_per_prediction()
-    work = _TRAINING * weights * num_sequences
-    return machine.start_seconds + work / machine.operations_per_second
+    work = costs.training_flops(config, shape) * num_sequences
+    return work / machine.operations_per_second
 
 
 def fine_tuning_seconds(
     machine: Machine,
-    size: Size,
+    config: config_lib.BertConfig,
     *,
     num_trained: float,
     num_scored: float,
     length: float,
 ) -> float:
-    """Estimates fine-tuning and scoring.
+    """Estimates the seconds of fine-tuning and evaluation.
 
     Args:
-        machine: where.
-        size: of the network.
+        machine: that runs it.
+        config: of the network.
         num_trained: sequences, times epochs.
         num_scored: sequences, without training.
         length: of a sequence on average, padding included.
     """
-    operations = _TRAINING * num_trained + _FORWARD * num_scored
-    work = operations * length * size.weights_per_token(int(length))
+    passes = costs.PRODUCTS_PER_FORWARD * num_trained + num_scored
+    work = passes * costs.encoder_flops(config, length)
     return machine.start_seconds + work / machine.operations_per_second
 
 

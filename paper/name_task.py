@@ -17,11 +17,12 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
+from commands import flags, program
 from files import destinations, lines, paths, writing
 
+_GROUP = flags.Group.FILES
 _WORD = re.compile(r"\w+|[^\w\s]")
 # After these a capital says nothing.
 _OPENING = frozenset(".!?:;\"'“”‘’(«—-")
@@ -34,43 +35,22 @@ _NAME = "NAME"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags`."""
+    """The flags of this program."""
 
-    input_file: str
-    output_dir: str
-    num_train: int = 20_000
-    num_dev: int = 2_500
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this program."""
-    flags.DEFINE_string(
-        "input_file",
-        None,
+    input_file: str = flags.required(
         "Text, a sentence a line, an empty line between documents: "
         "comma-separated names or globs.",
-        required=True,
-        flag_values=values,
+        _GROUP,
     )
-    flags.DEFINE_string(
-        "output_dir",
-        None,
-        "Folder for train.txt and dev.txt.",
-        required=True,
-        flag_values=values,
+    output_dir: str = flags.required(
+        "Folder for train.txt and dev.txt.", _GROUP
     )
-    for name, default in (
-        ("num_train", Options.num_train),
-        ("num_dev", Options.num_dev),
-    ):
-        flags.DEFINE_integer(
-            name,
-            default,
-            "Sentences at most.",
-            lower_bound=1,
-            flag_values=values,
-        )
+    num_train: int = flags.flag(
+        20_000, "Sentences at most.", _GROUP, lower_bound=1
+    )
+    num_dev: int = flags.flag(
+        2_500, "Sentences at most.", _GROUP, lower_bound=1
+    )
 
 
 def run(options: Options) -> None:
@@ -174,15 +154,5 @@ def _read(files: Sequence[str]) -> list[list[list[str]]]:
     return [document for document in documents if document]
 
 
-def main(_: list[str]) -> None:
-    """Runs the program with its flags."""
-    values = flags.FLAGS
-    chosen = {
-        field.name: values[field.name].value
-        for field in dataclasses.fields(Options)
-    }
-    run(Options(**chosen))
-
-
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, run)

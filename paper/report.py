@@ -2,9 +2,11 @@
 
 import dataclasses
 import math
+import textwrap
 from collections.abc import Iterator, Mapping
 
-from paper import costs, jobs, results, states, tables
+from files import writing
+from paper import costs, jobs, results, runner, tables
 
 _NOTHING = "–"
 # Differences beyond this many standard errors are taken as real.
@@ -33,7 +35,7 @@ def measure(table: tables.Table, places: jobs.Places) -> Measured:
         folders = [
             places.output(job)
             for job in cell.jobs
-            if states.is_done(job, places)
+            if runner.is_done(job, places)
         ]
         found[row, column], wrong = results.collect(folders, cell.metric)
         problems += wrong
@@ -203,7 +205,7 @@ def _notes(table: tables.Table) -> Iterator[str]:
 def _command_parts(table: tables.Table, places: jobs.Places) -> Iterator[str]:
     """Yields every command, and how long it took."""
     for job in table.jobs():
-        state = states.read(job, places)
+        state = runner.read_state(job, places)
         word = "not run" if state is None else state.state
         if state is not None:
             word += f" in {costs.hours(state.seconds)}"
@@ -225,14 +227,14 @@ def plan(table: tables.Table, places: jobs.Places, machine: str) -> str:
     wanted = table.jobs()
     lines, missing = [], {}
     for number, job in enumerate(wanted, start=1):
-        done = ", done" if states.is_done(job, places) else ""
+        done = ", done" if runner.is_done(job, places) else ""
         lines.append(
             f"# {number} of {len(wanted)}: {job.name}, about "
             f"{costs.hours(job.seconds)}{done}\n"
             f"{jobs.command(job, places)}\n"
         )
-        missing |= dict.fromkeys(states.missing(job, places))
-    left = [job for job in wanted if not states.is_done(job, places)]
+        missing |= dict.fromkeys(runner.missing_files(job, places))
+    left = [job for job in wanted if not runner.is_done(job, places)]
     total = sum(job.seconds for job in left)
     lines.append(
         f"# {len(left)} of {len(wanted)} commands are to be run: about "
@@ -240,3 +242,58 @@ def plan(table: tables.Table, places: jobs.Places, machine: str) -> str:
     )
     lines += [f"# Missing: {path}" for path in missing]
     return "\n".join(lines) + "\n"
+
+
+def draw(table: tables.Table, found: Found, path: str) -> bool:
+    """Draws the lines of a figure as PNG.
+
+    Args:
+        table: the figure.
+        found: its results.
+        path: of the picture.
+
+    Returns:
+        Whether there was anything to draw.
+    """
+    # Imported late: it takes a second, and most calls draw nothing.
+    from matplotlib import figure
+
+    drawing = figure.Figure(figsize=(7, 4.5), layout="constrained")
+    axes = drawing.add_subplot()
+    anything = False
+    for number, line in enumerate(table.series):
+        colour = f"C{number}"
+        points = [
+            (x, found[place].mean, found[place].deviation or 0.0)
+            for x, place in line.points
+            if found[place] is not None
+        ]
+        if points:
+            anything = True
+            x, mean, deviation = zip(*points, strict=True)
+            axes.errorbar(
+                x,
+                mean,
+                yerr=deviation,
+                marker="o",
+                capsize=3,
+                color=colour,
+                label=line.name,
+            )
+        if line.paper:
+            axes.plot(
+                *zip(*line.paper, strict=True),
+                linestyle="--",
+                color=colour,
+                label=f"{line.name}, paper",
+            )
+    if not anything:
+        return False
+    axes.set_title("\n".join(textwrap.wrap(table.title, 50)))
+    axes.set_xlabel(table.x_label)
+    axes.set_ylabel("score on the development set")
+    axes.grid(alpha=0.3)
+    drawing.legend(loc="outside right upper")
+    with writing.whole_file(path, "wb") as file:
+        drawing.savefig(file, format="png", dpi=150)
+    return True

@@ -14,40 +14,74 @@ import os
 import sys
 from collections.abc import Sequence
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
+from commands import flags, program
 from files import writing
-from paper import (
-    costs,
-    experiments,
-    jobs,
-    plots,
-    report,
-    runner,
-    tables,
-)
+from paper import experiments, jobs, recipes, report, runner, tables
 
-_MACHINES = {
-    experiments.FULL: costs.GPU,
-    experiments.SMALL: costs.CORE,
-}
+_GROUP = flags.Group
+
+
+def _numbers(kind: str) -> tuple[str, ...]:
+    """Lists the numbers of the tables or figures."""
+    names = (name.partition("-") for name in experiments.NAMES)
+    return tuple(number for each, _, number in names if each == kind)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags`."""
+    """The flags of this program."""
 
-    table: str | None
-    figure: str | None
-    scale: str
-    model: str | None
-    data_dir: str
-    work_dir: str
-    jobs: int
-    dry_run: bool
-    report_only: bool
-    training_flags: Sequence[str]
+    table: str | None = flags.flag(
+        None,
+        "The table of the paper.",
+        _GROUP.ACTIONS,
+        choices=_numbers("table"),
+    )
+    figure: str | None = flags.flag(
+        None,
+        "The figure of the paper.",
+        _GROUP.ACTIONS,
+        choices=_numbers("figure"),
+    )
+    scale: str = flags.flag(
+        experiments.FULL,
+        "full: what the paper did. small: what a laptop can do, for the orders "
+        "that the paper found.",
+        _GROUP.ACTIONS,
+        choices=experiments.SCALES,
+    )
+    model: str | None = flags.flag(
+        None,
+        "Only this model's rows, of tables 1, 2, 3, 4 and 7.",
+        _GROUP.ACTIONS,
+        choices=experiments.MODELS,
+    )
+    dry_run: bool = flags.flag(
+        False,
+        "Write the commands and what they cost; run nothing.",
+        _GROUP.ACTIONS,
+    )
+    report_only: bool = flags.flag(
+        False,
+        "Write the report of what is there; run nothing.",
+        _GROUP.ACTIONS,
+    )
+    data_dir: str = flags.flag(
+        "data", "Folder of data sets and released models.", _GROUP.FILES
+    )
+    work_dir: str = flags.flag(
+        "runs", "Folder for all that is made.", _GROUP.FILES
+    )
+    training_flags: tuple[str, ...] = flags.flag(
+        (),
+        "Passed to every script that trains, such as precision=mixed_bfloat16.",
+        _GROUP.TRAINING,
+    )
+    jobs: int = flags.flag(
+        1, "Commands at a time.", _GROUP.TRAINING, lower_bound=1
+    )
 
     def __post_init__(self):
         if bool(self.table) == bool(self.figure):
@@ -59,69 +93,6 @@ class Options:
     @property
     def name(self) -> str:
         return f"table-{self.table}" if self.table else f"figure-{self.figure}"
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this program."""
-    _define_action_flags(values)
-    _define_file_flags(values)
-    _define_training_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.ACTIONS)
-def _define_action_flags(values: flags.FlagValues) -> None:
-    kinds = ("table", "figure")
-    for kind in kinds:
-        numbers = [
-            name.partition("-")[2]
-            for name in experiments.NAMES
-            if name.startswith(kind)
-        ]
-        flags.DEFINE_enum(
-            kind, None, numbers, f"The {kind} of the paper.", flag_values=values
-        )
-    flags.DEFINE_enum(
-        "scale",
-        experiments.FULL,
-        experiments.SCALES,
-        "full: what the paper did. small: what a laptop can do, for the orders "
-        "that the paper found.",
-        flag_values=values,
-    )
-    flags.DEFINE_enum(
-        "model",
-        None,
-        experiments.MODELS,
-        "Only this model's rows, of tables 1, 2, 3, 4 and 7.",
-        flag_values=values,
-    )
-    for name, meaning in (
-        ("dry_run", "Write the commands and what they cost; run nothing."),
-        ("report_only", "Write the report of what is there; run nothing."),
-    ):
-        flags.DEFINE_boolean(name, False, meaning, flag_values=values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    for name, default, meaning in (
-        ("data_dir", "data", "Folder of data sets and released models."),
-        ("work_dir", "runs", "Folder for all that is made."),
-    ):
-        flags.DEFINE_string(name, default, meaning, flag_values=values)
-
-
-@flag_groups.under(flag_groups.Group.TRAINING)
-def _define_training_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_list(
-        "training_flags",
-        [],
-        "Passed to every script that trains, such as precision=mixed_bfloat16.",
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
-        "jobs", 1, "Commands at a time.", lower_bound=1, flag_values=values
-    )
 
 
 def run(options: Options) -> bool:
@@ -143,8 +114,8 @@ def run(options: Options) -> bool:
     )
     places = jobs.Places(options.data_dir, options.work_dir)
     if options.dry_run:
-        machine = _MACHINES[options.scale].name
-        sys.stdout.write(report.plan(table, places, machine))
+        machine = experiments.MACHINES[options.scale]
+        sys.stdout.write(report.plan(table, places, machine.name))
         return True
     is_complete = True
     if not options.report_only:
@@ -167,7 +138,7 @@ def write_report(table: tables.Table, scale: str, places: jobs.Places) -> str:
     folder = os.path.join(places.work_dir, "reports")
     name = f"{table.name}-{scale}"
     plot_file = f"{name}.png" if table.series else None
-    if plot_file and not plots.draw(
+    if plot_file and not report.draw(
         table, measured.found, os.path.join(folder, plot_file)
     ):
         plot_file = None
@@ -177,23 +148,16 @@ def write_report(table: tables.Table, scale: str, places: jobs.Places) -> str:
     return path
 
 
-def _more_flags(
-    given: Sequence[str],
-) -> tuple[tuple[str, jobs.Value], ...]:
+def _more_flags(given: Sequence[str]) -> recipes.Flags:
     """Parts `name=value`, with or without dashes before it."""
     parted = (text.lstrip("-").partition("=") for text in given)
     return tuple((name, value or True) for name, _, value in parted)
 
 
-def main(_: list[str]) -> int:
-    """Runs the program with its flags."""
-    values = flags.FLAGS
-    chosen = {
-        field.name: values[field.name].value
-        for field in dataclasses.fields(Options)
-    }
-    return 0 if run(Options(**chosen)) else 1
+def main(options: Options) -> int:
+    """Runs the program; its exit code tells whether all is there."""
+    return 0 if run(options) else 1
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

@@ -17,14 +17,12 @@ class Metric:
     """A number of a result file, and how it is shown.
 
     Attributes:
-        name: for people.
         key: in `eval_results.txt`; one that begins with `test_` is in
             `test_results.txt`.
         convert: from what is in the file to what the paper prints.
         lower_is_better: as of perplexity.
     """
 
-    name: str
     key: str
     convert: Callable[[float], float] = lambda value: 100 * value
     lower_is_better: bool = False
@@ -37,9 +35,10 @@ def unchanged(value: float) -> float:
 
 def perplexity(key: str = "masked_lm_loss") -> Metric:
     """The perplexity of held-out words; the file holds nats per word."""
-    return Metric(
-        name="perplexity", key=key, convert=math.exp, lower_is_better=True
-    )
+    return Metric(key=key, convert=math.exp, lower_is_better=True)
+
+
+ACCURACY, TAG_F1 = Metric(key="eval_accuracy"), Metric(key="eval_f1")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

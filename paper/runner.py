@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import fcntl
+import glob
 import os
 import signal
 import subprocess
@@ -12,12 +13,95 @@ from collections.abc import Iterator, Sequence
 
 from absl import logging
 
-from paper import costs, jobs, states
+from files import json_text, writing
+from paper import costs, jobs
 
 _POLL_SECONDS = 0.2
 _REPORT_EVERY_SECONDS = 300.0
 _TAIL_LINES = 15
 _LOCK = ".lock"
+DONE, FAILED, STOPPED = "done", "failed", "stopped"
+_FILE = "state.json"
+LOG = "log.txt"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class State:
+    """How a job ended.
+
+    Attributes:
+        state: `DONE`, `FAILED` or `STOPPED`.
+        seconds: it took, over all its starts.
+        command: that was run.
+    """
+
+    state: str
+    seconds: float
+    command: str
+
+
+def read_state(job: jobs.Job, places: jobs.Places) -> State | None:
+    """Reads how a job ended; None if it was never run to an end."""
+    path = os.path.join(places.job_folder(job), _FILE)
+    if not os.path.exists(path):
+        return None
+    return State(**json_text.read_object(path))
+
+
+def write_state(job: jobs.Job, places: jobs.Places, state: State) -> None:
+    """Writes how a job ended."""
+    path = os.path.join(places.job_folder(job), _FILE)
+    writing.write_json(path, dataclasses.asdict(state))
+
+
+def is_done(job: jobs.Job, places: jobs.Places) -> bool:
+    """Tells whether a job need not be run."""
+    state = read_state(job, places)
+    return state is not None and state.state == DONE
+
+
+def log_tail(job: jobs.Job, places: jobs.Places, num_lines: int) -> str:
+    """Returns the last lines of a job's log; empty if there is none."""
+    path = os.path.join(places.job_folder(job), LOG)
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return "".join(file.readlines()[-num_lines:]).rstrip()
+
+
+def missing_files(job: jobs.Job, places: jobs.Places) -> list[str]:
+    """Lists the files that the user must have for a job, and has not."""
+    return [
+        path
+        for given in job.given
+        if not _exists(path := os.path.join(places.data_dir, given.path), given)
+    ]
+
+
+def _exists(path: str, given: jobs.Given) -> bool:
+    if given.is_prefix:
+        return bool(glob.glob(glob.escape(path) + "*"))
+    return os.path.exists(path) or bool(glob.glob(path))
+
+
+def seconds_left(
+    todo: Sequence[jobs.Job],
+    finished: Sequence[tuple[jobs.Job, State]],
+    num_parallel: int,
+) -> float:
+    """Estimates how long jobs will take.
+
+    Estimates are corrected by how long the finished ones took.
+
+    Args:
+        todo: what is left.
+        finished: what is done, here or in earlier runs.
+        num_parallel: how many run at a time.
+    """
+    expected = sum(job.seconds for job, _ in finished)
+    taken = sum(state.seconds for _, state in finished)
+    pace = taken / expected if expected > 0 and taken > 0 else 1.0
+    return pace * sum(job.seconds for job in todo) / num_parallel
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,7 +155,7 @@ class Runner:
         self._poll_seconds = poll_seconds
         self._todo: list[jobs.Job] = []
         self._running: list[_Running] = []
-        self._finished: list[tuple[jobs.Job, states.State]] = []
+        self._finished: list[tuple[jobs.Job, State]] = []
         self._failed: list[jobs.Job] = []
         self._skipped: dict[jobs.Job, str] = {}
         self._stopping = False
@@ -88,8 +172,8 @@ class Runner:
             ValueError: another program runs jobs in the work folder.
         """
         for job in jobs.in_order(wanted):
-            state = states.read(job, self._places)
-            if state is not None and state.state == states.DONE:
+            state = read_state(job, self._places)
+            if state is not None and state.state == DONE:
                 self._finished.append((job, state))
             else:
                 self._todo.append(job)
@@ -117,7 +201,7 @@ class Runner:
         done = {job for job, _ in self._finished}
         lost = {*self._failed, *self._skipped}
         for job in list(self._todo):
-            missing = states.missing(job, self._places)
+            missing = missing_files(job, self._places)
             blocking = [needed for needed in job.needs if needed in lost]
             if missing or blocking:
                 reason = ", ".join(
@@ -139,9 +223,7 @@ class Runner:
         os.makedirs(self._places.output(job), exist_ok=True)
         text = jobs.command(job, self._places)
         logging.info("Starts: %s\n%s", job.name, text)
-        with open(
-            os.path.join(folder, states.LOG), "a", encoding="utf-8"
-        ) as log:
+        with open(os.path.join(folder, LOG), "a", encoding="utf-8") as log:
             log.write(f"$ {text}\n")
             log.flush()
             process = subprocess.Popen(
@@ -174,28 +256,28 @@ class Runner:
                     "Runs for %s: %s\n  %s",
                     costs.hours(now - running.started),
                     running.job.name,
-                    states.log_tail(running.job, self._places, 1),
+                    log_tail(running.job, self._places, 1),
                 )
 
     def _end(self, running: _Running, code: int, seconds: float) -> None:
         job = running.job
-        before = states.read(job, self._places)
-        state = states.State(
+        before = read_state(job, self._places)
+        state = State(
             state=self._word(code),
             seconds=seconds + (before.seconds if before else 0.0),
             command=jobs.command(job, self._places),
         )
-        states.write(job, self._places, state)
-        if state.state == states.DONE:
+        write_state(job, self._places, state)
+        if state.state == DONE:
             self._finished.append((job, state))
-        elif state.state == states.FAILED:
+        elif state.state == FAILED:
             self._failed.append(job)
             logging.error(
                 "Failed with code %d: %s; %s ends in\n%s",
                 code,
                 job.name,
-                os.path.join(self._places.job_folder(job), states.LOG),
-                states.log_tail(job, self._places, _TAIL_LINES),
+                os.path.join(self._places.job_folder(job), LOG),
+                log_tail(job, self._places, _TAIL_LINES),
             )
         else:
             self._todo.append(job)
@@ -217,13 +299,13 @@ class Runner:
     def _word(self, code: int) -> str:
         if self._stopping:
             # A script that was told to stop saves, and may well end with 0.
-            return states.STOPPED
-        return states.DONE if code == 0 else states.FAILED
+            return STOPPED
+        return DONE if code == 0 else FAILED
 
     def _time_left(self) -> str:
         todo = [*self._todo, *(running.job for running in self._running)]
         return costs.hours(
-            states.seconds_left(todo, self._finished, self._num_parallel)
+            seconds_left(todo, self._finished, self._num_parallel)
         )
 
     @contextlib.contextmanager

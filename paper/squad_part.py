@@ -15,15 +15,18 @@ part to train on keeps the first alone.
 """
 
 import dataclasses
+import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
+from commands import flags, program
 from files import destinations, json_text, writing
-from paper import short_contexts
 
+_GROUP = flags.Group.FILES
+_WORD = re.compile(r"\S+")
 _ANSWER = {"text": str, "answer_start": int}
 _QUESTION = {"id": str, "answers": [_ANSWER]}
 _SQUAD = {"data": [{"paragraphs": [{"context": str, "qas": [_QUESTION]}]}]}
@@ -31,15 +34,34 @@ _SQUAD = {"data": [{"paragraphs": [{"context": str, "qas": [_QUESTION]}]}]}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags`."""
+    """The flags of this program."""
 
-    input_file: str
-    output_file: str
-    num_questions: int = 0
-    holdout_every: int = 0
-    holdout_file: str | None = None
-    context_words: int = 0
-    all_answers: bool = False
+    input_file: str = flags.required("SQuAD file to take from.", _GROUP)
+    output_file: str = flags.required("SQuAD file to write.", _GROUP)
+    num_questions: int = flags.flag(
+        0, "Questions to take, about; 0 for all.", _GROUP, lower_bound=0
+    )
+    holdout_every: int = flags.flag(
+        0,
+        "Every Nth article goes to --holdout_file instead; 0 for none.",
+        _GROUP,
+        lower_bound=0,
+    )
+    holdout_file: str | None = flags.flag(
+        None, "SQuAD file of what is held out.", _GROUP
+    )
+    context_words: int = flags.flag(
+        0,
+        "Words of context to keep around the first answer of each question; 0 "
+        "for whole contexts.",
+        _GROUP,
+        lower_bound=0,
+    )
+    all_answers: bool = flags.flag(
+        False,
+        "Keep all answers of a question in --output_file, to evaluate on.",
+        _GROUP,
+    )
 
     def __post_init__(self):
         if bool(self.holdout_every) != bool(self.holdout_file):
@@ -47,47 +69,6 @@ class Options:
                 "--holdout_every and --holdout_file go together; got "
                 f"{self.holdout_every} and {self.holdout_file!r}."
             )
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this program."""
-    for name, meaning in (
-        ("input_file", "SQuAD file to take from."),
-        ("output_file", "SQuAD file to write."),
-    ):
-        flags.DEFINE_string(
-            name, None, meaning, required=True, flag_values=values
-        )
-    flags.DEFINE_integer(
-        "num_questions",
-        0,
-        "Questions to take, about; 0 for all.",
-        lower_bound=0,
-        flag_values=values,
-    )
-    flags.DEFINE_integer(
-        "holdout_every",
-        0,
-        "Every Nth article goes to --holdout_file instead; 0 for none.",
-        lower_bound=0,
-        flag_values=values,
-    )
-    flags.DEFINE_string(
-        "holdout_file", None, "SQuAD file of what is held out.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "context_words",
-        0,
-        "Words of context to keep around the first answer of each question; 0 "
-        "for whole contexts.",
-        lower_bound=0,
-        flag_values=values,
-    )
-    flags.DEFINE_bool(
-        "all_answers", False,
-        "Keep all answers of a question in --output_file, to evaluate on.",
-        flag_values=values)  # fmt: skip
 
 
 def run(options: Options) -> None:
@@ -121,10 +102,7 @@ def run(options: Options) -> None:
         written[options.holdout_file] = held_out
     if options.context_words:
         written = {
-            path: [
-                short_contexts.shorten(article, options.context_words)
-                for article in part
-            ]
+            path: [shorten(article, options.context_words) for article in part]
             for path, part in written.items()
         }
     for path, part in written.items():
@@ -185,15 +163,77 @@ def _to_train_on(article: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def main(_: list[str]) -> None:
-    """Runs the program with its flags."""
-    values = flags.FLAGS
-    chosen = {
-        field.name: values[field.name].value
-        for field in dataclasses.fields(Options)
+def shorten(article: Mapping[str, Any], num_words: int) -> dict[str, Any]:
+    """Gives every question of an article a context of its own.
+
+    The first answer falls anywhere in it, always at the same place for the
+    same question; a question without answers has any words of its context.
+    Other answers are kept if they lie in it whole.
+
+    Args:
+        article: of a SQuAD file.
+        num_words: words to keep, more only where an answer is longer.
+
+    Raises:
+        ValueError: an answer does not lie in its context.
+    """
+    return {
+        **article,
+        "paragraphs": [
+            _cut(paragraph["context"], qa, num_words)
+            for paragraph in article["paragraphs"]
+            for qa in paragraph["qas"]
+        ],
     }
-    run(Options(**chosen))
+
+
+def _cut(context: str, qa: Mapping[str, Any], num_words: int) -> dict[str, Any]:
+    """Makes a paragraph of one question."""
+    answers = qa["answers"]
+    words = [found.span() for found in _WORD.finditer(context)]
+    draw = random.Random(qa["id"])
+    if answers:
+        start, end = _span(answers[0])
+        inside = [
+            number
+            for number, word in enumerate(words)
+            if word[0] < end and start < word[1]
+        ]
+        if not inside:
+            raise ValueError(
+                f"Question {qa['id']}: its answer {answers[0]['text']!r} must "
+                f"lie in its context; it starts at {start} of {len(context)}."
+            )
+        first, last = inside[0], inside[-1]
+    else:
+        first = last = draw.randrange(len(words)) if words else 0
+    # Any place for it from which the words do not run over an end.
+    begin = draw.randint(
+        max(0, min(last - num_words + 1, first)),
+        max(0, min(first, len(words) - num_words)),
+    )
+    kept = words[begin : max(begin + num_words, last + 1)] or [(0, 0)]
+    left, right = kept[0][0], kept[-1][1]
+    return {
+        "context": context[left:right],
+        "qas": [
+            {
+                **qa,
+                "answers": [
+                    {**answer, "answer_start": start - left}
+                    for answer in answers
+                    for start, end in [_span(answer)]
+                    if left <= start and end <= right
+                ],
+            }
+        ],
+    }
+
+
+def _span(answer: Mapping[str, Any]) -> tuple[int, int]:
+    start = answer["answer_start"]
+    return start, start + len(answer["text"])
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, run)

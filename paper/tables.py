@@ -1,9 +1,9 @@
-"""A table of the paper as data: rows of cells, and what is expected of them."""
+"""A table of the paper as data: rows, columns, and expectations."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from paper import jobs, results
+from paper import jobs, pretraining, recipes, results
 
 MEAN = "mean"
 BEST = "best"
@@ -11,12 +11,12 @@ BEST = "best"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Band:
-    """How far ours may be from the reference, and why so far.
+    """The accepted difference between ours and the reference.
 
     Attributes:
         below: points below the reference.
         above: points above it.
-        reason: why.
+        reason: why it is so wide.
     """
 
     below: float
@@ -53,7 +53,7 @@ class Cell:
 
     @property
     def target(self) -> float | None:
-        """What ours is compared with; None if there is nothing."""
+        """The number that ours is compared with; None if there is none."""
         return self.reference if self.paper_is_test else self.paper
 
 
@@ -72,7 +72,7 @@ class Expectation:
     Attributes:
         better: row and column of what should be the better one.
         worse: the same of the other.
-        reason: what in the paper says so.
+        reason: the claim of the paper.
     """
 
     better: tuple[str, str]
@@ -101,9 +101,9 @@ class Table:
 
     Attributes:
         name: "table-5" or "figure-5".
-        title: what it shows.
+        title: for people.
         rows: with cells.
-        notes: choices where the paper is silent, and what differs.
+        notes: choices where the paper is silent, and differences.
         expected: orders that should come out.
         series: lines to plot, for a figure.
         x_label: of the plot.
@@ -144,3 +144,194 @@ class Table:
         return jobs.in_order(
             job for _, _, cell in self.cells() for job in cell.jobs
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Column:
+    """A task that the models of a table are fine-tuned on.
+
+    Attributes:
+        name: in the table.
+        metric: of a cell.
+        data: of the task; None for the pre-training run itself.
+        tuning: of every model.
+        flags: of the task.
+        selection: as for `Cell`.
+        band: as for `Cell`.
+    """
+
+    name: str
+    metric: results.Metric
+    data: recipes.DataSet | None = None
+    tuning: recipes.Tuning | None = None
+    flags: recipes.Flags = ()
+    selection: str = MEAN
+    band: Band | None = None
+
+    def jobs(
+        self, bench: recipes.Bench, model: recipes.Model, **changes
+    ) -> tuple[jobs.Job, ...]:
+        """Makes the jobs of a model; `changes` are of its tuning."""
+        if self.data is None:
+            return (model.checkpoint.job,)
+        tuning = dataclasses.replace(self.tuning, **changes)
+        return recipes.fine_tune(bench, model, self.data, tuning, self.flags)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Orders of rows in some columns, all for one reason."""
+
+    rows: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """The contents of a table at one scale, beside the models of its rows.
+
+    Attributes:
+        title: as of `Table`.
+        columns: in order.
+        notes: as of `Table`.
+        claims: expectations, of which those about absent rows are left out.
+        paper: the paper's numbers by row, in the order of the columns.
+        references: see `Cell.reference`; empty if the paper's numbers are of
+            development sets.
+        num_trials: seeds by row, where not those of the column.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...]
+    claims: tuple[Claim, ...]
+    paper: Mapping[str, Sequence[float | None]] = dataclasses.field(
+        default_factory=dict
+    )
+    references: Mapping[str, Sequence[float | None]] = dataclasses.field(
+        default_factory=dict
+    )
+    num_trials: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def row(
+        self,
+        name: str,
+        made: Sequence[tuple[jobs.Job, ...]],
+        columns: Sequence[Column] | None = None,
+    ) -> Row:
+        """Makes a row.
+
+        Args:
+            name: of the row.
+            made: the jobs of each cell.
+            columns: in place of those of the sheet.
+        """
+        columns = self.columns if columns is None else columns
+        nothing = [None] * len(columns)
+        numbers = zip(
+            columns,
+            made,
+            self.paper.get(name, nothing),
+            self.references.get(name, nothing),
+            strict=True,
+        )
+        return Row(
+            name=name,
+            cells={
+                column.name: Cell(
+                    metric=column.metric,
+                    jobs=cell_jobs,
+                    paper=paper,
+                    paper_is_test=bool(self.references),
+                    reference=reference,
+                    selection=column.selection,
+                    band=column.band,
+                )
+                for column, cell_jobs, paper, reference in numbers
+            },
+        )
+
+    def table(self, name: str, rows: Sequence[Row], **more) -> Table:
+        """Makes the table of some rows."""
+        present = {row.name for row in rows}
+        return Table(
+            name=name,
+            title=self.title,
+            rows=tuple(rows),
+            notes=self.notes,
+            expected=tuple(
+                Expectation(
+                    better=(better, column),
+                    worse=(worse, column),
+                    reason=claim.reason,
+                )
+                for claim in self.claims
+                for better, worse in claim.rows
+                for column in claim.columns
+                if {better, worse} <= present
+            ),
+            **more,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class System:
+    """Models of Table 2: one size, one training set.
+
+    Attributes:
+        name: of the row.
+        size: of the model.
+        data: to train on.
+        num_trials: seeds.
+        is_ensemble: whether a row with the ensemble of all seeds follows.
+    """
+
+    name: str
+    size: str
+    data: recipes.DataSet
+    num_trials: int
+    is_ensemble: bool = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Models, data and hyperparameters of all tables, the paper's or smaller.
+
+    Attributes:
+        name: "full" or "small".
+        bench: options that commands share.
+        scheme: of pre-training.
+        networks: the sizes of Table 6.
+        base: the network of the ablations.
+        models: pre-trained, base and large, that read lower-cased text.
+        taggers: the same, to tag words with.
+        systems: of Table 2.
+        ensemble_flags: how an ensemble reads questions.
+        fine_tuned_row: names rows of Table 7, with a place for the size.
+        feature_row: the same of frozen features, for `size` and `label`.
+        feature_column: makes the column of these, of a choice and a model.
+        feature_sizes: the models with such rows.
+        steps: of Figure 5, and their names.
+        sheets: by table.
+    """
+
+    name: str
+    bench: recipes.Bench
+    scheme: pretraining.Scheme
+    networks: tuple[pretraining.Network, ...]
+    base: pretraining.Network
+    models: Mapping[str, recipes.Model]
+    taggers: Mapping[str, recipes.Model]
+    systems: tuple[System, ...]
+    ensemble_flags: recipes.Flags = ()
+    fine_tuned_row: str
+    feature_row: str
+    feature_column: Callable[[str, recipes.Model], Column]
+    feature_sizes: tuple[str, ...]
+    steps: Mapping[int, str]
+    sheets: Mapping[str, Sheet]
+
+    def pretrained(self, network: pretraining.Network) -> recipes.Model:
+        """Describes a network that is pre-trained with the usual objective."""
+        return pretraining.pretrained_as_usual(self.scheme, network, self.base)

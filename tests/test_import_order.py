@@ -18,7 +18,7 @@ _MAY_IMPORT = {
     "corpus": {"files", "vocab", "tasks"},
     "training": {"commands", "files", "modeling"},
     "serving": {"files", "vocab", "modeling", "tasks"},
-    "paper": {"commands", "files"},
+    "paper": {"commands", "files", "modeling"},
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [

@@ -1,34 +1,43 @@
 """Estimates, worked by hand, and beside what was measured and published."""
 
+import pathlib
+
 import pytest
 
+from modeling import config as config_lib
+from modeling import costs as network_costs
 from paper import costs, recipes
 
-_TINY = costs.Size(num_layers=2, hidden_size=128, vocab_size=30522)
-_LARGE = costs.Size(num_layers=24, hidden_size=1024, vocab_size=30522)
+_CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
 
-
-def test_weights_by_hand():
-    size = costs.Size(num_layers=2, hidden_size=3, vocab_size=11)
-    # For a token of each layer 12 * 9, and 5 tokens looked at twice.
-    assert size.weights_per_token(5) == 2 * (108 + 30)
-    # For a prediction 3 * 3, and 3 for each of 11 words.
-    assert size.weights_per_prediction() == 42
+_TINY = config_lib.BertConfig.from_json_file(str(_CONFIGS / "bert_tiny.json"))
+_LARGE = config_lib.BertConfig.from_json_file(
+    str(_CONFIGS / "bert_large_uncased.json")
+)
 
 
 def test_a_run_by_hand():
     machine = costs.Machine(
         name="x", operations_per_second=10.0, start_seconds=7.0
     )
-    size = costs.Size(num_layers=2, hidden_size=3, vocab_size=11)
-    seconds = costs.pretraining_seconds(
-        machine, size, num_sequences=4, length=5, num_predictions=2
+    config = config_lib.BertConfig(
+        vocab_size=11,
+        hidden_size=3,
+        num_hidden_layers=2,
+        num_attention_heads=1,
+        intermediate_size=12,
     )
-    assert seconds == 7 + 6 * 4 * (5 * 276 + 2 * 42) / 10
+    # For a token of each layer 12 * 9, and 5 tokens looked at twice.
+    token = 2 * (108 + 30)
+    # For a prediction 3 * 3, and 3 for each of 11 words; the pooler and its 2.
+    heads = 2 * 42 + 9 + 6
+    shape = network_costs.Shape(max_seq_length=5, max_predictions_per_seq=2)
+    seconds = costs.pretraining_seconds(machine, config, shape, 4)
+    assert seconds == 6 * 4 * (5 * token + heads) / 10
     seconds = costs.fine_tuning_seconds(
-        machine, size, num_trained=4, num_scored=3, length=5
+        machine, config, num_trained=4, num_scored=3, length=5
     )
-    assert seconds == 7 + (6 * 4 + 2 * 3) * 5 * 276 / 10
+    assert seconds == 7 + (6 * 4 + 2 * 3) * 5 * token / 10
 
 
 @pytest.mark.parametrize(
@@ -38,25 +47,17 @@ def test_a_run_by_hand():
 def test_estimates_are_near_what_was_published(
     length, num_predictions, published
 ):
-    seconds = costs.pretraining_seconds(
-        costs.GPU,
-        _LARGE,
-        num_sequences=1e6,
-        length=length,
-        num_predictions=num_predictions,
+    shape = network_costs.Shape(
+        max_seq_length=length, max_predictions_per_seq=num_predictions
     )
+    seconds = costs.pretraining_seconds(costs.GPU, _LARGE, shape, 1e6)
     assert 0.7 < (1e6 / seconds) / published < 1.3
 
 
 def test_estimates_are_near_what_was_measured():
     # 1,200 steps of 256 sequences of 32 in ten minutes of one core.
-    seconds = costs.pretraining_seconds(
-        costs.CORE,
-        _TINY,
-        num_sequences=1200 * 256,
-        length=32,
-        num_predictions=5,
-    )
+    shape = network_costs.Shape(max_seq_length=32, max_predictions_per_seq=5)
+    seconds = costs.pretraining_seconds(costs.CORE, _TINY, shape, 1200 * 256)
     assert 300 < seconds < 1200
 
 

@@ -8,15 +8,14 @@ import pytest
 from paper import (
     experiments,
     jobs,
-    plots,
     report,
     reproduce,
     results,
-    states,
+    runner,
     tables,
 )
 
-_ACCURACY = results.Metric(name="accuracy", key="eval_accuracy")
+_ACCURACY = results.Metric(key="eval_accuracy")
 _BAND = tables.Band(below=1.0, above=2.0, reason="because of this")
 
 
@@ -45,11 +44,11 @@ def _finish(places, job, values, rates=None):
     path = os.path.join(places.output(job), "trials.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"trials": trials}, file)
-    states.write(
+    runner.write_state(
         job,
         places,
-        states.State(
-            state=states.DONE, seconds=300.0, command=f"as run: {job.name}"
+        runner.State(
+            state=runner.DONE, seconds=300.0, command=f"as run: {job.name}"
         ),
     )
 
@@ -202,8 +201,8 @@ def test_of_perplexity_the_lower_is_better():
 def test_results_of_failed_jobs_do_not_count(table, places):
     job = table.jobs()[0]
     _finish(places, job, [0.9])
-    failed = states.State(state=states.FAILED, seconds=1.0, command="x")
-    states.write(job, places, failed)
+    failed = runner.State(state=runner.FAILED, seconds=1.0, command="x")
+    runner.write_state(job, places, failed)
     assert report.measure(table, places).found["with", "MRPC"] is None
 
 
@@ -254,7 +253,7 @@ def _reproduce(tmp_path, **changes):
         "jobs": 1,
         "dry_run": False,
         "report_only": False,
-        "training_flags": [],
+        "training_flags": (),
         **changes,
     }
     return reproduce.run(reproduce.Options(**given))
@@ -279,7 +278,7 @@ def test_nothing_is_drawn_of_nothing(tmp_path):
     table = experiments.make("figure-5", "small")
     path = str(tmp_path / "x.png")
     nothing = dict.fromkeys((row, column) for row, column, _ in table.cells())
-    assert not plots.draw(table, nothing, path)
+    assert not report.draw(table, nothing, path)
     assert not os.path.exists(path)
 
 

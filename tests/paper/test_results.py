@@ -6,7 +6,7 @@ import pytest
 
 from paper import results
 
-_ACCURACY = results.Metric(name="accuracy", key="eval_accuracy")
+_ACCURACY = results.Metric(key="eval_accuracy")
 
 
 def _trials_file(folder, trials, part=None):
@@ -29,7 +29,7 @@ def test_one_run_is_read_from_its_results(tmp_path):
 
 def test_a_test_score_is_read_from_its_own_file(tmp_path):
     (tmp_path / "test_results.txt").write_text("test_f1 = 0.5\n")
-    metric = results.Metric(name="F1", key="test_f1")
+    metric = results.Metric(key="test_f1")
     assert results.read_trials(str(tmp_path), metric)[0].value == 50.0
 
 
@@ -54,7 +54,7 @@ def test_several_runs_are_read_from_their_summary(tmp_path):
 def test_taggers_have_a_summary_for_each_file(tmp_path):
     trials = [{"learning_rate": 2e-5, "eval_f1": 0.5, "test_f1": 0.25}]
     folder = _trials_file(tmp_path, trials, part="eval")
-    metric = results.Metric(name="F1", key="eval_f1")
+    metric = results.Metric(key="eval_f1")
     assert results.read_trials(folder, metric)[0].value == 50.0
 
 

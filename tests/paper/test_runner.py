@@ -10,7 +10,7 @@ import time
 import pytest
 from absl import logging
 
-from paper import jobs, runner, states
+from paper import jobs, runner
 
 _SCRIPT = """
     import os, pathlib, sys, time
@@ -65,10 +65,10 @@ def test_jobs_run_after_what_they_need_and_once(bench):
     assert _run(bench, [second]).is_complete
     assert _run(bench, [second]).is_complete
     assert [_num_runs(bench, job) for job in (first, second)] == [1, 1]
-    state = states.read(first, bench)
-    assert state.state == states.DONE
+    state = runner.read_state(first, bench)
+    assert state.state == runner.DONE
     assert state.command == jobs.command(first, bench)
-    assert "says one" in states.log_tail(first, bench, 5)
+    assert "says one" in runner.log_tail(first, bench, 5)
 
 
 def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(bench, caplog):
@@ -81,7 +81,7 @@ def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(bench, caplog):
     assert summary.failed == (bad,)
     assert summary.skipped == ((after, "'bad' is not done"),)
     assert not summary.is_complete
-    assert states.is_done(good, bench)
+    assert runner.is_done(good, bench)
     assert "Failed with code 3: bad" in caplog.text
     assert "says before it fell" in caplog.text
 
@@ -101,18 +101,18 @@ def test_what_is_missing_is_named(bench):
 def test_a_checkpoint_is_there_if_files_begin_with_its_name(bench):
     given = jobs.Given(path="bert/bert_model.ckpt", is_prefix=True)
     job = _job("needy", init_checkpoint=given)
-    assert len(states.missing(job, bench)) == 1
+    assert len(runner.missing_files(job, bench)) == 1
     os.makedirs(os.path.join(bench.data_dir, "bert"))
     path = os.path.join(bench.data_dir, "bert", "bert_model.ckpt.index")
     with open(path, "w", encoding="utf-8"):
         pass
-    assert states.missing(job, bench) == []
+    assert runner.missing_files(job, bench) == []
 
 
 def test_several_jobs_at_a_time(bench):
     wanted = [_job(f"job {n}", word=f"{n}") for n in "abc"]
     assert _run(bench, wanted, num_parallel=3).is_complete
-    assert all(states.is_done(job, bench) for job in wanted)
+    assert all(runner.is_done(job, bench) for job in wanted)
 
 
 def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench, caplog):
@@ -140,7 +140,7 @@ def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench, caplog):
     assert summary.stopped
     assert not summary.is_complete
     assert time.monotonic() - started < 25
-    assert states.read(slow, bench).state == states.STOPPED
+    assert runner.read_state(slow, bench).state == runner.STOPPED
     assert _num_runs(bench, later) == 0
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -154,17 +154,17 @@ def test_two_runners_do_not_share_a_folder(bench):
 
 def test_time_left_is_corrected_by_what_jobs_have_taken():
     def state(seconds):
-        return states.State(state=states.DONE, seconds=seconds, command="")
+        return runner.State(state=runner.DONE, seconds=seconds, command="")
 
     todo = [_job("a", seconds=100.0), _job("b", seconds=50.0)]
-    assert states.seconds_left(todo, [], 1) == 150.0
+    assert runner.seconds_left(todo, [], 1) == 150.0
     # Twice as slow as estimated, and two at a time.
     done = [(_job("c", seconds=10.0), state(20.0))]
-    assert states.seconds_left(todo, done, 1) == 300.0
-    assert states.seconds_left(todo, done, 2) == 150.0
+    assert runner.seconds_left(todo, done, 1) == 300.0
+    assert runner.seconds_left(todo, done, 2) == 150.0
 
 
 def test_the_runner_uses_the_python_it_runs_in(bench):
     job = _job("x", word=sys.executable)
     assert _run(bench, [job]).is_complete
-    assert sys.executable in states.log_tail(job, bench, 1)
+    assert sys.executable in runner.log_tail(job, bench, 1)

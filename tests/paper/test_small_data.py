@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from paper import name_task, short_contexts, squad_part
+from paper import name_task, squad_part
 
 
 def _words(text):
@@ -204,7 +204,7 @@ def _article(*answers, context="a b  cc dd e f g h", name="q"):
 
 
 def _shortened(article, num_words):
-    (paragraph,) = short_contexts.shorten(article, num_words)["paragraphs"]
+    (paragraph,) = squad_part.shorten(article, num_words)["paragraphs"]
     (qa,) = paragraph["qas"]
     context = paragraph["context"]
     return context, [
@@ -256,7 +256,7 @@ def test_an_answer_outside_its_context_is_refused():
     article = _article("dd", name="q7")
     article["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = 90
     with pytest.raises(ValueError, match=r"q7.*'dd'.*starts at 90 of 18"):
-        short_contexts.shorten(article, 3)
+        squad_part.shorten(article, 3)
 
 
 def test_each_question_of_a_part_gets_its_own_short_context(tmp_path):
