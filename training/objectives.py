@@ -406,5 +406,5 @@ def weighted(
 def _word_weights(features: Features) -> tf.Tensor:
     """Returns `[B, T]` float32: 1 for a labelled word of a real row."""
     weights = tf.cast(features["label_mask"], tf.float32)
-    rows = features.get("example_word_weights")
+    rows = features.get("example_weights")
     return weights if rows is None else weights * rows[:, tf.newaxis]
