@@ -19,24 +19,24 @@ same command again: it goes on where it stopped.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 from commands import program
+from files import writing
+from tasks import labelled, task
 from tasks.classification import (
     datasets,
-    labels,
     predictions,
     sentence_flags,
     submission,
 )
 from training import flags as training_flags
-from training import (
-    option_checks,
-    run_card,
-    trials,
-)
+from training import option_checks, run_card, trials
 from vocab import tokenization
+
+if TYPE_CHECKING:
+    from modeling import config as config_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,91 @@ class Options(
     sentence_flags.SentenceOptions,
 ):
     """The flags of this script; see --help."""
+
+
+class SentenceClassification(labelled.LabelledTask):
+    """A label, several labels or a score for each text or pair.
+
+    Args:
+        options: of the run.
+        tokenizer: of the model.
+
+    Raises:
+        OSError: a file of the task is missing.
+        ValueError: there is no such task, or its files are not as the options
+            say.
+    """
+
+    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
+        super().__init__(options)
+        self._tokenizer = tokenizer
+        self._task = known = sentence_flags.find_task(
+            options, options.output_dir, is_training=options.do_train
+        )
+        self.label_set, self.metric_names = known.label_set, known.metrics
+        self.name = f"{known.name}, {known.label_set.problem_type}"
+        self.labels = known.label_set.to_dict()
+        parts = {
+            task.TRAIN: [known.train],
+            task.EVAL: known.dev,
+            task.PREDICT: known.test,
+        }
+        packing = sentence_flags.packing(options, options.max_seq_length)
+        self._files = {
+            split: datasets.find_files(
+                known, parts[split], options.data_dir, packing
+            )
+            for split in option_checks.needed_splits(options)
+        }
+
+    def data_sets(self, split: str) -> list[task.DataSet]:
+        from training import records
+
+        features = records.text_features(
+            self.options.max_seq_length,
+            self.label_set.problem_type,
+            self.label_set.num_outputs,
+        )
+        has_labels = split != task.PREDICT
+        return [
+            task.DataSet(
+                split=split,
+                name=split + file.suffix,
+                suffix=file.suffix,
+                kind="classification",
+                made_from=file.origin(),
+                features=features,
+                examples=functools.partial(
+                    file.records, self._tokenizer, with_labels=has_labels
+                ),
+                has_labels=has_labels,
+                content=file.part,
+            )
+            for file in self._files[split]
+        ]
+
+    def make_objective(self, config: "config_lib.BertConfig") -> Any:
+        from training import ablations, objectives
+
+        model = ablations.sequence_classification(
+            config, self.options, self.label_set.num_outputs
+        )
+        return objectives.Classification(model, self.label_set.problem_type)
+
+    def write_answers(
+        self, data: task.Data, answers: labelled.Answers, output_dir: str
+    ) -> None:
+        files = predictions.result_files(
+            self._task, data.content, data.data_set.suffix, answers.outputs
+        )
+        for name, lines in files.items():
+            with writing.whole_file(os.path.join(output_dir, name)) as file:
+                file.writelines(lines)
+        if self.options.write_submission:
+            submission.add_to_zip(
+                self.options.write_submission,
+                predictions.submitted(data.content, files),
+            )
 
 
 def run(options: Options) -> None:
@@ -58,137 +143,11 @@ def run(options: Options) -> None:
     options = trials.with_best_trial(options)
     tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
     config = option_checks.check_task(options, tokenizer.vocab_size)
-    task = sentence_flags.find_task(
-        options, options.output_dir, is_training=options.do_train
-    )
-    files = _find_files(options, task)
+    learnt = SentenceClassification(options, tokenizer)
     option_checks.check_weights(options)
-    from training import labelled_runs, preparation
+    from training import fine_tuning
 
-    setup = preparation.prepare(options, tokenizer, config)
-    read = functools.partial(_read, setup, tokenizer)
-    train, dev, test = (
-        read(name, files.get(name, ())) for name in ("train", "eval", "predict")
-    )
-
-    problem = _problem(setup, task)
-    data = labelled_runs.Data(
-        train=train[0].records if train else None,
-        held_out={each.file.suffix: each.records for each in dev},
-    )
-    best = labelled_runs.run(setup, problem, data)
-    if options.do_predict:
-        _predict(task, problem, best, test)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Set:
-    """A file of the task, and its `labelled_records.LabelledRecords`."""
-
-    file: datasets.TextFile
-    records: Any
-
-
-def _find_files(
-    options: Options, task: datasets.Task
-) -> dict[str, list[datasets.TextFile]]:
-    """Finds the files that the options ask for.
-
-    Raises:
-        FileNotFoundError: one of them is missing.
-    """
-    packing = sentence_flags.packing(options, options.max_seq_length)
-    needed = {
-        "train": [task.train] if options.do_train else [],
-        "eval": task.dev if option_checks.needs_held_out(options) else [],
-        "predict": task.test if options.do_predict else [],
-    }
-    return {
-        name: datasets.find_files(task, parts, options.data_dir, packing)
-        for name, parts in needed.items()
-        if parts
-    }
-
-
-def _read(
-    setup: Any,
-    tokenizer: tokenization.FullTokenizer,
-    name: str,
-    files: Sequence[datasets.TextFile],
-) -> list[_Set]:
-    """Makes the records of files, NAME.tf_record, unless they are there."""
-    from training import labelled_records
-
-    def features(label_set: labels.LabelSet) -> Any:
-        return labelled_records.text_features(
-            setup.options.max_seq_length,
-            label_set.problem_type,
-            label_set.num_outputs,
-        )
-
-    return [
-        _Set(
-            file=file,
-            records=labelled_records.make_or_reuse(
-                setup.record_path(name + file.suffix),
-                features(file.task.label_set),
-                setup.metadata("classification", file.origin()),
-                functools.partial(
-                    file.records, tokenizer, with_labels=name != "predict"
-                ),
-                has_several_labels=(
-                    file.task.label_set.problem_type == labels.MULTI_LABEL
-                ),
-            ),
-        )
-        for file in files
-    ]
-
-
-def _problem(setup: Any, task: datasets.Task) -> Any:
-    """Says what is learnt: a `labelled_runs.Problem`."""
-    from training import ablations, labelled_runs, objectives
-
-    label_set, metric = task.label_set, task.metrics[0]
-
-    def make_objective() -> objectives.Classification:
-        model = ablations.sequence_classification(
-            setup.config, setup.options, label_set.num_outputs
-        )
-        return objectives.Classification(model, label_set.problem_type)
-
-    return labelled_runs.Problem(
-        name=f"{task.name}, {label_set.problem_type}",
-        make_objective=make_objective,
-        head=ablations.HEAD,
-        labels=label_set.to_dict(),
-        metric=metric,
-        pool=predictions.pool_windows,
-        score=functools.partial(predictions.evaluate, label_set, task.metrics),
-        constant_answer=functools.partial(
-            predictions.constant_answer, label_set, metric
-        ),
-    )
-
-
-def _predict(
-    task: datasets.Task, problem: Any, learner: Any, test: Sequence[_Set]
-) -> None:
-    """Writes the answers for the test files."""
-    from training import labelled_runs
-
-    options, collected = learner.options, {}
-    for each in test:
-        outputs, _ = labelled_runs.answer(
-            learner, problem, each.records, options.predict_batch_size
-        )
-        files = predictions.result_files(
-            task, each.file.part, each.file.suffix, outputs
-        )
-        learner.write_files(files)
-        collected |= predictions.submitted(each.file.part, files)
-    if options.write_submission and learner.is_chief:
-        submission.add_to_zip(options.write_submission, collected)
+    fine_tuning.run(learnt, config, tokenizer)
 
 
 def main(options: Options) -> None:

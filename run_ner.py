@@ -18,24 +18,24 @@ any time and run the same command again: it goes on where it stopped.
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
 from commands import flags, program
 from files import paths, writing
+from tasks import task
 from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
 from training import flags as training_flags
-from training import (
-    option_checks,
-    run_card,
-    trials,
-)
+from training import option_checks, run_card, trials
 from vocab import tokenization
 
-_METRIC = "f1"  # Decides which checkpoint, and which trial, is the best.
+if TYPE_CHECKING:
+    from modeling import config as config_lib
+
 _LABELS_FILE = "labels.json"
+_PREFIX = {task.EVAL: "eval", task.PREDICT: "test"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,33 +48,203 @@ class Options(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Task:
-    """What is learnt, and how.
-
-    Attributes:
-        setup: what the run stands on, a `preparation.Setup`.
-        labels: O, and B and I of each type.
-        approach: a `tagging_approaches.Approach`.
-    """
-
-    setup: Any
-    labels: tuple[str, ...]
-    approach: Any
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Set:
-    """A file and its records.
-
-    Attributes:
-        file: what it holds.
-        gold: the tags of each sentence in IOB2; None if it has none.
-        source: its records.
-    """
+class _Tagged:
+    """A file, and the tags of its sentences in IOB2, if it has any."""
 
     file: conll.ColumnFile
     gold: Sequence[tuple[str, ...]] | None
-    source: Any
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Answers:
+    """The predicted tags of each sentence, and the loss of a word."""
+
+    tags: Sequence[tuple[str, ...]]
+    loss: float
+
+
+class Tagging(task.Task):
+    """A tag for each word of a sentence; the whole encoder is trained.
+
+    Args:
+        options: of the run.
+        tokenizer: of the model.
+
+    Raises:
+        OSError: a file is missing.
+        ValueError: a file is not as the options say.
+    """
+
+    metric = "f1"
+    writes_everything = True
+
+    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
+        super().__init__(options)
+        self._tokenizer = tokenizer
+        self._files = {
+            split: ner.read(options, split)
+            for split in option_checks.needed_splits(options)
+        }
+        self._names = _find_labels(options, self._files.get(task.TRAIN))
+        logging.info("Labels: %s", ", ".join(self._names))
+        self.labels = labels.LabelSet(names=self._names).to_dict()
+
+    @property
+    def name(self) -> str:
+        return f"tags, {self._approach()}: {' '.join(self._names)}"
+
+    def _approach(self) -> str:
+        """Names the kind of model; no other kind is resumed."""
+        return "fine-tuned"
+
+    def data_sets(self, split: str) -> list[task.DataSet]:
+        from training import records
+
+        file, options = self._files[split], self.options
+        ids = {label: number for number, label in enumerate(self._names)}
+        gold = None
+        if file.has_tags or split != task.PREDICT:
+            gold = entities.convert_file(file, options.scheme, ids)
+        tags = gold or [
+            [entities.OUTSIDE] * len(s.words) for s in file.sentences
+        ]
+        label_ids = [[ids[tag] for tag in sentence] for sentence in tags]
+        origin = ner.origin(options, file.path)
+        return [
+            task.DataSet(
+                split=split,
+                name=split,
+                kind="tagging",
+                made_from={**origin, "labels": self._names},
+                features=records.tagging_features(options.max_seq_length),
+                examples=lambda: self._records(file, label_ids),
+                has_labels=gold is not None,
+                content=_Tagged(file=file, gold=gold),
+            )
+        ]
+
+    def _windows(
+        self, file: conll.ColumnFile, label_ids: Sequence[Sequence[int]]
+    ) -> Iterator[list[ner.Window]]:
+        """Yields the windows of each sentence."""
+        return ner.make_windows(
+            file.sentences,
+            label_ids,
+            self._tokenizer,
+            flags.narrow(ner.WindowOptions, self.options),
+        )
+
+    def _records(self, file, label_ids) -> Iterator[list[Mapping[str, Any]]]:
+        length = self.options.max_seq_length
+        for windows in self._windows(file, label_ids):
+            yield [window.record(length) for window in windows]
+
+    def make_objective(self, config: "config_lib.BertConfig") -> Any:
+        from training import ablations, objectives
+
+        model = ablations.token_classification(
+            config, self.options, len(self._names)
+        )
+        return objectives.Tagging(model, objectives.PIECE_INPUTS)
+
+    def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Answers:
+        file = data.content.file
+        return _Answers(
+            tags=ner.split_labels(
+                outputs["label_ids"],
+                outputs["label_mask"],
+                file.sentences,
+                self._names,
+            ),
+            loss=float(outputs["losses"].sum()) / file.num_words(),
+        )
+
+    def metrics(self, data: task.Data, answers: _Answers) -> dict[str, float]:
+        scores = entities.score(data.content.gold, answers.tags)
+        return {**scores.metrics(by_type=False), "loss": answers.loss}
+
+    def results(self, data: task.Data, answers: _Answers) -> dict[str, float]:
+        scores = entities.score(data.content.gold, answers.tags)
+        split = data.data_set.split
+        results = {
+            f"{_PREFIX[split]}_{name}": value
+            for name, value in scores.metrics().items()
+        }
+        if split == task.EVAL:
+            results["eval_loss"] = answers.loss
+        return results
+
+    def write_answers(
+        self, data: task.Data, answers: _Answers, output_dir: str
+    ) -> None:
+        tagged, prefix = data.content, _PREFIX[data.data_set.split]
+        files = {
+            f"{prefix}_predictions.txt": conll.prediction_lines(
+                tagged.file.sentences, tagged.gold, answers.tags
+            )
+        }
+        if tagged.gold is not None:
+            report = entities.score(tagged.gold, answers.tags).report()
+            logging.info("%s\n%s", tagged.file.path, report)
+            files[f"{prefix}_report.txt"] = [report]
+        for name, lines in files.items():
+            with writing.whole_file(os.path.join(output_dir, name)) as file:
+                file.writelines(lines)
+
+
+class FeatureBasedTagging(Tagging):
+    """The same with a BiLSTM on the hidden layers of a frozen encoder.
+
+    Source: Devlin et al. 2019, §5.3 and table 7.
+
+    Raises:
+        ValueError: the options do not fit together.
+    """
+
+    # The weights of the encoder are loaded where features are computed.
+    init_checkpoint = None
+
+    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
+        option_checks.check_features(options)
+        super().__init__(options, tokenizer)
+        self._encoder = None
+
+    def _approach(self) -> str:
+        return f"{self.options.features}, {self.options.lstm_units} units"
+
+    def _records(self, file, label_ids) -> Iterator[list[ner.Window]]:
+        return self._windows(file, label_ids)
+
+    def make_data(self, setup: Any, data_set: task.DataSet) -> task.Data:
+        from training import word_features
+
+        if self._encoder is None:
+            self._encoder = word_features.FrozenEncoder(setup)
+        return self._encoder.make_data(data_set)
+
+    def make_objective(self, config: "config_lib.BertConfig") -> Any:
+        from training import objectives, word_features
+
+        model = word_features.make_tagger(
+            config, self.options, len(self._names)
+        )
+        return objectives.Tagging(model, objectives.WORD_INPUTS)
+
+
+def _find_labels(
+    options: Options, train: conll.ColumnFile | None
+) -> tuple[str, ...]:
+    """Lists the labels of the training file, else those of the model."""
+    path = os.path.join(options.output_dir, _LABELS_FILE)
+    if train is None and paths.exists(path):
+        return labels.load(path).names
+    file = train or ner.read(options, task.TRAIN)
+    found = entities.labels_of(entities.convert_file(file, options.scheme))
+    if found == (entities.OUTSIDE,):
+        raise ValueError(
+            f"{file.path}: must hold an entity; every tag is O. See --columns."
+        )
+    return found
 
 
 def run(options: Options) -> None:
@@ -87,196 +257,12 @@ def run(options: Options) -> None:
     options = trials.with_best_trial(options)
     tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
     config = option_checks.check_task(options, tokenizer.vocab_size)
-    needed = {
-        "train": options.do_train,
-        "eval": option_checks.needs_held_out(options),
-        "predict": options.do_predict,
-    }
-    files = {name: ner.read(options, name) for name in needed if needed[name]}
+    kind = FeatureBasedTagging if options.features else Tagging
+    learnt = kind(options, tokenizer)
     option_checks.check_weights(options)
-    from training import preparation, tagging_approaches
+    from training import fine_tuning
 
-    setup = preparation.prepare(options, tokenizer, config)
-    task = _Task(
-        setup=setup,
-        labels=_find_labels(options, files.get("train")),
-        approach=tagging_approaches.choose(
-            options, setup.config, setup.strategy
-        ),
-    )
-    logging.info("Labels: %s", ", ".join(task.labels))
-    sets = {
-        name: _make_set(task, tokenizer, name, file)
-        for name, file in files.items()
-    }
-    plan = trials.plan_run(
-        dataclasses.replace(
-            options, init_checkpoint=task.approach.init_checkpoint
-        )
-    )
-    results, learner = [], None
-    for _, own in plan:
-        learner, result = _run_trial(task, own, sets, learner)
-        results.append(result)
-    if len(plan) > 1:
-        runs = [trial for trial, _ in plan]
-        _summarize(options.output_dir, runs, results)
-
-
-def _find_labels(
-    options: Options, train: conll.ColumnFile | None
-) -> tuple[str, ...]:
-    """Lists the labels of the training file, else those of the model."""
-    path = os.path.join(options.output_dir, _LABELS_FILE)
-    if train is None and paths.exists(path):
-        return labels.load(path).names
-    file = train or ner.read(options, "train")
-    found = entities.labels_of(entities.convert_file(file, options.scheme))
-    if found == (entities.OUTSIDE,):
-        raise ValueError(
-            f"{file.path}: must hold an entity; every tag is O. See --columns."
-        )
-    return found
-
-
-def _make_set(
-    task: _Task,
-    tokenizer: tokenization.FullTokenizer,
-    name: str,
-    file: conll.ColumnFile,
-) -> _Set:
-    """Makes the records of a file, unless they are there."""
-    options = task.setup.options
-    ids = {label: number for number, label in enumerate(task.labels)}
-    gold = None
-    if file.has_tags or name != "predict":
-        gold = entities.convert_file(file, options.scheme, ids)
-    tags = gold or [[entities.OUTSIDE] * len(s.words) for s in file.sentences]
-
-    def windows() -> Iterator[list[ner.Window]]:
-        return ner.make_windows(
-            file.sentences,
-            [[ids[tag] for tag in sentence] for sentence in tags],
-            tokenizer,
-            flags.narrow(ner.WindowOptions, options),
-        )
-
-    origin = ner.origin(options, file.path) | {"labels": task.labels}
-    source = task.approach.make_or_reuse(
-        os.path.join(options.output_dir, name),
-        task.setup.metadata("tagging", origin),
-        windows,
-    )
-    return _Set(file=file, gold=gold, source=source)
-
-
-def _run_trial(
-    task: _Task,
-    options: Options,
-    sets: Mapping[str, _Set],
-    earlier: Any | None,
-) -> tuple[Any, dict[str, float]]:
-    """Trains, evaluates and predicts once.
-
-    Args:
-        task: of the run.
-        options: of this trial.
-        sets: by name.
-        earlier: `experiment.Learner` of the trial before; None for the first.
-
-    Returns:
-        The learner and the scores.
-    """
-    from training import ablations, experiment
-
-    dev = sets.get("eval")
-    learner = experiment.make_learner(
-        task.setup,
-        options,
-        lambda: task.approach.make_objective(len(task.labels)),
-        labels.LabelSet(names=task.labels).to_dict(),
-        earlier=earlier,
-    )
-
-    def evaluate() -> Mapping[str, float]:
-        tags, loss = _tag(task, learner, dev, options.eval_batch_size)
-        scores = entities.score(dev.gold, tags)
-        return {**scores.metrics(by_type=False), "loss": loss}
-
-    if options.do_train:
-        learner.train(
-            experiment.Training(
-                name=f"tags, {task.approach.name}: {' '.join(task.labels)}",
-                source=sets["train"].source,
-                metric=_METRIC,
-                evaluate=evaluate,
-                head=ablations.HEAD,
-            )
-        )
-    results = {}
-    if options.do_eval or options.do_predict:
-        step = learner.load()
-    if options.do_eval:
-        tags, loss = _tag(task, learner, dev, options.eval_batch_size)
-        more = {"eval_loss": loss, "global_step": step}
-        results |= _write(learner, "eval", dev, tags, more)
-    if options.do_predict:
-        test, more = sets["predict"], {"global_step": step}
-        tags, _ = _tag(task, learner, test, options.predict_batch_size)
-        results |= _write(learner, "test", test, tags, more)
-    return learner, results
-
-
-def _tag(
-    task: _Task, learner: Any, data: _Set, batch_size: int
-) -> tuple[list[tuple[str, ...]], float]:
-    """Returns the tags of a file's sentences, and the loss of a word."""
-    scores = learner.predict(data.source, batch_size)
-    tags = ner.split_labels(
-        scores["label_ids"],
-        scores["label_mask"],
-        data.file.sentences,
-        task.labels,
-    )
-    return tags, float(scores["losses"].sum()) / data.file.num_words()
-
-
-def _write(
-    learner: Any,
-    name: str,
-    data: _Set,
-    tags: Sequence[tuple[str, ...]],
-    more: Mapping[str, float],
-) -> dict[str, float]:
-    """Writes what was predicted for a file; returns its scores, if any."""
-    lines = conll.prediction_lines(data.file.sentences, data.gold, tags)
-    learner.write_files({f"{name}_predictions.txt": lines})
-    if data.gold is None:
-        return {}
-    scores = entities.score(data.gold, tags)
-    logging.info("%s\n%s", data.file.path, scores.report())
-    learner.write_files({f"{name}_report.txt": [scores.report()]})
-    results = {f"{name}_{key}": x for key, x in scores.metrics().items()}
-    learner.write_results({**results, **more}, f"{name}_results.txt")
-    return results
-
-
-def _summarize(
-    folder: str, runs: Sequence[Any], results: Sequence[Mapping[str, float]]
-) -> None:
-    """Writes what several trials came to: means and deviations."""
-    from training import workers
-
-    # A constant answer, O, finds nothing.
-    summaries = {
-        name: trials.summarize(runs, results, f"{name}_{_METRIC}", 0.0)
-        for name in ("eval", "test")
-        if f"{name}_{_METRIC}" in results[0]
-    }
-    for summary in summaries.values():
-        logging.info("%s", trials.table(summary))
-    if workers.cluster().is_chief:
-        writing.write_json(os.path.join(folder, trials.SUMMARY_FILE), summaries)
+    fine_tuning.run(learnt, config, tokenizer)
 
 
 def main(options: Options) -> None:

@@ -18,13 +18,14 @@ stopped.
 import dataclasses
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
 from commands import program
 from files import paths, progress
+from tasks import task
 from tasks.squad import (
     squad_answers,
     squad_ensemble,
@@ -34,10 +35,12 @@ from tasks.squad import (
     squad_results,
 )
 from training import flags as training_flags
-from training import option_checks, run_card
+from training import option_checks, run_card, trials
 from vocab import tokenization
 
-_METRIC = "f1"  # Of either version; the best checkpoint is chosen by it.
+if TYPE_CHECKING:
+    from modeling import config as config_lib
+
 _SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _LOGITS = "logits" + squad_ensemble.LOGITS_ENDING
 
@@ -45,7 +48,7 @@ _LOGITS = "logits" + squad_ensemble.LOGITS_ENDING
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
     training_flags.AblationOptions,
-    training_flags.FineTuningOptions,
+    training_flags.TrialOptions,
     squad_flags.SquadOptions,
 ):
     """The flags of this script; see --help."""
@@ -54,68 +57,65 @@ class Options(
         squad_flags.check(self)
 
 
-def run(options: Options) -> None:
-    """Trains, predicts and evaluates as the options say.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Answers:
+    """The ranked answers to each question, and the logits they are from."""
+
+    ranked: Sequence[squad_answers.RankedAnswers]
+    logits: Sequence[squad_answers.WindowLogits]
+
+
+class QuestionAnswering(task.Task):
+    """A span of a paragraph that answers a question.
+
+    Args:
+        options: of the run.
+        tokenizer: of the model.
 
     Raises:
-        ValueError: the options, files and checkpoints do not fit together.
+        OSError: a file is missing.
+        ValueError: a file is not of SQuAD, or of the other version.
     """
-    results = {}
-    if options.do_train or (options.do_predict and not options.ensemble):
-        this = _Run(options)
-        if options.do_train:
-            this.train()
-        if options.do_predict:
-            results["global_step"] = this.learner.load()
-            questions, answers = this.questions, this.answers()
-            if not this.learner.is_chief:
-                return  # Of several workers one writes what all computed.
-    elif options.do_predict:
-        questions, answers = _combine(options)
-    if options.do_predict:
-        gold = questions.gold
-        decisions = squad_results.conclude(
-            questions, answers, options, options.output_dir
-        )
-    elif options.do_eval:
-        gold = squad_results.read_gold(options)
-        decisions = squad_results.read_given(options, options.output_dir)
-    if options.do_eval:
-        from training import reporting
 
-        results |= squad_results.score(gold, decisions, options)
-        path = os.path.join(options.output_dir, "eval_results.txt")
-        reporting.write_results(path, results)
+    name = "squad"
+    metric = "f1"  # Of either version.
 
-
-class _Run:
-    """A run of the model: its vocabulary, its network and the questions."""
-
-    def __init__(self, options: Options):
-        self.options = options
-        self.tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
-        config = option_checks.check_task(options, self.tokenizer.vocab_size)
+    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
+        super().__init__(options)
+        self._tokenizer = tokenizer
         if options.do_train:
             paths.expand(options.train_file)  # Refuses what is not there.
+        self._questions = None
         needs_gold = option_checks.needs_held_out(options)
-        self.questions = self.windows = None
         if options.do_predict or needs_gold:
-            self.questions = squad_results.read_questions(
+            self._questions = squad_results.read_questions(
                 options, with_gold=needs_gold
             )
-        option_checks.check_weights(options)
-        from training import experiment, preparation
 
-        self.setup = preparation.prepare(options, self.tokenizer, config)
-        if self.questions:
-            self.questions = _cut(self.questions, options, self.tokenizer)
-        self.learner = experiment.make_learner(
-            self.setup, options, self._make_objective
-        )
+    def data_sets(self, split: str) -> list[task.DataSet]:
+        if split == task.TRAIN:
+            return [self._training_data()]
+        if not self._questions.features:
+            self._questions = _cut(
+                self._questions, self.options, self._tokenizer
+            )
+        questions = self._questions
+        return [
+            self._data_set(
+                split,
+                "eval",
+                [self.options.predict_file],
+                lambda: squad_features.records_by_example(
+                    len(questions.examples), questions.features
+                ),
+                has_labels=split == task.EVAL,
+                content=questions,
+            )
+        ]
 
-    def train(self) -> None:
-        """Trains on the files in their order."""
-        from training import ablations, epochs, experiment, phases
+    def _training_data(self) -> task.DataSet:
+        """Reads the files to train on, which are gone through in order."""
+        from training import phases
 
         options = self.options
         files = paths.expand(options.train_file)
@@ -128,103 +128,84 @@ class _Run:
                 for path in files
             ]
         examples = list(itertools.chain.from_iterable(of_files))
-        windows = self._records(
+        return self._data_set(
+            task.TRAIN,
             "train",
             files,
             lambda: squad_features.records_by_example(
-                len(examples), _windows(examples, options, self.tokenizer)
+                len(examples), _windows(examples, options, self._tokenizer)
             ),
-        )
-        self.learner.train(
-            experiment.Training(
-                name="squad",
-                source=windows.source,
-                # As released: a question counts once, however many its windows.
-                num_examples=len(examples),
-                parts=epochs.parts(
-                    [len(of_file) for of_file in of_files],
-                    windows.rows_per_example,
-                    options.num_train_epochs,
-                ),
-                metric=_METRIC,
-                evaluate=self._evaluate,
-                head=ablations.SPAN_HEAD,
-            )
+            # As released: a question counts once, however many its windows.
+            examples_of_files=[len(of_file) for of_file in of_files],
         )
 
-    def answers(self) -> list[squad_answers.RankedAnswers]:
-        """Answers the questions with the weights as they are."""
-        logits = self._logits()
-        if self.options.save_logits and self.learner.is_chief:
-            path = os.path.join(self.options.output_dir, _LOGITS)
-            squad_ensemble.write_logits(path, logits)
-        return _rank(self.questions, logits, self.options, self.tokenizer)
+    def _data_set(self, split, name, files, examples, **more) -> task.DataSet:
+        from training import records
 
-    def _make_objective(self) -> Any:
+        options, is_training = self.options, split == task.TRAIN
+        return task.DataSet(
+            split=split,
+            name=name,
+            kind="squad training" if is_training else "squad prediction",
+            made_from={
+                "data_sha256": [paths.sha256(path) for path in files],
+                "version_2_with_negative": options.version_2_with_negative,
+                **dataclasses.asdict(options.windows),
+            },
+            features=records.squad_features(
+                options.max_seq_length, is_training=is_training
+            ),
+            examples=examples,
+            **more,
+        )
+
+    def make_data(self, setup: Any, data_set: task.DataSet) -> task.Data:
+        if data_set.content is None or data_set.content.features:
+            return super().make_data(setup, data_set)
+        # Paragraphs without a word.
+        return task.Data.without_records(data_set)
+
+    def make_objective(self, config: "config_lib.BertConfig") -> Any:
         from training import ablations, objectives
 
-        model = ablations.question_answering(self.setup.config, self.options)
-        return objectives.SpanExtraction(model)
+        return objectives.SpanExtraction(
+            ablations.question_answering(config, self.options)
+        )
 
-    def _evaluate(self) -> Mapping[str, float]:
-        questions, options = self.questions, self.options
-        answers = _rank(questions, self._logits(), options, self.tokenizer)
+    def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Answers:
+        logits = []
+        if outputs:
+            logits = squad_answers.window_logits(
+                **outputs, max_seq_length=self.options.max_seq_length
+            )
+        ranked = _rank(data.content, logits, self.options, self._tokenizer)
+        return _Answers(ranked=ranked, logits=logits)
+
+    def metrics(self, data: task.Data, answers: _Answers) -> dict[str, float]:
+        gold, options = data.content.gold, self.options
         decisions = squad_results.decide(
-            answers, options.null_score_diff_threshold, questions.gold
+            answers.ranked, options.null_score_diff_threshold, gold
         )
-        return squad_results.score(questions.gold, decisions, options)
+        return squad_results.score(gold, decisions, options)
 
-    def _logits(self) -> list[squad_answers.WindowLogits]:
-        """Runs the network on every window."""
-        from training import phases
+    def results(self, data: task.Data, answers: _Answers) -> dict[str, float]:
+        return self.metrics(data, answers)
 
-        examples, features = self.questions.examples, self.questions.features
-        if not features:
-            return []
-        if self.windows is None:
-            self.windows = self._records(
-                "eval",
-                [self.options.predict_file],
-                lambda: squad_features.records_by_example(
-                    len(examples), features
-                ),
-            )
-        with phases.phase("Predicting"):
-            scores = self.learner.predict(
-                self.windows.source, self.options.predict_batch_size
-            )
-        return squad_answers.window_logits(
-            **scores, max_seq_length=self.options.max_seq_length
+    def constant_score(self, data: task.Data) -> float:
+        """Scores "no answer" to every question, in percent."""
+        gold = data.content.gold
+        decisions = squad_results.Decisions(texts=dict.fromkeys(gold, ""))
+        return squad_results.score(gold, decisions, self.options)[self.metric]
+
+    def write_answers(
+        self, data: task.Data, answers: _Answers, output_dir: str
+    ) -> None:
+        if self.options.save_logits:
+            path = os.path.join(output_dir, _LOGITS)
+            squad_ensemble.write_logits(path, answers.logits)
+        squad_results.conclude(
+            data.content, answers.ranked, self.options, output_dir
         )
-
-    def _records(
-        self,
-        name: str,
-        files: Sequence[str],
-        records_of_examples: Callable[[], Iterable[Sequence[Mapping]]],
-    ) -> Any:
-        """Writes `NAME.tf_record`, or finds it."""
-        from training import phases, records, task_records
-
-        options, is_training = self.options, name == "train"
-        with phases.phase(f"Writing {name}.tf_record"):
-            return task_records.make_or_reuse(
-                self.setup.record_path(name),
-                records.squad_features(
-                    options.max_seq_length, is_training=is_training
-                ),
-                self.setup.metadata(
-                    "squad training" if is_training else "squad prediction",
-                    {
-                        "data_sha256": [paths.sha256(path) for path in files],
-                        "version_2_with_negative": (
-                            options.version_2_with_negative
-                        ),
-                        **dataclasses.asdict(options.windows),
-                    },
-                ),
-                records_of_examples,
-            )
 
 
 def _windows(
@@ -268,6 +249,47 @@ def _rank(
             options.answers,
             tokenizer.basic_tokenizer,
         )
+
+
+def run(options: Options) -> None:
+    """Trains, predicts and evaluates as the options say.
+
+    Raises:
+        ValueError: the options, files and checkpoints do not fit together.
+    """
+    if options.do_train or (options.do_predict and not options.ensemble):
+        _run_model(trials.with_best_trial(options))
+    else:
+        _run_without_model(options)
+
+
+def _run_model(options: Options) -> None:
+    tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
+    config = option_checks.check_task(options, tokenizer.vocab_size)
+    learnt = QuestionAnswering(options, tokenizer)
+    option_checks.check_weights(options)
+    from training import fine_tuning
+
+    fine_tuning.run(learnt, config, tokenizer)
+
+
+def _run_without_model(options: Options) -> None:
+    """Combines what other runs answered, or scores given answers."""
+    if options.do_predict:
+        questions, answers = _combine(options)
+        gold = questions.gold
+        decisions = squad_results.conclude(
+            questions, answers, options, options.output_dir
+        )
+    else:
+        gold = squad_results.read_gold(options)
+        decisions = squad_results.read_given(options, options.output_dir)
+    if options.do_eval:
+        from training import reporting
+
+        results = squad_results.score(gold, decisions, options)
+        path = os.path.join(options.output_dir, "eval_results.txt")
+        reporting.write_results(path, results)
 
 
 def _combine(

@@ -15,20 +15,21 @@ goes on where it stopped.
 """
 
 import dataclasses
-import functools
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commands import flags, program
-from files import paths
-from tasks import swag
+from files import paths, writing
+from tasks import labelled, swag, task
 from tasks.classification import predictions, sentence_pairs
 from training import flags as training_flags
 from training import option_checks, run_card, trials
 from vocab import tokenization
 
-_METRIC = "accuracy"
+if TYPE_CHECKING:
+    from modeling import config as config_lib
+
 _LAYOUT = swag.Layout()
 
 
@@ -91,6 +92,108 @@ class Options(training_flags.SequenceOptions, _Files):
     )
 
 
+class MultipleChoice(labelled.LabelledTask):
+    """The right one of several endings.
+
+    Args:
+        options: of the run.
+        tokenizer: of the model.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: the columns do not fit together.
+    """
+
+    name = "multiple choice"
+    metric_names = ("accuracy",)
+    # Not the names of the choices: the model scores any number of them.
+    labels: Mapping[str, object] = {
+        "problem_type": swag.PROBLEM_TYPE,
+        "labels": [],
+    }
+
+    def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
+        super().__init__(options)
+        self._tokenizer = tokenizer
+        self._layout = swag.Layout(
+            first=options.first_column,
+            second=options.second_column,
+            endings=options.ending_columns,
+            label=options.label_column,
+            label_names=options.label_names,
+        )
+        self.label_set = self._layout.label_set()
+        self._paths = {
+            split: _find(options, split)
+            for split in option_checks.needed_splits(options)
+        }
+
+    def data_sets(self, split: str) -> list[task.DataSet]:
+        from training import records
+
+        path = self._paths[split]
+        has_labels = split != task.PREDICT
+        return [
+            task.DataSet(
+                split=split,
+                name=split,
+                kind="multiple choice",
+                made_from={
+                    "data_sha256": paths.sha256(path),
+                    "layout": str(self._layout),
+                },
+                features=records.choice_features(
+                    self.options.max_seq_length, len(self._layout.endings)
+                ),
+                examples=lambda: self._examples(path, with_labels=has_labels),
+                has_labels=has_labels,
+            )
+        ]
+
+    def _examples(
+        self, path: str, *, with_labels: bool
+    ) -> Iterator[list[Mapping[str, Any]]]:
+        packing = sentence_pairs.Packing(
+            max_seq_length=self.options.max_seq_length
+        )
+        read = swag.read_examples(path, self._layout, with_labels=with_labels)
+        for record in swag.to_records(read, packing, self._tokenizer):
+            yield [record]
+
+    def make_objective(self, config: "config_lib.BertConfig") -> Any:
+        from modeling import heads
+        from training import objectives
+
+        model = heads.BertForMultipleChoice(config)
+        return objectives.Classification(model, self.label_set.problem_type)
+
+    def write_answers(
+        self, data: task.Data, answers: labelled.Answers, output_dir: str
+    ) -> None:
+        outputs = answers.outputs
+        for name, lines in (
+            ("test_results.tsv", predictions.result_lines(outputs)),
+            ("predictions.csv", swag.prediction_lines(self.label_set, outputs)),
+        ):
+            with writing.whole_file(os.path.join(output_dir, name)) as file:
+                file.writelines(lines)
+
+
+def _find(options: Options, split: str) -> str:
+    """Returns the path of the file of a split.
+
+    Raises:
+        FileNotFoundError: it is missing.
+    """
+    path = os.path.join(options.data_dir, getattr(options, f"{split}_file"))
+    if not paths.exists(path):
+        raise FileNotFoundError(
+            f"There is no {path}. Pass --data_dir, and --{split}_file if "
+            "the file has another name there."
+        )
+    return path
+
+
 def run(options: Options) -> None:
     """Trains, evaluates and predicts as the options say.
 
@@ -99,122 +202,13 @@ def run(options: Options) -> None:
         ValueError: the options, files and checkpoints do not fit together.
     """
     options = trials.with_best_trial(options)
-    layout = swag.Layout(
-        first=options.first_column,
-        second=options.second_column,
-        endings=tuple(options.ending_columns),
-        label=options.label_column,
-        label_names=tuple(options.label_names),
-    )
     tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
     config = option_checks.check_task(options, tokenizer.vocab_size)
-    needed = _needed(options)
+    learnt = MultipleChoice(options, tokenizer)
     option_checks.check_weights(options)
-    from training import labelled_runs, preparation
+    from training import fine_tuning
 
-    setup = preparation.prepare(options, tokenizer, config)
-    read = functools.partial(_read, setup, layout, tokenizer)
-    train = read("train") if "train" in needed else None
-    held_out = {"": read("eval")} if "eval" in needed else {}
-    test = read("predict") if "predict" in needed else None
-
-    problem = _problem(setup, layout)
-    data = labelled_runs.Data(train=train, held_out=held_out)
-    best = labelled_runs.run(setup, problem, data)
-    if options.do_predict:
-        outputs, _ = labelled_runs.answer(
-            best, problem, test, options.predict_batch_size
-        )
-        best.write_files(
-            {
-                "test_results.tsv": predictions.result_lines(outputs),
-                "predictions.csv": swag.prediction_lines(
-                    layout.label_set(), outputs
-                ),
-            }
-        )
-
-
-def _needed(options: Options) -> list[str]:
-    """Names the files that the options ask for.
-
-    Raises:
-        FileNotFoundError: one of them is missing.
-    """
-    wanted = {
-        "train": options.do_train,
-        "eval": option_checks.needs_held_out(options),
-        "predict": options.do_predict,
-    }
-    needed = [name for name, is_wanted in wanted.items() if is_wanted]
-    for name in needed:
-        if not paths.exists(path := _path(options, name)):
-            raise FileNotFoundError(
-                f"There is no {path}. Pass --data_dir, and --{name}_file if "
-                "the file has another name there."
-            )
-    return needed
-
-
-def _path(options: Options, name: str) -> str:
-    return os.path.join(options.data_dir, getattr(options, f"{name}_file"))
-
-
-def _read(
-    setup: Any,
-    layout: swag.Layout,
-    tokenizer: tokenization.FullTokenizer,
-    name: str,
-) -> Any:
-    """Makes the records of a file, NAME.tf_record, unless they are there."""
-    from training import labelled_records
-
-    options = setup.options
-    path = _path(options, name)
-    packing = sentence_pairs.Packing(max_seq_length=options.max_seq_length)
-
-    def examples() -> Iterator[list[Mapping[str, Any]]]:
-        read = swag.read_examples(path, layout, with_labels=name != "predict")
-        for record in swag.to_records(read, packing, tokenizer):
-            yield [record]
-
-    return labelled_records.make_or_reuse(
-        setup.record_path(name),
-        labelled_records.choice_features(
-            options.max_seq_length, len(layout.endings)
-        ),
-        setup.metadata(
-            "multiple choice",
-            {"data_sha256": paths.sha256(path), "layout": str(layout)},
-        ),
-        examples,
-    )
-
-
-def _problem(setup: Any, layout: swag.Layout) -> Any:
-    """Says what is learnt: a `labelled_runs.Problem`."""
-    from modeling import heads
-    from training import labelled_runs, objectives
-
-    label_set = layout.label_set()
-
-    def make_objective() -> objectives.Classification:
-        model = heads.BertForMultipleChoice(setup.config)
-        return objectives.Classification(model, label_set.problem_type)
-
-    return labelled_runs.Problem(
-        name="multiple choice",
-        make_objective=make_objective,
-        head=objectives.CHOICE_HEAD,
-        # Not the names of the choices: the model scores any number of them.
-        labels={"problem_type": swag.PROBLEM_TYPE, "labels": []},
-        metric=_METRIC,
-        pool=predictions.pool_windows,
-        score=functools.partial(predictions.evaluate, label_set, [_METRIC]),
-        constant_answer=functools.partial(
-            predictions.constant_answer, label_set, _METRIC
-        ),
-    )
+    fine_tuning.run(learnt, config, tokenizer)
 
 
 def main(options: Options) -> None:

@@ -16,7 +16,8 @@ _MAY_IMPORT = {
     "vocab": {"files"},
     "tasks": {"commands", "files"},
     "corpus": {"files", "vocab", "tasks"},
-    "training": {"commands", "files", "modeling"},
+    # Of `tasks` the interface of a task.
+    "training": {"commands", "files", "modeling", "tasks.task"},
     "serving": {"files", "vocab", "modeling", "tasks"},
     "paper": {"commands", "files", "modeling"},
 }
@@ -70,7 +71,7 @@ def test_room_imports_only_rooms_below(room):
         for path, parts in _sources()
         if parts[0] == room
         for name in _imports(path)
-        if name.split(".")[0] in _EVERY_ROOM - allowed
+        if name.split(".")[0] in _EVERY_ROOM - allowed and name not in allowed
     ]
     assert wrong == []
 

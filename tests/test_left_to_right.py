@@ -8,7 +8,7 @@ import pytest
 
 import extract_features
 from modeling import checkpoints
-from serving import runs
+from serving import run_folder
 from tests import toy_pretraining
 from tools import (
     conversion,
@@ -152,9 +152,9 @@ def test_a_bilstm_is_not_left_out_in_silence(tmp_path):
     values |= {"bilstm/forward/kernel": values["bert/pooler/dense/bias"]}
     prefix = str(tmp_path / "tiny.ckpt")
     checkpoints.save(prefix, values)
-    found = runs.weights(prefix)
+    found = run_folder.weights(prefix)
     with pytest.raises(ValueError, match=r"has a BiLSTM .* --task=embed"):
-        runs.task_of(found, {})
-    runs.check_task(runs.EMBED, found, {})
+        run_folder.task_of(found, {})
+    run_folder.check_task(run_folder.EMBED, found, {})
     with pytest.raises(ValueError, match=r"has a BiLSTM .* be read without"):
         _convert(prefix, str(tmp_path / "hf"))

@@ -12,6 +12,7 @@ from absl import logging
 
 from files import destinations, paths
 from modeling import config as config_lib
+from tasks import task
 from training import flags as training_flags
 from training import (
     pretraining_phases,
@@ -108,6 +109,36 @@ def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
         )
 
 
+def check_features(
+    options: training_flags.TaggingOptions | training_flags.AblationOptions,
+) -> None:
+    """Checks the options of a tagger on the features of a frozen encoder.
+
+    Raises:
+        ValueError: they do not fit together.
+    """
+    if options.is_ablated:
+        raise ValueError(
+            "--features are those of BERT as it is: pass neither --attention "
+            "nor --bilstm_head with them."
+        )
+    if not options.init_checkpoint:
+        raise ValueError(
+            "--features are computed by the encoder of --init_checkpoint, "
+            "which is not given."
+        )
+    if options.freeze_layers:
+        raise ValueError(
+            "--freeze_layers is for fine-tuning; with --features all "
+            "layers of the encoder are frozen. Pass one of them."
+        )
+    if options.recompute:
+        raise ValueError(
+            "--recompute is for fine-tuning; with --features no activation "
+            "of the encoder is kept. Pass one of them."
+        )
+
+
 def check_weights(
     options: training_flags.FineTuningOptions
     | training_flags.PretrainingOptions,
@@ -149,6 +180,16 @@ def evaluates_while_training(
 def needs_held_out(options: training_flags.FineTuningOptions) -> bool:
     """Tells whether held-out data are scored, at the end or before."""
     return options.do_eval or evaluates_while_training(options)
+
+
+def needed_splits(options: training_flags.FineTuningOptions) -> list[str]:
+    """Lists the splits of a task that its run needs."""
+    wanted = {
+        task.TRAIN: options.do_train,
+        task.EVAL: needs_held_out(options),
+        task.PREDICT: options.do_predict,
+    }
+    return [split for split, is_wanted in wanted.items() if is_wanted]
 
 
 def check_pretraining(

@@ -1,5 +1,7 @@
 """Scores for every record, in file order."""
 
+import dataclasses
+
 import numpy as np
 import tensorflow as tf
 
@@ -86,18 +88,19 @@ class Predictor:
         return {**scores, "example_weights": features["example_weights"]}
 
 
-def mean_of_batch_means(losses: np.ndarray, batch_size: int) -> float:
-    """Averages the average losses of batches in file order.
+def longest_first(
+    source: input_pipeline.Source,
+) -> tuple[input_pipeline.Source, np.ndarray]:
+    """Has batches share little padding, and cuts what they share.
 
-    As released: a short last batch counts as much as a whole one, so that the
-    result depends on the size of a batch.
-
-    Args:
-        losses: `[N]` float.
-        batch_size: records in a batch.
+    Returns:
+        The source, whose batches are cut to as many lengths as are compiled,
+        and `[N]`, the order to read its records in.
     """
-    starts = range(0, len(losses), batch_size)
-    return float(np.mean([np.mean(losses[i : i + batch_size]) for i in starts]))
+    lengths = source.lengths()
+    step = -(-int(lengths.max()) // shapes.MAX_SHAPES)
+    order = np.argsort(-lengths, kind="stable")
+    return dataclasses.replace(source, length_step=step), order
 
 
 def _as_elsewhere(scores: tf.Tensor) -> tf.Tensor:

@@ -89,6 +89,42 @@ def classification_features(
     )
 
 
+def text_features(
+    max_seq_length: int, problem_type: str, num_outputs: int
+) -> tuple[Feature, ...]:
+    """Describes the records of texts, or pairs, with labels.
+
+    Args:
+        max_seq_length: tokens of a record, T.
+        problem_type: "single_label", "multi_label" or "regression".
+        num_outputs: K, the width of the output layer.
+    """
+    several = problem_type == "multi_label"
+    return classification_features(
+        max_seq_length,
+        num_labels=num_outputs if several else 1,
+        label_dtype="int64" if problem_type == "single_label" else "float32",
+    )
+
+
+def choice_features(
+    max_seq_length: int, num_choices: int
+) -> tuple[Feature, ...]:
+    """Describes the records of choices: one sequence for each of them.
+
+    Args:
+        max_seq_length: tokens of a sequence, T.
+        num_choices: C.
+    """
+    sequences = (num_choices, max_seq_length)
+    return (
+        Feature(name="input_ids", shape=sequences),
+        Feature(name="input_mask", shape=sequences),
+        Feature(name="segment_ids", shape=sequences),
+        Feature(name="label_ids", shape=(1,)),
+    )
+
+
 def squad_features(
     max_seq_length: int, *, is_training: bool
 ) -> tuple[Feature, ...]:

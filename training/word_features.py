@@ -18,15 +18,19 @@ import tensorflow as tf
 from absl import logging
 
 from files import paths, progress, writing
-from modeling import bert, checkpoints
+from modeling import bert, checkpoints, feature_layers, tagging
 from modeling import config as config_lib
+from tasks import task
 from training import (
     extraction,
+    fine_tuning,
+    precision,
     record_cache,
     record_files,
     records,
     workers,
 )
+from training import flags as training_flags
 
 _FLOAT_BYTES = 4
 _LABEL_BYTES = 4
@@ -161,44 +165,53 @@ def _make(path, made_from, sentences, *, is_chief) -> None:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ExtractionOptions:
-    """What a frozen encoder computes, and how it makes batches.
-
-    Attributes:
-        init_checkpoint: its weights.
-        layers: L numbers: 0 the embeddings, 1 the first layer and so on.
-        batch_size: windows of a batch, over all replicas.
-        max_seq_length: no window is longer.
-        pad_to_max_length: make all batches as long, as a TPU needs it.
-    """
-
-    init_checkpoint: str
-    layers: tuple[int, ...]
-    batch_size: int
-    max_seq_length: int
-    pad_to_max_length: bool = False
-
-
 class FrozenEncoder:
-    """Computes the vectors of words; its weights are loaded when needed.
+    """The vectors of words, by an encoder that is not trained.
+
+    Its weights are loaded when they are needed.
 
     Args:
-        strategy: where the variables live.
-        config: the network's sizes.
-        options: see there.
+        setup: of the run; `features` of its options names the layers.
+
+    Raises:
+        ValueError: the encoder lacks the layers.
     """
 
-    def __init__(
-        self,
-        strategy: tf.distribute.Strategy,
-        config: config_lib.BertConfig,
-        options: ExtractionOptions,
-    ):
-        self._strategy = strategy
-        self._config = config
-        self._options = options
+    def __init__(self, setup: fine_tuning.Setup):
+        self._setup = setup
+        self._options = setup.options
+        self._chosen = feature_layers.choose(
+            setup.options.features, setup.config.num_hidden_layers
+        )
         self._layers = functools.cache(self._load)
+
+    def make_data(self, data_set: task.DataSet) -> task.Data:
+        """Makes the records of a data set, unless they are there.
+
+        Args:
+            data_set: its `examples` yields the windows of each sentence.
+        """
+        metadata = self._setup.metadata(data_set)
+        numbers = self._chosen.numbers
+        origin = {
+            **metadata.flags,
+            "layers": list(numbers),
+            "precision": precision.in_use(),
+            "encoder_sha256": self.sha256(),
+        }
+        source = make_or_reuse(
+            self._setup.record_path(f"{data_set.name}_features"),
+            len(numbers) * self._setup.config.hidden_size,
+            dataclasses.replace(metadata, flags=origin),
+            lambda: self.vectors(data_set.examples()),
+            workers.Communicator(self._setup.strategy),
+        )
+        return task.Data(
+            data_set=data_set,
+            source=source,
+            rows_per_example=np.ones(len(source.files), np.int64),
+            read=_no_feature,
+        )
 
     def vectors(
         self, sentences: Iterable[Sequence[Window]]
@@ -227,14 +240,14 @@ class FrozenEncoder:
     ) -> Iterator[np.ndarray]:
         options, hidden_layers = self._options, self._layers()
         report = progress.Progress()
-        for start in range(0, len(windows), options.batch_size):
+        for start in range(0, len(windows), options.predict_batch_size):
             report("windows", start, len(windows))
-            batch = windows[start : start + options.batch_size]
+            batch = windows[start : start + options.predict_batch_size]
             values = hidden_layers.compute(
                 [window.input_ids for window in batch],
                 [[0] * len(window.input_ids) for window in batch],
                 options.max_seq_length,
-                pad_to_max_length=options.pad_to_max_length,
+                pad_to_max_length=training_flags.wants_tpu(options),
             )  # [b, T, L, D]
             for row, window in enumerate(batch):
                 yield values[row, list(window.positions)]  # [n, L, D]
@@ -247,15 +260,16 @@ class FrozenEncoder:
         return digest.hexdigest()
 
     def _load(self) -> extraction.HiddenLayers:
-        with self._strategy.scope():
-            model = bert.BertModel(self._config)
+        strategy = self._setup.strategy
+        with strategy.scope():
+            model = bert.BertModel(self._setup.config)
             report = checkpoints.load(model, self._options.init_checkpoint)
         logging.info("The frozen encoder: %s", report)
         return extraction.HiddenLayers(
-            self._strategy,
+            strategy,
             _EmbeddingsFirst(model),
-            self._options.layers,
-            self._options.batch_size,
+            self._chosen.numbers,
+            self._options.predict_batch_size,
         )
 
 
@@ -285,3 +299,23 @@ def _serialized(values: np.ndarray, label_ids: Sequence[int]) -> bytes:
         data = np.ascontiguousarray(array, kind).tobytes()
         stored[name].bytes_list.value.append(data)
     return message.SerializeToString(deterministic=True)
+
+
+def _no_feature(name: str) -> np.ndarray:
+    raise KeyError(f"Sentences differ in length; {name} is not an array.")
+
+
+def make_tagger(
+    config: config_lib.BertConfig,
+    options: training_flags.TaggingOptions,
+    num_labels: int,
+) -> tagging.LstmTagger:
+    """Makes the BiLSTM that is trained on the vectors of words."""
+    layers = feature_layers.choose(options.features, config.num_hidden_layers)
+    return tagging.LstmTagger(
+        num_layers=len(layers.numbers),
+        hidden_size=config.hidden_size,
+        is_sum=layers.is_sum,
+        num_labels=num_labels,
+        num_units=options.lstm_units,
+    )

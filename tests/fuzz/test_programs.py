@@ -20,6 +20,7 @@ import run_classifier
 import run_ner
 import run_squad
 from modeling import checkpoints
+from tasks import task
 from tasks.masked_lm import encoded_corpus, masked_pairs
 from tests import (
     toy_pretraining,
@@ -29,7 +30,7 @@ from tests import (
 )
 from tests.fuzz import harness, mutations
 from tools import conversion, convert_checkpoint
-from training import experiment, record_files, records
+from training import fine_tuning, record_files, records
 from vocab import tokenization
 
 # Of each program and file; a case takes up to a tenth of a second.
@@ -47,23 +48,24 @@ _INSTANCES = masked_pairs.InstanceOptions(
 _TEXT = "the match was long .\na good town .\n\nrain , rain .\nbad match .\n"
 
 
-class _Learner:
+class _Model:
     """Looks at the records that a model would learn from."""
 
-    is_chief = True
-
-    def train(self, training):
-        source = training.source
+    def train(self, data):
+        source = data[task.TRAIN][0].source
         assert source.files.counts()[0] == len(source.files)
         for start in range(0, len(source.files), 16):
             rows = range(start, min(start + 16, len(source.files)))
             # Checks ids and shapes.
             source.parse(tf.constant(source.files.read(rows)))
 
+    def evaluate(self, data, *, predicts):
+        return {}
+
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch):
-    monkeypatch.setattr(experiment, "make_learner", lambda *_, **__: _Learner())
+    monkeypatch.setattr(fine_tuning, "make_model", lambda *_, **__: _Model())
 
 
 def _check(run, folder, name, num_cases, is_right=lambda result, content: True):

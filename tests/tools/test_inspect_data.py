@@ -137,7 +137,7 @@ def test_records_with_labels_are_described(look, tmp_path):
 def test_records_of_choices_are_described(look, tmp_path):
     from tasks import swag
     from tasks.classification import sentence_pairs
-    from training import labelled_records, records
+    from training import records
     from vocab import tokenization
 
     tokenizer = tokenization.FullTokenizer(str(tmp_path / "vocab.txt"))
@@ -152,7 +152,7 @@ def test_records_of_choices_are_described(look, tmp_path):
     )
     path = str(tmp_path / "train.tf_record")
     records.write_records(
-        [path], rows, labelled_records.choice_features(6, num_choices=3)
+        [path], rows, records.choice_features(6, num_choices=3)
     )
     records.write_metadata(
         path,

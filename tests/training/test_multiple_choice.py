@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from training import labelled_records, objectives, records
+from tests import toy_data
+from training import objectives, records
 
 _LOGITS = np.array([[1.0, 2.0, 0.5], [0.0, 0.0, 0.0], [3.0, -1.0, 1.0]], "f4")
 _TEXT = {
@@ -24,12 +25,12 @@ def _objective():
 
 
 def _make(path, examples, **origin):
-    return labelled_records.make_or_reuse(
-        str(path),
-        labelled_records.choice_features(4, 3),
-        records.Metadata(
-            kind="multiple choice", num_records=0, flags=origin, **_TEXT
-        ),
+    return toy_data.make(
+        path,
+        "multiple choice",
+        records.choice_features(4, 3),
+        _TEXT,
+        origin,
         lambda: ([example] for example in examples()),
     )
 
@@ -94,10 +95,10 @@ def test_records_are_made_once(tmp_path):
             }
 
     def read(**origin):
-        return _make(tmp_path / "train.tf_record", examples, **origin)
+        return _make(tmp_path / "train", examples, **origin)
 
     first = read(data_sha256="a")
-    assert first.label_ids.tolist() == [2, 0]
+    assert first.label_ids[:, 0].tolist() == [2, 0]
     assert first.rows_per_example.tolist() == [1, 1]
     batch = first.source.parse(tf.constant(first.source.files.read([1])))
     np.testing.assert_array_equal(batch["input_ids"], np.ones((1, 3, 4)))

@@ -15,13 +15,6 @@ from training import prediction
 _ROOT = pathlib.Path(__file__).parents[2]
 
 
-def test_batches_weigh_the_same_whatever_their_size():
-    losses = np.array([1.0, 2.0, 3.0, 4.0, 9.0])
-    # Means 1.5, 3.5 and 9; all five together 3.8.
-    assert prediction.mean_of_batch_means(losses, 2) == pytest.approx(14 / 3)
-    assert prediction.mean_of_batch_means(losses, 5) == pytest.approx(3.8)
-
-
 _PROGRAM = """
 import json, sys, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
@@ -32,6 +25,7 @@ runtime.make_strategy = lambda options: tf.distribute.MirroredStrategy(
     ["CPU:0", "CPU:1"])
 import run_classifier
 from tests import toy_sentences as toy
+from training import prediction
 run_classifier.run(toy.parse(json.loads(sys.argv[1])))
 """
 

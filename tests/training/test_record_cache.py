@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import toy_data
 from training import (
     checkpointing,
-    experiment,
-    labelled_records,
     model_folder,
+    prediction,
     record_cache,
     records,
 )
 
-_FEATURES = labelled_records.text_features(4, "single_label", 3)
+_FEATURES = records.text_features(4, "single_label", 3)
 _TEXT = {
     "max_seq_length": 4,
     "vocab_size": 30,
@@ -38,16 +38,8 @@ def _row(first, label=0, length=3):
 
 
 def _make(path, examples, text=None, **made_from):
-    return labelled_records.make_or_reuse(
-        str(path),
-        _FEATURES,
-        records.Metadata(
-            kind="classification",
-            num_records=0,
-            flags=made_from,
-            **(text or _TEXT),
-        ),
-        examples,
+    return toy_data.make(
+        path, "classification", _FEATURES, text or _TEXT, made_from, examples
     )
 
 
@@ -61,7 +53,7 @@ def test_records_are_used_again(tmp_path):
     again = _make(tmp_path / "r", _never, data="x")
     for each in (made, again):
         assert each.rows_per_example.tolist() == [1, 2, 1]
-        assert each.label_ids.tolist() == [1, 2, 0]
+        assert each.label_ids[:, 0].tolist() == [1, 2, 0]
         assert len(each.source.files) == 4
 
 
@@ -89,12 +81,12 @@ def test_a_broken_off_making_leaves_no_sidecar(tmp_path):
 
     with pytest.raises(OSError, match="disk full"):
         _make(tmp_path / "r", broken, data="y")
-    assert records.read_metadata(str(tmp_path / "r")) is None
+    assert records.read_metadata(str(tmp_path / "r.tf_record")) is None
 
 
 def test_records_without_a_sidecar_are_made_again(tmp_path):
     _make(tmp_path / "r", lambda: [[_row(5)]], data="x")
-    os.remove(records.metadata_path(str(tmp_path / "r")))
+    os.remove(records.metadata_path(str(tmp_path / "r.tf_record")))
     made = _make(tmp_path / "r", lambda: [[_row(6)], [_row(7)]], data="x")
     assert len(made.source.files) == 2
 
@@ -102,7 +94,7 @@ def test_records_without_a_sidecar_are_made_again(tmp_path):
 def test_longest_records_come_first(tmp_path):
     rows = [[_row(5, length=2)], [_row(6, length=4)], [_row(7, length=3)]]
     made = _make(tmp_path / "r", lambda: rows)
-    source, order = experiment.longest_first(made.source)
+    source, order = prediction.longest_first(made.source)
     assert order.tolist() == [1, 2, 0]
     assert source.length_step == 1
 
@@ -118,7 +110,7 @@ def test_records_by_length_have_as_many_lengths_as_are_compiled(longest, step):
         def lengths(self):
             return np.array([3, longest, 7])
 
-    source, order = experiment.longest_first(_Records())
+    source, order = prediction.longest_first(_Records())
     assert source.length_step == step
     assert order.tolist() == [1, 2, 0]
 

@@ -9,10 +9,11 @@ from modeling import bert, checkpoints, config
 from tasks.tagging import ner
 from tests import toy_tagging
 from training import (
+    fine_tuning,
     input_pipeline,
+    option_checks,
     record_order,
     records,
-    tagging_approaches,
     word_features,
     workers,
 )
@@ -98,19 +99,20 @@ def test_what_was_made_from_something_else_is_made_again(tmp_path):
     assert records.read_metadata(source.files.paths[0]).num_records == 1
 
 
-def _encoder(folder, **changes):
-    options = {
-        "init_checkpoint": str(folder / "bert.ckpt"),
-        "layers": (0, 2),
-        "batch_size": 2,
-        "max_seq_length": 40,
-        **changes,
-    }
-    sizes = config.BertConfig.from_json_file(str(folder / "config.json"))
+def _encoder(folder, features="sum_all", **changes):
+    options = toy_tagging.parse(
+        folder, **{"features": features, "predict_batch_size": 2, **changes}
+    )
     return word_features.FrozenEncoder(
-        tf.distribute.OneDeviceStrategy("/CPU:0"),
-        sizes,
-        word_features.ExtractionOptions(**options),
+        fine_tuning.Setup(
+            options=options,
+            config=config.BertConfig.from_json_file(
+                str(folder / "config.json")
+            ),
+            text={},
+            vocab_size=0,
+            strategy=tf.distribute.OneDeviceStrategy("/CPU:0"),
+        )
     )
 
 
@@ -143,7 +145,7 @@ def test_vectors_are_those_of_the_encoder(tmp_path):
     vectors = iter(itertools.chain.from_iterable(v for v, _ in found))
     for window in itertools.chain.from_iterable(_WINDOWS):
         outputs = model(np.array([window.input_ids]))
-        parts = [outputs["embedding_output"], outputs["all_encoder_layers"][1]]
+        parts = outputs["all_encoder_layers"]
         expected = np.concatenate(parts, axis=-1)[0]
         for position in window.positions:
             np.testing.assert_allclose(
@@ -154,7 +156,7 @@ def test_vectors_are_those_of_the_encoder(tmp_path):
 def test_the_hash_of_an_encoder_is_that_of_its_weights(tmp_path):
     toy_tagging.write_model(tmp_path)
     first = _encoder(tmp_path).sha256()
-    assert _encoder(tmp_path, layers=(1,)).sha256() == first
+    assert _encoder(tmp_path, "last").sha256() == first
     sizes = config.BertConfig.from_json_file(str(tmp_path / "config.json"))
     model = bert.BertModel(sizes)
     weights = checkpoints.variables_by_name(model)
@@ -176,6 +178,6 @@ def test_the_hash_of_an_encoder_is_that_of_its_weights(tmp_path):
 def test_features_need_a_checkpoint_and_its_layers(tmp_path, changes, message):
     toy_tagging.write_model(tmp_path)
     options = toy_tagging.parse(tmp_path, **{"features": "last", **changes})
-    sizes = config.BertConfig.from_json_file(str(tmp_path / "config.json"))
     with pytest.raises(ValueError, match=message):
-        tagging_approaches.choose(options, sizes, None)
+        option_checks.check_features(options)
+        _encoder(tmp_path, options.features)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from training import record_files, records, task_records
+from tests import toy_data
+from training import record_files, records
 
 _TEXT = {
     "max_seq_length": 5,
@@ -30,12 +31,12 @@ def _windows():
 
 
 def _make(path, examples=_windows, text=_TEXT, made_from=_MADE_FROM):
-    return task_records.make_or_reuse(
-        str(path),
+    return toy_data.make(
+        path,
+        "squad training",
         records.squad_features(text["max_seq_length"], is_training=True),
-        records.Metadata(
-            kind="squad training", num_records=0, flags=made_from, **text
-        ),
+        text,
+        made_from,
         examples,
     )
 
@@ -45,7 +46,7 @@ def _never():
 
 
 def test_windows_are_made_once(tmp_path):
-    path = tmp_path / "train.tf_record"
+    path = tmp_path / "train"
     made = _make(path)
     again = _make(path, _never)
     for windows in (made, again):
@@ -53,13 +54,13 @@ def test_windows_are_made_once(tmp_path):
         batch = windows.source.parse(windows.source.files.read([0, 2]))
         assert batch["input_ids"].numpy().tolist() == [[1, 2, 3, 4, 0]] * 2
         assert batch["end_positions"].numpy().tolist() == [[3], [3]]
-    metadata = records.read_metadata(str(path))
+    metadata = records.read_metadata(f"{path}.tf_record")
     assert metadata.kind == "squad training"
     assert metadata.num_records == 3
 
 
 def test_windows_are_made_again_when_anything_has_changed(tmp_path):
-    path = tmp_path / "train.tf_record"
+    path = tmp_path / "train"
     _make(path)
 
     def one_question():
@@ -77,8 +78,10 @@ def test_windows_are_made_again_when_anything_has_changed(tmp_path):
 
 
 def test_a_file_that_was_cut_is_made_again(tmp_path):
-    path = tmp_path / "train.tf_record"
+    path = tmp_path / "train"
     _make(path)
-    kept = record_files.RecordFiles([str(path)]).read([0])
-    path.write_bytes(b"".join(map(record_files.frame, kept)))
+    kept = record_files.RecordFiles([f"{path}.tf_record"]).read([0])
+    path.with_suffix(".tf_record").write_bytes(
+        b"".join(map(record_files.frame, kept))
+    )
     assert len(_make(path).source.files) == 3

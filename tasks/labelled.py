@@ -1,0 +1,90 @@
+"""Tasks whose examples have a label each: texts, or sets of choices."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from tasks import task
+from tasks.classification import labels, predictions
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answers:
+    """The outputs of a model for some examples.
+
+    Attributes:
+        outputs: `[E, K]` float32, probabilities or scores.
+        losses: `[R]` float32, of the records.
+    """
+
+    outputs: np.ndarray
+    losses: np.ndarray
+
+
+class LabelledTask(task.Task):
+    """A task that is judged by a label, several labels or a score.
+
+    Its objective gives `outputs` and `losses`. A subclass also sets:
+
+    Attributes:
+        label_set: the labels.
+        metric_names: the metrics, that which decides first.
+    """
+
+    label_set: labels.LabelSet
+    metric_names: tuple[str, ...]
+
+    @property
+    def metric(self) -> str:
+        return self.metric_names[0]
+
+    def decode(
+        self, data: task.Data, outputs: Mapping[str, np.ndarray]
+    ) -> Answers:
+        pooled = predictions.pool_windows(
+            outputs["outputs"], data.rows_per_example
+        )
+        return Answers(outputs=pooled, losses=outputs["losses"])
+
+    def metrics(self, data: task.Data, answers: Answers) -> dict[str, float]:
+        scores = predictions.evaluate(
+            self.label_set,
+            self.metric_names,
+            self._label_ids(data),
+            answers.outputs,
+        )
+        return {"loss": float(np.mean(answers.losses)), **scores}
+
+    def results(self, data: task.Data, answers: Answers) -> dict[str, float]:
+        # As released: `loss` averages batches, `eval_loss` examples.
+        loss = mean_of_batch_means(answers.losses, self.options.eval_batch_size)
+        return {
+            f"loss{data.data_set.suffix}": loss,
+            **super().results(data, answers),
+        }
+
+    def constant_score(self, data: task.Data) -> float:
+        return predictions.constant_answer(
+            self.label_set, self.metric, self._label_ids(data)
+        )
+
+    def _label_ids(self, data: task.Data) -> np.ndarray:
+        """Returns `[E]` or, for several labels, `[E, K]`."""
+        if self.label_set.problem_type == labels.MULTI_LABEL:
+            return data.label_ids
+        return data.label_ids[:, 0]
+
+
+def mean_of_batch_means(losses: np.ndarray, batch_size: int) -> float:
+    """Averages the average losses of batches in file order.
+
+    As released: a short last batch counts as much as a whole one, so that the
+    result depends on the size of a batch.
+
+    Args:
+        losses: `[N]` float.
+        batch_size: records in a batch.
+    """
+    starts = range(0, len(losses), batch_size)
+    return float(np.mean([np.mean(losses[i : i + batch_size]) for i in starts]))

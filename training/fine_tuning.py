@@ -1,0 +1,644 @@
+"""The fine-tuning run of any task: training, evaluation, trials, prediction."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from commands import flags
+from files import writing
+from modeling import config as config_lib
+from tasks import task as task_lib
+from training import (
+    ablations,
+    bookkeeping,
+    input_pipeline,
+    loop,
+    model_folder,
+    objectives,
+    optimization,
+    option_checks,
+    precision,
+    prediction,
+    record_cache,
+    record_order,
+    records,
+    reporting,
+    runtime,
+    selection,
+    starting,
+    steps,
+    trials,
+    workers,
+)
+from training import flags as training_flags
+
+_OUTPUT_LAYER = "(?!bert/).*"  # What a pre-trained checkpoint lacks.
+_RESULTS_PREFIX = {task_lib.EVAL: "eval", task_lib.PREDICT: "test"}
+
+
+class Tokenizer(Protocol):
+    """The tokenizer of a run.
+
+    Attributes:
+        vocab: the id of every piece.
+        vocab_size: the least `vocab_size` of a model that the ids fit into.
+    """
+
+    vocab: Mapping[str, int]
+    vocab_size: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What the trials of a run share.
+
+    Attributes:
+        options: the flags; `output_dir` holds the records of the run, and the
+            folders of several trials.
+        config: the sizes of the model.
+        text: how text is read, for the files beside models and records:
+            `vocab_sha256` and `do_lower_case`.
+        vocab_size: no id of the vocabulary reaches it.
+        strategy: where variables live.
+    """
+
+    options: training_flags.FineTuningOptions
+    config: config_lib.BertConfig
+    text: Mapping[str, Any]
+    vocab_size: int
+    strategy: tf.distribute.Strategy
+
+    def record_path(self, name: str) -> str:
+        """Names the file of the records called `name`."""
+        return os.path.join(self.options.output_dir, f"{name}.tf_record")
+
+    def make_data(self, data_set: task_lib.DataSet) -> task_lib.Data:
+        """Makes the records of a data set, unless they are there."""
+        features = {each.name: each for each in data_set.features}
+        cached = record_cache.make_or_reuse(
+            self.record_path(data_set.name),
+            data_set.features,
+            self.metadata(data_set),
+            data_set.examples,
+        )
+        return task_lib.Data(
+            data_set=data_set,
+            source=input_pipeline.RecordSource(
+                files=cached.files,
+                features=data_set.features,
+                vocab_size=self.vocab_size,
+            ),
+            rows_per_example=cached.rows_per_example,
+            read=lambda name: record_cache.values(cached.files, features[name]),
+        )
+
+    def metadata(self, data_set: task_lib.DataSet) -> records.Metadata:
+        """Returns what the records of a data set depend on."""
+        return records.Metadata(
+            kind=data_set.kind,
+            max_seq_length=self.options.max_seq_length,
+            vocab_size=self.vocab_size,
+            num_records=0,  # Filled in when they are made.
+            flags=data_set.made_from,
+            **self.text,
+        )
+
+
+def run(
+    task: task_lib.Task,
+    config: config_lib.BertConfig,
+    tokenizer: Tokenizer,
+) -> None:
+    """Trains, evaluates and predicts as the options of a task say.
+
+    Args:
+        task: what is learnt; its options are as `option_checks` allows them.
+        config: the sizes of the model.
+        tokenizer: of the task's text.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: options, folders, checkpoints and data do not fit together.
+    """
+    setup = prepare(task.options, config, tokenizer)
+    data = _make_data(setup, task)
+    plan = trials.plan_run(
+        dataclasses.replace(task.options, init_checkpoint=task.init_checkpoint)
+    )
+    answers_everything = task.writes_everything or len(plan) == 1
+    model, results = None, []
+    for _, options in plan:
+        model = make_model(setup, task, options, earlier=model)
+        if options.do_train:
+            model.train(data)
+        results.append(model.evaluate(data, predicts=answers_everything))
+    if len(plan) > 1:
+        best = _summarize(setup, task, plan, results, data)
+        if task.options.do_predict and not answers_everything:
+            dataclasses.replace(model, options=best).evaluate(
+                {task_lib.PREDICT: data[task_lib.PREDICT]}, predicts=True
+            )
+
+
+def _make_data(
+    setup: Setup, task: task_lib.Task
+) -> dict[str, list[task_lib.Data]]:
+    """Makes the records of every split that the options ask for."""
+    return {
+        split: [
+            task.make_data(setup, data_set)
+            for data_set in task.data_sets(split)
+        ]
+        for split in option_checks.needed_splits(task.options)
+    }
+
+
+def prepare(
+    options: training_flags.FineTuningOptions,
+    config: config_lib.BertConfig,
+    tokenizer: Tokenizer,
+) -> Setup:
+    """Checks the checkpoints that there are, and chooses devices.
+
+    Raises:
+        ValueError: the options do not fit to the checkpoints or the devices;
+            workers do not share the folder of the run.
+    """
+    ablations.check_checkpoints(options)
+    strategy = runtime.prepare(
+        flags.narrow(runtime.DeviceOptions, options),
+        precision=options.precision,
+        batch_sizes={
+            field.name: getattr(options, field.name)
+            for field in dataclasses.fields(options)
+            if field.name.endswith("_batch_size")
+        },
+        output_dir=options.output_dir,
+    )
+    workers.check_shared(workers.Communicator(strategy), options.output_dir)
+    return Setup(
+        options=options,
+        config=config,
+        text={
+            "vocab_sha256": records.vocab_sha256(tokenizer.vocab),
+            "do_lower_case": options.do_lower_case,
+        },
+        vocab_size=tokenizer.vocab_size,
+        strategy=strategy,
+    )
+
+
+def make_model(
+    setup: Setup,
+    task: task_lib.Task,
+    options: training_flags.FineTuningOptions,
+    *,
+    earlier: "Model | None" = None,
+) -> "Model":
+    """Makes a model with new weights, and takes its folder.
+
+    What it takes to use the model alone is put beside it, and in the folder of
+    the whole run. The trials of a run share one network, for compiling it
+    is a good part of a short training.
+
+    Args:
+        setup: of the run.
+        task: what is learnt.
+        options: of `setup`, but for the folder, rate and seed of the trial.
+        earlier: of an earlier trial, with the same network, which gets the new
+            weights: it is not to be used any more.
+
+    Raises:
+        ValueError: a folder holds another model, or `init_checkpoint` reads
+            text in another way.
+    """
+    workers.run_on_chief(
+        setup.strategy,
+        options.output_dir,
+        lambda: _validate_folders(setup, options.output_dir, task.labels),
+    )
+    runtime.set_seed(options.random_seed, deterministic=options.deterministic)
+    with setup.strategy.scope():
+        objective = task.make_objective(setup.config)
+    if earlier is not None:
+        with setup.strategy.scope():
+            _copy_weights(objective.model, earlier.objective.model)
+        return dataclasses.replace(earlier, options=options, _answers={})
+    logging.info("%s parameters", f"{objective.model.count_params():,}")
+    return Model(
+        task=task,
+        options=options,
+        strategy=setup.strategy,
+        objective=objective,
+        compiled=_Compiled(
+            predictor=prediction.Predictor(setup.strategy, objective)
+        ),
+    )
+
+
+def _validate_folders(
+    setup: Setup, folder: str, labels: Mapping[str, object] | None
+) -> None:
+    """Checks and describes the folder of a trial and that of the whole run."""
+    whole = setup.options
+    if whole.init_checkpoint:
+        origin = model_folder.of_checkpoint(whole.init_checkpoint)
+        model_folder.check_text(origin, setup.text)
+    described = model_folder.Description(
+        config=setup.config.to_dict(),
+        vocab_file=whole.vocab_file,
+        text=setup.text,
+        labels=labels,
+    )
+    for place in dict.fromkeys((folder, whole.output_dir)):
+        model_folder.validate_output_dir(place, described)
+
+
+def _copy_weights(source: keras.Model, target: keras.Model) -> None:
+    for other, variable in zip(source.variables, target.variables, strict=True):
+        variable.assign(other)
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Compiled:
+    """The graphs of a network, kept from one trial to the next."""
+
+    predictor: prediction.Predictor
+    trainer: steps.Trainer | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model and its folder.
+
+    Attributes:
+        task: what is learnt.
+        options: of this model; its `output_dir`, `learning_rate` and
+            `random_seed` count.
+        strategy: where the variables live.
+        objective: the network and its losses.
+        compiled: for this network.
+    """
+
+    task: task_lib.Task
+    options: training_flags.FineTuningOptions
+    strategy: tf.distribute.Strategy
+    objective: objectives.Objective
+    compiled: _Compiled
+    # Answers with the weights that were restored, by data set.
+    _answers: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes; of several workers one does."""
+        return workers.Communicator(self.strategy).is_chief
+
+    def train(self, data: Mapping[str, Sequence[task_lib.Data]]) -> None:
+        """Trains from wherever the folder stands, on the data of `TRAIN`.
+
+        Raises:
+            ValueError: the data make no step; the folder is another run's.
+        """
+        (train,) = data[task_lib.TRAIN]
+        options = self.options
+        file_parts = parts(train, options.num_train_epochs)
+        schedule_length = length(
+            _num_examples(train),
+            options.train_batch_size,
+            options.num_train_epochs,
+            options.warmup_proportion,
+        )
+        identity = self._identity(train, file_parts)
+        trainer = self.compiled.trainer
+        with self.strategy.scope():
+            state, first_step = starting.start(
+                self.objective,
+                self._start_options(schedule_length, identity),
+                trainer and trainer.state,
+            )
+        if trainer:
+            trainer.restart(state)
+        else:
+            trainer = self.compiled.trainer = steps.Trainer(
+                self.strategy,
+                state,
+                jit_compile=runtime.compiles_whole_steps(
+                    self.strategy, options.jit_compile
+                ),
+            )
+        evaluates = option_checks.evaluates_while_training(options)
+        loop.train(
+            trainer,
+            training_batches(train.source, options, file_parts),
+            self._loop_options(schedule_length, evaluates=evaluates),
+            first_step=first_step,
+            identity=identity,
+            evaluate=(lambda: self._metrics(data)) if evaluates else None,
+        )
+
+    def _metrics(self, data) -> Mapping[str, float]:
+        """Scores the first held-out data with the weights as they are."""
+        held_out = data[task_lib.EVAL][0]
+        return self.task.metrics(held_out, self.answer(held_out))
+
+    def evaluate(
+        self, data: Mapping[str, Sequence[task_lib.Data]], *, predicts: bool
+    ) -> dict[str, float]:
+        """Evaluates and predicts as the options say, and writes the results.
+
+        Args:
+            data: by split; what is missing is left out.
+            predicts: whether to predict, where the options say so.
+
+        Returns:
+            What the files of results hold.
+        """
+        options, results = self.options, {}
+        splits = [task_lib.EVAL] if options.do_eval else []
+        if options.do_predict and predicts:
+            splits.append(task_lib.PREDICT)
+        splits = [split for split in splits if split in data]
+        if not splits:
+            return results
+        step = self.restore()
+        for split in splits:
+            scores = {}
+            for each in data[split]:
+                answers = self._kept_answers(each)
+                writes = (
+                    split == task_lib.PREDICT or self.task.writes_everything
+                )
+                if writes and self.is_chief:
+                    self.task.write_answers(each, answers, options.output_dir)
+                if split == task_lib.EVAL or each.data_set.has_labels:
+                    scores |= self.task.results(each, answers)
+            if scores:
+                self._write_results(
+                    {**scores, "global_step": step},
+                    f"{_RESULTS_PREFIX[split]}_results.txt",
+                )
+            results |= scores
+        return results
+
+    def _kept_answers(self, data: task_lib.Data) -> Any:
+        """Answers once what is both evaluated and predicted."""
+        name = data.data_set.name
+        if name not in self._answers:
+            self._answers[name] = self.answer(data)
+        return self._answers[name]
+
+    def answer(self, data: task_lib.Data) -> Any:
+        """Answers data with the weights as they are."""
+        outputs = {}
+        if data.source is not None:
+            outputs = self.predict(data.source, self._batch_size(data))
+        return self.task.decode(data, outputs)
+
+    def _batch_size(self, data: task_lib.Data) -> int:
+        if data.data_set.split == task_lib.EVAL:
+            return getattr(
+                self.options, "eval_batch_size", self.options.predict_batch_size
+            )
+        return self.options.predict_batch_size
+
+    @workers.communication_errors()
+    def predict(
+        self, source: input_pipeline.Source, batch_size: int
+    ) -> dict[str, np.ndarray]:
+        """Scores all records of a source, as `prediction.Predictor.predict`.
+
+        With `bucket_by_length` records of like length share a batch, which is
+        then as long as its longest; results are in file order all the same.
+
+        Args:
+            source: the records, N of them.
+            batch_size: of a batch over all replicas.
+        """
+        order = None
+        if self.options.bucket_by_length:
+            source, order = prediction.longest_first(source)
+        return self.compiled.predictor.predict(
+            source, batch_size=batch_size, order=order
+        )
+
+    def restore(self) -> int:
+        """Loads what is to be evaluated, or to predict.
+
+        The checkpoint of the folder, the best or the latest, else
+        `init_checkpoint`.
+
+        Returns:
+            The step of the checkpoint; 0 for `init_checkpoint`, as released.
+
+        Raises:
+            ValueError: there is no checkpoint, or it lacks the output layer.
+        """
+        prefix = selection.chosen(
+            self.options.output_dir, best=self.options.use_best_checkpoint
+        )
+        self._answers.clear()
+        return starting.load_for_evaluation(
+            self.strategy, self.objective, prefix, self.options
+        )
+
+    def _write_results(self, results: Mapping[str, float], name: str) -> None:
+        if self.is_chief:
+            reporting.write_results(
+                os.path.join(self.options.output_dir, name), results
+            )
+
+    def _start_options(self, schedule_length, identity):
+        options = self.options
+        return starting.StartOptions(
+            output_dir=options.output_dir,
+            init_checkpoint=options.init_checkpoint,
+            new_variables=(_OUTPUT_LAYER,),
+            frozen_variables=frozen_variables(options.freeze_layers),
+            schedule=optimization.Schedule(
+                init_lr=options.learning_rate,
+                num_train_steps=schedule_length.num_train_steps,
+                num_warmup_steps=schedule_length.num_warmup_steps,
+                kind=options.lr_schedule,
+            ),
+            adam=optimization.AdamOptions(
+                bias_correction=options.adam_bias_correction,
+                layer_adaptation=options.optimizer == "lamb",
+            ),
+            scale_loss=precision.in_use() == "mixed_float16",
+            recompute=options.recompute,
+            seed=options.random_seed,
+            identity=identity,
+        )
+
+    def _loop_options(self, schedule_length, *, evaluates):
+        options = self.options
+        every = options.eval_every_steps
+        if options.eval_every_epoch:
+            every = schedule_length.steps_per_epoch
+        return flags.narrow(
+            bookkeeping.LoopOptions,
+            options,
+            num_train_steps=schedule_length.num_train_steps,
+            eval_every_steps=every,
+            best_metric=self.task.metric if evaluates else None,
+            iterations_per_loop=runtime.steps_per_call(
+                use_tpu=training_flags.wants_tpu(options),
+                iterations_per_loop=options.iterations_per_loop,
+                steps_per_loop=options.steps_per_loop,
+            ),
+        )
+
+    def _identity(self, train, file_parts) -> dict[str, object]:
+        """Names what a resumed run must share with the one it resumes."""
+        names = (
+            *("train_batch_size", "learning_rate", "lr_schedule"),
+            *("adam_bias_correction", "num_train_epochs", "warmup_proportion"),
+            *("freeze_layers", "bucket_by_length", "random_seed"),
+            *("max_seq_length", "optimizer", "num_accumulation_steps"),
+        )
+        return {
+            "objective": self.task.name,
+            "num_records": [part.num_records for part in file_parts]
+            or len(train.source.files),
+            "records_fingerprint": train.source.files.fingerprint(),
+            "num_replicas": self.strategy.num_replicas_in_sync,
+            "precision": precision.in_use(),
+            **{name: getattr(self.options, name) for name in names},
+            **ablations.identity(self.options),
+        }
+
+
+def _summarize(
+    setup: Setup, task: task_lib.Task, plan, results, data
+) -> training_flags.FineTuningOptions:
+    """Writes how several trials scored; returns the options of the best one."""
+    runs = [trial for trial, _ in plan]
+    constant = task.constant_score(data[task_lib.EVAL][0])
+    summaries = {}
+    for prefix in _RESULTS_PREFIX.values():
+        for name in (f"{prefix}_{task.metric}", task.metric):
+            if name in results[0] and prefix not in summaries:
+                summaries[prefix] = trials.summarize(
+                    runs, results, name, constant
+                )
+    if workers.cluster().is_chief:
+        path = os.path.join(setup.options.output_dir, trials.SUMMARY_FILE)
+        content = summaries if task.writes_everything else summaries["eval"]
+        writing.write_json(path, content)
+    for summary in summaries.values():
+        logging.info("%s", trials.table(summary))
+    best = summaries["eval"]["best_trial"]
+    return next(options for trial, options in plan if trial.name == best)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Length:
+    """The length of a run in steps, as the release counts it."""
+
+    num_train_steps: int
+    num_warmup_steps: int
+    steps_per_epoch: int
+
+
+def length(
+    num_examples: int,
+    batch_size: int,
+    num_train_epochs: float,
+    warmup_proportion: float,
+) -> Length:
+    """Counts the steps of a run.
+
+    As released: what is left of the last batch is dropped, and so is a part of
+    a warm-up step.
+
+    Args:
+        num_examples: of one epoch.
+        batch_size: examples in a step.
+        num_train_epochs: may be a fraction.
+        warmup_proportion: the share of the steps that warm up.
+
+    Raises:
+        ValueError: there would be no step.
+    """
+    num_train_steps = int(num_examples / batch_size * num_train_epochs)
+    if num_train_steps < 1:
+        raise ValueError(
+            f"{num_examples} examples in batches of {batch_size} for "
+            f"{num_train_epochs:g} epochs must make at least one step; they "
+            "make none. Choose a smaller --train_batch_size or a larger "
+            "--num_train_epochs."
+        )
+    return Length(
+        num_train_steps=num_train_steps,
+        num_warmup_steps=int(num_train_steps * warmup_proportion),
+        # Rounded up, so that the last epoch ends with the run.
+        steps_per_epoch=-(-num_examples // batch_size),
+    )
+
+
+def _num_examples(train: task_lib.Data) -> int:
+    of_files = train.data_set.examples_of_files
+    return sum(of_files) if of_files else len(train.source.files)
+
+
+def parts(
+    train: task_lib.Data, num_train_epochs: float
+) -> tuple[record_order.Part, ...]:
+    """Divides records among the files that are trained on one by one.
+
+    Each file fills as many places of the stream as its share of the steps
+    takes, in which an example counts once, however many its records.
+    """
+    of_files = train.data_set.examples_of_files
+    if not of_files:
+        return ()
+    ends = np.cumsum(of_files)
+    return tuple(
+        record_order.Part(
+            num_records=int(train.rows_per_example[start:end].sum()),
+            num_taken=int((end - start) * num_train_epochs),
+        )
+        for start, end in zip(ends - of_files, ends, strict=True)
+    )
+
+
+def frozen_variables(num_layers: int) -> tuple[str, ...]:
+    """Lists patterns of the embeddings and the first layers; 0 for nothing."""
+    if not num_layers:
+        return ()
+    numbers = "|".join(map(str, range(num_layers)))
+    return ("bert/embeddings/.*", f"bert/encoder/layer_({numbers})/.*")
+
+
+def training_batches(
+    source: input_pipeline.Source,
+    options: training_flags.FineTuningOptions,
+    parts: Sequence[record_order.Part] = (),
+) -> input_pipeline.TrainingBatches:
+    """Orders the records of a run: shuffled, each epoch anew as a whole.
+
+    With `parts` one part after the other, each shuffled so.
+    """
+    everything = record_order.Part(num_records=len(source.files), num_taken=0)
+    order = record_order.ConsecutiveOrder(
+        parts or [everything], options.random_seed
+    )
+    if options.bucket_by_length:
+        order = record_order.BucketedOrder(
+            order, source.lengths(), options.random_seed
+        )
+        source = dataclasses.replace(
+            source, length_step=input_pipeline.TRAINING_LENGTH_STEP
+        )
+    return input_pipeline.TrainingBatches(
+        source,
+        batch_size=options.train_batch_size,
+        order=order,
+        num_accumulation_steps=options.num_accumulation_steps,
+    )
