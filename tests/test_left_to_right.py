@@ -18,7 +18,7 @@ from tools import (
     plot_attention,
     predict_masked,
 )
-from training import ablations, checkpointing, selection
+from training import ablations, checkpointing
 from training import flags as training_flags
 
 _GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -138,7 +138,7 @@ def test_a_folder_of_it_is_refused_too(tmp_path, model):
 def test_the_best_weights_of_a_run_say_so_as_well(tmp_path):
     import tensorflow as tf
 
-    best = selection.BestCheckpoint(
+    best = checkpointing.BestCheckpoint(
         str(tmp_path), "f1", identity={"attention": training_flags.CAUSAL}
     )
     best.offer(3, {"f1": 0.5}, {"x": tf.Variable(1.0)})

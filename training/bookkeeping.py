@@ -12,7 +12,6 @@ from training import (
     checkpointing,
     failures,
     reporting,
-    selection,
     steps,
     workers,
 )
@@ -102,9 +101,9 @@ class Books:
                 options.watch,
             )
             if first_step == 0:
-                selection.remove(options.output_dir)
+                checkpointing.remove_best(options.output_dir)
             if options.best_metric:
-                self._best = selection.BestCheckpoint(
+                self._best = checkpointing.BestCheckpoint(
                     options.output_dir,
                     options.best_metric,
                     higher_is_better=options.higher_is_better,

@@ -12,7 +12,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import json_text, writing
-from training import checkpointing, objectives, starting
+from training import checkpointing, initialization, objectives
 
 RESULTS_FILE = "eval_checkpoints.jsonl"
 _LOSS, _PERPLEXITY = "masked_lm_loss", "masked_lm_perplexity"
@@ -44,7 +44,7 @@ def evaluate_all(
         prefix = checkpointing.prefix_of(output_dir, step)
         try:
             with strategy.scope():
-                starting.load_weights(objective, prefix)
+                initialization.load_weights(objective, prefix)
         except (OSError, ValueError) as error:
             logging.warning("%s is not evaluated: %s", prefix, error)
             continue

@@ -1,9 +1,9 @@
-"""Saving a run and taking it up again.
+"""Checkpoint saving: the latest ones, and the best by a held-out metric.
 
 A run's folder holds `model.ckpt-N` in the release's variable names, with the
 moments and the step, as the release wrote them; beside each, what an exact
-resume needs beyond that, in `model.ckpt-N.state.json`; and the configuration of
-the model, in `bert_config.json`.
+resume needs beyond that, in `model.ckpt-N.state.json`; and the best weights in
+`best/`. `initialization` restores them.
 """
 
 import contextlib
@@ -16,10 +16,14 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, paths, writing
+from files import json_text, paths, wording, writing
 from modeling import checkpoints, release_format
 
 _NAME = "model.ckpt"
+_BEST = "best"
+_BEST_RECORD = "best.json"
+# What `model_folder` describes a model by.
+_COMPANIONS = ("bert_config.json", "vocab.txt", "tokenizer.json", "labels.json")
 _MOST_NAMES_SHOWN = 6
 # `writing.aside`, which `checkpoints.save` follows; TensorFlow adds endings.
 _PARTIAL = re.compile(r"\..*\.\d+\.partial(\..*|_temp.*)?")
@@ -259,3 +263,188 @@ def remove_partial_files(output_dir: str) -> None:
         if _PARTIAL.fullmatch(entry.name):
             logging.info("Removing the half-written %s", entry.path)
             os.remove(entry.path)
+
+
+def best_or_latest(output_dir: str, *, best: bool) -> str | None:
+    """Finds the checkpoint of a run that answers.
+
+    Args:
+        output_dir: the run's folder.
+        best: take the best one; else the latest.
+
+    Returns:
+        The prefix; None if the folder holds no checkpoint.
+
+    Raises:
+        ValueError: the best one is asked for and none was kept.
+    """
+    kept = latest(best_folder(output_dir))
+    if best and kept is None:
+        raise ValueError(
+            f"{output_dir} has no best checkpoint: one is kept where training "
+            "evaluates (--eval_every_epoch, --eval_every_steps)."
+        )
+    prefix = kept if best else latest_readable(output_dir)
+    if kept is not None:
+        logging.info(
+            "Using the %s checkpoint, %s%s.",
+            "best" if best else "latest",
+            prefix,
+            "" if best else "; --use_best_checkpoint takes that in best/",
+        )
+    return prefix
+
+
+def best_folder(output_dir: str) -> str:
+    """Names the folder of a run's best checkpoint."""
+    return os.path.join(output_dir, _BEST)
+
+
+def remove_best(output_dir: str) -> None:
+    """Removes the best checkpoint that an earlier run left in a folder."""
+    folder = best_folder(output_dir)
+    record = os.path.join(folder, _BEST_RECORD)
+    if paths.exists(record) or latest(folder):
+        logging.warning(
+            "%s is of an earlier run: its checkpoint is removed.", folder
+        )
+        remove_all(folder)
+        paths.remove(record)
+
+
+class BestCheckpoint:
+    """Keeps the weights that did best on held-out data, in `best/`.
+
+    What lies beside the run's own checkpoints is copied there, so that the
+    folder can be used, and checked, as any other with a model.
+
+    Args:
+        output_dir: the run's folder.
+        metric: the name of what is compared.
+        higher_is_better: False for losses.
+        patience: evaluations without a new best after which to stop; 0 for
+            never.
+        identity: of the run, saved beside the weights.
+    """
+
+    def __init__(
+        self,
+        output_dir: str,
+        metric: str,
+        *,
+        higher_is_better: bool = True,
+        patience: int = 0,
+        identity: Mapping[str, object] | None = None,
+    ):
+        self._output_dir = output_dir
+        self.folder = best_folder(output_dir)
+        self.metric = metric
+        self._sign = 1 if higher_is_better else -1
+        self._patience = patience
+        self._identity = dict(identity or {})
+        self._path = os.path.join(self.folder, _BEST_RECORD)
+        self.record = self._read()
+
+    def offer(
+        self,
+        step: int,
+        results: Mapping[str, float],
+        variables: Mapping[str, tf.Variable],
+    ) -> None:
+        """Saves the weights if they are the best so far.
+
+        Raises:
+            ValueError: the results lack the metric.
+        """
+        if self.metric not in results:
+            raise ValueError(
+                f"The best checkpoint is chosen by {self.metric!r}; the "
+                f"evaluation gives {', '.join(sorted(results))}."
+            )
+        value = float(results[self.metric])
+        best = self.record
+        if best is None or self._sign * (value - best["value"]) > 0:
+            # First: whoever reads the weights finds what they mean.
+            _copy_companions(self._output_dir, self.folder)
+            prefix = save(
+                *(self.folder, step, variables),
+                state={"identity": self._identity},
+                keep=1,
+            )
+            self._write(step=step, value=value, evaluations_since=0)
+            logging.info(
+                "best %s so far: %.4g, kept as %s", self.metric, value, prefix
+            )
+            return
+        # A resumed run may make an evaluation a second time.
+        if step > best["last_step"]:
+            since = best["evaluations_since"] + 1
+            self._write(
+                step=best["step"],
+                value=best["value"],
+                evaluations_since=since,
+                last_step=step,
+            )
+        if self.is_over():
+            logging.info(
+                "stopping early: no better %s than %.4g (step %d) in %d "
+                "evaluations",
+                self.metric,
+                self.record["value"],
+                self.record["step"],
+                self.record["evaluations_since"],
+            )
+
+    def is_over(self) -> bool:
+        """Tells whether `patience` evaluations brought no new best."""
+        return (
+            self._patience > 0
+            and self.record is not None
+            and self.record["evaluations_since"] >= self._patience
+        )
+
+    def prefix(self) -> str | None:
+        """Returns the best checkpoint, None before the first evaluation."""
+        return latest(self.folder) if self.record else None
+
+    def _read(self) -> dict | None:
+        if not tf.io.gfile.exists(self._path):
+            return None
+        record = json_text.read_object(self._path)
+        for name in ("step", "value", "evaluations_since", "last_step"):
+            value = record.get(name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(
+                    f"{self._path}: {name} must be a number; got "
+                    f"{wording.shown(value)}. Without this file the best "
+                    "checkpoint is chosen anew."
+                )
+        return record
+
+    def _write(
+        self,
+        *,
+        step: int,
+        value: float,
+        evaluations_since: int,
+        last_step: int | None = None,
+    ) -> None:
+        self.record = {
+            "metric": self.metric,
+            "step": step,
+            "value": value,
+            "evaluations_since": evaluations_since,
+            "last_step": step if last_step is None else last_step,
+        }
+        writing.write_json(self._path, self.record)
+
+
+def _copy_companions(source: str, target: str) -> None:
+    """Copies the description of a model to another folder with its weights."""
+    for name in _COMPANIONS:
+        path = os.path.join(source, name)
+        if not tf.io.gfile.exists(path):
+            continue
+        with writing.whole_file(os.path.join(target, name), "wb") as file:
+            for chunk in paths.chunks_of(path):
+                file.write(chunk)

@@ -17,6 +17,8 @@ from tasks import task as task_lib
 from training import (
     ablations,
     bookkeeping,
+    checkpointing,
+    initialization,
     input_pipeline,
     loop,
     model_folder,
@@ -30,8 +32,6 @@ from training import (
     records,
     reporting,
     runtime,
-    selection,
-    starting,
     steps,
     trials,
     workers,
@@ -317,9 +317,9 @@ class Model:
         identity = self._identity(train, file_parts)
         trainer = self.compiled.trainer
         with self.strategy.scope():
-            state, first_step = starting.start(
+            state, first_step = initialization.initialize(
                 self.objective,
-                self._start_options(schedule_length, identity),
+                self._init_options(schedule_length, identity),
                 trainer and trainer.state,
             )
         if trainer:
@@ -439,11 +439,11 @@ class Model:
         Raises:
             ValueError: there is no checkpoint, or it lacks the output layer.
         """
-        prefix = selection.chosen(
+        prefix = checkpointing.best_or_latest(
             self.options.output_dir, best=self.options.use_best_checkpoint
         )
         self._answers.clear()
-        return starting.load_for_evaluation(
+        return initialization.load_for_evaluation(
             self.strategy, self.objective, prefix, self.options
         )
 
@@ -453,9 +453,9 @@ class Model:
                 os.path.join(self.options.output_dir, name), results
             )
 
-    def _start_options(self, schedule_length, identity):
+    def _init_options(self, schedule_length, identity):
         options = self.options
-        return starting.StartOptions(
+        return initialization.InitOptions(
             output_dir=options.output_dir,
             init_checkpoint=options.init_checkpoint,
             new_variables=(_OUTPUT_LAYER,),

@@ -352,23 +352,6 @@ def output_order(
     )
 
 
-def copy_description(source: str, target: str) -> None:
-    """Copies what lies beside a model, as far as it is there.
-
-    Args:
-        source: the folder of a run.
-        target: another folder with a checkpoint of the same model.
-    """
-    names = (config_beside.CONFIG, VOCABULARY, TOKENIZER, LABELS)
-    for name in names:
-        path = os.path.join(source, name)
-        if not tf.io.gfile.exists(path):
-            continue
-        with writing.whole_file(os.path.join(target, name), "wb") as file:
-            for chunk in paths.chunks_of(path):
-                file.write(chunk)
-
-
 def architectures(source: Any) -> tuple[str, ...]:
     """Says which of Hugging Face's classes a checkpoint is of, where known.
 

@@ -14,6 +14,7 @@ from training import (
     batch_phases,
     bookkeeping,
     checkpointing,
+    initialization,
     input_pipeline,
     loop,
     objectives,
@@ -26,7 +27,6 @@ from training import (
     record_order,
     records,
     runtime,
-    starting,
     steps,
     workers,
 )
@@ -181,8 +181,8 @@ def train(
     phases = pretraining_phases.of_run(options)
     identity = _identity(strategy, sources, options)
     with strategy.scope():
-        state, first_step = starting.start(
-            objective, _start_options(options, identity)
+        state, first_step = initialization.initialize(
+            objective, _init_options(options, identity)
         )
     results = loop.train(
         steps.Trainer(
@@ -270,8 +270,8 @@ def _identity(strategy, sources, options) -> dict[str, object]:
     }
 
 
-def _start_options(options, identity) -> starting.StartOptions:
-    return starting.StartOptions(
+def _init_options(options, identity) -> initialization.InitOptions:
+    return initialization.InitOptions(
         output_dir=options.output_dir,
         init_checkpoint=options.init_checkpoint,
         schedule=optimization.Schedule(
@@ -305,7 +305,7 @@ def load(
         ValueError: there is no checkpoint.
     """
     ablations.check_checkpoints(options)
-    return starting.load_for_evaluation(
+    return initialization.load_for_evaluation(
         strategy,
         objective,
         checkpointing.latest_readable(options.output_dir),

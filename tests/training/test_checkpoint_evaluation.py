@@ -58,7 +58,9 @@ def test_broken_and_stray_checkpoints_are_left_out(
     def load(objective, prefix):
         loaded.append(float(checkpoints.read(prefix)["w"]))
 
-    monkeypatch.setattr(checkpoint_evaluation.starting, "load_weights", load)
+    monkeypatch.setattr(
+        checkpoint_evaluation.initialization, "load_weights", load
+    )
     losses = iter([2.0, 1000.0])
     found = checkpoint_evaluation.evaluate_all(
         tf.distribute.get_strategy(),

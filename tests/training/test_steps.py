@@ -13,10 +13,10 @@ from modeling import config as config_lib
 from tests import toy_pretraining as toy
 from training import (
     checkpointing,
+    initialization,
     objectives,
     optimization,
     runtime,
-    starting,
     steps,
 )
 
@@ -48,9 +48,9 @@ def _state(strategy, output_dir, *, dropout=0.0, scale_loss=False):
         sizes[name] = dropout
     with strategy.scope():
         model = heads.BertForPreTraining(config_lib.BertConfig(**sizes))
-        state, _ = starting.start(
+        state, _ = initialization.initialize(
             objectives.Pretraining(model, "mlm_nsp"),
-            starting.StartOptions(
+            initialization.InitOptions(
                 output_dir=str(output_dir),
                 init_checkpoint=str(toy.CHECKPOINT),
                 schedule=optimization.Schedule(

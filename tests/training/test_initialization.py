@@ -5,7 +5,7 @@ import pytest
 from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tests import toy_pretraining as toy
-from training import checkpointing, objectives, optimization, starting
+from training import checkpointing, initialization, objectives, optimization
 
 
 @pytest.fixture
@@ -18,9 +18,9 @@ def objective(tmp_path):
 
 
 def _start(objective, folder, **changes):
-    return starting.start(
+    return initialization.initialize(
         objective,
-        starting.StartOptions(
+        initialization.InitOptions(
             **{
                 "output_dir": str(folder),
                 "init_checkpoint": None,

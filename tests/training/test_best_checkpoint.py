@@ -2,7 +2,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import checkpoints
-from training import checkpointing, selection
+from training import checkpointing
 
 
 def _offer(best, step, value):
@@ -15,7 +15,7 @@ def _held(folder):
 
 
 def test_keeps_the_best_weights_alone(tmp_path):
-    best = selection.BestCheckpoint(str(tmp_path), "f1")
+    best = checkpointing.BestCheckpoint(str(tmp_path), "f1")
     assert best.prefix() is None
     for step, value in ((1, 0.5), (2, 0.7), (3, 0.6), (4, 0.7)):
         _offer(best, step, value)
@@ -27,7 +27,7 @@ def test_keeps_the_best_weights_alone(tmp_path):
 
 
 def test_lower_may_be_better(tmp_path):
-    best = selection.BestCheckpoint(
+    best = checkpointing.BestCheckpoint(
         str(tmp_path), "loss", higher_is_better=False
     )
     _offer(best, 1, 0.5)
@@ -36,7 +36,7 @@ def test_lower_may_be_better(tmp_path):
 
 
 def test_is_over_after_as_many_evaluations_as_patience(tmp_path):
-    best = selection.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    best = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
     over = []
     for step, value in ((1, 0.5), (2, 0.4), (3, 0.6), (4, 0.6), (5, 0.1)):
         _offer(best, step, value)
@@ -45,10 +45,10 @@ def test_is_over_after_as_many_evaluations_as_patience(tmp_path):
 
 
 def test_a_resumed_run_counts_an_evaluation_once(tmp_path):
-    best = selection.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    best = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
     _offer(best, 1, 0.5)
     _offer(best, 2, 0.4)
-    resumed = selection.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    resumed = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
     _offer(resumed, 2, 0.4)
     assert not resumed.is_over()
     _offer(resumed, 3, 0.4)
@@ -56,25 +56,31 @@ def test_a_resumed_run_counts_an_evaluation_once(tmp_path):
 
 
 def test_refuses_a_metric_that_is_not_there(tmp_path):
-    best = selection.BestCheckpoint(str(tmp_path), "accuracy")
+    best = checkpointing.BestCheckpoint(str(tmp_path), "accuracy")
     with pytest.raises(ValueError, match=r"'accuracy'.* gives f1, loss"):
         _offer(best, 1, 0.5)
 
 
 def test_chooses_the_latest_or_the_best(tmp_path):
-    assert selection.chosen(str(tmp_path), best=False) is None
+    assert checkpointing.best_or_latest(str(tmp_path), best=False) is None
     folder = str(tmp_path)
     weights = {"w": tf.Variable(1.0)}
     checkpointing.save(folder, 5, weights, state={}, keep=1)
     with pytest.raises(ValueError, match="has no best checkpoint"):
-        selection.chosen(folder, best=True)
-    _offer(selection.BestCheckpoint(folder, "f1"), 3, 0.5)
-    assert selection.chosen(folder, best=False) == f"{folder}/model.ckpt-5"
-    assert selection.chosen(folder, best=True) == f"{folder}/best/model.ckpt-3"
+        checkpointing.best_or_latest(folder, best=True)
+    _offer(checkpointing.BestCheckpoint(folder, "f1"), 3, 0.5)
+    assert (
+        checkpointing.best_or_latest(folder, best=False)
+        == f"{folder}/model.ckpt-5"
+    )
+    assert (
+        checkpointing.best_or_latest(folder, best=True)
+        == f"{folder}/best/model.ckpt-3"
+    )
 
 
 def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):
-    best = selection.BestCheckpoint(str(tmp_path), "f1")
+    best = checkpointing.BestCheckpoint(str(tmp_path), "f1")
     names = ("bert_config.json", "labels.json", "tokenizer.json", "vocab.txt")
     for name in names:
         (tmp_path / name).write_text(f"{name} of the run")
@@ -85,12 +91,14 @@ def test_the_best_weights_have_beside_them_what_they_mean(tmp_path):
 
 def test_a_new_run_removes_the_best_of_an_earlier_one(tmp_path):
     folder = str(tmp_path)
-    selection.remove(folder)
+    checkpointing.remove_best(folder)
     for step, value in ((1, 0.5), (2, 0.7)):
-        _offer(selection.BestCheckpoint(folder, "f1", patience=1), step, value)
+        _offer(
+            checkpointing.BestCheckpoint(folder, "f1", patience=1), step, value
+        )
     (tmp_path / "best/notes.txt").write_text("of the user")
-    selection.remove(folder)
+    checkpointing.remove_best(folder)
     assert [path.name for path in (tmp_path / "best").iterdir()] == [
         "notes.txt"
     ]
-    assert selection.BestCheckpoint(folder, "f1").record is None
+    assert checkpointing.BestCheckpoint(folder, "f1").record is None

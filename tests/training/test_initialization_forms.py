@@ -9,7 +9,7 @@ import pytest
 from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tools import conversion, convert_checkpoint
-from training import objectives, optimization, starting
+from training import initialization, objectives, optimization
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
@@ -61,9 +61,9 @@ def _encoder_is_that_of(model, path):
 def test_training_starts_from_any_form(tmp_path, form, name, caplog):
     path = _convert(_CHECKPOINT, tmp_path / name, form)
     model = heads.BertForPreTraining(_CONFIG)
-    _, step = starting.start(
+    _, step = initialization.initialize(
         objectives.Pretraining(model, "mlm_nsp"),
-        starting.StartOptions(
+        initialization.InitOptions(
             output_dir=str(tmp_path / "run"),
             init_checkpoint=path,
             schedule=optimization.Schedule(init_lr=1.0, num_train_steps=9),
@@ -81,7 +81,7 @@ def test_training_starts_from_any_form(tmp_path, form, name, caplog):
 def test_another_task_s_head_is_new_and_named(tmp_path, caplog):
     model = _classifier()
     before = np.asarray(model.output_weights).copy()
-    starting.load_weights(_Objective(model), _CHECKPOINT, new=_HEAD)
+    initialization.load_weights(_Objective(model), _CHECKPOINT, new=_HEAD)
     assert _encoder_is_that_of(model, _CHECKPOINT)
     np.testing.assert_array_equal(model.output_weights, before)
     assert "2 new, as initialised: output_bias, output_weights" in caplog.text
@@ -99,7 +99,7 @@ def test_a_tagger_s_head_is_no_classifier_s(tmp_path, num_labels, caplog):
     )
     model = _classifier()
     before = np.asarray(model.output_weights).copy()
-    starting.load_weights(_Objective(model), path, new=_HEAD)
+    initialization.load_weights(_Objective(model), path, new=_HEAD)
     assert _encoder_is_that_of(model, prefix)
     np.testing.assert_array_equal(model.output_weights, before)
     assert (
@@ -118,9 +118,9 @@ def test_labels_beside_decide_whether_a_head_is_kept(tmp_path):
         now = {**labels, "labels": names}
         (run / "labels.json").write_text(json.dumps(now))
         model = heads.BertForTokenClassification(_CONFIG, num_labels=2)
-        starting.start(
+        initialization.initialize(
             _Objective(model),
-            starting.StartOptions(
+            initialization.InitOptions(
                 output_dir=str(run),
                 init_checkpoint=prefix,
                 new_variables=_HEAD,
@@ -164,12 +164,12 @@ def test_no_head_is_evaluated_as_another(tmp_path, held, form):
     for wanted, make in _HEADS.items():
         objective = _Objective(make(_CONFIG))
         if wanted == held:
-            starting.load_weights(objective, path)
+            initialization.load_weights(objective, path)
             continue
         with pytest.raises(
             ValueError, match=r"output layer of|must hold every"
         ):
-            starting.load_weights(objective, path)
+            initialization.load_weights(objective, path)
 
 
 def _without_pooler(folder, architecture):
@@ -188,11 +188,11 @@ def _without_pooler(folder, architecture):
 
 def test_a_model_that_makes_no_pooler_can_be_started_from(tmp_path, caplog):
     path = _without_pooler(tmp_path, "BertForMaskedLM")
-    starting.load_weights(_Objective(_classifier()), path, new=_HEAD)
+    initialization.load_weights(_Objective(_classifier()), path, new=_HEAD)
     assert "bert/pooler/dense/kernel" in caplog.text
     # Nothing new was asked for: an evaluation needs all of the model.
     with pytest.raises(ValueError, match=r"lacks .*bert/pooler"):
-        starting.load_weights(_Objective(_classifier()), path)
+        initialization.load_weights(_Objective(_classifier()), path)
 
 
 def test_pretraining_on_single_texts_starts_without_next_sentences(tmp_path):
@@ -205,25 +205,25 @@ def test_pretraining_on_single_texts_starts_without_next_sentences(tmp_path):
     path = _convert(prefix, tmp_path / "hf", "huggingface")
     for objective in ("mlm", "ltr"):
         model = heads.BertForPreTraining(_CONFIG, objective=objective)
-        starting.load_weights(_Objective(model), path)
+        initialization.load_weights(_Objective(model), path)
         name = "cls/predictions/output_bias"
         loaded = checkpoints.variables_by_name(model)[name]
         np.testing.assert_array_equal(loaded, held[name])
     pairs = heads.BertForPreTraining(_CONFIG)
     with pytest.raises(ValueError, match=r"lacks 4: bert/pooler"):
-        starting.load_weights(_Objective(pairs), path)
+        initialization.load_weights(_Objective(pairs), path)
 
 
 def test_a_pooler_that_is_lost_elsewhere_is_an_error(tmp_path):
     path = _without_pooler(tmp_path, "BertForPreTraining")
     with pytest.raises(ValueError, match=r"lacks 2: bert/pooler"):
-        starting.load_weights(_Objective(_classifier()), path, new=_HEAD)
+        initialization.load_weights(_Objective(_classifier()), path, new=_HEAD)
 
 
 def test_answers_need_no_pooler(tmp_path):
     path = _without_pooler(tmp_path, "BertForQuestionAnswering")
     model = heads.BertForQuestionAnswering(_CONFIG)
-    starting.load_weights(_Objective(model), path)
+    initialization.load_weights(_Objective(model), path)
     weights = checkpoints.read(_CHECKPOINT, ["cls/squad/output_weights"])
     np.testing.assert_array_equal(
         model.span.output_weights, weights["cls/squad/output_weights"]
@@ -241,9 +241,9 @@ def test_another_casing_is_refused_before_loading(tmp_path):
     run.mkdir()
     (run / "tokenizer.json").write_text('{"do_lower_case": false}')
     with pytest.raises(ValueError, match="do_lower_case must be True"):
-        starting.start(
+        initialization.initialize(
             _Objective(_classifier()),
-            starting.StartOptions(
+            initialization.InitOptions(
                 output_dir=str(run),
                 init_checkpoint=path,
                 new_variables=_HEAD,

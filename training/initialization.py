@@ -1,7 +1,8 @@
-"""How a run begins: afresh, from other weights, or where it stopped."""
+"""Initialization of a run: random, from other weights, or resumed."""
 
 import dataclasses
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +17,6 @@ from training import (
     model_folder,
     objectives,
     optimization,
-    selection,
     steps,
     workers,
 )
@@ -28,12 +28,12 @@ _OUTPUT_LAYER = ("output_weights", "output_bias")
 _POOLER_UNUSED = ("BertForQuestionAnswering", name_tables.TOKEN_CLASSIFICATION)
 
 # What says how a batch is shared out, not which examples are in it.
-_SHARING = {"num_replicas", "num_accumulation_steps"}
+_BATCH_SPLIT = {"num_replicas", "num_accumulation_steps"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class StartOptions:
-    """What a training run begins with.
+class InitOptions:
+    """Initial state of a training run.
 
     Attributes:
         output_dir: a checkpoint here goes before `init_checkpoint`.
@@ -68,9 +68,9 @@ class StartOptions:
     identity: Mapping[str, object]
 
 
-def start(
+def initialize(
     objective: objectives.Objective,
-    options: StartOptions,
+    options: InitOptions,
     earlier: steps.TrainState | None = None,
 ) -> tuple[steps.TrainState, int]:
     """Makes the optimizer and loads what there is to load.
@@ -97,9 +97,9 @@ def start(
     logging.info("Learning rate: %s.", options.schedule.describe())
     prefix = checkpointing.latest_readable(options.output_dir)
     if prefix is not None:
-        return state, _resume(state, prefix, options)
+        return state, _restore(state, prefix, options)
     if options.init_checkpoint:
-        selection.check_origin(options.init_checkpoint, options.output_dir)
+        _check_not_replaced(options.init_checkpoint, options.output_dir)
         model_folder.check_origin(options.init_checkpoint, options.output_dir)
         load_weights(
             objective,
@@ -113,7 +113,19 @@ def start(
     return state, 0
 
 
-def _new_state(objective, options: StartOptions) -> steps.TrainState:
+def _check_not_replaced(init_checkpoint: str, output_dir: str) -> None:
+    """Refuses to start from the best checkpoint of the run's own folder."""
+    origin = model_folder.of_checkpoint(init_checkpoint)
+    folder = checkpointing.best_folder(output_dir)
+    if os.path.realpath(origin) == os.path.realpath(folder):
+        raise ValueError(
+            f"--init_checkpoint={init_checkpoint} lies in a folder that a new "
+            f"run in --output_dir={output_dir} replaces. Choose another "
+            "--output_dir."
+        )
+
+
+def _new_state(objective, options: InitOptions) -> steps.TrainState:
     trained = _trained(
         checkpointing.weights(objective.model), options.frozen_variables
     )
@@ -337,7 +349,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
-def _resume(state: steps.TrainState, prefix: str, options: StartOptions) -> int:
+def _restore(state: steps.TrainState, prefix: str, options: InitOptions) -> int:
     saved = checkpointing.load_state(prefix)
     if saved is not None:
         if "loss_scale" not in saved:
@@ -347,7 +359,7 @@ def _resume(state: steps.TrainState, prefix: str, options: StartOptions) -> int:
                 "own --output_dir; to train on from these weights, pass them "
                 "as --init_checkpoint, with another --output_dir."
             )
-        _compare(prefix, saved.get("identity", {}), options.identity)
+        _check_identity(prefix, saved.get("identity", {}), options.identity)
     checkpoints.load(state.objective.model, prefix)
     checkpointing.load_slots(prefix, state.optimizer.slots())
     if saved is not None:
@@ -363,7 +375,7 @@ def _resume(state: steps.TrainState, prefix: str, options: StartOptions) -> int:
     return step
 
 
-def _compare(
+def _check_identity(
     prefix: str, saved: Mapping[str, object], now: Mapping[str, object]
 ) -> None:
     # A run of an earlier version did not save all that is compared today.
@@ -376,7 +388,7 @@ def _compare(
             f"{prefix} belongs to another run: {described}. Choose another "
             "--output_dir, or pass it as --init_checkpoint."
         )
-    if differing and set(differing) <= _SHARING:
+    if differing and set(differing) <= _BATCH_SPLIT:
         logging.warning(
             "Going on from %s, a batch shared out in another way: %s. Each "
             "step takes the same examples at the same rate as before; dropout "
