@@ -1,11 +1,11 @@
-"""The paper's own scale: its models, data sets, numbers and expectations.
+"""The paper's own scale: its models, data sets and hyperparameters.
 
 Sizes of data sets are those of their authors; mean lengths do not count, for
-batches are padded to the full length.
+batches are padded to the full length. The paper's numbers and the expected
+orders are in `full_scale.toml`.
 """
 
 import dataclasses
-import itertools
 
 from modeling import costs as network_costs
 from paper import costs, jobs, pretraining, recipes, results, tables
@@ -220,17 +220,7 @@ def scale(more_flags: recipes.Flags) -> tables.Scale:
             1000 * thousands: f"{thousands}k"
             for thousands in (30, 50, 100, 200, 400, 600, 800, 1000)
         },
-        sheets={
-            "table-1": _glue(),
-            "table-2": _squad_1(),
-            "table-3": _squad_2(),
-            "table-4": _swag(),
-            "table-5": _ablations(),
-            "table-6": _model_sizes(),
-            "table-7": _entities(),
-            "table-8": _maskings(),
-            "figure-5": _steps(),
-        },
+        sheets=tables.read_sheets("full_scale.toml", _columns()),
     )
 
 
@@ -301,17 +291,70 @@ def _scheme(bench: recipes.Bench) -> pretraining.Scheme:
     )
 
 
-def _larger(columns: tuple[str, ...]) -> tables.Claim:
-    return tables.Claim(
-        rows=(("large", "base"),),
-        columns=columns,
-        reason="section 4: LARGE does better on every task",
-    )
+def _columns() -> dict[str, tuple[tables.Column, ...]]:
+    """Makes the columns of every table."""
+    squad = _questions("exact_match", _SQUAD_1, _SQUAD_1_TUNING)
+    return {
+        "table-1": _glue(),
+        "table-2": squad,
+        "table-3": _questions(
+            "exact",
+            _SQUAD_2,
+            _SQUAD_2_TUNING,
+            (
+                ("version_2_with_negative", True),
+                ("null_score_diff_threshold", "auto"),
+            ),
+        ),
+        "table-4": (
+            tables.Column(
+                name="dev",
+                metric=results.ACCURACY,
+                data=_SWAG,
+                tuning=_SWAG_TUNING,
+                selection=tables.BEST,
+                band=_SWAG_BAND,
+            ),
+        ),
+        "table-5": (
+            *(_sentences(name) for name in ("MNLI-m", "QNLI", "MRPC", "SST-2")),
+            dataclasses.replace(squad[1], name="SQuAD", band=_PRETRAINED),
+        ),
+        "table-6": (
+            tables.Column(
+                name="perplexity", metric=results.perplexity(), band=_PERPLEXITY
+            ),
+            *(_sentences(name, 5) for name in ("MNLI-m", "MRPC", "SST-2")),
+        ),
+        "table-7": tuple(
+            tables.Column(
+                name=f"{name} F1",
+                metric=results.Metric(key=f"{part}_f1"),
+                data=_CONLL,
+                tuning=_NER_TUNING,
+                flags=(("do_predict", True),),
+                band=_NER,
+            )
+            for name, part in (("dev", "eval"), ("test", "test"))
+        ),
+        "table-8": (
+            dataclasses.replace(_sentences("MNLI-m"), name="MNLI"),
+            tables.Column(
+                name="NER fine-tuned",
+                metric=results.TAG_F1,
+                data=_CONLL,
+                tuning=_NER_TUNING,
+                band=_PRETRAINED,
+            ),
+            _feature_column("NER features", "concat_last_four", _PRETRAINED),
+        ),
+        "figure-5": (_sentences("MNLI-m"),),
+    }
 
 
-def _glue() -> tables.Sheet:
+def _glue() -> tuple[tables.Column, ...]:
     small_sets = ("CoLA", "STS-B", "MRPC", "RTE")
-    columns = tuple(
+    return tuple(
         tables.Column(
             name=name,
             metric=results.Metric(key=f"eval_{key}"),
@@ -333,39 +376,9 @@ def _glue() -> tables.Sheet:
             ("RTE", "RTE", "accuracy"),
         )
     )
-    return tables.Sheet(
-        title="GLUE: the best run on the development sets",
-        columns=columns,
-        num_trials={"large": 5},
-        notes=(
-            "The paper's scores are of the test sets, which only the server of "
-            "GLUE scores: send it the files NAME.tsv of each job, zipped. What "
-            "is compared is the development set: for BASE with Table 5 of the "
-            "paper, else with Hugging Face's README (one run, cased); for "
-            "LARGE with the README of ALBERT. 'none' where their metric is "
-            "another.",
-            "The paper tries the rates 5e-5, 4e-5, 3e-5, 2e-5 and, for LARGE, "
-            "several restarts; here five. Its sequence length is not given; "
-            "128 is the release's.",
-        ),
-        claims=(_larger(tuple(column.name for column in columns)),),
-        # The paper's test scores.
-        paper={
-            "base": (84.6, 83.4, 71.2, 90.5, 93.5, 52.1, 85.8, 88.9, 66.4),
-            "large": (86.7, 85.9, 72.1, 92.7, 94.9, 60.5, 86.5, 89.3, 70.1),
-        },
-        # Scores on the development sets to compare with: of BASE from the
-        # paper's Table 5 or, where it has none, Hugging Face's README for one
-        # run of the cased model; of LARGE from the README of ALBERT. None where
-        # their metric is another.
-        references={
-            "base": (84.4, 84.1, 87.5, 90.7, 92.7, 56.5, 88.5, 88.9, 65.7),
-            "large": (86.6, None, None, 92.3, 93.2, 60.6, None, None, 70.4),
-        },
-    )
 
 
-def _squad_columns(
+def _questions(
     exact: str,
     data: recipes.DataSet,
     tuning: recipes.Tuning,
@@ -385,74 +398,6 @@ def _squad_columns(
     )
 
 
-def _squad_1() -> tables.Sheet:
-    return tables.Sheet(
-        title="SQuAD 1.1, development set",
-        columns=_squad_columns("exact_match", _SQUAD_1, _SQUAD_1_TUNING),
-        notes=(
-            "The paper's ensembles join seven systems from different "
-            "pre-training checkpoints; one alone was released, so here they "
-            "differ in their fine-tuning seeds.",
-            "TriviaQA and SQuAD are trained on one after the other under one "
-            "schedule of the rate.",
-        ),
-        claims=(
-            tables.Claim(
-                rows=(
-                    ("large", "base"),
-                    ("large, ensemble", "large"),
-                    ("large + TriviaQA, ensemble", "large + TriviaQA"),
-                ),
-                columns=("F1",),
-                reason="Table 2",
-            ),
-        ),
-        paper={
-            "base": (80.8, 88.5),
-            "large": (84.1, 90.9),
-            "large, ensemble": (85.8, 91.8),
-            "large + TriviaQA": (84.2, 91.1),
-            "large + TriviaQA, ensemble": (86.2, 92.2),
-        },
-    )
-
-
-def _squad_2() -> tables.Sheet:
-    flags = (
-        ("version_2_with_negative", True),
-        ("null_score_diff_threshold", "auto"),
-    )
-    return tables.Sheet(
-        title="SQuAD 2.0, development set",
-        columns=_squad_columns("exact", _SQUAD_2, _SQUAD_2_TUNING, flags),
-        notes=(
-            "The paper has no score of BASE. As in the paper the threshold is "
-            "the one with the best F1 on the development set.",
-        ),
-        claims=(_larger(("F1",)),),
-        paper={"large": (78.7, 81.9)},
-    )
-
-
-def _swag() -> tables.Sheet:
-    return tables.Sheet(
-        title="SWAG, development set",
-        columns=(
-            tables.Column(
-                name="dev",
-                metric=results.ACCURACY,
-                data=_SWAG,
-                tuning=_SWAG_TUNING,
-                selection=tables.BEST,
-                band=_SWAG_BAND,
-            ),
-        ),
-        notes=("The answers of the test set are not public.",),
-        claims=(_larger(("dev",)),),
-        paper={"base": (81.6,), "large": (86.6,)},
-    )
-
-
 def _sentences(name: str, num_trials: int = 1) -> tables.Column:
     """Makes a column of GLUE; MNLI-m is MNLI's matched set."""
     task = name.removesuffix("-m")
@@ -466,91 +411,6 @@ def _sentences(name: str, num_trials: int = 1) -> tables.Column:
     )
 
 
-def _ablations() -> tables.Sheet:
-    squad = _squad_columns("exact_match", _SQUAD_1, _SQUAD_1_TUNING)[1]
-    without, ltr = "no NSP", "LTR & no NSP"
-    return tables.Sheet(
-        title="Pre-training tasks, BASE, development sets",
-        columns=(
-            *(_sentences(name) for name in ("MNLI-m", "QNLI", "MRPC", "SST-2")),
-            dataclasses.replace(squad, name="SQuAD", band=_PRETRAINED),
-        ),
-        notes=(
-            "A left-to-right model stays one when it is fine-tuned, as in the "
-            "paper; a sentence is labelled from its last token, the only one "
-            "that has seen it all. The paper does not say how it did that.",
-            "The BiLSTM begins at random. The paper does not give its width; "
-            "here it is that of the encoder, in each direction.",
-            "The paper's QNLI is the first version of the task, no longer "
-            "given out.",
-        ),
-        claims=tuple(
-            tables.Claim(
-                rows=(rows,), columns=columns, reason=f"section 5.1: {reason}"
-            )
-            for rows, columns, reason in (
-                (
-                    ("MLM + NSP", without),
-                    ("QNLI", "MNLI-m", "SQuAD"),
-                    "leaving out NSP hurts",
-                ),
-                ((without, ltr), ("MNLI-m",), "LTR is worse on all tasks"),
-                ((without, ltr), ("MRPC",), "much worse on MRPC"),
-                ((without, ltr), ("SST-2",), "LTR is worse on all tasks"),
-                ((without, ltr), ("SQuAD",), "much worse on SQuAD"),
-                (("+ BiLSTM", ltr), ("SQuAD",), "a BiLSTM helps on SQuAD"),
-                ((without, "+ BiLSTM"), ("SQuAD",), "but is still far worse"),
-                ((ltr, "+ BiLSTM"), ("MRPC",), "it hurts on GLUE"),
-            )
-        ),
-        paper={
-            "MLM + NSP": (84.4, 88.4, 86.7, 92.7, 88.5),
-            without: (83.9, 84.9, 86.5, 92.6, 87.9),
-            ltr: (82.1, 84.3, 77.5, 92.1, 77.8),
-            "+ BiLSTM": (82.1, 84.1, 75.7, 91.6, 84.9),
-        },
-    )
-
-
-def _model_sizes() -> tables.Sheet:
-    columns = (
-        tables.Column(
-            name="perplexity", metric=results.perplexity(), band=_PERPLEXITY
-        ),
-        *(_sentences(name, 5) for name in ("MNLI-m", "MRPC", "SST-2")),
-    )
-    numbers = (
-        (5.84, 77.9, 79.8, 88.4),
-        (5.24, 80.6, 82.2, 90.7),
-        (4.68, 81.9, 84.8, 91.3),
-        (3.99, 84.4, 86.7, 92.9),
-        (3.54, 85.7, 86.9, 93.3),
-        (3.23, 86.6, 87.8, 93.7),
-    )
-    names = [network.name for network in _NETWORKS]
-    return tables.Sheet(
-        title="Size of the model, mean of five restarts, development sets",
-        columns=columns,
-        notes=(
-            "Perplexity is that of the masked words of held-out text.",
-            "The rate is, of the paper's four, the one with the best mean.",
-        ),
-        claims=(sizes_claim(names, tuple(column.name for column in columns)),),
-        paper=dict(zip(names, numbers, strict=True)),
-    )
-
-
-def sizes_claim(names: list[str], columns: tuple[str, ...]) -> tables.Claim:
-    """Expects each size to do better than the one before it."""
-    return tables.Claim(
-        rows=tuple(
-            (larger, smaller) for smaller, larger in itertools.pairwise(names)
-        ),
-        columns=columns,
-        reason="section 5.2: larger models are better on every task",
-    )
-
-
 def _feature_column(name: str, choice: str, band: tables.Band) -> tables.Column:
     return tables.Column(
         name=name,
@@ -559,133 +419,4 @@ def _feature_column(name: str, choice: str, band: tables.Band) -> tables.Column:
         tuning=_NER_FEATURES_TUNING,
         flags=(("features", choice),),
         band=band,
-    )
-
-
-def _entities() -> tables.Sheet:
-    return tables.Sheet(
-        title="CoNLL-2003 named entities, mean of five restarts",
-        columns=tuple(
-            tables.Column(
-                name=f"{name} F1",
-                metric=results.Metric(key=f"{part}_f1"),
-                data=_CONLL,
-                tuning=_NER_TUNING,
-                flags=(("do_predict", True),),
-                band=_NER,
-            )
-            for name, part in (("dev", "eval"), ("test", "test"))
-        ),
-        notes=(
-            "Cased models, each sentence within its document. Rate: of the "
-            "paper's range the one with the best mean; four epochs.",
-            "Feature-based: BERT stays as it is, a BiLSTM of two layers of 768 "
-            "units in each direction is trained for 20 epochs at 1e-3.",
-        ),
-        claims=tuple(
-            tables.Claim(rows=(rows,), columns=("dev F1",), reason=reason)
-            for rows, reason in (
-                (("concat last four", "last hidden"), "section 5.3"),
-                (("second-to-last hidden", "last hidden"), "Table 7"),
-                (("last hidden", "embeddings"), "Table 7"),
-                (
-                    ("fine-tuned, base", "concat last four"),
-                    "section 5.3: 0.3 F1 behind",
-                ),
-            )
-        ),
-        paper={
-            "fine-tuned, large": (96.6, 92.8),
-            "fine-tuned, base": (96.4, 92.4),
-            "embeddings": (91.0,),
-            "second-to-last hidden": (95.6,),
-            "last hidden": (94.9,),
-            "weighted sum last four": (95.9,),
-            "concat last four": (96.1,),
-            "weighted sum all 12": (95.5,),
-        },
-    )
-
-
-def _maskings() -> tables.Sheet:
-    fine_tuned, features = "NER fine-tuned", "NER features"
-    return tables.Sheet(
-        title="Per cent of the predicted words that become [MASK], stay, "
-        "become a random word; BASE, development sets",
-        columns=(
-            dataclasses.replace(_sentences("MNLI-m"), name="MNLI"),
-            tables.Column(
-                name=fine_tuned,
-                metric=results.TAG_F1,
-                data=_CONLL,
-                tuning=_NER_TUNING,
-                band=_PRETRAINED,
-            ),
-            _feature_column(features, "concat_last_four", _PRETRAINED),
-        ),
-        notes=(
-            "The paper does not say whether its models were cased; its NER "
-            "scores here are a point below those of Table 7. These are "
-            "uncased, one model for all columns.",
-        ),
-        claims=masking_claims("MNLI", fine_tuned, features),
-        paper={
-            "80/10/10": (84.2, 95.4, 94.9),
-            "100/0/0": (84.3, 94.9, 94.0),
-            "80/0/20": (84.1, 95.2, 94.6),
-            "80/20/0": (84.4, 95.2, 94.7),
-            "0/20/80": (83.7, 94.8, 94.6),
-            "0/0/100": (83.6, 94.9, 94.6),
-        },
-    )
-
-
-def masking_claims(
-    sentences: str, fine_tuned: str, on_features: str
-) -> tuple[tables.Claim, ...]:
-    """Lists what appendix C.2 of the paper says of Table 8, by column."""
-    usual, only_mask, only_random = "80/10/10", "100/0/0", "0/0/100"
-    return tuple(
-        tables.Claim(rows=((usual, other),), columns=(column,), reason=reason)
-        for other, column, reason in (
-            (only_mask, on_features, "C.2: [MASK] alone hurts features most"),
-            (only_mask, fine_tuned, "Table 8: half a point, if fine-tuned"),
-            (only_random, on_features, "C.2: random words alone hurt too"),
-            (only_random, sentences, "Table 8: and most on sentences"),
-        )
-    )
-
-
-def _steps() -> tables.Sheet:
-    steps = (30, 50, 100, 200, 400, 600, 800, 1000)
-    # Source: the paper's figure 5, read from the file of the plot.
-    numbers = {
-        "MLM": (78.6, 79.6, 80.5, 82.2, 83.2, 84.0, 84.3, 84.4),
-        "LTR": (79.4, 79.8, 80.3, 81.0, 81.7, 81.9, 82.1, 82.2),
-    }
-    return tables.Sheet(
-        title="MNLI accuracy after k thousand steps of pre-training",
-        columns=(_sentences("MNLI-m"),),
-        notes=(
-            "Steps up to 900,000 are of sequences of 128, the last 100,000 of "
-            "512. The runs keep a checkpoint every 10,000 steps: some 130 GB "
-            "for each of the two models.",
-        ),
-        claims=(
-            tables.Claim(
-                rows=(("MLM 1000k", "LTR 1000k"),),
-                columns=("MNLI-m",),
-                reason="C.1: MLM outperforms LTR almost immediately",
-            ),
-            tables.Claim(
-                rows=(("MLM 1000k", "MLM 400k"),),
-                columns=("MNLI-m",),
-                reason="C.1: BERT needs so many steps",
-            ),
-        ),
-        paper={
-            f"{name} {step}k": (number,)
-            for name, each in numbers.items()
-            for step, number in zip(steps, each, strict=True)
-        },
     )

@@ -1,12 +1,13 @@
 """A laptop's scale: small networks, 45 million words, public data sets.
 
 Only the questions are the paper's: its orders are expected, not its numbers.
+The expected orders are in `small_scale.toml`.
 """
 
 import dataclasses
 
 from modeling import costs as network_costs
-from paper import costs, full_scale, jobs, pretraining, recipes, results, tables
+from paper import costs, jobs, pretraining, recipes, results, tables
 
 _VOCAB_SIZE = 8192
 _HELD_OUT_BYTES = 7e6
@@ -155,11 +156,6 @@ _TAG_FLAGS = (("context", "sentence"),)
 _FIGURE = {"max_seq_length": 32, "num_trials": 2}
 _FIGURE_STEPS = (500, 1000, 2000, 4500, 6000)
 
-_SCALE_NOTE = (
-    "Networks of millions of weights on 45 million words: the paper's orders "
-    "are looked for, not its numbers."
-)
-
 
 def scale(more_flags: recipes.Flags) -> tables.Scale:
     """Makes the small scale; the flags are for every script that trains."""
@@ -214,17 +210,10 @@ def scale(more_flags: recipes.Flags) -> tables.Scale:
         feature_column=features,
         feature_sizes=tuple(models),
         steps={step: str(step) for step in _FIGURE_STEPS},
-        sheets={
-            "table-1": _glue(),
-            "table-2": _squad_1(),
-            "table-3": _squad_2(),
-            "table-4": _swag(),
-            "table-5": _ablations(tag),
-            "table-6": _model_sizes(tag),
-            "table-7": _entities(tag),
-            "table-8": _maskings(tag, features("sum_all", models["base"])),
-            "figure-5": _steps(tag),
-        },
+        sheets=tables.read_sheets(
+            "small_scale.toml",
+            _columns(tag, features("sum_all", models["base"])),
+        ),
     )
 
 
@@ -326,75 +315,32 @@ def _questions(
     )
 
 
-def _larger(*columns: str) -> tables.Claim:
-    return tables.Claim(
-        rows=(("large", "base"),),
-        columns=columns,
-        reason="section 4: LARGE does better",
-    )
+def _columns(
+    tag: tables.Column, features: tables.Column
+) -> dict[str, tuple[tables.Column, ...]]:
+    """Makes the columns of every table.
 
-
-def _glue() -> tables.Sheet:
-    return tables.Sheet(
-        title="GLUE, small: mean of five seeds, development sets",
-        columns=tuple(map(_sentences, _GLUE)),
-        notes=(
-            _SCALE_NOTE,
-            f"base is {_BASE.name}, large {_LARGE.name}. "
-            "No order is expected of CoLA, on which the release's own "
-            "miniatures of these sizes score 0, nor of RTE: 277 examples have "
-            "a standard error of 3 points.",
-        ),
-        claims=(_larger("SST-2", "STS-B", "MRPC"),),
-    )
-
-
-def _squad_1() -> tables.Sheet:
-    return tables.Sheet(
-        title="SQuAD 1.1, small: trained on 4,000 questions",
-        columns=(
-            _questions("EM", "exact_match", _SQUAD_1),
-            _questions("F1", "f1", _SQUAD_1),
-        ),
-        notes=(_SCALE_NOTE, "An ensemble joins the five seeds of its row."),
-        claims=(
-            _larger("F1"),
-            tables.Claim(
-                rows=(
-                    ("base, ensemble", "base"),
-                    ("large, ensemble", "large"),
-                ),
-                columns=("F1",),
-                reason="Table 2: ensembles do better",
-            ),
-        ),
-    )
-
-
-def _squad_2() -> tables.Sheet:
-    flags = (
+    Args:
+        tag: of tagging names.
+        features: of the same on frozen features.
+    """
+    sentences = tuple(_sentences(task) for task in ("SST-2", "MRPC", "STS-B"))
+    version_2 = (
         ("version_2_with_negative", True),
         ("null_score_diff_threshold", "auto"),
     )
-    return tables.Sheet(
-        title="SQuAD 2.0, small: a quarter of the articles of the development "
-        "set, trained on the rest",
-        columns=(
-            _questions("EM", "exact", _SQUAD_2, flags),
-            _questions("F1", "f1", _SQUAD_2, flags),
+    figure_tuning = dataclasses.replace(tag.tuning, **_FIGURE)
+    return {
+        "table-1": tuple(map(_sentences, _GLUE)),
+        "table-2": (
+            _questions("EM", "exact_match", _SQUAD_1),
+            _questions("F1", "f1", _SQUAD_1),
         ),
-        notes=(
-            _SCALE_NOTE,
-            "Half of the questions have no answer: giving none scores 50.",
+        "table-3": (
+            _questions("EM", "exact", _SQUAD_2, version_2),
+            _questions("F1", "f1", _SQUAD_2, version_2),
         ),
-        claims=(_larger("F1"),),
-    )
-
-
-def _swag() -> tables.Sheet:
-    return tables.Sheet(
-        title="SWAG, small: mean of three seeds, development set",
-        columns=(
+        "table-4": (
             tables.Column(
                 name="dev",
                 metric=results.ACCURACY,
@@ -402,139 +348,25 @@ def _swag() -> tables.Sheet:
                 tuning=dataclasses.replace(_LARGE_SET_TUNING, num_trials=3),
             ),
         ),
-        notes=(_SCALE_NOTE, "Guessing scores 25."),
-        claims=(_larger("dev"),),
-    )
-
-
-def _ablations(tag: tables.Column) -> tables.Sheet:
-    without, ltr = "no NSP", "LTR & no NSP"
-    tokens = ("SQuAD", "short SQuAD", "names")
-    return tables.Sheet(
-        title=f"Pre-training tasks, {_BASE.name}: mean of five "
-        "seeds of fine-tuning, development sets",
-        columns=(
-            *(_sentences(task) for task in ("SST-2", "MRPC", "STS-B")),
+        "table-5": (
+            *sentences,
             _questions("SQuAD", "f1", _SQUAD_1),
             _questions("short SQuAD", "f1", _SHORT_SQUAD),
             tag,
         ),
-        notes=(
-            _SCALE_NOTE,
-            "STS-B, pairs of sentences, stands for QNLI and MNLI, whose "
-            "training sets are large. names: which words of lower-cased "
-            "held-out text are names, made by paper/name_task.py.",
-            "short SQuAD: the same questions, each with the "
-            f"{_CONTEXT_WORDS} words around its answer "
-            "(paper/squad_part.py).",
-            "Left to right: see docs/paper.md.",
-            "Seeds are of fine-tuning; each row is one pre-trained model, so "
-            "its luck is not in the deviations.",
-        ),
-        # What section 5.1 says, of the columns here.
-        claims=tuple(
-            tables.Claim(
-                rows=(rows,), columns=columns, reason=f"section 5.1: {reason}"
-            )
-            for rows, columns, reason in (
-                (("MLM + NSP", without), ("STS-B",), "NSP helps on pairs"),
-                (
-                    (without, ltr),
-                    ("MRPC", "STS-B"),
-                    "LTR is much worse on pairs",
-                ),
-                ((without, ltr), ("SST-2",), "LTR is somewhat worse on SST-2"),
-                ((without, ltr), tokens, "tokens lack what is to the right"),
-                (("+ BiLSTM", ltr), tokens, "a BiLSTM helps on tokens"),
-                ((without, "+ BiLSTM"), tokens, "but is still worse"),
-            )
-        ),
-    )
-
-
-def _model_sizes(tag: tables.Column) -> tables.Sheet:
-    return tables.Sheet(
-        title="Size of the model, small: mean of five seeds, development sets",
-        columns=(
+        "table-6": (
             tables.Column(name="perplexity", metric=results.perplexity()),
-            *(_sentences(task) for task in ("SST-2", "MRPC", "STS-B")),
+            *sentences,
             tag,
         ),
-        notes=(
-            _SCALE_NOTE,
-            "Perplexity is that of the masked words of held-out text.",
-        ),
-        claims=(
-            full_scale.sizes_claim(
-                [network.name for network in _NETWORKS],
-                ("perplexity", "SST-2", "STS-B", "names"),
-            ),
-        ),
-    )
-
-
-def _entities(tag: tables.Column) -> tables.Sheet:
-    return tables.Sheet(
-        title="Names in lower-cased text, small: mean of five seeds",
-        columns=(dataclasses.replace(tag, name="dev F1"),),
-        notes=(
-            _SCALE_NOTE,
-            "The task is made from held-out text by paper/name_task.py. A "
-            "network of two layers has no last four.",
-        ),
-        claims=(
-            tables.Claim(
-                rows=tuple(
-                    (f"{size}, {better}", f"{size}, embeddings")
-                    for better in ("fine-tuned", "last hidden")
-                    for size in ("base", "large")
-                ),
-                columns=("dev F1",),
-                reason="Table 7: hidden layers carry the context",
-            ),
-        ),
-    )
-
-
-def _maskings(tag: tables.Column, features: tables.Column) -> tables.Sheet:
-    fine_tuned, on_features = "names fine-tuned", "names features"
-    return tables.Sheet(
-        title="Per cent of the predicted words that become [MASK], stay, "
-        f"become a random word; {_BASE.name}, mean of five seeds",
-        columns=(
+        "table-7": (dataclasses.replace(tag, name="dev F1"),),
+        "table-8": (
             _sentences("SST-2"),
-            dataclasses.replace(tag, name=fine_tuned),
-            dataclasses.replace(features, name=on_features),
+            dataclasses.replace(tag, name="names fine-tuned"),
+            dataclasses.replace(features, name="names features"),
         ),
-        notes=(
-            _SCALE_NOTE,
-            "The paper's differences are of half a point, less than what two "
-            "pre-trainings of one kind may differ by at this size.",
-        ),
-        claims=full_scale.masking_claims("SST-2", fine_tuned, on_features),
-    )
-
-
-def _steps(tag: tables.Column) -> tables.Sheet:
-    first, last = _FIGURE_STEPS[0], _FIGURE_STEPS[-1]
-    tuning = dataclasses.replace(tag.tuning, **_FIGURE)
-    return tables.Sheet(
-        title="Two tasks after so many steps of pre-training, small: mean of "
-        "two seeds, development sets",
-        columns=(
+        "figure-5": (
             _sentences("SST-2", **_FIGURE),
-            dataclasses.replace(tag, tuning=tuning),
+            dataclasses.replace(tag, tuning=figure_tuning),
         ),
-        notes=(_SCALE_NOTE,),
-        claims=tuple(
-            tables.Claim(
-                rows=((f"MLM {last}", other),),
-                columns=("SST-2", "names"),
-                reason=f"C.1: {reason}",
-            )
-            for other, reason in (
-                (f"LTR {last}", "MLM ends above LTR"),
-                (f"MLM {first}", "more steps are better"),
-            )
-        ),
-    )
+    }

@@ -1,12 +1,15 @@
 """A table of the paper as data: rows, columns, and expectations."""
 
 import dataclasses
+import pathlib
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from paper import jobs, pretraining, recipes, results
 
 MEAN = "mean"
 BEST = "best"
+_NONE = "none"  # In place of a number; TOML has no null.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -273,6 +276,42 @@ class Sheet:
             ),
             **more,
         )
+
+
+def read_sheets(
+    name: str, columns: Mapping[str, tuple[Column, ...]]
+) -> dict[str, Sheet]:
+    """Reads the sheets of a scale.
+
+    Args:
+        name: of a TOML file of this package.
+        columns: of every table.
+    """
+    path = pathlib.Path(__file__).with_name(name)
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    common = (content["note"],) if "note" in content else ()
+    return {
+        table: Sheet(
+            title=content[table]["title"],
+            columns=columns[table],
+            notes=(*common, *content[table]["notes"]),
+            claims=tuple(
+                Claim(
+                    rows=tuple(map(tuple, claim["rows"])),
+                    columns=tuple(claim["columns"]),
+                    reason=claim["reason"],
+                )
+                for claim in content[table]["claims"]
+            ),
+            paper=content[table].get("paper", {}),
+            references={
+                row: [None if number == _NONE else number for number in numbers]
+                for row, numbers in content[table].get("references", {}).items()
+            },
+            num_trials=content[table].get("num_trials", {}),
+        )
+        for table in columns
+    }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

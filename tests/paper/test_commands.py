@@ -7,7 +7,7 @@ import pytest
 from absl import flags
 
 from commands import flags as flags_lib
-from paper import costs, experiments, jobs
+from paper import costs, experiments, full_scale, jobs, small_scale
 from tests import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -77,6 +77,21 @@ def test_jobs_come_after_what_they_need_and_have_names_of_their_own(
     for place, job in enumerate(ordered):
         assert {needed.folder for needed in job.needs} <= set(folders[:place])
         assert job.seconds > 0
+
+
+@pytest.mark.parametrize(("name", "scale"), _TABLES)
+def test_every_number_and_expectation_of_a_sheet_is_in_its_table(name, scale):
+    module = {"full": full_scale, "small": small_scale}[scale]
+    sheet = module.scale(()).sheets[name]
+    table = experiments.make(name, scale)
+    assert len(table.expected) == sum(
+        len(claim.rows) * len(claim.columns) for claim in sheet.claims
+    )
+    rows = {row.name for row in table.rows}
+    assert set(sheet.paper) | set(sheet.references) <= rows
+    assert {cell.paper for _, _, cell in table.cells()} - {None} == {
+        number for numbers in sheet.paper.values() for number in numbers
+    }
 
 
 def test_tables_share_what_they_pre_train():
