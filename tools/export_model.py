@@ -17,19 +17,19 @@ checkpoint without such a folder:
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from commands import flags, program
 from tasks import features
 from tasks.classification import sentence_pairs
-from tasks.squad import (
-    squad_answers,
-    squad_features,
-)
+from tasks.squad import squad_answers, squad_features
 from vocab import tokenization
+
+if TYPE_CHECKING:
+    from modeling import config as config_lib
+    from serving import answerer, loading, run_folder
 
 AUTO = "auto"
 _TASKS = ("classify", "score", "answer", "tag", "embed", "fill_mask")
@@ -37,28 +37,105 @@ _TASKS = ("classify", "score", "answer", "tag", "embed", "fill_mask")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; None where the folder of the run says it."""
+    """The flags of this tool; None where the folder of the run decides."""
 
-    model_dir: str | None = None
-    task: str = AUTO
-    export_dir: str
-    version: int = 1
-    use_best_checkpoint: bool = False
-    init_checkpoint: str | None = None
-    bert_config_file: str | None = None
-    vocab_file: str | None = None
-    do_lower_case: bool | None = None
-    max_seq_length: int | None = None
-    long_text: str | None = None
-    window_stride: int | None = None
-    doc_stride: int | None = None
-    max_query_length: int | None = None
-    n_best_size: int = squad_answers.AnswerOptions.n_best_size
-    max_answer_length: int = squad_answers.AnswerOptions.max_answer_length
-    version_2_with_negative: bool | None = None
-    null_score_diff_threshold: float = 0.0
-    layers: str = "-1"
-    top_k: int = 5
+    model_dir: str | None = flags.flag(
+        None,
+        "Folder of a run: its --output_dir, or that of one of its trials.",
+        flags.Group.FILES,
+    )
+    task: str = flags.flag(
+        AUTO,
+        "What the model is for; auto: what it was trained for.",
+        flags.Group.FILES,
+        choices=(AUTO, *_TASKS),
+    )
+    export_dir: str = flags.required(
+        "Where the model goes: EXPORT_DIR/VERSION. Its last part is the "
+        "model's name to a server.",
+        flags.Group.FILES,
+    )
+    version: int = flags.flag(
+        1, "Servers take the highest.", flags.Group.FILES, lower_bound=0
+    )
+    use_best_checkpoint: bool = flags.flag(
+        False, "Take that in best/ instead of the latest.", flags.Group.MODEL
+    )
+    init_checkpoint: str | None = flags.flag(
+        None, "Weights other than those of --model_dir.", flags.Group.MODEL
+    )
+    bert_config_file: str | None = flags.flag(
+        None, "JSON file with the sizes of the model.", flags.Group.MODEL
+    )
+    vocab_file: str | None = flags.flag(
+        None,
+        "The vocabulary that the model was trained with.",
+        flags.Group.TEXT,
+    )
+    do_lower_case: bool | None = flags.flag(
+        None,
+        "Lower-case the text; True where the run does not say.",
+        flags.Group.TEXT,
+    )
+    max_seq_length: int | None = flags.flag(
+        None, "Word pieces of a row at most.", flags.Group.TEXT, lower_bound=3
+    )
+    long_text: str | None = flags.flag(
+        None,
+        "classify, score, embed: what is read of text that is too long.",
+        flags.Group.TEXT,
+        choices=sentence_pairs.LONG_TEXT,
+    )
+    window_stride: int | None = flags.flag(
+        None,
+        "--long_text=windows: tokens from window to window.",
+        flags.Group.TEXT,
+        lower_bound=1,
+    )
+    doc_stride: int | None = flags.flag(
+        None,
+        "answer: word pieces from the start of one window's part to the "
+        "next's.",
+        flags.Group.ANSWERS,
+        lower_bound=1,
+    )
+    max_query_length: int | None = flags.flag(
+        None,
+        "answer: word pieces of a question; what is longer is cut off.",
+        flags.Group.ANSWERS,
+        lower_bound=1,
+    )
+    max_answer_length: int = flags.flag(
+        squad_answers.AnswerOptions.max_answer_length,
+        "answer: word pieces of the longest answer.",
+        flags.Group.ANSWERS,
+        lower_bound=1,
+    )
+    n_best_size: int = flags.flag(
+        squad_answers.AnswerOptions.n_best_size,
+        "answer: starts and ends tried in each window, and answers listed.",
+        flags.Group.ANSWERS,
+        lower_bound=1,
+    )
+    version_2_with_negative: bool | None = flags.flag(
+        None, "answer: some questions have no answer.", flags.Group.ANSWERS
+    )
+    null_score_diff_threshold: float = flags.flag(
+        0.0,
+        "answer: the answer is none above this difference of logits.",
+        flags.Group.ANSWERS,
+    )
+    layers: str = flags.flag(
+        "-1",
+        "embed: numbers of layers between commas; -1 for the highest.",
+        flags.Group.VECTORS,
+    )
+    top_k: int = flags.flag(
+        5,
+        "fill_mask: candidates for each [MASK].",
+        flags.Group.MASKS,
+        lower_bound=1,
+    )
 
 
 # The defaults of the scripts, for where neither flags nor the run say.
@@ -67,111 +144,6 @@ _LENGTHS = {
     "answer": squad_features.WindowOptions.max_seq_length,
     "tag": 512,
 }
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    _define_file_flags(values)
-    _define_model_flags(values)
-    _define_text_flags(values)
-    _define_answer_flags(values)
-    _define_vector_flags(values)
-    _define_mask_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "model_dir", Options.model_dir,
-        "Folder of a run: its --output_dir, or that of one of its trials.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "task", Options.task, (AUTO, *_TASKS),
-        "What the model is for; auto: what it was trained for.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "export_dir", None,
-        "Where the model goes: EXPORT_DIR/VERSION. Its last part is the "
-        "model's name to a server.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "version", Options.version, "Servers take the highest.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.MODEL)
-def _define_model_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_boolean(
-        "use_best_checkpoint", Options.use_best_checkpoint,
-        "Take that in best/ instead of the latest.",
-        flag_values=values)  # fmt: skip
-    for name, text in (
-        ("init_checkpoint", "Weights other than those of --model_dir."),
-        ("bert_config_file", "JSON file with the sizes of the model."),
-    ):
-        flags.DEFINE_string(name, None, text, flag_values=values)
-
-
-@flag_groups.under(flag_groups.Group.TEXT)
-def _define_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "vocab_file", None, "The vocabulary that the model was trained with.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_boolean(
-        "do_lower_case", Options.do_lower_case,
-        "Lower-case the text; True where the run does not say.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "max_seq_length", Options.max_seq_length,
-        "Word pieces of a row at most.",
-        lower_bound=3, flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "long_text", Options.long_text, sentence_pairs.LONG_TEXT,
-        "classify, score, embed: what is read of text that is too long.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "window_stride", Options.window_stride,
-        "--long_text=windows: tokens from window to window.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.ANSWERS)
-def _define_answer_flags(values: flags.FlagValues) -> None:
-    for name, text in (
-        ("doc_stride", "from the start of one window's part to the next's."),
-        ("max_query_length", "of a question; what is longer is cut off."),
-        ("max_answer_length", "of the longest answer."),
-    ):
-        flags.DEFINE_integer(
-            name, getattr(Options, name), f"answer: word pieces {text}",
-            lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "n_best_size", Options.n_best_size,
-        "answer: starts and ends tried in each window, and answers listed.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_boolean(
-        "version_2_with_negative", Options.version_2_with_negative,
-        "answer: some questions have no answer.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_float(
-        "null_score_diff_threshold", Options.null_score_diff_threshold,
-        "answer: the answer is none above this difference of logits.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.VECTORS)
-def _define_vector_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "layers", Options.layers,
-        "embed: numbers of layers between commas; -1 for the highest.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.MASKS)
-def _define_mask_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "top_k", Options.top_k, "fill_mask: candidates for each [MASK].",
-        lower_bound=1, flag_values=values)  # fmt: skip
 
 
 def run(options: Options) -> str:
@@ -219,8 +191,8 @@ def run(options: Options) -> str:
     return target
 
 
-def _find_weights(options: Options) -> Any:
-    """Finds the checkpoint: a `run_folder.Weights`."""
+def _find_weights(options: Options) -> "run_folder.Weights":
+    """Finds the checkpoint."""
     from serving import run_folder
 
     if options.init_checkpoint:
@@ -257,9 +229,12 @@ def _merged(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(
-    options: Options, values: Mapping[str, Any], weights: Any, task: str
-) -> Any:
-    """Collects what the model is loaded with: a `loading.Settings`."""
+    options: Options,
+    values: Mapping[str, Any],
+    weights: "run_folder.Weights",
+    task: str,
+) -> "loading.Settings":
+    """Collects the model and its settings."""
     from modeling import config as config_lib
     from serving import graph_tokenizer, loading
 
@@ -293,10 +268,12 @@ def _settings(
 
 
 def _length(
-    options: Options, values: Mapping[str, Any], task: str, config: Any
+    options: Options,
+    values: Mapping[str, Any],
+    task: str,
+    config: "config_lib.BertConfig",
 ) -> int:
     """Chooses the most tokens of a row."""
-
     longest = config.max_position_embeddings
     # A pre-trained model fills masks wherever it has positions.
     default = min(_LENGTHS.get(task, longest), longest)
@@ -307,8 +284,8 @@ def _length(
     return length
 
 
-def _answering(values: Mapping[str, Any], length: int) -> Any:
-    """Says how questions are answered: an `answerer.Reading`."""
+def _answering(values: Mapping[str, Any], length: int) -> "answerer.Reading":
+    """Collects how questions are answered."""
     from serving import answerer
 
     windows = ("doc_stride", "max_query_length")
@@ -336,7 +313,10 @@ def _check_text(model_dir: str, described: Mapping[str, Any]) -> None:
 
 
 def _check_origin(
-    path: str, described: Mapping[str, Any], task: str, settings: Any
+    path: str,
+    described: Mapping[str, Any],
+    task: str,
+    settings: "loading.Settings",
 ) -> None:
     """Compares the export with what lies beside a checkpoint.
 
@@ -368,10 +348,10 @@ def _check_origin(
         )
 
 
-def main(_: list[str]) -> None:
-    """Runs the tool with its flags."""
-    run(flags_lib.read(Options, flags.FLAGS))
+def main(options: Options) -> None:
+    """Runs the tool; its exit code is not the folder."""
+    run(options)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

@@ -20,10 +20,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from commands import flags, program
 from files import destinations, lines, paths, writing
 from vocab import learning, tokenization
 
@@ -36,84 +35,54 @@ _FREE = re.compile(r"\[unused\d+\]")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags` for each."""
+    """The flags of this tool; see --help."""
 
-    vocab_file: str
-    output_file: str
-    input_file: str | None = None
-    words_file: str | None = None
-    do_lower_case: bool = True
-    num_words: int = 500
-    min_count: int = 20
-    num_workers: int = 0
-    init_checkpoint: str | None = None
-    output_checkpoint: str | None = None
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    _define_file_flags(values)
-    _define_model_flags(values)
-    _define_text_flags(values)
-    _define_vocabulary_flags(values)
-    _define_speed_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "vocab_file", None, "Vocabulary to extend.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "output_file", None, "Vocabulary to write, of the same size.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "input_file", Options.input_file,
+    vocab_file: str = flags.required("Vocabulary to extend.", flags.Group.FILES)
+    output_file: str = flags.required(
+        "Vocabulary to write, of the same size.", flags.Group.FILES
+    )
+    input_file: str | None = flags.flag(
+        None,
         "Text of the field, UTF-8: globs, comma-separated.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "words_file", Options.words_file,
+        flags.Group.FILES,
+    )
+    words_file: str | None = flags.flag(
+        None,
         "Words to put in, one a line, instead of choosing them from "
-        "--input_file.", flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.MODEL)
-def _define_model_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "init_checkpoint", Options.init_checkpoint,
+        "--input_file.",
+        flags.Group.FILES,
+    )
+    init_checkpoint: str | None = flags.flag(
+        None,
         "Model whose embeddings the new words get, the mean of their pieces'.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "output_checkpoint", Options.output_checkpoint,
-        "Where to write that model: a prefix.", flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.TEXT)
-def _define_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_bool(
-        "do_lower_case", Options.do_lower_case,
+        flags.Group.MODEL,
+    )
+    output_checkpoint: str | None = flags.flag(
+        None, "Where to write that model: a prefix.", flags.Group.MODEL
+    )
+    do_lower_case: bool = flags.flag(
+        True,
         "Lower-case and strip accents, as the model's tokenizer does.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.VOCABULARY)
-def _define_vocabulary_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "num_words", Options.num_words,
+        flags.Group.TEXT,
+    )
+    num_words: int = flags.flag(
+        500,
         "Words to choose at most; no more than there are [unused] entries.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "min_count", Options.min_count,
+        flags.Group.VOCABULARY,
+        lower_bound=1,
+    )
+    min_count: int = flags.flag(
+        20,
         "Words seen less often are not chosen: a model could not learn them.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.SPEED)
-def _define_speed_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "num_workers", Options.num_workers,
+        flags.Group.VOCABULARY,
+        lower_bound=1,
+    )
+    num_workers: int = flags.flag(
+        0,
         "Processes that count words; 0 for one per core.",
-        lower_bound=0, flag_values=values)  # fmt: skip
+        flags.Group.SPEED,
+        lower_bound=0,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -410,10 +379,5 @@ def _check_files(options: Options) -> None:
     destinations.check_files(outputs, inputs)
 
 
-def main(_: list[str]) -> None:
-    """Runs the tool with its flags."""
-    run(flags_lib.read(Options, flags.FLAGS))
-
-
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, run)

@@ -16,15 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from commands import flags, program
 from files import destinations, lines, writing
-from tasks import features
-from tasks.classification import sentence_pairs
-from tools import model_flags
-from vocab import tokenization
+from tools import text_model
 
 # Inches; a token needs so much for its label to be read.
 _TOKEN_INCHES = 0.16
@@ -37,45 +33,19 @@ _DARKEST_PERCENTILE = 99.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
-    """What the flags say; see `define_flags` for each."""
+class Options(text_model.ModelOptions):
+    """The flags of this tool; see --help."""
 
-    bert_config_file: str
-    vocab_file: str
-    init_checkpoint: str
-    text: str
-    output_file: str
-    do_lower_case: bool = True
-    layers: str = "all"
-    heads: str = "all"
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    _define_file_flags(values)
-    model_flags.define_flags(values)
-    _define_display_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    for name, about in (
-        ("text", "Text, or pair, to look at."),
-        ("output_file", "Picture to write, PNG."),
-    ):
-        flags.DEFINE_string(
-            name, None, about, required=True, flag_values=values
-        )
-
-
-@flag_groups.under(flag_groups.Group.DISPLAY)
-def _define_display_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "layers", Options.layers,
+    text: str = flags.required("Text, or pair, to look at.", flags.Group.FILES)
+    output_file: str = flags.required(
+        "Picture to write, PNG.", flags.Group.FILES
+    )
+    layers: str = flags.flag(
+        "all",
         "Numbers from 0, or from the end as -1, separated by commas; or all.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "heads", Options.heads, "Likewise.", flag_values=values)  # fmt: skip
+        flags.Group.DISPLAY,
+    )
+    heads: str = flags.flag("all", "Likewise.", flags.Group.DISPLAY)
 
 
 def chosen(flag: str, text: str, count: int) -> list[int]:
@@ -104,25 +74,6 @@ def chosen(flag: str, text: str, count: int) -> list[int]:
             f"--{flag} must be from {-count} to {count - 1}; got {wrong[0]}."
         )
     return [n % count for n in numbers]
-
-
-def encode(
-    text: str, tokenizer: tokenization.FullTokenizer, max_length: int
-) -> tuple[list[str], list[int]]:
-    """Turns a text, or a pair, into tokens and their segments.
-
-    Raises:
-        ValueError: there is too much text.
-    """
-    tokens, segment_ids = sentence_pairs.join(
-        *(tokenizer.tokenize(part) for part in features.split_pair(text))
-    )
-    if len(tokens) > max_length:
-        raise ValueError(
-            f"The text must have at most {max_length} word pieces with [CLS] "
-            f"and [SEP]; got {len(tokens)}. Shorten it."
-        )
-    return list(tokens), list(segment_ids)
 
 
 def attention(
@@ -200,36 +151,26 @@ def run(options: Options) -> None:
         ValueError: the text, the config, the vocabulary or the checkpoint does
             not fit.
     """
-    from modeling import checkpoint_formats
-    from modeling import config as config_lib
-
     destinations.check_files(
         [options.output_file], [options.vocab_file, options.bert_config_file]
     )
-    from training import ablations
-
-    ablations.check_bert(options.init_checkpoint)
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
-    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
+    config, tokenizer = text_model.open_files(
+        options, "[CLS]", "[SEP]", "[UNK]"
+    )
     lines.check_text(options.text, "--text")
     layers = chosen("layers", options.layers, config.num_hidden_layers)
     heads = chosen("heads", options.heads, config.num_attention_heads)
-    tokens, segment_ids = encode(
-        options.text, tokenizer, config.max_position_embeddings
+    tokens, segment_ids = text_model.encode(
+        options.text, tokenizer.tokenize, config.max_position_embeddings
     )
-    checkpoint_formats.find(options.init_checkpoint)
     # Late: these import TensorFlow, what is above refuses at once.
     from matplotlib.backends import backend_agg
 
-    from modeling import bert, checkpoints
+    from modeling import bert
 
     model = bert.BertModel(config)
     # Attention needs no pooler.
-    report = checkpoints.load(
-        model, options.init_checkpoint, new=["bert/pooler/.*"]
-    )
-    logging.info("%s: %s", options.init_checkpoint, report)
+    text_model.load_weights(model, options, ["bert/pooler/.*"])
     probs = attention(
         model, tokenizer.convert_tokens_to_ids(tokens), segment_ids
     )
@@ -244,10 +185,5 @@ def run(options: Options) -> None:
     logging.info("Wrote %s.", options.output_file)
 
 
-def main(_: list[str]) -> None:
-    """Runs the tool with its flags."""
-    run(flags_lib.read(Options, flags.FLAGS))
-
-
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, run)

@@ -11,38 +11,44 @@ For example:
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, BinaryIO
 
-from absl import flags, logging
-
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from commands import flags, program
 from files import destinations, lines, paths, writing
-from tasks import features
-from tasks.classification import sentence_pairs
-from tools import model_flags
+from tools import text_model
 from vocab import tokenization
 
 _MASK = "[MASK]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
-    """What the flags say; see `define_flags` for each."""
+class Options(text_model.ModelOptions):
+    """The flags of this tool; see --help."""
 
-    bert_config_file: str
-    vocab_file: str
-    init_checkpoint: str
-    do_lower_case: bool = True
-    text: str | None = None
-    input_file: str | None = None
-    output_file: str | None = None
-    top_k: int = 5
-    batch_size: int = 8
+    text: str | None = flags.flag(
+        None, "Text with at least one [MASK].", flags.Group.FILES
+    )
+    input_file: str | None = flags.flag(
+        None,
+        "File with one such text a line; - for standard input.",
+        flags.Group.FILES,
+    )
+    output_file: str | None = flags.flag(
+        None,
+        "JSON lines to write instead of the table on standard output.",
+        flags.Group.FILES,
+    )
+    top_k: int = flags.flag(
+        5, "Candidates for each [MASK].", flags.Group.MASKS, lower_bound=1
+    )
+    batch_size: int = flags.flag(
+        8, "Texts the model reads at once.", flags.Group.SPEED, lower_bound=1
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,43 +76,6 @@ class Candidate:
     probability: float
 
 
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    _define_file_flags(values)
-    model_flags.define_flags(values)
-    _define_mask_flags(values)
-    _define_speed_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "text", Options.text, "Text with at least one [MASK].",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "input_file", Options.input_file,
-        "File with one such text a line; - for standard input.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "output_file", Options.output_file,
-        "JSON lines to write instead of the table on standard output.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.MASKS)
-def _define_mask_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "top_k", Options.top_k, "Candidates for each [MASK].",
-        lower_bound=1, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.SPEED)
-def _define_speed_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "batch_size", Options.batch_size, "Texts the model reads at once.",
-        lower_bound=1, flag_values=values)  # fmt: skip
-
-
 def prepare(
     text: str, tokenizer: tokenization.FullTokenizer, max_length: int
 ) -> MaskedText:
@@ -121,20 +90,12 @@ def prepare(
     Raises:
         ValueError: there is no [MASK], or too much text.
     """
-    tokens, segment_ids = sentence_pairs.join(
-        *(
-            _tokens_and_masks(part, tokenizer)
-            for part in features.split_pair(text)
-        )
+    tokens, segment_ids = text_model.encode(
+        text, functools.partial(_tokens_and_masks, tokenizer), max_length
     )
     positions = [i for i, token in enumerate(tokens) if token == _MASK]
     if not positions:
         raise ValueError(f"The text must have a {_MASK}; got {text!r}.")
-    if len(tokens) > max_length:
-        raise ValueError(
-            f"The text must have at most {max_length} word pieces with [CLS] "
-            f"and [SEP]; got {len(tokens)}: {text[:60]!r}... Shorten it."
-        )
     return MaskedText(
         text=text,
         input_ids=tuple(tokenizer.convert_tokens_to_ids(tokens)),
@@ -241,10 +202,16 @@ def run(
     if options.text is None and options.input_file is None:
         raise ValueError("Give a text with --text or --input_file.")
     _check_files(options)
-    tokenizer = tokenization.open_tokenizer(
+    config, tokenizer = text_model.open_files(
         options, "[CLS]", "[SEP]", "[UNK]", _MASK
     )
-    model = _load_model(options, tokenizer)
+    from modeling import heads  # Late: it imports TensorFlow.
+
+    model = heads.BertForPreTraining(config)
+    # Masked words need neither the pooler nor what stands on it.
+    text_model.load_weights(
+        model, options, ["bert/pooler/.*", "cls/seq_relationship/.*"]
+    )
     with contextlib.ExitStack() as stack:
         output, layout = standard_output, table
         if options.output_file is not None:
@@ -262,45 +229,12 @@ def run(
 
 
 def _check_files(options: Options) -> None:
-    """Looks at the files before the model is loaded, which takes seconds."""
-    from modeling import checkpoint_formats
-
     inputs = [options.vocab_file, options.bert_config_file]
     if options.input_file not in (None, "-"):
         paths.check_readable(options.input_file)
         inputs.append(options.input_file)
     if options.output_file is not None:
         destinations.check_files([options.output_file], inputs)
-    checkpoint_formats.find(options.init_checkpoint)
-
-
-def main(_: list[str]) -> None:
-    """Runs the tool with its flags."""
-    options = flags_lib.read(Options, flags.FLAGS)
-    run(options, sys.stdin.buffer, sys.stdout)
-
-
-def _load_model(options, tokenizer):
-    from modeling import checkpoints, heads
-    from modeling import config as config_lib
-    from training import ablations, model_folder
-
-    ablations.check_bert(options.init_checkpoint)
-    model_folder.check_casing(
-        model_folder.of_checkpoint(options.init_checkpoint),
-        options.do_lower_case,
-    )
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
-    model = heads.BertForPreTraining(config)
-    # Masked words need neither the pooler nor what stands on it.
-    report = checkpoints.load(
-        model,
-        options.init_checkpoint,
-        new=["bert/pooler/.*", "cls/seq_relationship/.*"],
-    )
-    logging.info("%s: %s", options.init_checkpoint, report)
-    return model
 
 
 def _prepared(options, standard_input, tokenizer, model):
@@ -312,7 +246,7 @@ def _prepared(options, standard_input, tokenizer, model):
             raise ValueError(f"{origin}: {error}") from error
 
 
-def _tokens_and_masks(text, tokenizer):
+def _tokens_and_masks(tokenizer, text):
     tokens = []
     for index, between in enumerate(text.split(_MASK)):
         if index:
@@ -331,5 +265,10 @@ def _padded(rows: Sequence[Sequence[int]]):
     )
 
 
+def main(options: Options) -> None:
+    """Runs the tool on the standard streams."""
+    run(options, sys.stdin.buffer, sys.stdout)
+
+
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

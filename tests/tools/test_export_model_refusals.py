@@ -7,6 +7,7 @@ import sys
 import pytest
 from absl import flags
 
+from commands import flags as flags_lib
 from tools import export_model
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -65,18 +66,17 @@ def test_layers_that_the_model_lacks_and_windows_are_refused():
 
 def test_defaults_of_options_are_those_of_the_flags():
     values = flags.FlagValues()
-    export_model.define_flags(values)
+    flags_lib.define(export_model.Options, values)
     values(["x", "--export_dir=y"])
-    fields = export_model.Options.__dataclass_fields__
-    read = {name: values[name].value for name in fields}
-    assert export_model.Options(**read) == export_model.Options(export_dir="y")
+    read = flags_lib.read(export_model.Options, values)
+    assert read == export_model.Options(export_dir="y")
 
 
 def test_help_needs_no_tensorflow():
     code = (
         "import sys\nfrom tools import export_model\n"
-        "from absl import flags\n"
-        "export_model.define_flags(flags.FlagValues())\n"
+        "from commands import flags\n"
+        "flags.define(export_model.Options)\n"
         "assert not {'tensorflow', 'keras'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=_ROOT, check=True)

@@ -178,7 +178,7 @@ def test_vocabulary_larger_than_the_model_is_refused(tmp_path):
 
 def test_command_line_answers_and_options_have_the_documented_defaults():
     values = flags.FlagValues()
-    predict_masked.define_flags(values)
+    flags_lib.define(predict_masked.Options, values)
     values(["x", *(f"--{k}={v}" for k, v in _FILES.items()), "--text=[MASK]"])
     assert flags_lib.read(
         predict_masked.Options, values
@@ -190,8 +190,8 @@ def test_command_line_answers_and_options_have_the_documented_defaults():
 def test_help_needs_no_tensorflow():
     code = (
         "import sys\nfrom tools import predict_masked\n"
-        "from absl import flags\n"
-        "predict_masked.define_flags(flags.FlagValues())\n"
+        "from commands import flags\n"
+        "flags.define(predict_masked.Options)\n"
         "assert not {'tensorflow', 'keras'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=_ROOT, check=True)
