@@ -6,15 +6,18 @@ other heads) lies beside them in `release_variables.safetensors`, under the
 release's names; what has none in the release is called `huggingface/NAME`.
 """
 
+import contextlib
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import BinaryIO
 
+import ml_dtypes  # noqa: F401, so that NumPy knows bfloat16
 import numpy as np
+import safetensors
+import safetensors.numpy
 
 from files import json_text, wording
 from modeling import huggingface_config, mismatches, name_tables
-from modeling import safetensors_format as safetensors
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -34,6 +37,13 @@ _TIED = {
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _HALF = ("float16", "bfloat16")
 _LONGEST_FILE_NAME = 255  # Of any usual file system.
+# NumPy's names of the types of a safetensors file.
+_TYPES = {
+    **{"BOOL": "bool", "F16": "float16", "BF16": "bfloat16"},
+    **{"F32": "float32", "F64": "float64", "C64": "complex64"},
+    **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
 # Set by our writer where it adds what only Hugging Face's class has.
 _ADDED = "added"
 
@@ -55,7 +65,7 @@ class Reader:
         self.origin = folder
         self.config = huggingface_config.read(folder)
         self.architectures = tuple(self.config.get("architectures") or ())
-        self._parts: list[safetensors.Reader] = []
+        self._files = contextlib.ExitStack()
         try:
             weights = self._open(weight_files(folder))
             self._check_tied(weights)
@@ -68,7 +78,7 @@ class Reader:
             self.close()
             raise
         self.variables = {
-            name: _held(part.entries[theirs], is_transposed)
+            name: _held_spec(part.entries[theirs], is_transposed)
             for name, (part, theirs, is_transposed) in sorted(
                 self._places.items()
             )
@@ -83,15 +93,13 @@ class Reader:
 
     def close(self) -> None:
         """Closes the files."""
-        for part in self._parts:
-            part.close()
+        self._files.close()
 
     def _open(self, paths: Iterable[str]) -> dict[str, tuple]:
         """Opens files; returns the part and the metadata by name."""
         places = {}
         for path in paths:
-            part = safetensors.Reader(path)
-            self._parts.append(part)
+            part = _Part(path, self._files)
             for name in part.entries:
                 if name in places:
                     raise ValueError(
@@ -149,6 +157,49 @@ class Reader:
         if not half:
             return ()
         return (f"{len(half)} variables are stored in 16 bits and widened",)
+
+
+class _Part:
+    """A safetensors file, open until a stack of files is closed.
+
+    Attributes:
+        entries: shape and type by name; NumPy's name of the type, where it
+            has one.
+        metadata: texts by name that its writer added.
+    """
+
+    def __init__(self, path: str, files: contextlib.ExitStack):
+        self._path = path
+        with _explained(path):
+            self._file = files.enter_context(
+                safetensors.safe_open(path, framework="numpy")
+            )
+            self.metadata = self._file.metadata() or {}
+            slices = {n: self._file.get_slice(n) for n in self._file.keys()}  # noqa: SIM118
+            self.entries = {
+                name: (
+                    tuple(held.get_shape()),
+                    _TYPES.get(held.get_dtype(), held.get_dtype().lower()),
+                )
+                for name, held in slices.items()
+            }
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads one array, in the type that it is stored in."""
+        with _explained(self._path):
+            return self._file.get_tensor(name)
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Says of a file that the library refuses that it is broken."""
+    try:
+        yield
+    except (safetensors.SafetensorError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path!r} is cut short, or no safetensors file ({error!s:.300}). "
+            "If it was copied, copy it again."
+        ) from error
 
 
 def weight_files(folder: str) -> list[str]:
@@ -227,7 +278,7 @@ class Writer:
     """Lays out what `model.safetensors` and the file beside it will hold.
 
     Args:
-        variables: shape and type by the release's name.
+        variables: the release's names.
         num_layers: of the configuration; deeper layers go into the other file.
         architectures: of `name_tables.architectures`, for the same variables.
 
@@ -238,11 +289,10 @@ class Writer:
 
     def __init__(
         self,
-        variables: Mapping[str, tuple[tuple[int, ...], str]],
+        variables: Collection[str],
         num_layers: int,
         architectures: Collection[str],
     ):
-        self._variables = variables
         table = names_of(num_layers, architectures) if architectures else {}
         self._theirs = {
             variable.release: (name, variable.is_transposed)
@@ -265,39 +315,40 @@ class Writer:
             file: takes the bytes.
             read: returns a variable by the release's name.
         """
-        ours = {theirs: name for name, (theirs, _) in self._theirs.items()}
-        specs = {
-            theirs: _held_spec(self._variables[name], self._theirs[name][1])
-            for theirs, name in ours.items()
+        arrays = {
+            theirs: np.asarray(
+                read(name).T if is_transposed else read(name), order="C"
+            )
+            for name, (theirs, is_transposed) in self._theirs.items()
         }
         # PyTorch's own readers ask for the first; the second is ours.
         metadata = {"format": "pt"}
-        if _CHOICE in self._theirs and _CHOICE_BIAS not in specs:
+        if _CHOICE in self._theirs and _CHOICE_BIAS not in arrays:
             # Hugging Face's class has a bias, which moves all choices alike.
-            specs[_CHOICE_BIAS] = ((1,), "float32")
+            arrays[_CHOICE_BIAS] = np.zeros([1], np.float32)
             metadata[_ADDED] = _CHOICE_BIAS
-
-        def value(theirs: str) -> np.ndarray:
-            if theirs not in ours:
-                return np.zeros([1], np.float32)
-            name = ours[theirs]
-            is_transposed = self._theirs[name][1]
-            return read(name).T if is_transposed else read(name)
-
-        safetensors.write(file, specs, value, metadata)
+        _write(file, arrays, metadata)
 
     def write_others(
         self, file: BinaryIO, read: Callable[[str], np.ndarray]
     ) -> None:
         """Writes `release_variables.safetensors`; as `write_weights`."""
-        specs = {name: self._variables[name] for name in self.others}
-        safetensors.write(file, specs, read, {})
+        arrays = {n: np.asarray(read(n), order="C") for n in self.others}
+        _write(file, arrays, None)
 
 
-def _held(
-    entry: safetensors.Entry, is_transposed: bool
-) -> tuple[tuple[int, ...], str]:
-    return _held_spec((entry.shape, entry.dtype), is_transposed)
+def _write(
+    file: BinaryIO,
+    arrays: dict[str, np.ndarray],
+    metadata: dict[str, str] | None,
+) -> None:
+    try:
+        data = safetensors.numpy.save(arrays, metadata)
+    except safetensors.SafetensorError as error:
+        raise ValueError(
+            f"A safetensors file cannot hold these arrays: {error}."
+        ) from error
+    file.write(data)
 
 
 def _held_spec(

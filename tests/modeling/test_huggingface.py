@@ -7,6 +7,7 @@ import pathlib
 import ml_dtypes
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from modeling import (
     bert,
@@ -16,7 +17,6 @@ from modeling import (
     huggingface_config,
 )
 from modeling import config as config_lib
-from modeling import safetensors_format as safetensors
 
 _CONFIG = config_lib.BertConfig(
     vocab_size=11,
@@ -30,9 +30,9 @@ _CONFIG = config_lib.BertConfig(
 
 
 def _write(path, arrays, metadata=None):
-    specs = {n: (a.shape, a.dtype.name) for n, a in arrays.items()}
-    with open(path, "wb") as file:
-        safetensors.write(file, specs, arrays.__getitem__, metadata or {})
+    safetensors.numpy.save_file(
+        {n: np.ascontiguousarray(a) for n, a in arrays.items()}, path, metadata
+    )
 
 
 def _folder(folder, arrays, **config):
@@ -315,6 +315,37 @@ def test_integer_weights_are_refused(tmp_path):
         checkpoints.load(bert.BertModel(_CONFIG), folder)
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *(np.bool_, np.uint8, np.int8, np.uint16, np.int16, np.float16),
+        *(ml_dtypes.bfloat16, np.uint32, np.int32, np.float32),
+        *(np.uint64, np.int64, np.float64),
+    ],
+)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3, 5)])
+def test_every_type_and_shape_comes_back(tmp_path, dtype, shape):
+    rng = np.random.default_rng(1)
+    array = np.asarray(rng.integers(0, 2, shape)).astype(dtype)
+    others = {"x": array, "transposed": array.T, "odd": np.ones(3, np.int8)}
+    folder = _folder(tmp_path, _encoder())
+    layout = huggingface.Writer(others, 2, [])
+    with open(tmp_path / "release_variables.safetensors", "wb") as file:
+        layout.write_others(file, others.__getitem__)
+    listed, got = checkpoints.list_variables(folder), checkpoints.read(folder)
+    for name, want in others.items():
+        assert listed[name] == (want.shape, want.dtype.name)
+        assert (got[name].dtype, got[name].shape) == (want.dtype, want.shape)
+        assert got[name].tobytes() == want.tobytes()
+
+
+def test_arrays_without_a_type_there_are_refused():
+    others = {"x": np.array(["text"])}
+    layout = huggingface.Writer(others, 2, [])
+    with pytest.raises(ValueError, match="cannot hold these arrays"):
+        layout.write_others(io.BytesIO(), others.__getitem__)
+
+
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99])
 def test_weights_cut_short_are_refused(tmp_path, share):
     folder = _folder(tmp_path, _encoder())
@@ -334,11 +365,7 @@ def test_names_without_a_place_go_beside_and_come_back(tmp_path):
         "bert/encoder/layer_2/output/dense/bias": np.ones(6, np.float32),
         "huggingface/crf.transitions": rng.normal(size=[2, 2]),
     }
-    layout = huggingface.Writer(
-        {n: (a.shape, a.dtype.name) for n, a in held.items()},
-        2,
-        ["BertForMultipleChoice"],
-    )
+    layout = huggingface.Writer(held, 2, ["BertForMultipleChoice"])
     assert layout.others == [
         "bert/encoder/layer_2/output/dense/bias",
         "global_step",
@@ -347,14 +374,12 @@ def test_names_without_a_place_go_beside_and_come_back(tmp_path):
         ("model.safetensors", layout.write_weights),
         ("release_variables.safetensors", layout.write_others),
     ):
-        file = io.BytesIO()
-        write(file, held.__getitem__)
-        (tmp_path / name).write_bytes(file.getvalue())
-    weights = safetensors.Reader(str(tmp_path / "model.safetensors"))
-    assert "crf.transitions" in weights.entries
+        with open(tmp_path / name, "wb") as file:
+            write(file, held.__getitem__)
+    weights = safetensors.numpy.load_file(tmp_path / "model.safetensors")
+    assert "crf.transitions" in weights
     # Of their class alone; added, so it does not come back.
-    np.testing.assert_array_equal(weights.read("classifier.bias"), [0])
-    weights.close()
+    np.testing.assert_array_equal(weights["classifier.bias"], [0])
     config = tmp_path / "config.json"
     values = json.loads(config.read_text())
     values["architectures"] = ["BertForMultipleChoice"]
