@@ -12,7 +12,7 @@ import tensorflow as tf
 import run_pretraining
 from modeling import checkpoints
 from tests import toy_pretraining as toy
-from training import bookkeeping, checkpointing, reporting, steps
+from training import checkpointing, loop, reporting, steps
 
 # More steps than every interval.
 _FLAGS = {
@@ -253,7 +253,7 @@ def test_skipped_steps_are_left_out_of_means_and_told_of(
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
-    with pytest.raises(bookkeeping.NonFiniteLossError) as caught:
+    with pytest.raises(loop.NonFiniteLossError) as caught:
         toy.run(
             tmp_path,
             learning_rate=1e30,

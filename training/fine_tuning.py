@@ -16,7 +16,6 @@ from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
     ablations,
-    bookkeeping,
     checkpointing,
     initialization,
     input_pipeline,
@@ -482,7 +481,7 @@ class Model:
         if options.eval_every_epoch:
             every = schedule_length.steps_per_epoch
         return flags.narrow(
-            bookkeeping.LoopOptions,
+            loop.LoopOptions,
             options,
             num_train_steps=schedule_length.num_train_steps,
             eval_every_steps=every,

@@ -1,26 +1,70 @@
-"""The visible loop: train, evaluate, and what happens in between."""
+"""The training loop: steps, reports, checkpoints and evaluations."""
 
+import dataclasses
+import operator
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
+from absl import logging
 
 from training import (
     batch_phases,
-    bookkeeping,
+    checkpointing,
     failures,
     input_pipeline,
     interruption,
+    reporting,
     steps,
     workers,
 )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoopOptions:
+    """When a run does what.
+
+    Attributes:
+        output_dir: where everything is written.
+        num_train_steps: the step at which the run ends.
+        save_checkpoints_steps: steps between checkpoints.
+        keep_checkpoint_max: checkpoints that stay; 0 for all.
+        keep_checkpoint_every_n_steps: a checkpoint is made at every multiple,
+            and stays beside those; 0 for none.
+        log_every_steps: steps between reports.
+        eval_every_steps: steps between evaluations; 0 for none.
+        iterations_per_loop: steps made without a look at the clock.
+        best_metric: the held-out metric by which the best weights are kept, in
+            `best/`; none are kept if None.
+        higher_is_better: False for losses.
+        early_stopping_patience: evaluations without a new best after which
+            the run ends; 0 for never.
+        watch: is shown every report, and says what looks wrong.
+    """
+
+    output_dir: str
+    num_train_steps: int
+    save_checkpoints_steps: int = 1000
+    keep_checkpoint_max: int = 5
+    keep_checkpoint_every_n_steps: int = 0
+    log_every_steps: int = 100
+    eval_every_steps: int = 0
+    iterations_per_loop: int = 1
+    best_metric: str | None = None
+    higher_is_better: bool = True
+    early_stopping_patience: int = 0
+    watch: reporting.Watch | None = None
+
+
+class NonFiniteLossError(RuntimeError):
+    """The loss of a step was infinite or not a number."""
 
 
 @workers.communication_errors()
 def train(
     trainer: steps.Trainer,
     batches: batch_phases.Batches,
-    options: bookkeeping.LoopOptions,
+    options: LoopOptions,
     *,
     first_step: int,
     identity: Mapping[str, object],
@@ -50,33 +94,33 @@ def train(
         OutOfMemoryError, LostWorkerError, WritingError: of `failures`.
         ValueError: the workers do not start alike.
     """
-    books = bookkeeping.Books(
+    recorder = _Recorder(
         trainer, batches, options, identity=identity, first_step=first_step
     )
     step, results = first_step, None
-    books.say_if_over(step)
+    recorder.log_if_finished(step)
     if evaluate and _evaluation_is_due(step, options):
-        books.evaluate_where_it_was_missed(step, evaluate)
+        recorder.evaluate_if_missed(step, evaluate)
     stepper = _Stepper(trainer, batches, options)
     with interruption.Interruption() as stop:
-        while step < options.num_train_steps and not books.is_over:
+        while step < options.num_train_steps and not recorder.is_over:
             result, count, batch_size = stepper.advance(step)
-            stopped_by = books.agreed(stop.requested)
-            books.add(result, count, batch_size)
+            stopped_by = recorder.agree_on_signal(stop.requested)
+            recorder.add(result, count, batch_size)
             step += count
             last = step == options.num_train_steps
             if last or step % options.log_every_steps == 0:
-                books.report(step)
+                recorder.report(step)
             if stopped_by or _checkpoint_is_due(step, options):
-                books.save(step)
+                recorder.save(step)
             if stopped_by:
-                books.close()
+                recorder.close()
                 interruption.end(stopped_by, step)
             if evaluate and _evaluation_is_due(step, options):
-                results = books.evaluate(step, evaluate)
-                if books.is_over and books.saved_step != step:
-                    books.save(step)
-    books.close()
+                results = recorder.evaluate(step, evaluate)
+                if recorder.is_over and recorder.saved_step != step:
+                    recorder.save(step)
+    recorder.close()
     return results
 
 
@@ -103,7 +147,7 @@ def evaluate(
         raise ValueError("There is nothing to evaluate: no batch was read.")
     return {
         "loss": float(np.mean(batch_losses)),
-        **{name: bookkeeping.ratio(*total) for name, total in sums.items()},
+        **{name: _ratio(*total) for name, total in sums.items()},
     }
 
 
@@ -144,7 +188,7 @@ class _Stepper:
         return result, count, self._phase.batch_size
 
 
-def _steps_until_next_event(step: int, options: bookkeeping.LoopOptions) -> int:
+def _steps_until_next_event(step: int, options: LoopOptions) -> int:
     """Counts the steps to make before there is something else to do."""
     intervals = (
         options.log_every_steps,
@@ -157,7 +201,7 @@ def _steps_until_next_event(step: int, options: bookkeeping.LoopOptions) -> int:
     return min(options.iterations_per_loop, left, *counts)
 
 
-def _checkpoint_is_due(step: int, options: bookkeeping.LoopOptions) -> bool:
+def _checkpoint_is_due(step: int, options: LoopOptions) -> bool:
     intervals = (
         options.save_checkpoints_steps,
         options.keep_checkpoint_every_n_steps,
@@ -167,6 +211,261 @@ def _checkpoint_is_due(step: int, options: bookkeeping.LoopOptions) -> bool:
     )
 
 
-def _evaluation_is_due(step: int, options: bookkeeping.LoopOptions) -> bool:
+def _evaluation_is_due(step: int, options: LoopOptions) -> bool:
     every = options.eval_every_steps
     return step == options.num_train_steps or (every and step % every == 0)
+
+
+class _Recorder:
+    """Reports, checkpoints and best weights of a run.
+
+    Of several workers the chief alone writes; all of them must call the same
+    methods.
+
+    Args:
+        trainer: the compiled step.
+        batches: of every step.
+        options: when to report, save and evaluate.
+        identity: what a resumed run must share with this one.
+        first_step: where the run starts.
+    """
+
+    def __init__(
+        self,
+        trainer: steps.Trainer,
+        batches: batch_phases.Batches,
+        options: LoopOptions,
+        *,
+        identity: Mapping[str, object],
+        first_step: int,
+    ):
+        self._trainer = trainer
+        self._batches = batches
+        self._options = options
+        self._identity = identity
+        self._communicator = workers.Communicator(trainer.strategy)
+        self._communicator.check_equal(
+            "flags and the same checkpoint",
+            "Pass the same flags everywhere, and an --output_dir that all "
+            "workers can read.",
+            (first_step, sorted(identity.items())),
+        )
+        self._clock = reporting.Clock()
+        self._reporter = self._best = None
+        if self._communicator.is_chief:
+            self._reporter = reporting.Reporter(
+                options.output_dir,
+                options.num_train_steps,
+                first_step,
+                options.watch,
+            )
+            if first_step == 0:
+                checkpointing.remove_best(options.output_dir)
+            if options.best_metric:
+                self._best = checkpointing.BestCheckpoint(
+                    options.output_dir,
+                    options.best_metric,
+                    higher_is_better=options.higher_is_better,
+                    patience=options.early_stopping_patience,
+                    identity=identity,
+                )
+        self.saved_step = first_step
+        self.is_over = self._has_stopped_improving()
+        self._is_compiled = False
+        # Since the last report: the steps and examples whose time counts, how
+        # long their batches were waited for, what steps not yet looked at
+        # returned, and the sums over the others.
+        self._timed_steps = self._timed_examples = 0
+        self._results = []
+        self._waits = []
+        self._sums = _unreported(options.output_dir, first_step)
+
+    def add(self, result, count: int, batch_size: int) -> None:
+        """Takes what the next `count` steps returned."""
+        input_seconds = result.pop("input_seconds")
+        self._results.append((count, result))
+        if self._is_compiled:
+            self._waits.append(input_seconds)
+            self._timed_steps += count
+            self._timed_examples += count * batch_size
+        else:
+            # The first steps take as long as compiling them.
+            self._clock.lap()
+            self._is_compiled = True
+
+    def report(self, step: int) -> None:
+        """Reports the steps since the last report; checks their losses."""
+        self._settle()
+        seconds, timed = self._clock.lap(), self._timed_steps
+        self._warn_of_skipped_steps(step)
+        left = self._options.num_train_steps - step
+        waited = sum(float(each) for each in self._waits)
+        progress = reporting.Progress(
+            step=step,
+            values=_means(self._sums),
+            speed=reporting.Speed(
+                examples_per_second=self._timed_examples / seconds,
+                input_wait=100 * waited / seconds,
+                seconds_left=left * seconds / timed,
+            )
+            if timed
+            else None,
+        )
+        if self._reporter:
+            with self._explained():
+                self._reporter.training(progress)
+        else:
+            line = reporting.console_line(
+                progress, self._options.num_train_steps
+            )
+            logging.info("%s", line)
+        self._sums, self._waits = {}, []
+        self._timed_steps = self._timed_examples = 0
+
+    def _warn_of_skipped_steps(self, step: int) -> None:
+        if self._sums["skipped_steps"] == self._sums["steps"]:
+            logging.warning(
+                "step %d: all %d steps since the last report were skipped: "
+                "their float16 gradients overflowed, and no weight changed. "
+                "The loss scale is now %g. If this goes on, pass "
+                "--precision=mixed_bfloat16 or --precision=float32.",
+                step,
+                self._sums["steps"],
+                self._trainer.state.loss_scale.scale.numpy(),
+            )
+
+    def save(self, step: int) -> None:
+        """Saves a checkpoint; checks the losses of the steps before it."""
+        self._settle()
+        if self._communicator.is_chief:
+            with self._clock.pause(), self._explained():
+                self._write_checkpoint(step)
+        self.saved_step = step
+
+    def _write_checkpoint(self, step: int) -> None:
+        state = self._trainer.state
+        checkpointing.save(
+            self._options.output_dir,
+            step,
+            variables={
+                **checkpointing.weights(state.objective.model),
+                **state.optimizer.slots(),
+            },
+            state={
+                "identity": dict(self._identity),
+                "loss_scale": state.loss_scale.state(),
+                "unreported": self._sums,
+            },
+            keep=self._options.keep_checkpoint_max,
+            keep_every=self._options.keep_checkpoint_every_n_steps,
+        )
+
+    def _explained(self):
+        return failures.of_writing(self._options.output_dir)
+
+    def _has_stopped_improving(self) -> bool:
+        # The chief alone knows; the others hear of it.
+        over = self._best is not None and self._best.is_over()
+        return bool(self._communicator.all_reduce_max(int(over)))
+
+    def log_if_finished(self, step: int) -> None:
+        """Logs that there is nothing left to train, if so."""
+        total = self._options.num_train_steps
+        if step >= total:
+            logging.info(
+                "Nothing is left to train: step %d of %d is made.", step, total
+            )
+        elif self.is_over:
+            logging.info("Nothing is left to train: it stopped early before.")
+
+    def evaluate(
+        self, step: int, evaluate: Callable[[], Mapping[str, float]]
+    ) -> Mapping[str, float]:
+        """Evaluates, reports the metrics and keeps the weights if best."""
+        with self._clock.pause():
+            results = evaluate()
+            if self._reporter:
+                with self._explained():
+                    self._reporter.evaluation(step, results)
+            if self._best:
+                weights = checkpointing.weights(
+                    self._trainer.state.objective.model
+                )
+                with self._explained():
+                    self._best.offer(step, results, weights)
+            self.is_over = self._has_stopped_improving()
+        return results
+
+    def evaluate_if_missed(
+        self, step: int, evaluate: Callable[[], Mapping[str, float]]
+    ) -> None:
+        """Evaluates a run that was stopped between saving and evaluating."""
+        missed = (
+            step > 0
+            and self._reporter is not None
+            and not self._reporter.has_evaluation(step)
+        )
+        if self._communicator.all_reduce_max(int(missed)):
+            self.evaluate(step, evaluate)
+
+    def agree_on_signal(self, request: int | None) -> int | None:
+        """Returns what any worker is asked to do, such as a signal's number."""
+        return self._communicator.all_reduce_max(request or 0) or None
+
+    def close(self) -> None:
+        """Ends the reports; waits until the chief has written everything."""
+        if self._reporter:
+            with self._explained():
+                self._reporter.close()
+        self._communicator.barrier()
+
+    def _settle(self) -> None:
+        """Adds up what the steps returned; checks that it is finite."""
+        for count, result in self._results:
+            values = tf.nest.map_structure(lambda x: x.numpy().item(), result)
+            step = values.pop("first_bad_step")
+            if step >= 0:
+                raise NonFiniteLossError(
+                    f"The loss of step {step}, or its gradient, is not finite; "
+                    "nothing was saved after it. Its batch: "
+                    f"{self._batches.describe(step)}. Try a lower learning "
+                    "rate or a longer warm-up; instead of mixed_float16, "
+                    "mixed_bfloat16."
+                )
+            self._sums = _plus(self._sums, {"steps": count, **values})
+        self._results = []
+
+
+def _unreported(output_dir: str, step: int) -> dict:
+    """Returns the sums over the steps that a resumed run has not reported."""
+    saved = checkpointing.load_state(checkpointing.prefix_of(output_dir, step))
+    return (saved or {}).get("unreported", {})
+
+
+def _plus(sums: Mapping, values: Mapping) -> dict:
+    """Adds the values of later steps; the learning rate is the last one's."""
+    if not sums:
+        return dict(values)
+    added = tf.nest.map_structure(
+        operator.add, dict(sums), dict(values), check_types=False
+    )
+    return {**added, "learning_rate": values["learning_rate"]}
+
+
+def _means(sums: Mapping) -> dict[str, float]:
+    """Turns sums over steps into what is reported of them."""
+    count = sums["steps"]
+    made = count - sums["skipped_steps"]
+    values = {
+        "loss": sum(sums["losses"].values()) / count,
+        **{name: _ratio(*pair) for name, pair in sums["metrics"].items()},
+        **({"gradient_norm": sums["gradient_norm"] / made} if made else {}),
+        "learning_rate": sums["learning_rate"],
+    }
+    if sums["skipped_steps"]:
+        values["skipped_steps"] = sums["skipped_steps"]
+    return values
+
+
+def _ratio(total: float, weight: float) -> float:
+    return total / weight if weight else 0.0

@@ -12,7 +12,6 @@ from modeling import config as config_lib
 from training import (
     ablations,
     batch_phases,
-    bookkeeping,
     checkpointing,
     initialization,
     input_pipeline,
@@ -202,7 +201,7 @@ def train(
             [phase.end for phase in phases],
         ),
         flags.narrow(
-            bookkeeping.LoopOptions,
+            loop.LoopOptions,
             options,
             iterations_per_loop=runtime.steps_per_call(
                 use_tpu=training_flags.wants_tpu(options),
