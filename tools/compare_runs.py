@@ -17,9 +17,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from absl import flags
-
-from commands import flag_groups, program
+from commands import flags, program
 from files import destinations, paths, progress
 from tools import terminal
 from training import (
@@ -54,12 +52,13 @@ class Run:
     results: Mapping[str, Mapping[str, Any]]
 
 
-@flag_groups.under(flag_groups.Group.FILES)
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    flags.DEFINE_string(
-        "plot", None, "PNG for the curves of all runs.",
-        flag_values=values)  # fmt: skip
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of this tool; see --help."""
+
+    plot: str | None = flags.flag(
+        None, "PNG for the curves of all runs.", flags.Group.FILES
+    )
 
 
 def read(folder: str) -> Run:
@@ -282,10 +281,10 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
         curves.draw({run.name: run.records for run in runs}, plot)
 
 
-def main(argv: list[str]) -> None:
+def main(options: Options, folders: Sequence[str]) -> None:
     """Runs the tool with the folders of the command line."""
-    run(argv[1:], flags.FLAGS.plot, sys.stdout)
+    run(folders, options.plot, sys.stdout)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main, arguments=ARGUMENTS)
+    program.start(Options, main, arguments=ARGUMENTS)

@@ -12,48 +12,32 @@ Then train on it before SQuAD, as the paper did for Table 2:
 import dataclasses
 import os
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from commands import flags, program
 from files import destinations, writing
 from tasks.squad import triviaqa
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags` for each."""
+    """The flags of this tool; see --help."""
 
-    input_file: str
-    evidence_dir: str
-    output_file: str
-    max_words: int = triviaqa.MAX_WORDS
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    _define_file_flags(values)
-    _define_text_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "input_file", None, "Questions of TriviaQA: wikipedia-train.json.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "evidence_dir", None, "Folder with the pages: evidence/wikipedia.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "output_file", None, "SQuAD 1.1 file to write.",
-        required=True, flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.TEXT)
-def _define_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "max_words", Options.max_words, "Words kept of the start of a page.",
-        lower_bound=1, flag_values=values)  # fmt: skip
+    input_file: str = flags.required(
+        "Questions of TriviaQA: wikipedia-train.json.", flags.Group.FILES
+    )
+    evidence_dir: str = flags.required(
+        "Folder with the pages: evidence/wikipedia.", flags.Group.FILES
+    )
+    output_file: str = flags.required(
+        "SQuAD 1.1 file to write.", flags.Group.FILES
+    )
+    max_words: int = flags.flag(
+        triviaqa.MAX_WORDS,
+        "Words kept of the start of a page.",
+        flags.Group.TEXT,
+        lower_bound=1,
+    )
 
 
 def run(options: Options) -> None:
@@ -86,10 +70,5 @@ def run(options: Options) -> None:
     )
 
 
-def main(_: list[str]) -> None:
-    """Runs the tool with its flags."""
-    run(flags_lib.read(Options, flags.FLAGS))
-
-
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, run)

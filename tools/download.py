@@ -14,10 +14,9 @@ import sys
 import urllib.parse
 from collections.abc import Callable, Sequence
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from commands import flags, program
 from files import progress, transfer
 from tools import download_table, installation
 
@@ -26,47 +25,32 @@ ARGUMENTS = "NAME ..."
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags` for each."""
+    """The flags of this tool; see --help."""
 
-    list: bool = False
-    output_dir: str | None = None
-    sha256: str | None = None
-    keep_archive: bool = False
-    mirror: str | None = None
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    _define_action_flags(values)
-    _define_file_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.ACTIONS)
-def _define_action_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_bool(
-        "list", Options.list, "List what can be fetched, and where it goes.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "output_dir", Options.output_dir,
-        "Folder below which everything goes.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "keep_archive", Options.keep_archive,
+    list: bool = flags.flag(
+        False,
+        "List what can be fetched, and where it goes.",
+        flags.Group.ACTIONS,
+    )
+    output_dir: str | None = flags.flag(
+        None, "Folder below which everything goes.", flags.Group.FILES
+    )
+    keep_archive: bool = flags.flag(
+        False,
         "Keep zip files, in .downloads, once they are unpacked.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "sha256", Options.sha256,
+        flags.Group.FILES,
+    )
+    sha256: str | None = flags.flag(
+        None,
         "Hash that the file to fetch must have; for a single file.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "mirror", Options.mirror,
+        flags.Group.FILES,
+    )
+    mirror: str | None = flags.flag(
+        None,
         "Address such as https://mirror.example/path to fetch from in place "
         "of https:// and the host of each address; the rest stays the same.",
-        flag_values=values)  # fmt: skip
+        flags.Group.FILES,
+    )
 
 
 def _reporter(name: str) -> Callable[[int, int | None], None]:
@@ -144,14 +128,13 @@ def _places(options: Options) -> installation.Places:
     )
 
 
-def main(argv: list[str]) -> None:
+def main(options: Options, names: Sequence[str]) -> None:
     """Runs the tool with the names and flags of the command line."""
-    options = flags_lib.read(Options, flags.FLAGS)
     if options.list:
         sys.stdout.write(download_table.listing())
     else:
-        run(argv[1:], options)
+        run(names, options)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main, arguments=ARGUMENTS)
+    program.start(Options, main, arguments=ARGUMENTS)

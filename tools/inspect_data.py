@@ -20,10 +20,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO
 
-from absl import flags
-
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from commands import flags, program
 from corpus import text_statistics
 from files import destinations, paths, writing
 from tasks.masked_lm import (
@@ -46,101 +43,70 @@ _SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags` for each."""
+    """The flags of this tool; see --help."""
 
-    vocab_file: str
-    input_file: str | None = None
-    record_file: str | None = None
-    do_lower_case: bool = True
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
-    do_whole_word_mask: bool = False
-    random_seed: int = 12345
-    max_documents: int = 20000
-    max_records: int = 10000
-    num_examples: int = 3
-    color: str = "auto"
-    output_file: str | None = None
-
-
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags of this tool."""
-    _define_file_flags(values)
-    _define_text_flags(values)
-    _define_pair_flags(values)
-    _define_display_flags(values)
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def _define_file_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "input_file", Options.input_file,
+    input_file: str | None = flags.flag(
+        None,
         "Text to look at: comma-separated paths or globs.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "record_file", Options.record_file,
+        flags.Group.FILES,
+    )
+    record_file: str | None = flags.flag(
+        None,
         "TFRecords to look at: comma-separated paths or globs.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_string(
-        "output_file", Options.output_file,
-        "JSON file for the numbers, too.", flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.TEXT)
-def _define_text_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_string(
-        "vocab_file", None, "Vocabulary of the model.",
-        required=True, flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "do_lower_case", Options.do_lower_case,
+        flags.Group.FILES,
+    )
+    output_file: str | None = flags.flag(
+        None, "JSON file for the numbers, too.", flags.Group.FILES
+    )
+    vocab_file: str = flags.required(
+        "Vocabulary of the model.", flags.Group.TEXT
+    )
+    do_lower_case: bool = flags.flag(
+        True,
         "Lower-case and strip accents, as the model's tokenizer does.",
-        flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.PAIRS)
-def _define_pair_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "max_seq_length", Options.max_seq_length,
-        "Of text: tokens per pair.", flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "max_predictions_per_seq", Options.max_predictions_per_seq,
-        "Of text: most tokens to predict per pair.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_float(
-        "masked_lm_prob", Options.masked_lm_prob,
-        "Of text: share of tokens to predict.", flag_values=values)  # fmt: skip
-    flags.DEFINE_bool(
-        "do_whole_word_mask", Options.do_whole_word_mask,
+        flags.Group.TEXT,
+    )
+    max_seq_length: int = flags.flag(
+        128, "Of text: tokens per pair.", flags.Group.PAIRS
+    )
+    max_predictions_per_seq: int = flags.flag(
+        20, "Of text: most tokens to predict per pair.", flags.Group.PAIRS
+    )
+    masked_lm_prob: float = flags.flag(
+        0.15, "Of text: share of tokens to predict.", flags.Group.PAIRS
+    )
+    do_whole_word_mask: bool = flags.flag(
+        False,
         "Of text: predict all pieces of a word together.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_float(
-        "short_seq_prob", Options.short_seq_prob,
-        "Of text: share of documents cut shorter.",
-        flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "random_seed", Options.random_seed,
-        "Of text: decides every random draw.", flag_values=values)  # fmt: skip
-
-
-@flag_groups.under(flag_groups.Group.DISPLAY)
-def _define_display_flags(values: flags.FlagValues) -> None:
-    flags.DEFINE_integer(
-        "max_documents", Options.max_documents,
+        flags.Group.PAIRS,
+    )
+    short_seq_prob: float = flags.flag(
+        0.1, "Of text: share of documents cut shorter.", flags.Group.PAIRS
+    )
+    random_seed: int = flags.flag(
+        12345, "Of text: decides every random draw.", flags.Group.PAIRS
+    )
+    max_documents: int = flags.flag(
+        20000,
         "The first so many documents are looked at; 0 for all.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "max_records", Options.max_records,
+        flags.Group.DISPLAY,
+        lower_bound=0,
+    )
+    max_records: int = flags.flag(
+        10000,
         "So many records, spread over the files, are looked at; 0 for all.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_integer(
-        "num_examples", Options.num_examples, "Records shown as words.",
-        lower_bound=0, flag_values=values)  # fmt: skip
-    flags.DEFINE_enum(
-        "color", Options.color, terminal.COLOR_CHOICES,
+        flags.Group.DISPLAY,
+        lower_bound=0,
+    )
+    num_examples: int = flags.flag(
+        3, "Records shown as words.", flags.Group.DISPLAY, lower_bound=0
+    )
+    color: str = flags.flag(
+        "auto",
         "Colour what is masked; auto: on a terminal.",
-        flag_values=values)  # fmt: skip
+        flags.Group.DISPLAY,
+        choices=terminal.COLOR_CHOICES,
+    )
 
 
 def inspect_text(
@@ -284,10 +250,10 @@ def run(options: Options, output: IO[str]) -> None:
         writing.write_json(options.output_file, numbers)
 
 
-def main(_: list[str]) -> None:
+def main(options: Options) -> None:
     """Runs the tool with its flags."""
-    run(flags_lib.read(Options, flags.FLAGS), sys.stdout)
+    run(options, sys.stdout)
 
 
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, main)

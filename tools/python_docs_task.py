@@ -10,10 +10,9 @@ import dataclasses
 import os
 from collections.abc import Iterator
 
-from absl import flags, logging
+from absl import logging
 
-from commands import flag_groups, program
-from commands import flags as flags_lib
+from commands import flags, program
 from files import destinations, writing
 
 # Every tenth document is held out, as in quickstart.sh's pre-training text.
@@ -25,20 +24,10 @@ _LIBRARY_EVERY = 8
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags say; see `define_flags`."""
+    """The flags of this tool; see --help."""
 
-    output_dir: str
-
-
-@flag_groups.under(flag_groups.Group.FILES)
-def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines the flags."""
-    flags.DEFINE_string(
-        "output_dir",
-        None,
-        "Folder for train.tsv and dev.tsv.",
-        required=True,
-        flag_values=values,
+    output_dir: str = flags.required(
+        "Folder for train.tsv and dev.tsv.", flags.Group.FILES
     )
 
 
@@ -82,10 +71,5 @@ def _labelled_documents() -> Iterator[list[tuple[str, str]]]:
         yield kept
 
 
-def main(_: list[str]) -> None:
-    """Runs the tool with its flags."""
-    run(flags_lib.read(Options, flags.FLAGS))
-
-
 if __name__ == "__main__":
-    program.start(define_flags, main)
+    program.start(Options, run)

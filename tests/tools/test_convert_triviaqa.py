@@ -1,7 +1,6 @@
 import json
 
 import pytest
-from absl import flags
 
 from tasks.squad import squad_examples
 from tools import convert_triviaqa
@@ -41,21 +40,3 @@ def test_nothing_is_written_where_nothing_can_be_kept(tmp_path):
     with pytest.raises(ValueError, match="first 3 words"):
         convert_triviaqa.run(options)
     assert not (tmp_path / "out").exists()
-
-
-def test_flags_have_the_names_of_the_options():
-    values = flags.FlagValues()
-    convert_triviaqa.define_flags(values)
-    values(
-        [
-            "convert_triviaqa",
-            "--input_file=a",
-            "--evidence_dir=b",
-            "--output_file=c",
-        ]
-    )
-    assert convert_triviaqa.Options(**values.flag_values_dict()) == (
-        convert_triviaqa.Options(
-            input_file="a", evidence_dir="b", output_file="c"
-        )
-    )
