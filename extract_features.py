@@ -192,9 +192,9 @@ def _read_config(options, tokenizer) -> config_lib.BertConfig:
 def _load_model(options, config):
     """Returns what computes the hidden layers."""
     from modeling import bert, checkpoints
-    from training import ablations, extraction, model_folder, runtime
+    from training import attention_checks, extraction, model_folder, runtime
 
-    ablations.check_bert(options.init_checkpoint)
+    attention_checks.check_bert(options.init_checkpoint)
     model_folder.check_casing(
         model_folder.of_checkpoint(options.init_checkpoint),
         options.do_lower_case,

@@ -110,10 +110,13 @@ class SentenceClassification(labelled.LabelledTask):
         ]
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:
-        from training import ablations, objectives
+        from modeling import heads
+        from training import objectives
 
-        model = ablations.sequence_classification(
-            config, self.options, self.label_set.num_outputs
+        model = heads.BertForSequenceClassification(
+            config,
+            num_labels=self.label_set.num_outputs,
+            **self.options.head_arguments,
         )
         return objectives.Classification(model, self.label_set.problem_type)
 

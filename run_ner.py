@@ -140,10 +140,13 @@ class Tagging(task.Task):
             yield [window.record(length) for window in windows]
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:
-        from training import ablations, objectives
+        from modeling import heads
+        from training import objectives
 
-        model = ablations.token_classification(
-            config, self.options, len(self._names)
+        model = heads.BertForTokenClassification(
+            config,
+            num_labels=len(self._names),
+            **self.options.head_arguments,
         )
         return objectives.Tagging(model, objectives.PIECE_INPUTS)
 

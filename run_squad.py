@@ -166,11 +166,13 @@ class QuestionAnswering(task.Task):
         return task.Data.without_records(data_set)
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:
-        from training import ablations, objectives
+        from modeling import heads
+        from training import objectives
 
-        return objectives.SpanExtraction(
-            ablations.question_answering(config, self.options)
+        model = heads.BertForQuestionAnswering(
+            config, **self.options.head_arguments
         )
+        return objectives.SpanExtraction(model)
 
     def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Answers:
         logits = []

@@ -7,9 +7,10 @@ predicts for it, with everything that the flags of `training.flags` ask for.
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 TRAIN, EVAL, PREDICT = "train", "eval", "predict"
 
@@ -63,12 +64,14 @@ class Data:
 
     data_set: DataSet
     source: Any
-    rows_per_example: np.ndarray
-    read: Callable[[str], np.ndarray]
+    rows_per_example: "np.ndarray"
+    read: "Callable[[str], np.ndarray]"
 
     @classmethod
     def without_records(cls, data_set: DataSet) -> "Data":
         """Returns data of whose examples none has a record."""
+        import numpy as np
+
         return cls(
             data_set=data_set,
             source=None,
@@ -82,8 +85,10 @@ class Data:
         return self.data_set.content
 
     @functools.cached_property
-    def label_ids(self) -> np.ndarray:
+    def label_ids(self) -> "np.ndarray":
         """The feature `label_ids` of each example, `[E, K]`."""
+        import numpy as np
+
         first = np.cumsum(self.rows_per_example) - self.rows_per_example
         return self.read("label_ids")[first]
 
@@ -136,7 +141,7 @@ class Task:
         """
         raise NotImplementedError
 
-    def decode(self, data: Data, outputs: Mapping[str, np.ndarray]) -> Any:
+    def decode(self, data: Data, outputs: "Mapping[str, np.ndarray]") -> Any:
         """Turns the outputs of all records into answers.
 
         Args:

@@ -18,7 +18,7 @@ from tools import (
     plot_attention,
     predict_masked,
 )
-from training import ablations, checkpointing
+from training import attention_checks, checkpointing
 from training import flags as training_flags
 
 _GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -129,10 +129,12 @@ def test_pre_training_in_both_directions_does_not_start_from_one(
 
 def test_a_folder_of_it_is_refused_too(tmp_path, model):
     with pytest.raises(ValueError, match="trained from left to right"):
-        ablations.check_bert(str(tmp_path))
+        attention_checks.check_bert(str(tmp_path))
     (tmp_path / "tiny.ckpt.state.json").unlink()
-    ablations.check_bert(str(tmp_path))  # Made elsewhere: nothing is known.
-    ablations.check_bert(str(tmp_path / "absent"))
+    attention_checks.check_bert(
+        str(tmp_path)
+    )  # Made elsewhere: nothing is known.
+    attention_checks.check_bert(str(tmp_path / "absent"))
 
 
 def test_the_best_weights_of_a_run_say_so_as_well(tmp_path):
@@ -144,7 +146,7 @@ def test_the_best_weights_of_a_run_say_so_as_well(tmp_path):
     best.offer(3, {"f1": 0.5}, {"x": tf.Variable(1.0)})
     saved = checkpointing.latest(str(tmp_path / "best"))
     with pytest.raises(ValueError, match="trained from left to right"):
-        ablations.check_bert(saved)
+        attention_checks.check_bert(saved)
 
 
 def test_a_bilstm_is_not_left_out_in_silence(tmp_path):

@@ -78,10 +78,10 @@ def understand(options: Options, source: Any) -> Model:
             or casing, or reads from left to right.
     """
     from modeling import checkpoints, mismatches
-    from training import ablations
+    from training import attention_checks
 
     # What is written says nothing of how it was trained.
-    ablations.check_bert(options.input)
+    attention_checks.check_bert(options.input)
     variables = {
         name: (shape, "float32" if dtype in _HALF else dtype)
         for name, (shape, dtype) in source.variables.items()

@@ -285,10 +285,10 @@ def write_checkpoint(
         ValueError: the vocabulary is larger than the model's.
     """
     from modeling import checkpoints
-    from training import ablations
+    from training import attention_checks
 
     # What is written says nothing of how it was trained.
-    ablations.check_bert(options.init_checkpoint)
+    attention_checks.check_bert(options.init_checkpoint)
     tensors = checkpoints.read(options.init_checkpoint)
     names = set(tensors)
     tensors = {

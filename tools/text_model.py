@@ -76,9 +76,9 @@ def load_weights(
             or lacks a weight.
     """
     from modeling import checkpoints
-    from training import ablations, model_folder
+    from training import attention_checks, model_folder
 
-    ablations.check_bert(options.init_checkpoint)
+    attention_checks.check_bert(options.init_checkpoint)
     model_folder.check_casing(
         model_folder.of_checkpoint(options.init_checkpoint),
         options.do_lower_case,

@@ -15,7 +15,7 @@ from files import writing
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
-    ablations,
+    attention_checks,
     checkpointing,
     initialization,
     input_pipeline,
@@ -169,7 +169,7 @@ def prepare(
         ValueError: the options do not fit to the checkpoints or the devices;
             workers do not share the folder of the run.
     """
-    ablations.check_checkpoints(options)
+    attention_checks.check_checkpoints(options)
     strategy = runtime.prepare(
         flags.narrow(runtime.DeviceOptions, options),
         precision=options.precision,
@@ -509,7 +509,7 @@ class Model:
             "num_replicas": self.strategy.num_replicas_in_sync,
             "precision": precision.in_use(),
             **{name: getattr(self.options, name) for name in names},
-            **ablations.identity(self.options),
+            **getattr(self.options, "ablation", {}),
         }
 
 

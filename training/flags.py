@@ -530,6 +530,21 @@ class AblationOptions:
         """Whether the model is not BERT."""
         return self.attention != BIDIRECTIONAL or self.bilstm_head
 
+    @property
+    def ablation(self) -> dict[str, Any]:
+        """What a run must share with the one it resumes; nothing for BERT."""
+        if not self.is_ablated:
+            return {}
+        return {"attention": self.attention, "bilstm_head": self.bilstm_head}
+
+    @property
+    def head_arguments(self) -> dict[str, bool]:
+        """The arguments of `modeling.heads.BertWithHead`."""
+        return {
+            "causal": self.attention == CAUSAL,
+            "bilstm_head": self.bilstm_head,
+        }
+
 
 def wants_tpu(options: Any) -> bool:
     """Tells whether `--use_tpu` or `--distribution_strategy` asks for a TPU."""

@@ -18,10 +18,6 @@ SINGLE_LABEL = "single_label"
 MULTI_LABEL = "multi_label"
 REGRESSION = "regression"
 PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
-# The output layers, which a pre-trained checkpoint lacks.
-CLASSIFICATION_HEAD = ("output_weights", "output_bias")
-CHOICE_HEAD = ("cls/multiple_choice/output_weights",)
-SPAN_HEAD = ("cls/squad/output_weights", "cls/squad/output_bias")
 # What the models of `modeling.heads` are called with.
 PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WORD_INPUTS = ("word_features", "label_mask")

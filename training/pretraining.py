@@ -10,7 +10,7 @@ from commands import flags
 from files import paths
 from modeling import config as config_lib
 from training import (
-    ablations,
+    attention_checks,
     batch_phases,
     checkpointing,
     initialization,
@@ -176,7 +176,7 @@ def train(
         ValueError: the folder is another run's, or a checkpoint does not fit,
             or reads in another direction.
     """
-    ablations.check_checkpoints(options)
+    attention_checks.check_checkpoints(options)
     phases = pretraining_phases.of_run(options)
     identity = _identity(strategy, sources, options)
     with strategy.scope():
@@ -303,7 +303,7 @@ def load(
     Raises:
         ValueError: there is no checkpoint.
     """
-    ablations.check_checkpoints(options)
+    attention_checks.check_checkpoints(options)
     return initialization.load_for_evaluation(
         strategy,
         objective,

@@ -65,7 +65,7 @@ def _model(golden):
     )
     model = heads.BertForSequenceClassification(config, num_labels=2)
     start = str(_GOLDEN / golden["init_checkpoint"])
-    checkpoints.load(model, start, new=objectives.CLASSIFICATION_HEAD)
+    checkpoints.load(model, start, new=("output_weights", "output_bias"))
     for name, value in golden["head_init"].items():
         checkpointing.weights(model)[name].assign(value)
     return model

@@ -1,4 +1,4 @@
-"""Fine-tuning of models that are not BERT: what their runs have of their own.
+"""The attention that checkpoints were trained with: both ways, or causal.
 
 Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
 BERT, so nothing in its weights tells them apart; what lies beside a checkpoint
@@ -9,65 +9,11 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from modeling import checkpoints, heads
-from modeling import config as config_lib
-from training import checkpointing, objectives
+from modeling import checkpoints
+from training import checkpointing
 from training import flags as training_flags
 
 _LEFT_TO_RIGHT = "ltr"
-_OBJECTIVE = "objective"
-_ATTENTION, _BILSTM = "attention", "bilstm_head"
-# New where an encoder is given: the output layer, and the BiLSTM if any.
-HEAD = (*objectives.CLASSIFICATION_HEAD, "bilstm/.*")
-SPAN_HEAD = (*objectives.SPAN_HEAD, *HEAD)
-NONE = {"causal": False, "bilstm_head": False}
-
-
-def of_options(options: Any) -> dict[str, bool]:
-    """Returns the arguments of `BertWithHead` that a run asks for."""
-    return {
-        "causal": _attention(options) == training_flags.CAUSAL,
-        "bilstm_head": getattr(options, _BILSTM, False),
-    }
-
-
-def sequence_classification(
-    config: config_lib.BertConfig, options: Any, num_outputs: int
-) -> heads.BertForSequenceClassification:
-    """Makes the classifier that the options ask for: BERT's, or another."""
-    return heads.BertForSequenceClassification(
-        config, num_labels=num_outputs, **of_options(options)
-    )
-
-
-def token_classification(
-    config: config_lib.BertConfig, options: Any, num_outputs: int
-) -> heads.BertForTokenClassification:
-    """Makes the tagger that the options ask for: BERT's, or another."""
-    return heads.BertForTokenClassification(
-        config, num_labels=num_outputs, **of_options(options)
-    )
-
-
-def question_answering(
-    config: config_lib.BertConfig, options: Any
-) -> heads.BertForQuestionAnswering:
-    """Makes the span model that the options ask for: BERT's, or another."""
-    return heads.BertForQuestionAnswering(config, **of_options(options))
-
-
-def identity(options: Any) -> dict[str, object]:
-    """Names what a run must share with the one that it goes on with.
-
-    Nothing for BERT, as in the runs of before.
-    """
-    ablation = of_options(options)
-    if ablation == NONE:
-        return {}
-    return {
-        _ATTENTION: _attention(options),
-        _BILSTM: ablation[_BILSTM],
-    }
 
 
 def check_checkpoints(options: Any) -> None:
@@ -150,12 +96,12 @@ def _find(path: str | None) -> str | None:
 
 def _attention(options: Any) -> str:
     """Says with which attention a run computes; pre-training has a flag too."""
-    if getattr(options, _OBJECTIVE, None) == _LEFT_TO_RIGHT:
+    if getattr(options, "objective", None) == _LEFT_TO_RIGHT:
         return training_flags.CAUSAL
-    return getattr(options, _ATTENTION, training_flags.BIDIRECTIONAL)
+    return getattr(options, "attention", training_flags.BIDIRECTIONAL)
 
 
 def _flag_of(options: Any) -> str:
-    if hasattr(options, _OBJECTIVE):
+    if hasattr(options, "objective"):
         return f"--objective={_LEFT_TO_RIGHT}"
     return f"--attention={training_flags.CAUSAL}"

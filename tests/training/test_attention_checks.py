@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from training import ablations
+from training import attention_checks
 from training import flags as training_flags
 
 
@@ -27,21 +27,20 @@ def _write_checkpoint(folder, identity, step=7):
 
 def test_bert_adds_nothing_to_what_a_run_is():
     # So that runs which were begun before there were ablations go on.
-    assert ablations.identity(training_flags.AblationOptions()) == {}
-    # A script without the flags is of BERT.
-    assert ablations.identity(types.SimpleNamespace()) == {}
-    assert ablations.of_options(types.SimpleNamespace()) == ablations.NONE
+    options = training_flags.AblationOptions()
+    assert options.ablation == {}
+    assert not any(options.head_arguments.values())
 
 
 def test_an_ablation_is_part_of_what_a_run_is():
     options = training_flags.AblationOptions(
         attention="causal", bilstm_head=True
     )
-    assert ablations.of_options(options) == {
+    assert options.head_arguments == {
         "causal": True,
         "bilstm_head": True,
     }
-    assert ablations.identity(options) == {
+    assert options.ablation == {
         "attention": "causal",
         "bilstm_head": True,
     }
@@ -59,18 +58,18 @@ def test_an_ablation_is_part_of_what_a_run_is():
     ],
 )
 def test_attention_of_a_checkpoint(identity, attention):
-    assert ablations.attention_of(identity) == attention
+    assert attention_checks.attention_of(identity) == attention
 
 
 def test_a_left_to_right_model_must_stay_one(tmp_path):
     prefix = _write_checkpoint(tmp_path / "ltr", {"objective": "ltr"})
     options = _options(tmp_path, init_checkpoint=prefix)
     with pytest.raises(ValueError, match="trained with causal attention"):
-        ablations.check_checkpoints(options)
+        attention_checks.check_checkpoints(options)
     options = _options(
         tmp_path, init_checkpoint=prefix, attention=training_flags.CAUSAL
     )
-    ablations.check_checkpoints(options)
+    attention_checks.check_checkpoints(options)
 
 
 def test_a_model_that_looks_both_ways_does_not_become_one(tmp_path):
@@ -79,14 +78,14 @@ def test_a_model_that_looks_both_ways_does_not_become_one(tmp_path):
         tmp_path, init_checkpoint=prefix, attention=training_flags.CAUSAL
     )
     with pytest.raises(ValueError, match="with bidirectional attention"):
-        ablations.check_checkpoints(options)
+        attention_checks.check_checkpoints(options)
 
 
 def test_a_folder_is_not_gone_on_with_in_another_way(tmp_path):
     identity = {"objective": "squad", "attention": "causal"}
     _write_checkpoint(tmp_path / "out", identity)
     with pytest.raises(ValueError, match="trained with causal attention"):
-        ablations.check_checkpoints(_options(tmp_path))
+        attention_checks.check_checkpoints(_options(tmp_path))
 
 
 def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path):
@@ -99,10 +98,10 @@ def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path):
     with pytest.raises(
         ValueError, match=r"model\.ckpt-7 was trained with caus"
     ):
-        ablations.check_checkpoints(_options(tmp_path))
-    ablations.check_checkpoints(_options(tmp_path, attention="causal"))
+        attention_checks.check_checkpoints(_options(tmp_path))
+    attention_checks.check_checkpoints(_options(tmp_path, attention="causal"))
 
 
 def test_nothing_is_said_of_checkpoints_that_are_not_there(tmp_path):
     options = _options(tmp_path, init_checkpoint=str(tmp_path / "none"))
-    ablations.check_checkpoints(options)
+    attention_checks.check_checkpoints(options)
