@@ -1,16 +1,26 @@
-"""Which form of checkpoint a path is of, from its files."""
+"""The forms of checkpoint, and which of them a path is of.
+
+A form is a module with a `Reader`, which is a `checkpoints.Source`, a function
+`files` and what writes it. A new one is such a module, a row of `FORMATS`, and
+the lines of `find` that recognise its files.
+"""
 
 import contextlib
 import dataclasses
 import glob
 import os
+import types
 
 from modeling import huggingface, keras_format, release_format
 
 RELEASE = "release"
 KERAS = "keras"
 HUGGINGFACE = "huggingface"
-FORMATS = (RELEASE, KERAS, HUGGINGFACE)
+FORMATS = {
+    RELEASE: release_format,
+    KERAS: keras_format,
+    HUGGINGFACE: huggingface,
+}
 
 _CONVERT_TO_SAFETENSORS = (
     "In an environment with transformers and torch: "
@@ -55,6 +65,11 @@ class Place:
 
     format: str
     path: str
+
+    @property
+    def module(self) -> types.ModuleType:
+        """What reads and writes its form."""
+        return FORMATS[self.format]
 
 
 def find(path: str) -> Place:

@@ -1,14 +1,11 @@
 """Checkpoints by the release's names of variables, whatever their form.
 
 A model's variable is called what its path says after the model's own name.
-Reads the release's format, Keras' `.weights.h5` and Hugging Face's folders;
-writes the release's: TensorFlow's by name ("V2"), `PREFIX.index` beside
-`PREFIX.data-00000-of-00001`.
+`checkpoint_formats` knows the forms, each of which has a module of its own.
 """
 
 import contextlib
 import dataclasses
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -18,18 +15,11 @@ import numpy as np
 from modeling import (
     checkpoint_formats,
     config_beside,
-    huggingface,
-    keras_format,
     mismatches,
     release_format,
 )
 
 _GLOBAL_STEP = "global_step"
-_READERS = {
-    checkpoint_formats.RELEASE: release_format.Reader,
-    checkpoint_formats.KERAS: keras_format.Reader,
-    checkpoint_formats.HUGGINGFACE: huggingface.Reader,
-}
 
 
 class Source(Protocol):
@@ -111,16 +101,12 @@ def files(path: str) -> list[str]:
         FileNotFoundError, ValueError: as `resolve`.
     """
     place = checkpoint_formats.find(path)
-    if place.format == checkpoint_formats.KERAS:
-        return [place.path]
-    if place.format == checkpoint_formats.HUGGINGFACE:
-        return huggingface.weight_files(place.path)
-    return release_format.files(place.path) or [place.path]
+    return place.module.files(place.path)
 
 
 def saved_files(prefix: str) -> list[str]:
     """Names the files that `save` writes."""
-    return [prefix + suffix for suffix in _SUFFIXES]
+    return release_format.written_files(prefix)
 
 
 @contextlib.contextmanager
@@ -135,7 +121,7 @@ def opened(path: str) -> Iterator[Source]:
         ValueError: a file is broken, or the checkpoint of another kind.
     """
     place = checkpoint_formats.find(path)
-    source = _READERS[place.format](place.path)
+    source = place.module.Reader(place.path)
     try:
         yield source
     finally:
@@ -259,79 +245,11 @@ def load(
 
 
 def save(prefix: str, tensors: Mapping[str, Any]) -> None:
-    """Writes arrays under names, whole or not at all.
+    """Writes a checkpoint in the release's format, whole or not at all.
 
-    The files are written aside, brought to disk and renamed, the index last:
-    without it there is no checkpoint. Remote stores publish a file only when
-    it is closed, so there they are written in place.
-
-    Args:
-        prefix: of the checkpoint; its folder is made if missing.
-        tensors: arrays, tensors or variables by the release's names.
-
-    Raises:
-        OSError: the files cannot be written.
-        ValueError: there is nothing to save.
+    Args, raises: as `release_format.write`.
     """
-    import tensorflow as tf
-
-    if not tensors:
-        raise ValueError(f"Checkpoint {prefix!r} would hold no variable.")
-    is_remote = "://" in prefix
-    folder, name = os.path.split(prefix)
-    aside = (
-        prefix
-        if is_remote
-        else os.path.join(folder, f".{name}.{os.getpid()}.partial")
-    )
-    if folder:
-        tf.io.gfile.makedirs(folder)
-    try:
-        tf.raw_ops.SaveV2(
-            prefix=aside,
-            tensor_names=list(tensors),
-            shape_and_slices=[""] * len(tensors),
-            tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
-        )
-        if not is_remote:
-            _publish(aside, prefix)
-    except BaseException as error:
-        if not is_remote:
-            for suffix in _SUFFIXES:
-                _remove(aside + suffix)
-        if isinstance(error, tf.errors.OpError):
-            raise OSError(
-                f"Checkpoint {prefix!r} could not be written: {error.message}. "
-                "Make room, or write elsewhere."
-            ) from error
-        raise
-
-
-# In the order of renaming.
-_SUFFIXES = (".data-00000-of-00001", ".index")
-
-
-def _publish(aside: str, prefix: str) -> None:
-    for suffix in _SUFFIXES:
-        _sync(aside + suffix)
-    # An old index beside new data would be a broken checkpoint.
-    _remove(os.path.realpath(f"{prefix}.index"))
-    for suffix in _SUFFIXES:
-        os.replace(aside + suffix, os.path.realpath(prefix + suffix))
-    _sync(os.path.dirname(prefix) or ".")
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
+    release_format.write(prefix, tensors)
 
 
 def is_causal(identity: Mapping[str, object]) -> bool:

@@ -67,7 +67,7 @@ class Reader:
         self.architectures = tuple(self.config.get("architectures") or ())
         self._files = contextlib.ExitStack()
         try:
-            weights = self._open(weight_files(folder))
+            weights = self._open(files(folder))
             self._check_tied(weights)
             self._places = self._named(weights)
             others = os.path.join(folder, OTHERS)
@@ -202,7 +202,7 @@ def _explained(path: str) -> Iterator[None]:
         ) from error
 
 
-def weight_files(folder: str) -> list[str]:
+def files(folder: str) -> list[str]:
     """Lists the files that hold a folder's weights.
 
     Raises:

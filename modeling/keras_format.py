@@ -144,6 +144,11 @@ def write(
                     h5[part] = h5[f"{_ENCODER}/{part}"]
 
 
+def files(path: str) -> list[str]:
+    """Lists the files of a checkpoint: the one."""
+    return [path]
+
+
 def keras_paths(architecture: str, num_layers: int) -> dict[str, str]:
     """Says where Keras keeps the variables of a model, by release name.
 

@@ -5,10 +5,11 @@ the older "V1".
 """
 
 import collections
+import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ _STEP_SUFFIX = re.compile(r"-(\d+)$")
 # TensorFlow takes a prefix that it reads for a pattern, in which these do not
 # stand for themselves.
 _PATTERN = re.compile(r"[\[\\]")
+# Of what is written, in the order of renaming.
+_SUFFIXES = (".data-00000-of-00001", ".index")
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # Attributes in object checkpoints that the model garden's encoders have.
 _GARDEN = re.compile(
@@ -92,6 +95,83 @@ class Reader:
             ) from error
 
 
+def write(prefix: str, tensors: Mapping[str, Any]) -> None:
+    """Writes arrays under names, whole or not at all.
+
+    The files are written aside, brought to disk and renamed, the index last:
+    without it there is no checkpoint. Remote stores publish a file only when
+    it is closed, so there they are written in place.
+
+    Args:
+        prefix: of the checkpoint; its folder is made if missing.
+        tensors: arrays, tensors or variables by the release's names.
+
+    Raises:
+        OSError: the files cannot be written.
+        ValueError: there is nothing to save.
+    """
+    import tensorflow as tf
+
+    if not tensors:
+        raise ValueError(f"Checkpoint {prefix!r} would hold no variable.")
+    is_remote = "://" in prefix
+    folder, name = os.path.split(prefix)
+    aside = (
+        prefix
+        if is_remote
+        else os.path.join(folder, f".{name}.{os.getpid()}.partial")
+    )
+    if folder:
+        tf.io.gfile.makedirs(folder)
+    try:
+        tf.raw_ops.SaveV2(
+            prefix=aside,
+            tensor_names=list(tensors),
+            shape_and_slices=[""] * len(tensors),
+            tensors=[tf.convert_to_tensor(t) for t in tensors.values()],
+        )
+        if not is_remote:
+            _publish(aside, prefix)
+    except BaseException as error:
+        if not is_remote:
+            for suffix in _SUFFIXES:
+                _remove(aside + suffix)
+        if isinstance(error, tf.errors.OpError):
+            raise OSError(
+                f"Checkpoint {prefix!r} could not be written: {error.message}. "
+                "Make room, or write elsewhere."
+            ) from error
+        raise
+
+
+def written_files(prefix: str) -> list[str]:
+    """Names the files that `write` writes."""
+    return [prefix + suffix for suffix in _SUFFIXES]
+
+
+def _publish(aside: str, prefix: str) -> None:
+    for suffix in _SUFFIXES:
+        _sync(aside + suffix)
+    # An old index beside new data would be a broken checkpoint.
+    _remove(os.path.realpath(f"{prefix}.index"))
+    for suffix in _SUFFIXES:
+        os.replace(aside + suffix, os.path.realpath(prefix + suffix))
+    _sync(os.path.dirname(prefix) or ".")
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
+
+
 def prefix_of(path: str) -> str | None:
     """Returns the prefix that a path of a "V2" checkpoint means, or None.
 
@@ -159,15 +239,16 @@ def named_latest(folder: str) -> str | None:
 
 
 def files(prefix: str) -> list[str]:
-    """Lists the files of a checkpoint, in order."""
+    """Lists the files of a checkpoint, in order; of "V1" the one."""
     import tensorflow as tf
 
     folder, name = os.path.split(prefix)
-    return [
+    found = [
         os.path.join(folder, file)
         for file in sorted(tf.io.gfile.listdir(folder or "."))
         if file == f"{name}.index" or _DATA_SUFFIX.sub("", file) == name
     ]
+    return found or [prefix]
 
 
 def _link(prefix: str, folder: str) -> str:
