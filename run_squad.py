@@ -35,7 +35,7 @@ from tasks.squad import (
     squad_results,
 )
 from training import flags as training_flags
-from training import option_checks, run_card, trials
+from training import option_checks, reporting, run_card, trials
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -115,11 +115,9 @@ class QuestionAnswering(task.Task):
 
     def _training_data(self) -> task.DataSet:
         """Reads the files to train on, which are gone through in order."""
-        from training import phases
-
         options = self.options
         files = paths.expand(options.train_file)
-        with phases.phase("Reading questions to train on"):
+        with reporting.log_cost("Reading questions to train on"):
             of_files = [
                 squad_examples.read_training_examples(
                     [path],
@@ -226,10 +224,8 @@ def _cut(
     tokenizer: tokenization.FullTokenizer,
 ) -> squad_results.Questions:
     """Cuts the paragraphs into windows."""
-    from training import phases
-
     examples = questions.examples
-    with phases.phase("Cutting windows"):
+    with reporting.log_cost("Cutting windows"):
         features = list(_windows(examples, options, tokenizer))
     logging.info("%d questions, %d windows", len(examples), len(features))
     return dataclasses.replace(questions, features=features)
@@ -241,9 +237,7 @@ def _rank(
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> list[squad_answers.RankedAnswers]:
-    from training import phases
-
-    with phases.phase("Ranking answers"):
+    with reporting.log_cost("Ranking answers"):
         return squad_answers.rank_answers(
             questions.examples,
             questions.features,
@@ -287,8 +281,6 @@ def _run_without_model(options: Options) -> None:
         gold = squad_results.read_gold(options)
         decisions = squad_results.read_given(options, options.output_dir)
     if options.do_eval:
-        from training import reporting
-
         results = squad_results.score(gold, decisions, options)
         path = os.path.join(options.output_dir, "eval_results.txt")
         reporting.write_results(path, results)

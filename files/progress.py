@@ -55,11 +55,15 @@ def line(phase: str, done: float, total: float | None, seconds: float) -> str:
     if not total:
         return f"{phase} {done:,}  {done / seconds:,.1f}/s"
     share = done / total
-    full = int(_BAR_CHARACTERS * share)
-    bar = "█" * full + "·" * (_BAR_CHARACTERS - full)
     amount = f"{share:.0%}" if total == 1 else f"{done:,}/{total:,}"
     left = duration(seconds * (1 - share) / share)
-    return f"{bar} {phase} {amount}  {left} left"
+    return f"{bar(share)} {phase} {amount}  {left} left"
+
+
+def bar(share: float) -> str:
+    """Draws a share from 0 to 1 as a bar of text."""
+    full = int(_BAR_CHARACTERS * share)
+    return "█" * full + "·" * (_BAR_CHARACTERS - full)
 
 
 def duration(seconds: float) -> str:

@@ -22,8 +22,7 @@ from files import destinations, paths, progress
 from tools import terminal
 from training import (
     card_summary,
-    curves,
-    metrics_log,
+    reporting,
     run_card,
 )
 
@@ -71,13 +70,13 @@ def read(folder: str) -> Run:
     run = Run(
         name=folder.rstrip("/"),
         card=run_card.read(path) if paths.exists(path) else {},
-        records=metrics_log.read(metrics_log.path_in(folder)),
+        records=reporting.read_metrics(reporting.metrics_path(folder)),
         results=run_card.results(folder),
     )
     if not (run.card or run.records or run.results):
         raise ValueError(
             f"{folder} must be the --output_dir of a run; it holds no "
-            f"{run_card.FILE}, no {metrics_log.FILE} and no results."
+            f"{run_card.FILE}, no {reporting.METRICS_FILE} and no results."
         )
     return run
 
@@ -171,7 +170,7 @@ def _about(runs: Sequence[Run]) -> list[tuple[str, ...]]:
         cells = [tell(run.card) if run.card else _ABSENT for run in runs]
         rows.append((name, *map(_cell, cells)))
     speeds = [
-        metrics_log.summarize(run.records).get("examples_per_second")
+        reporting.summarize(run.records).get("examples_per_second")
         for run in runs
     ]
     rows.append(("examples/s", *map(_cell, speeds)))
@@ -222,7 +221,7 @@ def _environment(run: Run) -> dict[str, Any]:
 
 def _reports(runs: Sequence[Run]) -> list[tuple[str, ...]]:
     """Lists the last report of training, and the last on held-out data."""
-    summaries = [metrics_log.summarize(run.records) for run in runs]
+    summaries = [reporting.summarize(run.records) for run in runs]
     return [
         row
         for key in ("last_training", "last_evaluation")
@@ -278,7 +277,7 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
     else:
         output.write(compare(runs))
     if plot:
-        curves.draw({run.name: run.records for run in runs}, plot)
+        reporting.draw_curves({run.name: run.records for run in runs}, plot)
 
 
 def main(options: Options, folders: Sequence[str]) -> None:

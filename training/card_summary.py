@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from files import progress
-from training import metrics_log
+from training import reporting
 
 _CHECKPOINT_PART = re.compile(r"(model\.ckpt-\d+)\.(index|data-.*|state\.json)")
 _EVENTS = re.compile(r"events\.out\.tfevents\..*")
@@ -69,7 +69,7 @@ def _reports(card: Mapping[str, Any]):
 
 def _metrics(values: Mapping[str, Any]) -> str:
     return "  ".join(
-        f"{name.removeprefix(metrics_log.HELD_OUT)} {number_in_words(value)}"
+        f"{name.removeprefix(reporting.HELD_OUT)} {number_in_words(value)}"
         for name, value in values.items()
         if name not in _NOT_SHOWN
     )

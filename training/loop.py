@@ -53,7 +53,7 @@ class LoopOptions:
     best_metric: str | None = None
     higher_is_better: bool = True
     early_stopping_patience: int = 0
-    watch: reporting.Watch | None = None
+    watch: reporting.SanityCheck | None = None
 
 
 class NonFiniteLossError(RuntimeError):

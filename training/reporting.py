@@ -1,28 +1,48 @@
-"""What a run tells while it goes on, to people and to programs."""
+"""Training reports: the log, `metrics.jsonl`, TensorBoard and curves.
 
+Importing this module imports no TensorFlow, so that tools may read reports.
+"""
+
+import contextlib
 import dataclasses
 import json
 import os
+import resource
+import statistics
+import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
-from files import json_text, writing
+from files import json_text, paths, writing
 from files import progress as progress_lib
-from training import curves, metrics_log
 
+METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
+# Metrics on held-out data begin with this.
+HELD_OUT = "eval_"
 
-# Step and metrics of a report -> what looks wrong about them, in words.
-Watch = Callable[[int, Mapping[str, float]], Iterable[str]]
+_SPEEDS = ("examples_per_second", "input_wait")
+_RECORD_SHAPE = {"step": int, "*": (int, float, type(None))}
+
+_PANEL_INCHES = (7.0, 2.2)
+_DOTS_PER_INCH = 120
+_LEARNING_RATE = "learning_rate"
+# Properties of the machine and of single steps, not of the quality of a run.
+_NOT_DRAWN = {"step", *_SPEEDS, "gradient_norm", "skipped_steps"}
+
+# One line of `metrics.jsonl`: `step`, then metrics by name. A number that is
+# not finite is None.
+Record = Mapping[str, float | None]
+# Step and metrics of a report -> a warning for everything that looks wrong.
+SanityCheck = Callable[[int, Mapping[str, float]], Iterable[str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Speed:
-    """How fast a run went on since the last report.
+    """The speed of a run since the last report.
 
     Attributes:
         examples_per_second: pauses left out.
@@ -37,7 +57,7 @@ class Speed:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Progress:
-    """What happened since the last report.
+    """Training progress since the last report.
 
     Attributes:
         step: how many steps were made in all.
@@ -59,7 +79,8 @@ class Reporter:
         num_train_steps: the last step of the run.
         first_step: the step a resumed run starts from; what was reported of
             later steps, which are made again, is removed.
-        watch: is shown every report; what it returns is logged as warnings.
+        sanity_check: is called with every training report; its warnings are
+            logged.
     """
 
     def __init__(
@@ -67,15 +88,17 @@ class Reporter:
         output_dir: str,
         num_train_steps: int,
         first_step: int,
-        watch: Watch | None = None,
+        sanity_check: SanityCheck | None = None,
     ):
+        import tensorflow as tf
+
         self._output_dir = output_dir
         self._num_train_steps = num_train_steps
-        self._watch = watch
-        announce_start(output_dir, first_step)
+        self._sanity_check = sanity_check
+        _announce_start(output_dir, first_step)
         self._writer = tf.summary.create_file_writer(output_dir)
-        self._path = metrics_log.path_in(output_dir)
-        metrics_log.keep_until(self._path, first_step)
+        self._path = metrics_path(output_dir)
+        remove_later_metrics(self._path, first_step)
 
     def training(self, progress: Progress) -> None:
         """Reports training progress."""
@@ -85,8 +108,8 @@ class Reporter:
             record["examples_per_second"] = progress.speed.examples_per_second
             record["input_wait"] = progress.speed.input_wait
         self._record(record, prefix="")
-        if self._watch:
-            for warning in self._watch(progress.step, progress.values):
+        if self._sanity_check:
+            for warning in self._sanity_check(progress.step, progress.values):
                 logging.warning("step %d: %s", progress.step, warning)
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
@@ -95,7 +118,7 @@ class Reporter:
         self._record(
             {
                 "step": step,
-                **{f"{metrics_log.HELD_OUT}{k}": v for k, v in values.items()},
+                **{f"{HELD_OUT}{name}": v for name, v in values.items()},
             },
             prefix="eval/",
         )
@@ -103,23 +126,24 @@ class Reporter:
     def has_evaluation(self, step: int) -> bool:
         """Tells whether an evaluation at this step was reported."""
         return any(
-            record["step"] == step and metrics_log.is_evaluation(record)
-            for record in metrics_log.read(self._path)
+            record["step"] == step and _is_evaluation(record)
+            for record in read_metrics(self._path)
         )
 
     def close(self) -> None:
         """Writes what is buffered, and the plot."""
         self._writer.close()
-        records = metrics_log.read(self._path)
-        curves.draw({"": records}, os.path.join(self._output_dir, PLOT_FILE))
+        records = read_metrics(self._path)
+        draw_curves({"": records}, os.path.join(self._output_dir, PLOT_FILE))
 
     def _record(self, record: Mapping[str, float], prefix: str) -> None:
-        step = record["step"]
-        with self._writer.as_default(step=step):
+        import tensorflow as tf
+
+        with self._writer.as_default(step=record["step"]):
             for name, value in record.items():
                 if name != "step":
                     tf.summary.scalar(
-                        prefix + name.removeprefix(metrics_log.HELD_OUT), value
+                        prefix + name.removeprefix(HELD_OUT), value
                     )
         self._writer.flush()
         rounded = {
@@ -130,12 +154,31 @@ class Reporter:
             file.write(json.dumps(json_text.finite(rounded)) + "\n")
 
 
+def _announce_start(output_dir: str, step: int) -> None:
+    """Tells TensorBoard that the steps after this one are made now, or again.
+
+    Events files are only ever added to; from the second "session started" event
+    on, each has what earlier files say of its step and later ones left out.
+    """
+    from tensorboard.compat.proto import event_pb2
+    from tensorboard.summary.writer import event_file_writer
+
+    writer = event_file_writer.EventFileWriter(output_dir)
+    writer.add_event(
+        event_pb2.Event(
+            wall_time=time.time(),
+            step=step + 1,
+            session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
+        )
+    )
+    writer.close()
+
+
 def console_line(progress: Progress, num_train_steps: int) -> str:
     """Formats one line of progress."""
-    done = progress.step / num_train_steps
-    bar = "█" * int(10 * done) + "·" * (10 - int(10 * done))
     line = (
-        f"{bar} step {progress.step:,}/{num_train_steps:,}  "
+        f"{progress_lib.bar(progress.step / num_train_steps)} "
+        f"step {progress.step:,}/{num_train_steps:,}  "
         f"{_in_words(progress.values)}"
     )
     if progress.speed is None:
@@ -150,7 +193,7 @@ def console_line(progress: Progress, num_train_steps: int) -> str:
 def _in_words(values: Mapping[str, float]) -> str:
     return "  ".join(
         f"{name} {value:.2e}"
-        if name == "learning_rate"
+        if name == _LEARNING_RATE
         else f"{name} {value:.4g}"
         for name, value in values.items()
     )
@@ -171,24 +214,150 @@ def write_results(path: str, results: Mapping[str, float]) -> None:
             file.write(f"{key} = {value!s}\n")
 
 
-def announce_start(output_dir: str, step: int) -> None:
-    """Tells TensorBoard that the steps after this one are made now, or again.
+def metrics_path(folder: str) -> str:
+    """Names the `metrics.jsonl` of a run's folder."""
+    return os.path.join(folder, METRICS_FILE)
 
-    Events files are only ever added to; from the second "session started" event
-    on, each has what earlier files say of its step and later ones left out.
+
+def read_metrics(path: str) -> list[dict[str, float | None]]:
+    """Reads all reports; a last line cut short by a crash is left out.
+
+    Returns:
+        None of them where there is no file.
+
+    Raises:
+        ValueError: a line is no report; names it.
     """
-    from tensorboard.compat.proto import event_pb2
-    from tensorboard.summary.writer import event_file_writer
+    if not paths.exists(path):
+        return []
+    with paths.open_to_read(path) as file:
+        *lines, _ = file.read().split(b"\n")
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json_text.parse(line, path)
+        except ValueError:
+            record = None
+        if not json_text.has_shape(record, _RECORD_SHAPE):
+            raise ValueError(
+                f"{path}:{number}: must be a JSON object of numbers with a "
+                f"step; got {line[:60]!r}."
+            )
+        records.append(record)
+    return records
 
-    writer = event_file_writer.EventFileWriter(output_dir)
-    writer.add_event(
-        event_pb2.Event(
-            wall_time=time.time(),
-            step=step + 1,
-            session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
-        )
-    )
-    writer.close()
+
+def remove_later_metrics(path: str, step: int) -> None:
+    """Removes the records of later steps, and a line cut short by a crash."""
+    if not paths.exists(path):
+        return
+    kept = [r for r in read_metrics(path) if r["step"] <= step]
+    with writing.whole_file(path) as file:
+        file.writelines(f"{json.dumps(record)}\n" for record in kept)
+
+
+def summarize(records: Sequence[Record]) -> dict[str, object]:
+    """Summarises the reports of a run.
+
+    Returns:
+        `last_step`; `examples_per_second` and `input_wait` (per cent of the
+        time), the medians; `last_training` and
+        `last_evaluation`, the metrics by name, and their steps. What was not
+        reported is left out.
+    """
+    if not records:
+        return {}
+    summary = {"last_step": max(record["step"] for record in records)}
+    for name in _SPEEDS:
+        speeds = [record[name] for record in records if name in record]
+        if speeds:
+            summary[name] = statistics.median(speeds)
+    evaluations = [r for r in records if _is_evaluation(r)]
+    reports = [r for r in records if not _is_evaluation(r)]
+    if reports:
+        summary["last_training"] = reports[-1]
+    if evaluations:
+        summary["last_evaluation"] = evaluations[-1]
+    return summary
+
+
+def _is_evaluation(record: Record) -> bool:
+    return any(name.startswith(HELD_OUT) for name in record)
+
+
+def draw_curves(runs: Mapping[str, Sequence[Record]], path: str) -> None:
+    """Draws every metric of one or several runs against the step.
+
+    Each metric has a panel: losses first, the learning rate last. Training and,
+    where there is one, evaluation share it; so do runs, each in its color.
+    Where nothing was reported, no file is written.
+
+    Args:
+        runs: the reports of each, by its name in the legend.
+        path: of the PNG to write.
+    """
+    names = _panels(runs)
+    if not names:
+        return
+    from matplotlib.backends import backend_agg
+    from matplotlib.figure import Figure
+
+    width, height = _PANEL_INCHES
+    figure = Figure((width, height * len(names)), layout="constrained")
+    axes = figure.subplots(len(names), sharex=True, squeeze=False)[:, 0]
+    for axis, name in zip(axes, names, strict=True):
+        for number, (run, records) in enumerate(runs.items()):
+            colors = (f"C{number}",) * 2 if len(runs) > 1 else ("C0", "C1")
+            _draw_run(axis, name, records, run if len(runs) > 1 else "", colors)
+        axis.set_ylabel(name.replace("_", " "))
+        axis.grid(alpha=0.3)
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(fontsize="small")
+    axes[-1].set_xlabel("step")
+    backend_agg.FigureCanvasAgg(figure)
+    with writing.whole_file(path, "wb") as file:
+        figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
+
+
+def _panels(runs: Mapping[str, Sequence[Record]]) -> list[str]:
+    """Lists the metrics to draw: losses, then others, then the rate."""
+    names = {
+        name.removeprefix(HELD_OUT)
+        for records in runs.values()
+        for record in records
+        for name in record
+    } - _NOT_DRAWN
+
+    def place(name: str) -> tuple[object, ...]:
+        is_rate, is_loss = name == _LEARNING_RATE, name.endswith("loss")
+        # The total loss before its terms; terms of one task side by side.
+        return is_rate, name != "loss", not is_loss, name
+
+    return sorted(names, key=place)
+
+
+def _draw_run(
+    axis, name: str, records: Sequence[Record], run: str, colors
+) -> None:
+    """Draws the two curves of a metric, each in its color."""
+    for column, kind, style, color in (
+        (name, "training", "-", colors[0]),
+        (f"{HELD_OUT}{name}", "held out", "o:" if run else "o-", colors[1]),
+    ):
+        points = [
+            (r["step"], r[column]) for r in records if r.get(column) is not None
+        ]
+        if points:
+            label = f"{run}, {kind}" if run else kind
+            if name == _LEARNING_RATE:
+                label = run or None
+            axis.plot(
+                *zip(*points, strict=True),
+                style,
+                color=color,
+                markersize=3,
+                label=label,
+            )
 
 
 class Clock:
@@ -198,9 +367,14 @@ class Clock:
         self._start = time.monotonic()
         self._paused = 0.0
 
-    def pause(self) -> "_Pause":
-        """Returns a context whose time does not count."""
-        return _Pause(self)
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """Leaves the time of a block out of the present lap."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._paused += time.monotonic() - started
 
     def lap(self) -> float:
         """Returns the seconds since the last lap, and starts a new one."""
@@ -209,17 +383,22 @@ class Clock:
         self._start, self._paused = now, 0.0
         return seconds
 
-    def add_pause(self, seconds: float) -> None:
-        """Leaves seconds out of the present lap."""
-        self._paused += seconds
+
+@contextlib.contextmanager
+def log_cost(name: str) -> Iterator[None]:
+    """Logs the seconds that a block took and the memory used so far."""
+    started = time.monotonic()
+    yield
+    logging.info(
+        "%s took %.1f s; at most %s MB of memory so far",
+        name,
+        time.monotonic() - started,
+        f"{peak_host_bytes() / (1 << 20):,.0f}",
+    )
 
 
-class _Pause:
-    def __init__(self, clock: Clock):
-        self._clock = clock
-
-    def __enter__(self):
-        self._start = time.monotonic()
-
-    def __exit__(self, *_):
-        self._clock.add_pause(time.monotonic() - self._start)
+def peak_host_bytes() -> int:
+    """Measures the most host memory that this process has used."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts kilobytes, macOS bytes.
+    return peak if sys.platform == "darwin" else peak << 10

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from absl import logging
 
 from files import json_text, lines, locking, paths, writing
-from training import card_summary, metrics_log, run_environment, run_inputs
+from training import card_summary, reporting, run_environment, run_inputs
 
 FILE = "run_card.json"
 _FORMAT = 1
@@ -152,7 +152,7 @@ def _finish(options, started: float, ended: str) -> None:
     if not workers.cluster().is_chief:
         return
     written = files_written(folder, started)
-    if failed and metrics_log.FILE not in written:
+    if failed and reporting.METRICS_FILE not in written:
         return
     path = os.path.join(folder, FILE)
     card = {
@@ -217,18 +217,18 @@ def files_written(folder: str, since: float) -> dict[str, int]:
 
 def _training(folder: str) -> dict[str, Any]:
     """Summarises the reports of a run, or of each of its trials."""
-    summary = metrics_log.summarize(
-        metrics_log.read(metrics_log.path_in(folder))
+    summary = reporting.summarize(
+        reporting.read_metrics(reporting.metrics_path(folder))
     )
     return summary or {
-        name: metrics_log.summarize(metrics_log.read(path))
+        name: reporting.summarize(reporting.read_metrics(path))
         for name, path in trial_reports(folder).items()
     }
 
 
 def trial_reports(folder: str) -> dict[str, str]:
     """Finds the reports of several trials in a folder, by trial."""
-    found = run_inputs.matching(folder, f"{_TRIALS}*/{metrics_log.FILE}")
+    found = run_inputs.matching(folder, f"{_TRIALS}*/{reporting.METRICS_FILE}")
     return {os.path.basename(os.path.dirname(path)): path for path in found}
 
 

@@ -10,7 +10,7 @@ from files import json_text
 from modeling import config as config_lib
 from modeling import huggingface_config
 from tests.fuzz import harness, mutations
-from training import metrics_log, records
+from training import records, reporting
 
 _CONFIG = config_lib.BertConfig(
     vocab_size=22,
@@ -136,12 +136,12 @@ def test_objects_are_those_of_the_file_or_an_error(tmp_path, num_cases):
 def test_reports_are_those_of_the_file_or_an_error(tmp_path, num_cases):
     def is_right(found, content):
         lines = content.split(b"\n")[:-1]
-        metrics_log.summarize(found)
+        reporting.summarize(found)
         return repr(found) == repr([json.loads(line) for line in lines])
 
     cases = mutations.endless(6, [_REPORTS], mutations.TEXT_WORDS)
     outcome = harness.check(
-        metrics_log.read,
+        reporting.read_metrics,
         tmp_path / "metrics.jsonl",
         harness.take(cases, num_cases),
         is_right,

@@ -1,7 +1,10 @@
 import json
+import re
 from unittest import mock
 
+import pytest
 import tensorflow as tf
+from absl import logging
 from tensorboard.backend.event_processing import (
     plugin_event_accumulator as event_accumulator,
 )
@@ -120,10 +123,10 @@ def test_a_resumed_run_forgets_what_is_made_again(tmp_path):
 
 
 def test_what_looks_wrong_is_logged_with_its_step(tmp_path):
-    def watch(step, values):
+    def check(step, values):
         return [f"a loss of {values['loss']}"] if step == 4 else []
 
-    reporter = reporting.Reporter(str(tmp_path), 10, 0, watch)
+    reporter = reporting.Reporter(str(tmp_path), 10, 0, check)
     with mock.patch.object(reporting.logging, "warning") as warning:
         reporter.training(_progress(2))
         reporter.training(_progress(4, 9.0))
@@ -144,3 +147,132 @@ def test_clock_leaves_pauses_out(monkeypatch):
     assert clock.lap() == 3.0
     now[0] = 9.5
     assert clock.lap() == 1.5
+
+
+def test_a_line_cut_short_is_left_out(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1, "loss": 2.5}\n{"step": 2, "lo')
+    assert reporting.read_metrics(str(path)) == [{"step": 1, "loss": 2.5}]
+
+
+def test_no_file_has_no_reports(tmp_path):
+    path = str(tmp_path / "none")
+    reporting.remove_later_metrics(path, 3)
+    assert reporting.read_metrics(path) == []
+
+
+def test_a_broken_line_is_named(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\noops\n')
+    with pytest.raises(ValueError, match=r"metrics.jsonl:2: must be a JSON"):
+        reporting.read_metrics(str(path))
+
+
+def test_later_steps_are_removed(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n{"step": 3}\n{"step": 4}\n')
+    reporting.remove_later_metrics(str(path), 3)
+    assert path.read_text() == '{"step": 1}\n{"step": 3}\n'
+
+
+def test_a_run_in_a_few_numbers():
+    records = [
+        {"step": 1, "loss": 3.0},
+        {"step": 2, "loss": 2.0, "examples_per_second": 5.0},
+        {"step": 2, "eval_loss": 2.5},
+        {"step": 3, "examples_per_second": 9.0, "input_wait": 0.5},
+        {"step": 4, "loss": 0.5, "examples_per_second": 6.0, "input_wait": 1.5},
+    ]
+    assert reporting.summarize(records) == {
+        "last_step": 4,
+        "examples_per_second": 6.0,
+        "input_wait": 1.0,
+        "last_training": records[-1],
+        "last_evaluation": records[2],
+    }
+    assert reporting.summarize([]) == {}
+
+
+_RECORDS = [
+    {
+        "step": 1,
+        "loss": 2.0,
+        "next_sentence_loss": 0.5,
+        "masked_lm_accuracy": 0.25,
+        "gradient_norm": 1.0,
+        "learning_rate": 0.1,
+        "examples_per_second": 3.0,
+        "input_wait": 0.5,
+    },
+    {"step": 2, "loss": 1.0, "learning_rate": 0.05},
+    {"step": 2, "eval_loss": 1.5, "eval_f1": 80.0},
+]
+
+
+def _figure(monkeypatch, runs, path):
+    """Draws, and returns the figure that was drawn."""
+    from matplotlib import figure
+
+    made = []
+
+    class Figure(figure.Figure):
+        def __init__(self, *args, **named):
+            super().__init__(*args, **named)
+            made.append(self)
+
+    monkeypatch.setattr(figure, "Figure", Figure)
+    reporting.draw_curves(runs, str(path))
+    assert path.read_bytes().startswith(b"\x89PNG")
+    return made[0]
+
+
+def test_losses_come_first_and_the_rate_last(tmp_path, monkeypatch):
+    drawn = _figure(monkeypatch, {"": _RECORDS}, tmp_path / "a.png")
+    assert [axis.get_ylabel() for axis in drawn.axes] == [
+        "loss",
+        "next sentence loss",
+        "f1",
+        "masked lm accuracy",
+        "learning rate",
+    ]
+
+
+def test_training_and_evaluation_share_a_panel(tmp_path, monkeypatch):
+    drawn = _figure(monkeypatch, {"": _RECORDS}, tmp_path / "a.png")
+    loss, *_, rate = drawn.axes
+    assert [line.get_label() for line in loss.lines] == ["training", "held out"]
+    assert loss.lines[0].get_xydata().tolist() == [[1, 2.0], [2, 1.0]]
+    assert loss.lines[1].get_xydata().tolist() == [[2, 1.5]]
+    assert rate.get_ylabel() == "learning rate"
+    assert rate.get_legend() is None
+
+
+def test_each_run_has_its_color(tmp_path, monkeypatch):
+    drawn = _figure(
+        monkeypatch, {"a": _RECORDS, "b": _RECORDS[:2]}, tmp_path / "b.png"
+    )
+    lines = drawn.axes[0].lines
+    assert [line.get_label() for line in lines] == [
+        "a, training",
+        "a, held out",
+        "b, training",
+    ]
+    colors = [line.get_color() for line in lines]
+    assert colors[0] == colors[1] != colors[2]
+
+
+def test_nothing_to_draw_makes_no_picture(tmp_path):
+    reporting.draw_curves({"": []}, str(tmp_path / "a.png"))
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_a_block_logs_its_seconds_and_memory(caplog):
+    logging.set_verbosity(logging.INFO)
+    with reporting.log_cost("Cutting windows"):
+        pass
+    (line,) = (record.getMessage() for record in caplog.records)
+    match = re.fullmatch(
+        r"Cutting windows took 0\.0 s; at most ([\d,]+) MB of memory so far",
+        line,
+    )
+    assert int(match.group(1).replace(",", "")) > 10
