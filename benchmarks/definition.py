@@ -18,7 +18,7 @@ _SEED = 12345
 
 
 def prepare(job: contenders.Job):
-    """Reads nothing before its turn, as the program does."""
+    """Returns the work: reading, like the program's, is part of it."""
     return functools.partial(
         contenders.processor_seconds, functools.partial(_create, job)
     )

@@ -25,7 +25,7 @@ class Product:
         return 2 * self.batch * self.rows * self.inner * self.columns
 
     def gradients(self) -> tuple["Product", "Product"]:
-        """Gives the two products of the backward pass."""
+        """Returns the two products of the backward pass."""
         rows, inner, columns = self.rows, self.inner, self.columns
         return (
             dataclasses.replace(self, inner=columns, columns=inner),

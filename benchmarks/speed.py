@@ -148,7 +148,7 @@ class Bench:
         return started
 
     def create_records(self, text_file: str, output: str) -> list[str]:
-        """Gives the command that makes records of a text."""
+        """Returns the command that makes records of a text."""
         return [
             "create_pretraining_data.py",
             f"--input_file={text_file}",

@@ -25,6 +25,7 @@ _FEATURES = {
     "concat last four": "concat_last_four",
     "weighted sum all 12": "sum_all",
 }
+_NUM_LAYERS_OF_FOUR = 4  # Needed by the choices named after four layers.
 # The rows of Table 8: per cent [MASK], same, random.
 _MASKINGS = (
     *((80, 10, 10), (100, 0, 0), (80, 0, 20)),
@@ -95,7 +96,8 @@ def table_7(scale: tables.Scale, models: Sequence[str]) -> tables.Table:
         if size not in scale.feature_sizes:
             continue
         for label, choice in _FEATURES.items():
-            if "four" in choice and model.config.num_hidden_layers < 4:
+            num_layers = model.config.num_hidden_layers
+            if "four" in choice and num_layers < _NUM_LAYERS_OF_FOUR:
                 continue
             column = scale.feature_column(choice, model)
             name = scale.feature_row.format(size=size, label=label)

@@ -32,7 +32,7 @@ _NETWORKS = tuple(
 )
 _BASE = _NETWORKS[3]
 
-_GLUE = {
+GLUE = {
     name: recipes.DataSet(
         name=name,
         path=jobs.Given(path=f"glue/{name}"),
@@ -66,7 +66,7 @@ _SQUAD_1, _SQUAD_2 = (
         ("2.0", 130_319, 11_873),
     )
 )
-_SWAG = recipes.DataSet(
+SWAG = recipes.DataSet(
     name="SWAG",
     program=recipes.CHOICES,
     path=jobs.Given(path="swag"),
@@ -310,7 +310,7 @@ def _columns() -> dict[str, tuple[tables.Column, ...]]:
             tables.Column(
                 name="dev",
                 metric=results.ACCURACY,
-                data=_SWAG,
+                data=SWAG,
                 tuning=_SWAG_TUNING,
                 selection=tables.BEST,
                 band=_SWAG_BAND,
@@ -358,7 +358,7 @@ def _glue() -> tuple[tables.Column, ...]:
         tables.Column(
             name=name,
             metric=results.Metric(key=f"eval_{key}"),
-            data=_GLUE[task],
+            data=GLUE[task],
             tuning=_GLUE_TUNING,
             flags=(("do_predict", True),),
             selection=tables.BEST,
@@ -404,7 +404,7 @@ def _sentences(name: str, num_trials: int = 1) -> tables.Column:
     return tables.Column(
         name=name,
         metric=results.ACCURACY,
-        data=_GLUE[task],
+        data=GLUE[task],
         tuning=dataclasses.replace(_GLUE_TUNING, num_trials=num_trials),
         selection=tables.BEST if num_trials == 1 else tables.MEAN,
         band=_PRETRAINED_FEW if task == "MRPC" else _PRETRAINED,

@@ -1,8 +1,8 @@
-"""Commands of the project as data: what is run, on what, and in which order.
+"""Commands of the project as data: programs, flags and dependencies.
 
 A job's name in the work folder is a hash of its command and of the jobs whose
-output it reads. So what two tables need alike is done once, and what has
-changed is done again.
+output it reads. A job that two tables need is run once; a job that has changed
+is run again.
 """
 
 import dataclasses
@@ -71,7 +71,7 @@ class Job:
         name: for people.
         program: `run_classifier.py`, or `tools.learn_vocab` for a module.
         flags: in the order they are written.
-        seconds: what it should take; not part of what the job is.
+        seconds: an estimate, which is no part of its identity.
     """
 
     name: str
@@ -132,11 +132,11 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Where things lie on this machine.
+    """The folders of a run.
 
     Attributes:
-        data_dir: what the user has.
-        work_dir: what is made.
+        data_dir: data sets and released models.
+        work_dir: everything that jobs write.
     """
 
     data_dir: str

@@ -226,7 +226,7 @@ def ensemble(
         model: that they started from.
         data: whose questions they answered.
         members: their jobs.
-        more_flags: how the questions were read.
+        more_flags: with which the questions were read.
     """
     return jobs.Job(
         name=f"{members[0].name} and {len(members) - 1} others",

@@ -1,4 +1,4 @@
-"""A report of a table in Markdown: ours beside the paper's, and how it came."""
+"""The report of a table, in Markdown: scores, verdicts and commands."""
 
 import dataclasses
 import math
@@ -17,11 +17,11 @@ Found = Mapping[tuple[str, str], results.Summary | None]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What the jobs of a table came to.
+    """The results of the jobs of a table.
 
     Attributes:
         found: by row and column; None where nothing is there.
-        problems: what was wrong with result files of finished jobs.
+        problems: faults in result files of finished jobs.
     """
 
     found: Found
@@ -54,7 +54,7 @@ def write(
     Args:
         table: the experiment.
         scale: "full" or "small".
-        measured: what is there.
+        measured: the results so far.
         places: where things lie.
         plot_file: a picture beside the report, if there is one.
     """
@@ -152,7 +152,7 @@ def _expectation_lines(table: tables.Table, found: Found) -> Iterator[str]:
 def judge(
     table: tables.Table, expected: tables.Expectation, found: Found
 ) -> tuple[float | None, str]:
-    """Says whether an order that was expected has come out.
+    """Tells whether an order that was expected was found.
 
     Args:
         table: the experiment.
@@ -222,7 +222,7 @@ def plan(table: tables.Table, places: jobs.Places, machine: str) -> str:
     Args:
         table: the experiment.
         places: where things lie.
-        machine: what the costs are estimated for.
+        machine: for which costs are estimated.
     """
     wanted = table.jobs()
     lines, missing = [], {}

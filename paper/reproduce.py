@@ -5,8 +5,8 @@
 
 It runs the scripts of this project with flags that a user would pass, one after
 the other, and writes a report. Stop it at any time and run the same command
-again: what is done is not done again. docs/paper.md says what --data_dir must
-hold.
+again: jobs that are done are not run again. docs/paper.md lists the contents of
+--data_dir.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""What finished jobs came to: the numbers in their result files."""
+"""Results of finished jobs, read from their result files."""
 
 import dataclasses
 import math
@@ -43,7 +43,7 @@ ACCURACY, TAG_F1 = Metric(key="eval_accuracy"), Metric(key="eval_f1")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What one run came to.
+    """The result of one run.
 
     Attributes:
         learning_rate: None where the file does not say.
@@ -56,7 +56,7 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What the trials of a cell came to.
+    """The results of the trials of a cell.
 
     Attributes:
         values: of the runs with the chosen rate, in their order.

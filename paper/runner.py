@@ -1,4 +1,4 @@
-"""Runs jobs: each once, after what it needs, going on where it stopped."""
+"""A runner of jobs in order of their dependencies, which can be resumed."""
 
 import contextlib
 import dataclasses
@@ -27,7 +27,7 @@ LOG = "log.txt"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class State:
-    """How a job ended.
+    """The outcome of a job.
 
     Attributes:
         state: `DONE`, `FAILED` or `STOPPED`.
@@ -94,9 +94,9 @@ def seconds_left(
     Estimates are corrected by how long the finished ones took.
 
     Args:
-        todo: what is left.
-        finished: what is done, here or in earlier runs.
-        num_parallel: how many run at a time.
+        todo: jobs to run.
+        finished: jobs that are done, now or in earlier runs.
+        num_parallel: jobs at a time.
     """
     expected = sum(job.seconds for job, _ in finished)
     taken = sum(state.seconds for _, state in finished)
@@ -106,7 +106,7 @@ def seconds_left(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What became of all jobs, by name and reason.
+    """The outcome of all jobs.
 
     Attributes:
         failed: jobs whose command failed.

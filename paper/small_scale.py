@@ -7,7 +7,7 @@ The expected orders are in `small_scale.toml`.
 import dataclasses
 
 from modeling import costs as network_costs
-from paper import costs, jobs, pretraining, recipes, results, tables
+from paper import costs, full_scale, jobs, pretraining, recipes, results, tables
 
 _VOCAB_SIZE = 8192
 _HELD_OUT_BYTES = 7e6
@@ -45,21 +45,11 @@ _NETWORKS = tuple(
 # In the place of BASE and LARGE.
 _BASE, _LARGE = _NETWORKS[1:]
 
+# Mean numbers of word pieces.
+_LENGTHS = {"SST-2": 13, "CoLA": 11, "STS-B": 32, "MRPC": 53, "RTE": 70}
 _GLUE = {
-    name: recipes.DataSet(
-        name=name,
-        path=jobs.Given(path=f"glue/{name}"),
-        num_train=num_train,
-        num_dev=num_dev,
-        length=length,
-    )
-    for name, num_train, num_dev, length in (
-        ("SST-2", 67_349, 872, 13),
-        ("CoLA", 8_551, 1_043, 11),
-        ("STS-B", 5_749, 1_500, 32),
-        ("MRPC", 3_668, 408, 53),
-        ("RTE", 2_490, 277, 70),
-    )
+    name: dataclasses.replace(full_scale.GLUE[name], length=length)
+    for name, length in _LENGTHS.items()
 }
 # The number of questions is that of windows, for a question has several.
 _SQUAD_1 = recipes.DataSet(
@@ -124,15 +114,7 @@ _SQUAD_2 = recipes.DataSet(
     num_dev=9_000,
     length=120,
 )
-_SWAG = recipes.DataSet(
-    name="SWAG",
-    program=recipes.CHOICES,
-    path=jobs.Given(path="swag"),
-    num_train=73_546,
-    num_dev=20_006,
-    length=30,
-    num_sequences=4,
-)
+_SWAG = dataclasses.replace(full_scale.SWAG, length=30)
 
 # Source: the largest rate of the grid that the release's README gives for its
 # miniatures, as are the epochs of the small data sets.

@@ -38,7 +38,7 @@ class Cell:
     Attributes:
         metric: which number of their results.
         jobs: whose trials are taken together.
-        paper: what the paper prints; None if nothing.
+        paper: the number that the paper prints, if any.
         paper_is_test: whether the paper's is of a test set that is not public,
             so that ours cannot be compared with it.
         reference: a number on the development set to compare with instead.
@@ -346,7 +346,7 @@ class Scale:
         models: pre-trained, base and large, that read lower-cased text.
         taggers: the same, to tag words with.
         systems: of Table 2.
-        ensemble_flags: how an ensemble reads questions.
+        ensemble_flags: the flags with which an ensemble reads questions.
         fine_tuned_row: names rows of Table 7, with a place for the size.
         feature_row: the same of frozen features, for `size` and `label`.
         feature_column: makes the column of these, of a choice and a model.
