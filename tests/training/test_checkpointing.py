@@ -1,3 +1,4 @@
+import os
 import shutil
 
 import numpy as np
@@ -152,7 +153,7 @@ def test_a_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(checkpoints.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         _save(tmp_path, 6, value=9.0)
     monkeypatch.undo()
