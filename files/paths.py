@@ -40,6 +40,18 @@ def _matches(pattern: str) -> list[str]:
     return [pattern] if os.path.isfile(pattern) else glob.glob(pattern)
 
 
+def matching(folder: str, pattern: str) -> list[str]:
+    """Lists what a glob pattern finds in a folder, sorted; nothing, if nothing.
+
+    Args:
+        folder: local or remote, taken as it is written.
+        pattern: of names within the folder.
+    """
+    if not is_remote(folder):
+        folder = glob.escape(folder)
+    return sorted(_matches(os.path.join(folder, pattern)))
+
+
 def numbered(before: str, after: str, num_digits: int = 5) -> list[str]:
     """Lists the local files whose names are a number between two texts.
 

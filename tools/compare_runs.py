@@ -21,7 +21,6 @@ from commands import flags, program
 from files import destinations, paths, progress
 from tools import terminal
 from training import (
-    card_summary,
     reporting,
     run_card,
 )
@@ -148,7 +147,7 @@ def differing(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 def _cell(value: Any) -> str:
     if value is None:
         return _ABSENT
-    text = card_summary.number_in_words(value)
+    text = run_card.number_text(value)
     if len(text) > _SHOWN_CHARACTERS:
         return f"...{text[3 - _SHOWN_CHARACTERS :]}"
     return text
@@ -164,7 +163,7 @@ def _about(runs: Sequence[Run]) -> list[tuple[str, ...]]:
         ("took", lambda card: progress.duration(card["seconds"])),
         (
             "memory at most",
-            lambda card: card_summary.size_in_words(card["memory"]["host"]),
+            lambda card: run_card.size_text(card["memory"]["host"]),
         ),
     ):
         cells = [tell(run.card) if run.card else _ABSENT for run in runs]
@@ -272,7 +271,7 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
         )
     runs = [read(folder) for folder in folders]
     if len(runs) == 1 and runs[0].card:
-        lines = card_summary.lines(runs[0].card)
+        lines = run_card.summary_lines(runs[0].card)
         output.writelines(f"{line}\n" for line in [runs[0].name, *lines])
     else:
         output.write(compare(runs))

@@ -14,10 +14,7 @@ from files import destinations, paths
 from modeling import config as config_lib
 from tasks import task
 from training import flags as training_flags
-from training import (
-    pretraining_phases,
-    run_inputs,
-)
+from training import pretraining_phases, run_card
 
 # Files in --output_dir that a run replaces, and that data could be named like.
 _WRITTEN = (
@@ -76,7 +73,7 @@ def _check_outputs(
     destinations.check_folder(options.output_dir)
     if paths.is_remote(options.output_dir):
         return
-    data = run_inputs.data_files(options)
+    data = run_card.data_files(options)
     names = {
         name
         for name in map(os.path.basename, data)

@@ -7,7 +7,8 @@ import pathlib
 import keras
 import tensorflow as tf
 
-from training import checkpointing, run_inputs
+from files import paths
+from training import checkpointing
 
 AUTO = "auto"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
@@ -62,7 +63,7 @@ def choose(
 
 def _folders(output_dir: str) -> list[str]:
     """Lists the folder of a run, and those of its trials."""
-    return [output_dir, *run_inputs.matching(output_dir, "trial-*")]
+    return [output_dir, *paths.matching(output_dir, "trial-*")]
 
 
 def _kept(folder: str) -> Choice | None:

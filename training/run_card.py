@@ -1,4 +1,4 @@
-"""A record of a run, for whoever asks later what was done: `run_card.json`.
+"""The record of a run, `run_card.json`: its options, inputs, machine, results.
 
 It holds the flags, versions, devices, hashes of what was read, speed, memory
 and results. It is written when a program ends, also when a signal or an error
@@ -8,24 +8,47 @@ ends it; what earlier programs did in the same folder stays in it in short.
 import contextlib
 import dataclasses
 import datetime
+import importlib.metadata
+import itertools
+import math
 import os
+import platform
+import re
+import shlex
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from absl import logging
 
-from files import json_text, lines, locking, paths, writing
-from training import card_summary, reporting, run_environment, run_inputs
+from files import json_text, lines, locking, paths, progress, writing
+from training import record_files, reporting
 
 FILE = "run_card.json"
 _FORMAT = 1
 _RESULTS_ENDING = "results.txt"
-_TRIALS = "trial-"
-_NONE = type(None)
+_CONFIG = "bert_config.json"
+
+# Flags that name what is read, whichever script has them.
+_DATA_FLAGS = (
+    *("input_file", "eval_input_file"),
+    *("train_file", "predict_file", "eval_file"),
+)
+_FILE_FLAGS = ("bert_config_file", "vocab_file", *_DATA_FLAGS)
+# Of larger inputs the size is noted and what lies beside them: a terabyte of
+# records takes an hour to hash.
+_MAX_HASHED_BYTES = 4 * 10**9
+
+# Versions that decide numbers and speed.
+_PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy")
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_GIT_SECONDS = 5
+
 # What later cards keep of the programs before.
 _KEPT_OF_EARLIER = ("program", "started", "seconds", "ended", "command")
+_NONE = type(None)
 _REPORT = ({"step": int, "*": (int, float, _NONE)}, _NONE)
 _SUMMARY = {
     **dict.fromkeys(("last_training", "last_evaluation"), _REPORT),
@@ -43,6 +66,16 @@ _SHAPE = {
     "training": ({"last_step": int, **_SUMMARY}, {"*": _SUMMARY}),
     "results": {"*": {"*": (str, int, float)}},
     "written": {"*": int},
+}
+
+_CHECKPOINT_PART = re.compile(r"(model\.ckpt-\d+)\.(index|data-.*|state\.json)")
+_EVENTS = re.compile(r"events\.out\.tfevents\..*")
+_MOST_FILES_SHOWN = 12
+_KILOBYTE, _MEGABYTE = 10**3, 10**6
+# Of a report these are told elsewhere, or by the others.
+_METRICS_NOT_SHOWN = {
+    *("step", "examples_per_second", "input_wait"),
+    *("gradient_norm", "learning_rate"),
 }
 
 _Options = TypeVar("_Options")
@@ -66,8 +99,25 @@ def record(run: Callable[[_Options], None], options: _Options) -> None:
     Raises:
         LockedError: another run writes to the folder.
     """
+    path = os.path.join(options.output_dir, FILE)
     with _locked(options.output_dir):
-        _record(run, options)
+        started = time.time()
+        before = _content(path) if _has_others() else None
+        ended = "finished"
+        try:
+            run(options)
+        except BaseException as error:
+            is_signal = isinstance(error, KeyboardInterrupt | SystemExit)
+            ended = (
+                "interrupted"
+                if is_signal
+                else f"failed: {type(error).__name__}: {error}"
+            )
+            raise
+        finally:
+            _finish(options, started, ended)
+        if _has_others():
+            _wait_for_chief(path, before)
 
 
 @contextlib.contextmanager
@@ -91,36 +141,20 @@ def _has_others() -> bool:
     return "TF_CONFIG" in os.environ
 
 
-def _record(run, options) -> None:
-    started = time.time()
-    earlier = _content(options) if _has_others() else None
-    ended = "finished"
-    try:
-        run(options)
-    except BaseException as error:
-        ended = _how_it_ended(error)
-        raise
-    finally:
-        _finish(options, started, ended)
-    if _has_others():
-        _follow_chief(options, earlier)
-
-
-def _content(options) -> bytes | None:
-    """Returns the bytes of the card as it stands; None where there is none."""
-    path = os.path.join(options.output_dir, FILE)
+def _content(path: str) -> bytes | None:
+    """Returns the bytes of a card as it stands; None where there is none."""
     if not paths.exists(path):
         return None
     with paths.open_to_read(path) as file:
         return file.read()
 
 
-def _follow_chief(options, earlier: bytes | None) -> None:
+def _wait_for_chief(path: str, before: bytes | None) -> None:
     """Returns when the chief has written its card, or is gone.
 
     Args:
-        options: have `output_dir`.
-        earlier: the card as it stood before the run.
+        path: of the card.
+        before: the card as it stood before the run.
     """
     from training import workers
 
@@ -128,20 +162,20 @@ def _follow_chief(options, earlier: bytes | None) -> None:
         return
 
     def find():
-        content = _content(options)
-        return None if content == earlier else content
+        content = _content(path)
+        return None if content == before else content
 
-    path = os.path.join(options.output_dir, FILE)
     try:
         workers.wait_for(path, find)
     except workers.LostWorkerError as error:
         logging.warning("%s", error)
 
 
-def _finish(options, started: float, ended: str) -> None:
+def _finish(options: Any, started: float, ended: str) -> None:
+    """Writes the card of a run that has ended, unless it wrote nothing."""
     folder = options.output_dir
     failed = ended != "finished"
-    if not paths.is_remote(folder) and not run_inputs.matching(folder, "*"):
+    if not paths.is_remote(folder) and not paths.matching(folder, "*"):
         return  # Nothing was ever written.
     # What fails before TensorFlow is imported has written nothing; that is no
     # reason to wait for the import.
@@ -151,31 +185,12 @@ def _finish(options, started: float, ended: str) -> None:
 
     if not workers.cluster().is_chief:
         return
-    written = files_written(folder, started)
+    written = _files_written(folder, started)
     if failed and reporting.METRICS_FILE not in written:
         return
     path = os.path.join(folder, FILE)
-    card = {
-        **_session(options, started, ended),
-        "inputs": run_inputs.describe(options),
-        "environment": run_environment.describe(),
-        "memory": run_environment.peak_memory(),
-        "model": run_inputs.describe_model(folder),
-        "training": _training(folder),
-        "results": results(folder),
-        "written": written,
-        "earlier": _earlier(path),
-    }
-    writing.write_json(path, card)
-    summary = card_summary.lines(card)
-    logging.info("%s", "\n".join([f"{folder}: {ended}", *summary]))
-    card_summary.to_tensorboard(folder, card)
-
-
-def _session(options, started: float, ended: str) -> dict[str, Any]:
-    """Says what was asked for, when, and how it ended."""
     moment = datetime.datetime.fromtimestamp(started, datetime.UTC)
-    return {
+    card = {
         "format": _FORMAT,
         "program": os.path.basename(sys.argv[0]),
         "command": sys.argv[:],
@@ -183,16 +198,22 @@ def _session(options, started: float, ended: str) -> dict[str, Any]:
         "seconds": round(time.time() - started, 1),
         "ended": ended,
         "flags": dataclasses.asdict(options),
+        "inputs": describe_inputs(options),
+        "environment": _environment(),
+        "memory": _peak_memory(),
+        "model": _model(folder),
+        "training": _training(folder),
+        "results": results(folder),
+        "written": written,
+        "earlier": _earlier(path),
     }
+    writing.write_json(path, card)
+    summary = summary_lines(card)
+    logging.info("%s", "\n".join([f"{folder}: {ended}", *summary]))
+    write_to_tensorboard(folder, card)
 
 
-def _how_it_ended(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt | SystemExit):
-        return "interrupted"
-    return f"failed: {type(error).__name__}: {error}"
-
-
-def files_written(folder: str, since: float) -> dict[str, int]:
+def _files_written(folder: str, since: float) -> dict[str, int]:
     """Finds the files of a folder that are no older than a moment.
 
     Args:
@@ -217,32 +238,27 @@ def files_written(folder: str, since: float) -> dict[str, int]:
 
 def _training(folder: str) -> dict[str, Any]:
     """Summarises the reports of a run, or of each of its trials."""
-    summary = reporting.summarize(
-        reporting.read_metrics(reporting.metrics_path(folder))
-    )
-    return summary or {
-        name: reporting.summarize(reporting.read_metrics(path))
-        for name, path in trial_reports(folder).items()
+    path = reporting.metrics_path(folder)
+    if summary := reporting.summarize(reporting.read_metrics(path)):
+        return summary
+    of_trials = paths.matching(folder, reporting.metrics_path("trial-*"))
+    return {
+        os.path.basename(os.path.dirname(path)): reporting.summarize(
+            reporting.read_metrics(path)
+        )
+        for path in of_trials
     }
 
 
-def trial_reports(folder: str) -> dict[str, str]:
-    """Finds the reports of several trials in a folder, by trial."""
-    found = run_inputs.matching(folder, f"{_TRIALS}*/{reporting.METRICS_FILE}")
-    return {os.path.basename(os.path.dirname(path)): path for path in found}
-
-
-def results(folder: str) -> dict[str, dict[str, Any]]:
-    """Reads what evaluations came to, by file."""
-    found = run_inputs.matching(folder, f"*{_RESULTS_ENDING}")
-    return {os.path.basename(path): read_results(path) for path in found}
-
-
-def read_results(path: str) -> dict[str, float | str]:
-    """Reads a file of `key = value` lines; numbers as numbers."""
-    found = lines.read_lines(path)
-    pairs = (line.split(" = ", 1) for line in found if " = " in line)
-    return {key: _number(value) for key, value in pairs}
+def results(folder: str) -> dict[str, dict[str, float | str]]:
+    """Reads the result files of a folder, `key = value` lines, by file."""
+    found = {}
+    for path in paths.matching(folder, f"*{_RESULTS_ENDING}"):
+        pairs = (line.split(" = ", 1) for line in lines.read_lines(path))
+        found[os.path.basename(path)] = {
+            pair[0]: _number(pair[1]) for pair in pairs if len(pair) == 2
+        }
+    return found
 
 
 def _number(text: str) -> float | str:
@@ -252,6 +268,20 @@ def _number(text: str) -> float | str:
         except ValueError:
             continue
     return text
+
+
+def _earlier(path: str) -> list[dict[str, Any]]:
+    """Lists what earlier programs did in a folder, the first one first."""
+    if not paths.exists(path):
+        return []
+    card = read(path)
+    if missing := [n for n in ("earlier", *_KEPT_OF_EARLIER) if n not in card]:
+        raise ValueError(
+            f"{path}: must hold {', '.join(missing)}; move this file away."
+        )
+    if not isinstance(card["earlier"], list):
+        raise ValueError(f"{path}: earlier must be a list; move it away.")
+    return [*card["earlier"], {name: card[name] for name in _KEPT_OF_EARLIER}]
 
 
 def read(path: str) -> dict[str, Any]:
@@ -275,15 +305,282 @@ def read(path: str) -> dict[str, Any]:
     return card
 
 
-def _earlier(path: str) -> list[dict[str, Any]]:
-    """Lists what earlier programs did in a folder, the first one first."""
-    if not paths.exists(path):
-        return []
-    card = read(path)
-    if missing := [n for n in ("earlier", *_KEPT_OF_EARLIER) if n not in card]:
-        raise ValueError(
-            f"{path}: must hold {', '.join(missing)}; move this file away."
-        )
-    if not isinstance(card["earlier"], list):
-        raise ValueError(f"{path}: earlier must be a list; move it away.")
-    return [*card["earlier"], {name: card[name] for name in _KEPT_OF_EARLIER}]
+def describe_inputs(options: Any) -> dict[str, list[dict[str, Any]]]:
+    """Describes the files that the flags of a run name.
+
+    Args:
+        options: a dataclass of flags.
+
+    Returns:
+        For each flag its files: `path`, `bytes`, `sha256` (None of remote files
+        and once 4 GB have been hashed) and, of records, what their sidecar
+        says. A file that cannot be read has `error` instead; the run itself
+        will say more.
+    """
+    flags = vars(options)
+    named = _files_of_flags(flags, _FILE_FLAGS)
+    if folder := flags.get("data_dir"):
+        found = paths.matching(folder, "*")
+        named["data_dir"] = [path for path in found if paths.exists(path)]
+    if checkpoint := flags.get("init_checkpoint"):
+        named["init_checkpoint"] = _checkpoint_files(checkpoint)
+    budget = _MAX_HASHED_BYTES
+    described = {}
+    for flag, names in named.items():
+        described[flag] = []
+        for name in names:
+            entry = _describe_file(name, budget)
+            budget -= entry.get("bytes", 0) if entry.get("sha256") else 0
+            described[flag].append(entry)
+    return described
+
+
+def data_files(options: Any) -> list[str]:
+    """Lists the files that flags of a run name as its data."""
+    named = _files_of_flags(vars(options), _DATA_FLAGS)
+    return list(itertools.chain.from_iterable(named.values()))
+
+
+def _files_of_flags(
+    flags: Mapping[str, Any], names: Iterable[str]
+) -> dict[str, list[str]]:
+    """Lists the files that each flag names; patterns that match none stay."""
+    named = {}
+    for flag in names:
+        patterns = [flags.get(flag)]
+        if flag == "input_file":
+            patterns += _record_files_of_phases(flags.get("phases") or "")
+        found = [path for p in filter(None, patterns) for path in _expand(p)]
+        if found:
+            named[flag] = list(dict.fromkeys(found))
+    return named
+
+
+def _record_files_of_phases(phases: str) -> list[str]:
+    """Lists the record files that `--phases` of pre-training names."""
+    start = "input_file="
+    return [
+        word.removeprefix(start).rstrip(",")
+        for word in shlex.split(phases.replace(";", " "))
+        if word.startswith(start)
+    ]
+
+
+def _expand(patterns: str) -> list[str]:
+    try:
+        found = paths.expand(patterns)
+    except ValueError:
+        return [patterns]
+    ending = record_files.SIDECAR_ENDING
+    return [path for path in found if not path.endswith(ending)]
+
+
+def _checkpoint_files(path: str) -> list[str]:
+    from modeling import checkpoints
+
+    try:
+        return checkpoints.files(path)
+    except (OSError, ValueError):
+        return [path]
+
+
+def _describe_file(path: str, budget: int) -> dict[str, Any]:
+    sidecar = path + record_files.SIDECAR_ENDING
+    try:
+        with paths.open_to_read(path) as file:
+            size = file.seek(0, os.SEEK_END) or file.tell()
+        # Remote ones would be fetched a second time.
+        is_hashed = size <= budget and not paths.is_remote(path)
+        digest = paths.sha256(path) if is_hashed else None
+        entry = {"path": path, "bytes": size, "sha256": digest}
+        if paths.exists(sidecar) and (made := json_text.read_object(sidecar)):
+            entry["made"] = made
+    except (OSError, ValueError) as error:
+        return {"path": path, "error": str(error)}
+    return entry
+
+
+def _model(folder: str) -> dict[str, Any]:
+    """Describes the model in a run's folder, as far as it is there.
+
+    Returns:
+        `config`, and `num_parameters` of the latest checkpoint.
+    """
+    from modeling import checkpoints
+
+    described = {}
+    path = os.path.join(folder, _CONFIG)
+    if paths.exists(path):
+        described["config"] = json_text.read_object(path)
+    try:
+        variables = checkpoints.list_variables(folder)
+    except (OSError, ValueError):
+        return described
+    described["num_parameters"] = sum(
+        math.prod(shape)
+        for name, (shape, _) in variables.items()
+        if not checkpoints.is_training_state(name, variables)
+    )
+    return described
+
+
+def _environment() -> dict[str, Any]:
+    """Names versions, code and machine."""
+    import keras
+    import tensorflow as tf
+
+    packages = {}
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            packages[name] = importlib.metadata.version(name)
+    return {
+        "python": platform.python_version(),
+        "packages": packages,
+        "code": _code(),
+        "platform": platform.platform(),
+        "cpu_cores": os.cpu_count(),
+        "precision": keras.config.dtype_policy().name,
+        "devices": sorted(
+            device.name.removeprefix("/physical_device:")
+            for device in tf.config.list_physical_devices()
+        ),
+    }
+
+
+def _code() -> dict[str, Any] | None:
+    """Names the commit of this clone, and whether files differ from it.
+
+    Returns:
+        None where this is no clone, or there is no git.
+    """
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", _ROOT, *arguments],
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=_GIT_SECONDS,
+        ).stdout.strip()
+
+    try:
+        commit = git("rev-parse", "HEAD")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        changed = ""
+    return {"commit": commit, "is_modified": bool(changed)}
+
+
+def _peak_memory() -> dict[str, int]:
+    """Measures the most memory used so far, in bytes: `host`, and each GPU."""
+    import tensorflow as tf
+
+    used = {"host": reporting.peak_host_bytes()}
+    for gpu in tf.config.list_logical_devices("GPU"):
+        info = tf.config.experimental.get_memory_info(gpu.name)
+        used[gpu.name.removeprefix("/device:")] = info["peak"]
+    return used
+
+
+def summary_lines(card: Mapping[str, Any]) -> list[str]:
+    """Summarises a card: the program, its metrics and the files it wrote."""
+    num_parameters = card["model"].get("num_parameters")
+    told = [
+        ("run", _run_text(card)),
+        ("model", num_parameters and f"{num_parameters:,} parameters"),
+        *((name, _metrics_text(values)) for name, values in _reports(card)),
+        *(
+            (name, _metrics_text(values))
+            for name, values in card["results"].items()
+        ),
+        ("wrote", ", ".join(_written(card["written"]))),
+    ]
+    told = [(title, text) for title, text in told if text]
+    width = max(len(title) for title, _ in told)
+    return [f"  {title:<{width}}  {text}" for title, text in told]
+
+
+def _run_text(card: Mapping[str, Any]) -> str:
+    training = card["training"]
+    parts = [
+        card["program"],
+        card["started"],
+        f"{progress.duration(card['seconds'])}, {card['ended']}",
+        f"{size_text(card['memory']['host'])} of memory at most",
+    ]
+    if "examples_per_second" in training:
+        parts.append(f"{training['examples_per_second']:.1f} examples/s")
+    if "input_wait" in training:
+        parts.append(f"{training['input_wait']:.1f} % of it waiting for input")
+    return ", ".join(parts)
+
+
+def _reports(
+    card: Mapping[str, Any],
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields title and metrics of the last reports of a run or its trials."""
+    training = card["training"]
+    trials = {"": training} if "last_step" in training else training
+    for trial, summary in trials.items():
+        for key, kind in (
+            ("last_training", "training"),
+            ("last_evaluation", "held out"),
+        ):
+            if key in summary:
+                title = f"{kind}, step {summary[key]['step']:,}"
+                yield (f"{trial}, {title}" if trial else title), summary[key]
+
+
+def _metrics_text(values: Mapping[str, Any]) -> str:
+    return "  ".join(
+        f"{name.removeprefix(reporting.HELD_OUT)} {number_text(value)}"
+        for name, value in values.items()
+        if name not in _METRICS_NOT_SHOWN
+    )
+
+
+def number_text(value: Any) -> str:
+    """Formats a number for people; what is none, as it is."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def size_text(num_bytes: int) -> str:
+    """Formats a number of bytes in units of 10^6, or of 10^3."""
+    if num_bytes < _MEGABYTE:
+        return f"{num_bytes / _KILOBYTE:,.1f} kB"
+    return f"{num_bytes / _MEGABYTE:,.1f} MB"
+
+
+def _written(files: Mapping[str, int]) -> list[str]:
+    """Names files with their sizes, those of a checkpoint as one."""
+    sizes: dict[str, int] = {}
+    for name, size in files.items():
+        folder, slash, last = name.rpartition("/")
+        if _EVENTS.fullmatch(last):
+            last = "events.out.tfevents.*"
+        elif checkpoint := _CHECKPOINT_PART.fullmatch(last):
+            last = f"{checkpoint.group(1)}.*"
+        whole = f"{folder}{slash}{last}"
+        sizes[whole] = sizes.get(whole, 0) + size
+    named = [f"{name} ({size_text(n)})" for name, n in sizes.items()]
+    more = len(named) - _MOST_FILES_SHOWN
+    return [*named[:_MOST_FILES_SHOWN], *([f"{more} more"] if more > 0 else [])]
+
+
+def write_to_tensorboard(folder: str, card: Mapping[str, Any]) -> None:
+    """Puts the summary and the flags under TensorBoard's "Text"."""
+    step = card["training"].get("last_step")
+    if step is None:
+        return
+    import tensorflow as tf
+
+    flags = [f"    --{k}={v}" for k, v in sorted(card["flags"].items())]
+    # Four spaces make a block of Markdown that keeps its lines.
+    summary = [f"    {line}" for line in summary_lines(card)]
+    writer = tf.summary.create_file_writer(folder)
+    with writer.as_default(step=step):
+        tf.summary.text("run", "\n".join([*summary, "", *flags]))
+    writer.close()

@@ -29,6 +29,16 @@ def test_a_pattern_without_matches_is_an_error(tmp_path):
         paths.expand(f"{tmp_path}/missing*")
 
 
+def test_a_folder_is_taken_as_it_is_written(tmp_path):
+    folder = tmp_path / "a,b [1]*"
+    folder.mkdir()
+    for name in ("2.txt", "1.txt", "3.csv"):
+        (folder / name).write_text("")
+    found = paths.matching(str(folder), "*.txt")
+    assert found == [f"{folder}/1.txt", f"{folder}/2.txt"]
+    assert paths.matching(str(folder), "*.md") == []
+
+
 def test_remote_names_are_told_from_local_ones():
     assert paths.is_remote("gs://bucket/vocab.txt")
     assert not paths.is_remote("/data/vocab.txt")

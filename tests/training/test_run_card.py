@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from training import run_card, run_inputs, workers
+from training import run_card, workers
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,6 +136,13 @@ def test_a_run_without_a_folder_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_with_a_comma_in_its_name_has_a_card(tmp_path):
+    folder = tmp_path / "1,2"
+    options = _Options(output_dir=str(folder))
+    run_card.record(lambda options: _report(folder), options)
+    assert list(_card(folder)["results"]) == ["eval_results.txt"]
+
+
 def test_trials_are_told_apart(out):
     def run(options):
         _report(out / "trial-1", 3)
@@ -154,7 +161,7 @@ def test_records_are_listed_with_their_sidecars_and_of_all_phases(tmp_path):
     for name in ("a1.tfrecord", "a2.tfrecord", "b.tfrecord"):
         (tmp_path / name).write_bytes(name.encode())
     (tmp_path / "a1.tfrecord.meta.json").write_text('{"num_records": 7}')
-    described = run_inputs.describe(
+    described = run_card.describe_inputs(
         _Options(
             output_dir="",
             input_file=f"{tmp_path}/a*",
@@ -171,10 +178,10 @@ def test_records_are_listed_with_their_sidecars_and_of_all_phases(tmp_path):
 
 
 def test_much_data_is_not_hashed(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_inputs, "_MAX_HASHED_BYTES", 5)
+    monkeypatch.setattr(run_card, "_MAX_HASHED_BYTES", 5)
     for name, text in (("a", "abc"), ("b", "abc"), ("c", "ab")):
         (tmp_path / name).write_text(text)
-    entries = run_inputs.describe(
+    entries = run_card.describe_inputs(
         _Options(output_dir="", data_dir=str(tmp_path))
     )["data_dir"]
     assert [entry["bytes"] for entry in entries] == [3, 3, 2]
@@ -186,7 +193,7 @@ def test_much_data_is_not_hashed(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_read_is_said(tmp_path):
-    described = run_inputs.describe(
+    described = run_card.describe_inputs(
         _Options(output_dir="", vocab_file=str(tmp_path / "none"))
     )
     (entry,) = described["vocab_file"]
@@ -236,3 +243,69 @@ def test_others_do_not_stay_for_a_chief_that_is_gone(out, monkeypatch, caplog):
     run_card.record(lambda options: None, _Options(output_dir=str(out)))
     assert "which was to write" in caplog.text
     assert not out.exists()
+
+
+_CARD = {
+    "program": "run_x.py",
+    "started": "2026-01-02T03:04:05+00:00",
+    "seconds": 306.2,
+    "ended": "finished",
+    "memory": {"host": 1_500_000_000},
+    "model": {"num_parameters": 4433468},
+    "training": {
+        "last_step": 20,
+        "examples_per_second": 12.34,
+        "input_wait": 1.26,
+        "last_training": {"step": 20, "loss": 6.54321, "learning_rate": 0.0},
+        "last_evaluation": {"step": 10, "eval_loss": 7.0},
+    },
+    "results": {"eval_results.txt": {"loss": 6.9, "global_step": 20}},
+    "written": {
+        "model.ckpt-20.index": 400_000,
+        "model.ckpt-20.data-00000-of-00001": 53_000_000,
+        "best/model.ckpt-10.index": 100_000,
+        "events.out.tfevents.1.a.2.0.v2": 100_000,
+        "events.out.tfevents.2.a.2.0.v2": 100_000,
+    },
+}
+
+
+def test_a_card_in_lines():
+    assert run_card.summary_lines(_CARD) == [
+        "  run                run_x.py, 2026-01-02T03:04:05+00:00, 5m 06s, "
+        "finished, 1,500.0 MB of memory at most, 12.3 examples/s, "
+        "1.3 % of it waiting for input",
+        "  model              4,433,468 parameters",
+        "  training, step 20  loss 6.543",
+        "  held out, step 10  loss 7",
+        "  eval_results.txt   loss 6.9  global_step 20",
+        "  wrote              model.ckpt-20.* (53.4 MB), "
+        "best/model.ckpt-10.* (100.0 kB), events.out.tfevents.* (200.0 kB)",
+    ]
+
+
+def test_many_files_are_counted():
+    card = {
+        **_CARD,
+        "training": {"trial-1": {"last_training": {"step": 3, "f1": 0.5}}},
+        "written": {f"{n:02}.txt": 10**6 for n in range(15)},
+    }
+    *_, trial, _, wrote = run_card.summary_lines(card)
+
+    assert "trial-1, training, step 3" in trial
+    assert wrote.endswith("11.txt (1.0 MB), 3 more")
+
+
+def test_tensorboard_shows_the_summary(tmp_path):
+    from tensorboard.backend.event_processing import (
+        plugin_event_accumulator as event_accumulator,
+    )
+
+    card = {**_CARD, "flags": {"learning_rate": 0.5}}
+    run_card.write_to_tensorboard(str(tmp_path), card)
+    events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
+    (event,) = events.Tensors("run")
+    assert event.step == 20
+    text = event.tensor_proto.string_val[0].decode()
+    assert "--learning_rate=0.5" in text
+    assert "4,433,468 parameters" in text
