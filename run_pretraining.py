@@ -65,9 +65,10 @@ def run(options: Options) -> None:
     evaluate = pretraining.evaluation(strategy, objective, held_out, options)
     results = None
     if options.do_train:
-        step, results = pretraining.train(
+        trained = pretraining.train(
             strategy, objective, sources, options, evaluate
         )
+        step, results = trained.step, trained.metrics
     else:
         step = pretraining.load(strategy, objective, options)
     if options.do_eval:

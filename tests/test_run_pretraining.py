@@ -151,6 +151,29 @@ def test_kill_then_the_same_command_gives_the_same_run(tmp_path, unbroken):
     assert not list((tmp_path / "out").glob(".*partial*"))
 
 
+def test_the_lowest_held_out_loss_is_kept_and_ends_a_run(tmp_path):
+    # At this rate the loss soon rises.
+    toy.run(
+        tmp_path,
+        **{**_FLAGS, "eval_every_steps": 2, "learning_rate": 0.3},
+        keep_best_checkpoint=True,
+        early_stopping_patience=2,
+    )
+    out = tmp_path / "out"
+    losses = {
+        line["step"]: line["eval_loss"]
+        for line in toy.metrics(tmp_path)
+        if "eval_loss" in line
+    }
+    best = json.loads((out / "best" / "best.json").read_text())
+    assert best["value"] == min(losses.values()) == losses[best["step"]]
+    assert (out / "best" / f"model.ckpt-{best['step']}.index").exists()
+    last = best["step"] + 4
+    assert max(losses) == last < 13
+    results = (out / "eval_results.txt").read_text()
+    assert f"global_step = {last}\n" in results
+
+
 def test_a_finished_run_trains_no_more(tmp_path, unbroken, caplog):
     shutil.copytree(unbroken / "out", tmp_path / "out")
     with caplog.at_level("INFO"):

@@ -19,12 +19,9 @@ from training import (
     checkpointing,
     initialization,
     input_pipeline,
-    loop,
     model_folder,
     objectives,
-    optimization,
     option_checks,
-    precision,
     prediction,
     record_cache,
     record_order,
@@ -36,6 +33,7 @@ from training import (
     workers,
 )
 from training import flags as training_flags
+from training import run as run_lib
 
 _OUTPUT_LAYER = "(?!bert/).*"  # What a pre-trained checkpoint lacks.
 _RESULTS_PREFIX = {task_lib.EVAL: "eval", task_lib.PREDICT: "test"}
@@ -313,33 +311,27 @@ class Model:
             options.num_train_epochs,
             options.warmup_proportion,
         )
-        identity = self._identity(train, file_parts)
-        trainer = self.compiled.trainer
-        with self.strategy.scope():
-            state, first_step = initialization.initialize(
-                self.objective,
-                self._init_options(schedule_length, identity),
-                trainer and trainer.state,
-            )
-        if trainer:
-            trainer.restart(state)
-        else:
-            trainer = self.compiled.trainer = steps.Trainer(
-                self.strategy,
-                state,
-                jit_compile=runtime.compiles_whole_steps(
-                    self.strategy, options.jit_compile
-                ),
-            )
         evaluates = option_checks.evaluates_while_training(options)
-        loop.train(
-            trainer,
+        every = options.eval_every_steps
+        if options.eval_every_epoch:
+            every = schedule_length.steps_per_epoch
+        self.compiled.trainer = run_lib.train(
+            self.strategy,
+            self.objective,
             training_batches(train.source, options, file_parts),
-            self._loop_options(schedule_length, evaluates=evaluates),
-            first_step=first_step,
-            identity=identity,
-            evaluate=(lambda: self._metrics(data)) if evaluates else None,
-        )
+            options,
+            run_lib.Plan(
+                num_train_steps=schedule_length.num_train_steps,
+                num_warmup_steps=schedule_length.num_warmup_steps,
+                identity=self._identity(train, file_parts),
+                new_variables=(_OUTPUT_LAYER,),
+                frozen_variables=frozen_variables(options.freeze_layers),
+                evaluate=(lambda: self._metrics(data)) if evaluates else None,
+                eval_every_steps=every,
+                best_metric=self.task.metric if evaluates else None,
+            ),
+            self.compiled.trainer,
+        ).trainer
 
     def _metrics(self, data) -> Mapping[str, float]:
         """Scores the first held-out data with the weights as they are."""
@@ -452,62 +444,17 @@ class Model:
                 os.path.join(self.options.output_dir, name), results
             )
 
-    def _init_options(self, schedule_length, identity):
-        options = self.options
-        return initialization.InitOptions(
-            output_dir=options.output_dir,
-            init_checkpoint=options.init_checkpoint,
-            new_variables=(_OUTPUT_LAYER,),
-            frozen_variables=frozen_variables(options.freeze_layers),
-            schedule=optimization.Schedule(
-                init_lr=options.learning_rate,
-                num_train_steps=schedule_length.num_train_steps,
-                num_warmup_steps=schedule_length.num_warmup_steps,
-                kind=options.lr_schedule,
-            ),
-            adam=optimization.AdamOptions(
-                bias_correction=options.adam_bias_correction,
-                layer_adaptation=options.optimizer == "lamb",
-            ),
-            scale_loss=precision.in_use() == "mixed_float16",
-            recompute=options.recompute,
-            seed=options.random_seed,
-            identity=identity,
-        )
-
-    def _loop_options(self, schedule_length, *, evaluates):
-        options = self.options
-        every = options.eval_every_steps
-        if options.eval_every_epoch:
-            every = schedule_length.steps_per_epoch
-        return flags.narrow(
-            loop.LoopOptions,
-            options,
-            num_train_steps=schedule_length.num_train_steps,
-            eval_every_steps=every,
-            best_metric=self.task.metric if evaluates else None,
-            iterations_per_loop=runtime.steps_per_call(
-                use_tpu=training_flags.wants_tpu(options),
-                iterations_per_loop=options.iterations_per_loop,
-                steps_per_loop=options.steps_per_loop,
-            ),
-        )
-
     def _identity(self, train, file_parts) -> dict[str, object]:
         """Names what a resumed run must share with the one it resumes."""
         names = (
-            *("train_batch_size", "learning_rate", "lr_schedule"),
-            *("adam_bias_correction", "num_train_epochs", "warmup_proportion"),
-            *("freeze_layers", "bucket_by_length", "random_seed"),
-            *("max_seq_length", "optimizer", "num_accumulation_steps"),
+            *("num_train_epochs", "warmup_proportion"),
+            *("freeze_layers", "bucket_by_length"),
         )
         return {
             "objective": self.task.name,
             "num_records": [part.num_records for part in file_parts]
             or len(train.source.files),
             "records_fingerprint": train.source.files.fingerprint(),
-            "num_replicas": self.strategy.num_replicas_in_sync,
-            "precision": precision.in_use(),
             **{name: getattr(self.options, name) for name in names},
             **getattr(self.options, "ablation", {}),
         }

@@ -297,6 +297,19 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
         flags.Group.EVALUATION,
         lower_bound=0,
     )
+    keep_best_checkpoint: bool = flags.flag(
+        False,
+        "Keep the weights with the lowest held-out loss in best/; needs "
+        "--eval_every_steps.",
+        flags.Group.EVALUATION,
+    )
+    early_stopping_patience: int = flags.flag(
+        0,
+        "Evaluations without a lower held-out loss after which training ends; "
+        "0 for never. Needs --keep_best_checkpoint.",
+        flags.Group.EVALUATION,
+        lower_bound=0,
+    )
 
     def __post_init__(self):
         if not (self.input_file or self.phases):

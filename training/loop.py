@@ -69,7 +69,7 @@ def train(
     first_step: int,
     identity: Mapping[str, object],
     evaluate: Callable[[], Mapping[str, float]] | None = None,
-) -> Mapping[str, float] | None:
+) -> tuple[int, Mapping[str, float] | None]:
     """Trains from `first_step` to `num_train_steps`, or until nothing improves.
 
     SIGTERM, or Ctrl-C, saves a checkpoint after the step under way and ends
@@ -86,8 +86,8 @@ def train(
             at the end.
 
     Returns:
-        The last held-out metrics; None where there is nothing left to train,
-        or no `evaluate`.
+        The number of steps made in all, and the last held-out metrics: None
+        where there is nothing left to train, or no `evaluate`.
 
     Raises:
         NonFiniteLossError: a loss is not finite; nothing is saved after that.
@@ -121,7 +121,7 @@ def train(
                 if recorder.is_over and recorder.saved_step != step:
                     recorder.save(step)
     recorder.close()
-    return results
+    return step, results
 
 
 @workers.communication_errors()

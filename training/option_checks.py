@@ -207,6 +207,12 @@ def check_pretraining(
         raise ValueError(
             "At least one of `do_train` or `do_eval` must be True."
         )
+    if options.keep_best_checkpoint and not options.eval_every_steps:
+        raise ValueError("--keep_best_checkpoint needs --eval_every_steps.")
+    if options.early_stopping_patience and not options.keep_best_checkpoint:
+        raise ValueError(
+            "--early_stopping_patience needs --keep_best_checkpoint."
+        )
     if options.eval_all_checkpoints and not options.do_eval:
         raise ValueError("--eval_all_checkpoints needs --do_eval.")
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)

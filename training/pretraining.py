@@ -17,14 +17,13 @@ from training import (
     input_pipeline,
     loop,
     objectives,
-    optimization,
-    precision,
     pretraining_phases,
     pretraining_sanity,
     record_checks,
     record_files,
     record_order,
     records,
+    run,
     runtime,
     steps,
     workers,
@@ -32,10 +31,8 @@ from training import (
 from training import flags as training_flags
 
 _IDENTITY = (
-    *("objective", "random_seed", "train_batch_size", "learning_rate"),
-    *("lr_schedule", "adam_bias_correction", "num_train_steps"),
-    *("num_warmup_steps", "optimizer", "num_accumulation_steps"),
-    *("max_seq_length", "max_predictions_per_seq"),
+    *("objective", "num_train_steps", "num_warmup_steps"),
+    "max_predictions_per_seq",
 )
 
 
@@ -158,7 +155,7 @@ def train(
     sources: Sequence[input_pipeline.RecordSource],
     options: training_flags.PretrainingOptions,
     evaluate: Callable[[], Mapping[str, float]],
-) -> tuple[int, Mapping[str, float] | None]:
+) -> run.Result:
     """Trains a model, from wherever its folder stands.
 
     Args:
@@ -168,58 +165,40 @@ def train(
         options: of the run.
         evaluate: returns held-out metrics.
 
-    Returns:
-        The number of steps made in all, and the last held-out metrics, if
-        any were taken.
-
     Raises:
         ValueError: the folder is another run's, or a checkpoint does not fit,
             or reads in another direction.
     """
     attention_checks.check_checkpoints(options)
     phases = pretraining_phases.of_run(options)
-    identity = _identity(strategy, sources, options)
-    with strategy.scope():
-        state, first_step = initialization.initialize(
-            objective, _init_options(options, identity)
-        )
-    results = loop.train(
-        steps.Trainer(
-            strategy,
-            state,
-            jit_compile=runtime.compiles_whole_steps(
-                strategy, options.jit_compile
-            ),
-        ),
-        batch_phases.PhasedBatches(
-            [
-                _batches(source, phase.options, options.random_seed + number)
-                for number, (source, phase) in enumerate(
-                    zip(sources, phases, strict=True)
-                )
-            ],
-            [phase.end for phase in phases],
-        ),
-        flags.narrow(
-            loop.LoopOptions,
-            options,
-            iterations_per_loop=runtime.steps_per_call(
-                use_tpu=training_flags.wants_tpu(options),
-                iterations_per_loop=options.iterations_per_loop,
-                steps_per_loop=options.steps_per_loop,
-            ),
-            watch=_watch(sources, phases, state.schedule)
-            if first_step < options.num_train_steps
-            else None,
-        ),
-        first_step=first_step,
-        identity=identity,
-        evaluate=evaluate if options.eval_every_steps else None,
+    batches = batch_phases.PhasedBatches(
+        [
+            _batches(source, phase.options, options.random_seed + number)
+            for number, (source, phase) in enumerate(
+                zip(sources, phases, strict=True)
+            )
+        ],
+        [phase.end for phase in phases],
     )
-    return max(first_step, options.num_train_steps), results
+    return run.train(
+        strategy,
+        objective,
+        batches,
+        options,
+        run.Plan(
+            num_train_steps=options.num_train_steps,
+            num_warmup_steps=options.num_warmup_steps,
+            identity=_identity(sources, options),
+            evaluate=evaluate if options.eval_every_steps else None,
+            eval_every_steps=options.eval_every_steps,
+            best_metric="loss" if options.keep_best_checkpoint else None,
+            higher_is_better=False,
+            make_watch=lambda: _watch(sources, phases, options),
+        ),
+    )
 
 
-def _watch(sources, phases, schedule) -> pretraining_sanity.Watch | None:
+def _watch(sources, phases, options) -> pretraining_sanity.Watch | None:
     """Measures the records, for the worker that reports."""
     if not workers.cluster().is_chief:
         return None
@@ -231,7 +210,9 @@ def _watch(sources, phases, schedule) -> pretraining_sanity.Watch | None:
             vocab_size=sources[0].vocab_size,
             batch_size=max(batches),
             pieces_per_step=min(map(operator.mul, batches, lengths)),
-            schedule=schedule,
+            schedule=run.schedule(
+                options, options.num_train_steps, options.num_warmup_steps
+            ),
             is_fresh=not phases[0].options.init_checkpoint,
         ),
     )
@@ -249,7 +230,7 @@ def _batches(source, options, seed) -> input_pipeline.TrainingBatches:
     )
 
 
-def _identity(strategy, sources, options) -> dict[str, object]:
+def _identity(sources, options) -> dict[str, object]:
     """Names what a resumed run must share with the one it goes on with."""
     if options.shard_input_files:
         records = {"workers_reading": len(workers.cluster().names)}
@@ -262,32 +243,9 @@ def _identity(strategy, sources, options) -> dict[str, object]:
             records = {name: value for name, (value,) in records.items()}
     return {
         **{name: getattr(options, name) for name in _IDENTITY},
-        "precision": precision.in_use(),
         **records,
         **pretraining_phases.identity(pretraining_phases.of_run(options)),
-        "num_replicas": strategy.num_replicas_in_sync,
     }
-
-
-def _init_options(options, identity) -> initialization.InitOptions:
-    return initialization.InitOptions(
-        output_dir=options.output_dir,
-        init_checkpoint=options.init_checkpoint,
-        schedule=optimization.Schedule(
-            init_lr=options.learning_rate,
-            num_train_steps=options.num_train_steps,
-            num_warmup_steps=options.num_warmup_steps,
-            kind=options.lr_schedule,
-        ),
-        adam=optimization.AdamOptions(
-            bias_correction=options.adam_bias_correction,
-            layer_adaptation=options.optimizer == "lamb",
-        ),
-        scale_loss=precision.in_use() == "mixed_float16",
-        recompute=options.recompute,
-        seed=options.random_seed,
-        identity=identity,
-    )
 
 
 def load(

@@ -1,0 +1,180 @@
+"""Training of a model from its options: initialization, then the loop."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import tensorflow as tf
+
+from commands import flags
+from training import (
+    batch_phases,
+    initialization,
+    loop,
+    objectives,
+    optimization,
+    precision,
+    reporting,
+    runtime,
+    steps,
+)
+from training import flags as training_flags
+
+# What a resumed run must share with the one it resumes, whatever it trains.
+_IDENTITY = (
+    *("random_seed", "train_batch_size", "learning_rate", "lr_schedule"),
+    *("adam_bias_correction", "optimizer", "num_accumulation_steps"),
+    "max_seq_length",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run trains and for how long, beside its flags.
+
+    Attributes:
+        num_train_steps: the step at which the run ends.
+        num_warmup_steps: over which the learning rate rises.
+        identity: what a resumed run must share with the one it resumes to be
+            its exact continuation, beside the flags of all training and the
+            devices; a difference in `objective` is refused.
+        new_variables: patterns of variables that `--init_checkpoint` need not
+            hold.
+        frozen_variables: patterns of variables that are not trained.
+        evaluate: returns held-out metrics; None for no evaluation.
+        eval_every_steps: steps between evaluations; 0 for none.
+        best_metric: the held-out metric by which the best weights are kept;
+            None for none.
+        higher_is_better: False for losses.
+        make_watch: makes what is shown every report, where there are steps
+            left to make.
+    """
+
+    num_train_steps: int
+    num_warmup_steps: int
+    identity: Mapping[str, object]
+    new_variables: Sequence[str] = ()
+    frozen_variables: Sequence[str] = ()
+    evaluate: Callable[[], Mapping[str, float]] | None = None
+    eval_every_steps: int = 0
+    best_metric: str | None = None
+    higher_is_better: bool = True
+    make_watch: Callable[[], reporting.Watch | None] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result:
+    """How a training ended.
+
+    Attributes:
+        trainer: the compiled steps, for another training of the same network.
+        step: the number of steps made in all.
+        metrics: the last held-out metrics; None if none were taken.
+    """
+
+    trainer: steps.Trainer
+    step: int
+    metrics: Mapping[str, float] | None
+
+
+def schedule(
+    options: training_flags.TrainingOptions,
+    num_train_steps: int,
+    num_warmup_steps: int,
+) -> optimization.Schedule:
+    """Returns the learning rate of a run."""
+    return optimization.Schedule(
+        init_lr=options.learning_rate,
+        num_train_steps=num_train_steps,
+        num_warmup_steps=num_warmup_steps,
+        kind=options.lr_schedule,
+    )
+
+
+def train(
+    strategy: tf.distribute.Strategy,
+    objective: objectives.Objective,
+    batches: batch_phases.Batches,
+    options: training_flags.TrainingOptions,
+    plan: Plan,
+    trainer: steps.Trainer | None = None,
+) -> Result:
+    """Trains a model from wherever its folder stands.
+
+    Args:
+        strategy: where the variables live.
+        objective: the model, with new weights, and its losses.
+        batches: of every step.
+        options: of the run.
+        plan: what they do not say.
+        trainer: of an earlier training of the same network.
+
+    Raises:
+        ValueError: the folder is another run's, or a checkpoint does not fit.
+        NonFiniteLossError, OutOfMemoryError, LostWorkerError, WritingError: see
+            `loop.train`.
+    """
+    identity = {
+        **{name: getattr(options, name) for name in _IDENTITY},
+        **plan.identity,
+        "precision": precision.in_use(),
+        "num_replicas": strategy.num_replicas_in_sync,
+    }
+    with strategy.scope():
+        state, first_step = initialization.initialize(
+            objective,
+            _init_options(options, plan, identity),
+            trainer and trainer.state,
+        )
+    if trainer:
+        trainer.restart(state)
+    else:
+        trainer = steps.Trainer(
+            strategy,
+            state,
+            jit_compile=runtime.compiles_whole_steps(
+                strategy, options.jit_compile
+            ),
+        )
+    has_steps_left = first_step < plan.num_train_steps
+    step, metrics = loop.train(
+        trainer,
+        batches,
+        flags.narrow(
+            loop.LoopOptions,
+            options,
+            num_train_steps=plan.num_train_steps,
+            eval_every_steps=plan.eval_every_steps,
+            best_metric=plan.best_metric,
+            higher_is_better=plan.higher_is_better,
+            iterations_per_loop=runtime.steps_per_call(
+                use_tpu=training_flags.wants_tpu(options),
+                iterations_per_loop=options.iterations_per_loop,
+                steps_per_loop=options.steps_per_loop,
+            ),
+            watch=plan.make_watch()
+            if plan.make_watch and has_steps_left
+            else None,
+        ),
+        first_step=first_step,
+        identity=identity,
+        evaluate=plan.evaluate,
+    )
+    return Result(trainer=trainer, step=step, metrics=metrics)
+
+
+def _init_options(options, plan, identity) -> initialization.InitOptions:
+    return initialization.InitOptions(
+        output_dir=options.output_dir,
+        init_checkpoint=options.init_checkpoint,
+        new_variables=plan.new_variables,
+        frozen_variables=plan.frozen_variables,
+        schedule=schedule(options, plan.num_train_steps, plan.num_warmup_steps),
+        adam=optimization.AdamOptions(
+            bias_correction=options.adam_bias_correction,
+            layer_adaptation=options.optimizer == "lamb",
+        ),
+        scale_loss=precision.in_use() == "mixed_float16",
+        recompute=options.recompute,
+        seed=options.random_seed,
+        identity=identity,
+    )
