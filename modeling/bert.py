@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from modeling import attention, layers, recomputation
+from modeling import attention, compilation, layers
 from modeling import config as config_lib
 
 
@@ -105,7 +105,7 @@ class Encoder(layers.BertLayer):
         others = {"adder": adder, "dropout_seed": dropout_seed}
         for layer in self.stack:
             hidden = (
-                recomputation.recomputed(layer, hidden, **others)
+                compilation.recomputed(layer, hidden, **others)
                 if self.recompute
                 else layer(hidden, **others)
             )

@@ -1,4 +1,4 @@
-"""Stretches of arithmetic compiled into one pass over memory, on TensorFlow.
+"""Compiled arithmetic, gradients of one's own and recomputation on TensorFlow.
 
 Run operation by operation, what lies between two matrix products reads and
 writes its tensors many times. XLA makes one or two passes of it; the matrix
@@ -59,6 +59,52 @@ def with_gradient(function: Callable[..., Any], *tensors: Any) -> Any:
 
     # Variables are read here: inside they would count as arguments too.
     return tf.custom_gradient(function)(*map(tf.convert_to_tensor, tensors))
+
+
+def recomputed(layer: keras.layers.Layer, hidden: Any, **others: Any) -> Any:
+    """Calls a layer; in the backward pass, calls it again for its gradients.
+
+    Source: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost".
+
+    Between the two only `hidden` is kept, nothing of what the layer computes
+    on its way to the result. Both calls compute the same, dropout included,
+    which depends on its seed alone. On other backends than TensorFlow it is
+    the plain call.
+
+    Args:
+        layer: built; a pure function of its arguments and its weights.
+        hidden: `[B, T, D]`, what gradients go back to, beside the weights.
+        **others: further arguments, which get no gradient.
+
+    Returns:
+        What the layer returns: one tensor.
+    """
+    if not is_tensorflow():
+        return layer(hidden, **others)
+    import tensorflow as tf
+
+    def call(hidden, *weights):
+        result, _ = layer.stateless_call(
+            weights, layer.non_trainable_variables, hidden, **others
+        )
+        return result
+
+    # The weights come in as tensors: a custom gradient that reads variables
+    # must tell them from its arguments, which fails for copies on devices.
+    def compute(hidden, *weights):
+        def gradient(upstream):
+            # Else TensorFlow would see twice the same and compute it once.
+            with tf.control_dependencies([upstream]):
+                inputs = [tf.identity(each) for each in (hidden, *weights)]
+            with tf.GradientTape() as tape:
+                tape.watch(inputs)
+                result = call(*inputs)
+            return tape.gradient(result, inputs, upstream)
+
+        return call(hidden, *weights), gradient
+
+    weights = [tf.convert_to_tensor(w) for w in layer.trainable_variables]
+    return tf.custom_gradient(compute)(hidden, *weights)
 
 
 @functools.cache

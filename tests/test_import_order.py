@@ -24,11 +24,10 @@ _MAY_IMPORT = {
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
     *("huggingface_config", "config", "compilation", "kernels", "attention"),
-    *("losses", "recomputation", "layers", "bert", "heads", "feature_layers"),
-    "tagging",
+    *("losses", "layers", "bert", "heads", "feature_layers", "tagging"),
 ]
 # What knows that the backend may be TensorFlow.
-_BACKEND_MODULES = {"compilation", "losses", "recomputation"}
+_BACKEND_MODULES = {"compilation", "losses"}
 _TENSORFLOW_AT_IMPORT = {"training", "serving"}
 _TENSORFLOW = {"tensorflow", "tensorflow_text"}
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, recomputation
+from modeling import bert, compilation
 from modeling import config as config_lib
 
 _CONFIG = config_lib.BertConfig(
@@ -84,7 +84,7 @@ def test_gradients_go_back_through_any_layer():
     x = tf.ones([1, 2])
     with tf.GradientTape() as tape:
         tape.watch(x)
-        result = recomputation.recomputed(layer, x)
+        result = compilation.recomputed(layer, x)
     kernel = layer.kernel.numpy()
     np.testing.assert_allclose(
         tape.gradient(result, x)[0], kernel.sum(axis=1), rtol=1e-6
