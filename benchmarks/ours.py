@@ -13,7 +13,6 @@ from modeling import config as config_lib
 from modeling import heads
 from training import (
     checkpointing,
-    experiment,
     input_pipeline,
     objectives,
     optimization,
@@ -155,7 +154,7 @@ def _prediction(strategy, objective, job):
     predictor = prediction.Predictor(strategy, objective)
     order = np.array(job.order())
     if job.by_length:
-        source, order = experiment.longest_first(source)
+        source, order = prediction.longest_first(source)
 
     def predict():
         predictor.predict(source, batch_size=job.batch_size, order=order)
