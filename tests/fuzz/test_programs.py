@@ -42,9 +42,11 @@ _both_suites = pytest.mark.parametrize(
         pytest.param(_NUM_SLOW, id="slow", marks=pytest.mark.slow),
     ],
 )
-_INSTANCES = masked_pairs.InstanceOptions(
-    max_seq_length=16, max_predictions_per_seq=3, dupe_factor=2
-)
+_INSTANCES = {
+    "max_seq_length": 16,
+    "max_predictions_per_seq": 3,
+    "dupe_factor": 2,
+}
 _TEXT = "the match was long .\na good town .\n\nrain , rain .\nbad match .\n"
 
 
@@ -109,16 +111,16 @@ def test_create_pretraining_data(tmp_path, name, num_cases):
     text.write_text(_TEXT)
     options = create_pretraining_data.Options(
         input_file=str(text),
-        output_file=(str(tmp_path / "out/records"),),
+        output_file=str(tmp_path / "out/records"),
         vocab_file=str(vocab),
-        instances=_INSTANCES,
+        **_INSTANCES,
     )
     features = records.pretraining_features(16, 3)
 
     def run():
         _fresh(tmp_path / "out")
         create_pretraining_data.run(options)
-        files = record_files.RecordFiles(options.output_file)
+        files = record_files.RecordFiles(options.output_files)
         return records.parse(
             tf.constant(files.read(range(len(files)))), features
         )
