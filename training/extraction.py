@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from modeling import bert
-from training import record_files, shapes
+from training import prediction, record_files
 
 # Batches are padded to a multiple, so that few lengths are compiled.
 _LENGTH_STEP = 8
@@ -36,7 +36,7 @@ class HiddenLayers:
         self._model = model
         self._layers = list(layers)
         self._batch_size = batch_size
-        self._compiled = shapes.CompiledByShape(self._step)
+        self._compiled = prediction.CompiledByShape(self._step)
 
     def compute(
         self,

@@ -1,11 +1,12 @@
 """One training step, and one evaluation step, on any number of replicas."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
-from training import accumulation, objectives, optimization, runtime
+from training import objectives, optimization, runtime
 
 # Source: NVIDIA's mixed-precision recipe (Micikevicius et al. 2018), as in
 # Keras: double after 2,000 finite steps, halve after one that is not.
@@ -13,6 +14,8 @@ _INITIAL_LOSS_SCALE = 2.0**15
 _LOSS_SCALE_GROWTH_STEPS = 2000
 # Source: run_pretraining.py and optimization.py of the release.
 CLIP_NORM = 1.0
+
+Gradients = Sequence[tf.Tensor | None]
 
 
 class LossScale:
@@ -233,13 +236,13 @@ class Trainer:
                     features, denominators, seed, scale
                 )
             return self._compiled_gradients(
-                accumulation.part_of(features, index, num_parts),
+                part_of(features, index, num_parts),
                 denominators,
                 runtime.part_seed(seed, index),
                 scale,
             )
 
-        gradients, sums = accumulation.summed_over_parts(part, num_parts)
+        gradients, sums = sum_over_parts(part, num_parts)
         gradients = self._sum_gradients(context, gradients, scale)
         gradients, norm = optimization.clip_by_global_norm(gradients, CLIP_NORM)
         finite = tf.math.is_finite(norm)
@@ -274,11 +277,11 @@ class Trainer:
 
     def _sum_gradients(self, context, gradients, scale):
         """Sums gradients over the replicas and undoes their scale."""
-        present = accumulation.present(gradients)
+        present = _present(gradients)
         if self.state.loss_scale.active:
             present = [gradient / scale for gradient in present]
         summed = _sum_over_replicas(context, present)
-        return accumulation.where_present(gradients, summed)
+        return _where_present(gradients, summed)
 
     def _apply(self, gradients, step, learning_rate, finite):
         self.state.optimizer.apply_gradients(
@@ -288,6 +291,92 @@ class Trainer:
             # A step whose float16 gradients overflowed changes nothing.
             only_if=finite if self.state.loss_scale.active else None,
         )
+
+
+def sum_over_parts(
+    part: Callable[[Any], tuple[Gradients, Any]], num_parts: int
+) -> tuple[list[tf.Tensor | None], Any]:
+    """Adds up the losses and gradients of the parts of a batch.
+
+    The parts of a replica's rows are taken one after the other, so that no more
+    than one of them needs memory for its activations. Their losses are divided
+    by the denominators of the whole batch: the sums of their losses and of
+    their gradients are those of the batch.
+
+    Args:
+        part: takes the number of a part, `[]` int32 from 0; returns gradients,
+            None for a variable that has none, and a structure of tensors.
+        num_parts: how many there are.
+
+    Returns:
+        The sums of the gradients, None where there are none, and of the
+        structures.
+    """
+    gradients, sums = part(tf.constant(0))
+    if num_parts == 1:
+        return list(gradients), sums
+    first = _present(gradients)
+    # Else TensorFlow would go forward through the next part while it still
+    # holds the activations of this one.
+    with tf.control_dependencies(first):
+        start = tf.constant(1)
+
+    def add_part(index, gradients, sums):
+        more, others = part(index)
+        added = tf.nest.map_structure(tf.add, sums, others)
+        return index + 1, list(map(tf.add, gradients, _present(more))), added
+
+    _, summed, sums = tf.while_loop(
+        lambda index, *_: index < num_parts,
+        add_part,
+        (start, first, sums),
+        parallel_iterations=1,
+    )
+    return _where_present(gradients, summed), sums
+
+
+def part_of(
+    features: Mapping[str, tf.Tensor], index: tf.Tensor, num_parts: int
+) -> dict[str, tf.Tensor]:
+    """Takes one of the equal parts of a batch.
+
+    Args:
+        features: `[B, ...]` each.
+        index: `[]` int32, the number of the part.
+        num_parts: how many there are.
+
+    Returns:
+        `[B / num_parts, ...]` each.
+
+    Raises:
+        ValueError: B does not divide.
+    """
+
+    def rows_of(value):
+        num_rows = value.shape[0]
+        if num_rows % num_parts:
+            raise ValueError(
+                "The rows of a replica must divide among the accumulation "
+                f"steps; got {num_rows} and {num_parts}."
+            )
+        size = num_rows // num_parts
+        rows = value[index * size : (index + 1) * size]
+        return tf.ensure_shape(rows, [size, *value.shape[1:]])
+
+    return {name: rows_of(value) for name, value in features.items()}
+
+
+def _present(gradients: Gradients) -> list[tf.Tensor]:
+    """Leaves out the places without a gradient."""
+    return [gradient for gradient in gradients if gradient is not None]
+
+
+def _where_present(
+    gradients: Gradients, values: Sequence[tf.Tensor]
+) -> list[tf.Tensor | None]:
+    """Puts values in the places of the gradients that are present."""
+    left = iter(values)
+    return [g if g is None else next(left) for g in gradients]
 
 
 class Evaluator:

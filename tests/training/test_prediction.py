@@ -68,3 +68,46 @@ def test_joins_scores_of_different_lengths():
     assert joined.shape == (3, 5)
     assert (joined[:2, 3:] == -1e9).all()
     assert tf.reduce_sum(joined[2]) == 5
+
+
+def _recorded(seen):
+    def function(batch):
+        seen.append(tuple(batch["x"].shape))  # Once for each graph.
+        return {"sum": tf.reduce_sum(batch["x"], axis=1)}
+
+    return function
+
+
+def _call(compiled, length):
+    x = tf.ones([2, length])
+    return compiled({"x": x})["sum"].numpy().tolist()
+
+
+def test_each_shape_is_compiled_once():
+    seen = []
+    compiled = prediction.CompiledByShape(_recorded(seen))
+    for length in (3, 5, 3, 5, 3):
+        assert _call(compiled, length) == [length, length]
+    assert seen == [(2, 3), (2, 5)]
+
+
+def test_shapes_beyond_the_first_few_share_a_graph(monkeypatch):
+    monkeypatch.setattr(prediction, "_MAX_SHAPES", 2)
+    seen = []
+    compiled = prediction.CompiledByShape(_recorded(seen))
+    for length in (3, 4, 5, 6, 7, 8, 4):
+        assert _call(compiled, length) == [length, length]
+    # The first of the others is compiled as it is, then the length is open.
+    assert seen == [(2, 3), (2, 4), (2, 5), (2, None)]
+
+
+def test_values_of_replicas_are_told_apart_by_their_shapes():
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    seen = []
+    function = _recorded(seen)
+    compiled = prediction.CompiledByShape(
+        lambda batch: strategy.run(function, args=(batch,))
+    )
+    for length in (3, 4, 3):
+        assert _call(compiled, length) == [length, length]
+    assert seen == [(2, 3), (2, 4)]

@@ -2,6 +2,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
 import keras
 import numpy as np
@@ -435,3 +436,64 @@ def test_two_replicas_train_as_one(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_parts_add_up_and_absent_gradients_stay_absent():
+    features = {"x": tf.reshape(tf.range(12.0), [6, 2])}
+
+    @tf.function
+    def total(num_parts):
+        def part(index):
+            rows = features
+            if num_parts > 1:
+                rows = steps.part_of(features, index, num_parts)
+            gradients = [tf.reduce_sum(rows["x"], axis=0), None]
+            return gradients, {"count": (tf.shape(rows["x"])[0],)}
+
+        gradients, sums = steps.sum_over_parts(part, num_parts)
+        assert gradients[1] is None
+        return gradients[0], sums
+
+    for num_parts in (1, 2, 3, 6):
+        gradient, sums = total(num_parts)
+        np.testing.assert_array_equal(gradient, [30.0, 36.0])
+        assert int(sums["count"][0]) == 6
+
+
+def test_parts_are_consecutive_rows_of_known_shape():
+    features = {"x": tf.reshape(tf.range(12), [6, 2]), "y": tf.range(6)}
+    part = steps.part_of(features, tf.constant(2), 3)
+    np.testing.assert_array_equal(part["x"], [[8, 9], [10, 11]])
+    np.testing.assert_array_equal(part["y"], [4, 5])
+    assert part["x"].shape == [2, 2]
+    with pytest.raises(ValueError, match="got 6 and 4"):
+        steps.part_of(features, tf.constant(0), 4)
+
+
+def test_parts_drop_differently():
+    seed = runtime.dropout_seed(runtime.seed_words(1), tf.constant(2), 3)
+    seeds = {
+        tuple(runtime.part_seed(seed, tf.constant(part)).numpy())
+        for part in range(5)
+    }
+    assert len(seeds | {tuple(seed.numpy())}) == 6
+
+
+def test_the_time_until_a_batch_is_there_is_measured():
+    def slow(number):
+        time.sleep(0.1)
+        return number
+
+    iterator = iter(
+        tf.data.Dataset.range(2).map(
+            lambda number: tf.numpy_function(slow, [number], tf.int64)
+        )
+    )
+
+    @tf.function
+    def step():
+        return steps._timed_next(iterator)
+
+    batch, seconds = step()
+    assert batch.numpy() == 0
+    assert 0.1 <= seconds.numpy() < 60
