@@ -16,6 +16,8 @@ dataclass from them. The type of a field decides the kind of its flag: `str`,
 
 import dataclasses
 import enum
+import math
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -24,6 +26,15 @@ from typing import Any
 from absl import flags
 
 T = typing.TypeVar("T")
+# Messages of absl's.
+_MISSING = re.compile(r"flag --(\w+)=None: .* must have a value other than")
+_VALUE_ERRORS = (
+    (r"flag (--\w+)=(.*): could not convert string to float: .*", "a number"),
+    (r"flag (--\w+)=(.*): invalid literal for int\(\) .*", "a whole number"),
+    (r"flag (--\w+)=(.*): \('Non-boolean argument .*", "true or false"),
+    (r"flag (--\w+)=(.*): -?[\d.]+ is not (.*)", None),
+    (r"flag (--\w+)=(.*): value should be (one of) <(.*)>", None),
+)
 
 
 class Group(enum.Enum):
@@ -114,15 +125,11 @@ def redeclare(options: type, name: str, default: Any = None) -> Any:
 def define(options: type, values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags that a dataclass declares.
 
-    Fields that declare none are left out.
-
     Raises:
         TypeError: there is no kind of flag for the type of a field.
     """
     kinds = typing.get_type_hints(options)
     for field in dataclasses.fields(options):
-        if "flag" not in field.metadata:
-            continue
         declaration = field.metadata["flag"]
         _define(field, _without_none(kinds[field.name]), values)
         values.register_key_flag_for_module(
@@ -189,11 +196,8 @@ def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
     """
     chosen: dict[str, Any] = {}
     for field in dataclasses.fields(options):
-        if field.name in values:
-            value = values[field.name].value
-            chosen[field.name] = (
-                tuple(value) if isinstance(value, list) else value
-            )
+        value = values[field.name].value
+        chosen[field.name] = tuple(value) if isinstance(value, list) else value
     presets = getattr(options, "presets", None)
     changed: Mapping[str, Any] = presets(chosen) if presets else {}
     for name, value in changed.items():
@@ -228,3 +232,54 @@ def is_required(flag: flags.Flag) -> bool:
         and not validator.checker(None)
         for validator in flag.validators
     )
+
+
+def check(values: flags.FlagValues) -> None:
+    """Checks values that absl accepts and no program can use.
+
+    Raises:
+        flags.IllegalFlagValueError: a required flag is empty, as one written
+            with a shell variable that is not set; a number is NaN.
+    """
+    for name in values:
+        flag = values[name]
+        if flag.value == "" and is_required(flag):
+            raise flags.IllegalFlagValueError(
+                f"--{name} must not be empty. Is it a shell's variable that "
+                "is not set?"
+            )
+        if isinstance(flag.value, float) and math.isnan(flag.value):
+            raise flags.IllegalFlagValueError(
+                f"--{name} must be a number; got {flag.value}."
+            )
+
+
+def error_message(error: flags.Error) -> str:
+    """Returns the message of an error of absl's flags, in one line."""
+    if isinstance(error, flags.UnrecognizedFlagError):
+        meant = re.search(r"Did you mean: (\S+)", str(error))
+        return f"there is no flag --{error.flagname}" + (
+            f"; did you mean --{meant[1]}?" if meant else "."
+        )
+    lines = str(error).removeprefix("ERROR:: ").split("\n")
+    missing = [f"--{m[1]}" for line in lines if (m := _MISSING.match(line))]
+    others = [
+        _value_message(line) for line in lines if not _MISSING.match(line)
+    ]
+    if missing:
+        others.insert(0, f"{', '.join(missing)} must be given.")
+    return " ".join(
+        line.rstrip() if line.endswith((".", "?")) else f"{line.rstrip()}."
+        for line in others
+    )
+
+
+def _value_message(line: str) -> str:
+    """Rewrites a message of absl's about the value of a flag."""
+    for pattern, kind in _VALUE_ERRORS:
+        if match := re.fullmatch(pattern, line):
+            name, value, *rest = match.groups()
+            must_be = kind or " ".join(rest).replace("|", ", ")
+            return f"{name} must be {must_be}; got {value}."
+    # Of several flags that are checked together: their values come first.
+    return re.sub(r"^flags \w+=.*?: (?=[A-Z-])", "", line)

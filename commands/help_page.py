@@ -1,4 +1,4 @@
-"""What --help shows: what the program is for, its flags by group, examples."""
+"""The text of --help: purpose, flags by group, examples."""
 
 import re
 import textwrap
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from absl import flags
 
-from commands import flag_groups
+from commands import flags as flags_lib
 
 _MOST_COLUMNS = 80
 _INDENT = " " * 6
@@ -20,14 +20,13 @@ _LAST_LINES = (
 def write(
     values: flags.FlagValues, docstring: str, command: str, width: int
 ) -> str:
-    """Writes the page.
+    """Writes the text of --help.
 
     Args:
         values: the flags of the program.
-        docstring: of the program: a paragraph that says what it does, shown
-            first; examples and the rest, shown last, where a terminal stands
-            when all is written.
-        command: what runs the program, with its arguments, if it takes any.
+        docstring: of the program. Its first paragraph is shown first, the
+            rest, with examples, last.
+        command: runs the program; with its arguments, if it takes any.
         width: columns of the terminal; more than 80 stay empty.
 
     Returns:
@@ -35,8 +34,8 @@ def write(
     """
     about, _, rest = textwrap.dedent(docstring).strip().partition("\n\n")
     parts = [about, _filled(f"Usage: {command}", " " * 7, width)]
-    for group in flag_groups.Group:
-        members = flag_groups.of(values, group)
+    for group in flags_lib.Group:
+        members = flags_lib.of(values, group)
         if members:
             lines = [line for flag in members for line in _lines(flag, width)]
             parts.append("\n".join([f"{group.value}:", *lines]))
@@ -57,7 +56,7 @@ def _filled(text: str, indent: str, width: int) -> str:
 
 
 def _lines(flag: flags.Flag, width: int) -> Iterator[str]:
-    """Yields a line for the flag and what it takes, then what it means."""
+    """Yields the flag with its kind and default, then its help."""
     no = "[no]" if flag.boolean else ""
     yield _filled(f"  --{no}{flag.name}  ({_takes(flag)})", _INDENT, width)
     # absl puts <A|B>: before the words of a choice, which are there already.
@@ -66,22 +65,22 @@ def _lines(flag: flags.Flag, width: int) -> Iterator[str]:
 
 
 def _takes(flag: flags.Flag) -> str:
-    """Says which values a flag takes, and which it has when not given."""
+    """Describes the values of a flag, and its default."""
     choices = getattr(flag.parser, "enum_values", None)
     kind = "" if flag.boolean else flag.parser.syntactic_help
     if choices:
         kind = f"one of {', '.join(choices)}"
-    if flag_groups.is_required(flag):
+    if flags_lib.is_required(flag):
         value = "required"
     elif flag.default is None:
         value = "no default"
     else:
-        value = f"default {default_in_words(flag.default)}"
+        value = f"default {_default(flag.default)}"
     return "; ".join(filter(None, [kind, value]))
 
 
-def default_in_words(value: object) -> str:
-    """Writes a default as it would be written on a command line."""
+def _default(value: object) -> str:
+    """Writes a default as on a command line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

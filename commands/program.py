@@ -1,52 +1,54 @@
-"""How a program is run: its flags, its help, its refusals in one line."""
+"""Program start: parsing flags, --help, and one-line error messages."""
 
 import os
 import pathlib
+import re
 import select
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from absl import app, flags
 
-from commands import flag_errors, help_page, refusals
 from commands import flags as flags_lib
+from commands import help_page
 
+# The kinds of errors whose messages are for users.
+REFUSALS = (OSError, RuntimeError, ValueError)
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_INSTALLED = "site-packages"
+# The cause of an error that a process of `concurrent.futures` raised.
+_REMOTE = "_RemoteTraceback"
+_REMOTE_FRAME = re.compile(r'File "(.+)", line \d+, in .*\n +(.*)')
 _INTERRUPTED = 130  # Source: shells' 128 + the number of SIGINT.
 
 
 def start(
-    options: type | Callable[[], None],
-    main: Callable[..., Any],
-    *,
-    arguments: str | None = None,
+    options: type, main: Callable[..., Any], *, arguments: str | None = None
 ) -> None:
     """Runs a program: call it where `__name__` is "__main__".
 
-    Shows --help, parses the flags, calls `main`. What the program refuses
-    (`refusals.in_words`) ends it with one line on stderr and code 1; faults
-    keep their traceback, and --traceback shows that of refusals, too.
+    Shows --help, parses the flags, calls `main`. Errors for users
+    (`error_message`) end the program with one line on stderr and code 1;
+    faults keep their traceback, and --traceback shows that of all errors.
 
     Args:
         options: the dataclass that declares the flags of the program.
         main: gets the options and, where the program takes `arguments`, a list
-            of them; what it returns is the exit code.
-        arguments: what else the program takes beside flags, as its usage says
-            it; None for nothing, which is then refused.
+            of them; its result is the exit code.
+        arguments: the usage of the program's arguments other than flags; None
+            if it takes none.
     """
-    if not isinstance(options, type):  # A function that defines flags.
-        options()
-        call = main
-    else:
-        flags_lib.define(options)
-
-        def call(argv):
-            own = flags_lib.read(options)
-            return main(own, argv[1:]) if arguments else main(own)
-
+    flags_lib.define(options)
     define_common_flags()
+
+    def run(argv: list[str]) -> Any:
+        own = flags_lib.read(options)
+        return main(own, argv[1:]) if arguments else main(own)
+
     app.run(
-        lambda argv: _run(call, argv),
+        lambda argv: _run(run, argv),
         flags_parser=lambda argv: _parse(argv, main.__module__, arguments),
     )
 
@@ -62,7 +64,7 @@ def define_common_flags(values: flags.FlagValues = flags.FLAGS) -> None:
 
 
 class _HelpFlag(flags.BooleanFlag):
-    """Shows the page of `help_page` in place of absl's."""
+    """Shows the text of `help_page` in place of absl's."""
 
     def __init__(self, name: str, page: Callable[[], str], short_name=None):
         super().__init__(
@@ -98,10 +100,10 @@ def _parse(
     flags.DEFINE_flag(_HelpFlag("helpshort", page))
     try:
         left = flags.FLAGS(argv)
-        flag_errors.check(flags.FLAGS)
+        flags_lib.check(flags.FLAGS)
     except flags.Error as error:
-        told = flag_errors.in_words(error)
-        _refuse(f"{told} {_command(module)} --help says more.")
+        message = flags_lib.error_message(error)
+        _refuse(f"{message} {_command(module)} --help says more.")
     if left[1:] and not arguments:
         _refuse(
             "must be given flags alone, --NAME=VALUE with the equals sign; got "
@@ -111,7 +113,7 @@ def _parse(
 
 
 def _command(module: Any) -> str:
-    """Says what a user types to run a program."""
+    """Returns the command that runs a program, without flags."""
     if module.__spec__ is not None:  # python -m tools.NAME
         return f"python -m {module.__spec__.name}"
     return f"python {os.path.basename(sys.argv[0])}"
@@ -120,8 +122,8 @@ def _command(module: Any) -> str:
 def _run(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
     try:
         return _quietly_if_closed(lambda: main(argv))
-    except refusals.KINDS as error:
-        message = refusals.in_words(error, flags.FLAGS)
+    except REFUSALS as error:
+        message = error_message(error, flags.FLAGS)
         if message is None or flags.FLAGS.traceback:
             raise
         return _refuse(message)
@@ -141,7 +143,7 @@ def _name() -> str:
 
 
 def _quietly_if_closed(write: Callable[[], Any]) -> Any:
-    """Ends the program in silence where nobody reads on, as after `| head`."""
+    """Ends the program in silence if stdout is closed, as by `| head`."""
     try:
         result = write()
         sys.stdout.flush()
@@ -155,7 +157,65 @@ def _quietly_if_closed(write: Callable[[], Any]) -> Any:
 
 
 def _is_closed(descriptor: int) -> bool:
-    """Tells whether nobody reads any more what a pipe carries."""
+    """Tells whether the reader of a pipe has closed it."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     return any(events & select.POLLERR for _, events in poll.poll(0))
+
+
+def error_message(error: Exception, values: flags.FlagValues) -> str | None:
+    """Returns the message of an error that is for the user.
+
+    Args:
+        error: ended the program.
+        values: its flags.
+
+    Returns:
+        The message of an error of `REFUSALS` that a `raise` of this project
+        made, or of an OSError of the operating system, with the flag that
+        names its file. None for anything else, such as a ValueError out of a
+        library or out of `int("x")`: that is a fault of the program, and
+        developers need its traceback.
+    """
+    if not isinstance(error, REFUSALS):
+        return None
+    if isinstance(error, OSError) and error.strerror and error.errno:
+        return _system_message(error, values)
+    return str(error) if _is_raised_here(error) else None
+
+
+def _system_message(error: OSError, values: flags.FlagValues) -> str:
+    """Names the file, the flags that name it, and the system's reason."""
+    if not error.filename:
+        return f"{error.strerror}."
+    # Of two files, the second was to be made of the first.
+    path = str(error.filename2 or error.filename)
+    given = {
+        name: value
+        for name in values
+        if isinstance(value := values[name].value, str) and value
+    }
+    named = [name for name in given if path in given[name].split(",")] or [
+        name for name in given if path.startswith(f"{given[name].rstrip('/')}/")
+    ]
+    listed = ", ".join(f"--{name}={given[name]}" for name in named)
+    return f"{path}: {error.strerror}" + (f" ({listed})." if listed else ".")
+
+
+def _is_raised_here(error: Exception) -> bool:
+    """Tells whether a `raise` in this checkout made an error."""
+    frames = [
+        (frame.filename, frame.line or "")
+        for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    if type(error.__cause__).__name__ == _REMOTE:
+        frames = _REMOTE_FRAME.findall(str(error.__cause__)) or frames
+    if not frames:
+        return False
+    file, line = frames[-1]
+    path = pathlib.Path(file).resolve()
+    return (
+        path.is_relative_to(_ROOT)
+        and _INSTALLED not in path.parts
+        and line.startswith("raise")
+    )

@@ -67,17 +67,9 @@ def programs() -> dict[str, str]:
 def defined(name: str) -> flags.FlagValues:
     """Returns the flags of a program, as it defines them."""
     values = flags.FlagValues()
-    define(module(name), values)
+    flags_lib.define(module(name).Options, values)
     program.define_common_flags(values)
     return values
-
-
-def define(script, values: flags.FlagValues) -> None:
-    """Defines the flags of a program's module."""
-    if hasattr(script, "define_flags"):
-        script.define_flags(values)
-    else:
-        flags_lib.define(script.Options, values)
 
 
 _known = functools.cache(defined)  # To look at, not to parse with.

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from commands import flag_errors, refusals
 from commands import flags as flags_lib
+from commands import program
 
 
 def refusal(name: str, arguments: Sequence[str]) -> str | None:
@@ -23,23 +23,17 @@ def refusal(name: str, arguments: Sequence[str]) -> str | None:
     module = importlib.import_module(name)
     before = flags.FLAGS
     values = flags.FLAGS = flags.FlagValues()
-    has_own_flags = hasattr(module, "define_flags")
-    if has_own_flags:
-        module.define_flags(values)
-    else:
-        flags_lib.define(module.Options, values)
+    flags_lib.define(module.Options, values)
     try:
-        others = values([name, *arguments])
-        flag_errors.check(values)
-        if has_own_flags:
-            module.main(others)
-        else:
-            main = getattr(module, "main", None) or module.run
-            main(flags_lib.read(module.Options, values))
+        _, *others = values([name, *arguments])
+        flags_lib.check(values)
+        main = getattr(module, "main", None) or module.run
+        taken = [others] if hasattr(module, "ARGUMENTS") else []
+        main(flags_lib.read(module.Options, values), *taken)
     except flags.Error as error:
-        return flag_errors.in_words(error)
-    except (ImportError, *refusals.KINDS) as error:
-        return refusals.in_words(error, values) or repr(error)
+        return flags_lib.error_message(error)
+    except (ImportError, *program.REFUSALS) as error:
+        return program.error_message(error, values) or repr(error)
     finally:
         flags.FLAGS = before
     return None

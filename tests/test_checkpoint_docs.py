@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 from absl import flags
 
+from commands import flags as flags_lib
 from modeling import bert
 from tools import convert_checkpoint
 
@@ -58,15 +59,17 @@ def test_the_commands_of_readme_and_manual_convert(tmp_path, monkeypatch):
     arguments = shlex.split(command.replace("\\\n", ""))
     assert arguments[:3] == ["python", "-m", "tools.convert_checkpoint"]
     values = flags.FlagValues()
-    convert_checkpoint.define_flags(values)
+    flags_lib.define(convert_checkpoint.Options, values)
     values(arguments[2:])
-    convert_checkpoint.convert(convert_checkpoint.read_options(values))
+    convert_checkpoint.convert(
+        flags_lib.read(convert_checkpoint.Options, values)
+    )
     assert (tmp_path / "bert-base-uncased/model.safetensors").exists()
 
 
 def test_every_flag_of_the_manual_exists():
     values = flags.FlagValues()
-    convert_checkpoint.define_flags(values)
+    flags_lib.define(convert_checkpoint.Options, values)
     manual = (_ROOT / "docs/checkpoints.md").read_text(encoding="utf-8")
     table = manual.partition("| flag | meaning |")[2].partition("\n\n")[0]
     named = set(re.findall(r"^\| `--(\w+)`", table, re.MULTILINE))

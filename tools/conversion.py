@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from commands import flags
 from files import json_text
 from modeling import name_tables
 
@@ -16,17 +17,57 @@ _HALF = ("float16", "bfloat16")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the flags of `convert_checkpoint` say; see there for each."""
+    """The flags of `tools.convert_checkpoint`; see --help."""
 
-    input: str
-    output: str
-    output_format: str
-    bert_config_file: str | None = None
-    vocab_file: str | None = None
-    do_lower_case: bool | None = None
-    architecture: str | None = None
-    strip_optimizer: bool = False
-    overwrite: bool = False
+    input: str = flags.required(
+        "Checkpoint: prefix, .index file, .weights.h5, Hugging Face folder, or "
+        "a folder with one of them.",
+        flags.Group.FILES,
+    )
+    output: str = flags.required(
+        "Prefix, file that ends in .weights.h5, or folder, by the form.",
+        flags.Group.FILES,
+    )
+    output_format: str = flags.required(
+        "Form to write.",
+        flags.Group.FILES,
+        choices=("release", "keras", "huggingface"),
+    )
+    overwrite: bool = flags.flag(
+        False, "Replace files that are there.", flags.Group.FILES
+    )
+    bert_config_file: str | None = flags.flag(
+        None,
+        "JSON file with the sizes of the model; by default that beside the "
+        "input.",
+        flags.Group.MODEL,
+    )
+    architecture: str | None = flags.flag(
+        None,
+        "What output_weights and output_bias label, sentences or words, where "
+        "nothing beside the input says.",
+        flags.Group.MODEL,
+        choices=(
+            name_tables.SEQUENCE_CLASSIFICATION,
+            name_tables.TOKEN_CLASSIFICATION,
+        ),
+    )
+    strip_optimizer: bool = flags.flag(
+        False,
+        "Leave out the moments of the optimizer and the step.",
+        flags.Group.MODEL,
+    )
+    vocab_file: str | None = flags.flag(
+        None,
+        "Vocabulary of the model; by default the vocab.txt beside the input.",
+        flags.Group.TEXT,
+    )
+    do_lower_case: bool | None = flags.flag(
+        None,
+        "Whether the model reads lower-cased text; by default what lies beside "
+        "the input says, or the vocabulary shows.",
+        flags.Group.TEXT,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,40 +1,37 @@
+import dataclasses
 import re
 
 import pytest
 from absl import flags
 
-from commands import flag_groups, help_page
+from commands import flags as flags_lib
+from commands import help_page
 from tests import documented_commands as documented
 
-Group = flag_groups.Group
+Group = flags_lib.Group
 _NAME = re.compile(r"^  --(?:\[no\])?(\w+)  \(", re.MULTILINE)
 # What absl and `program` define beside a program's own.
 _COMMON = {"flagfile", "verbosity", "traceback", "helpfull"}
 
 
-@flag_groups.under(Group.SPEED)
-def _define_speed(values):
-    flags.DEFINE_enum(
-        "precision", "low", ["low", "high"], "Of numbers.", flag_values=values
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Options:
+    precision: str = flags_lib.flag(
+        "low", "Of numbers.", Group.SPEED, choices=("low", "high")
     )
-
-
-@flag_groups.under(Group.FILES)
-def _define_files(values):
-    flags.DEFINE_string("in", None, "Read.", required=True, flag_values=values)
-    flags.DEFINE_string("out", None, "Written.", flag_values=values)
-    flags.DEFINE_string("part", "", "Of it.", flag_values=values)
-    flags.DEFINE_list("names", ["a", "b"], "Of it.", flag_values=values)
-    flags.DEFINE_boolean("fast", True, "Hurry.", flag_values=values)
-    flags.DEFINE_integer(
-        "count", 3, "How many\n  there are.", lower_bound=1, flag_values=values
+    source: str = flags_lib.required("Read.", Group.FILES)
+    out: str | None = flags_lib.flag(None, "Written.", Group.FILES)
+    part: str = flags_lib.flag("", "Of it.", Group.FILES)
+    names: tuple[str, ...] = flags_lib.flag(("a", "b"), "Of it.", Group.FILES)
+    fast: bool = flags_lib.flag(True, "Hurry.", Group.FILES)
+    count: int = flags_lib.flag(
+        3, "How many\n  there are.", Group.FILES, lower_bound=1
     )
 
 
 def test_a_page():
     values = flags.FlagValues()
-    _define_speed(values)
-    _define_files(values)
+    flags_lib.define(_Options, values)
     page = help_page.write(
         values, "Does it.\n\nExample:\n\n  python x.py\n", "python x.py", 50
     )
@@ -45,7 +42,7 @@ def test_a_page():
 Usage: python x.py
 
 What is read and written:
-  --in  (required)
+  --source  (required)
       Read.
   --out  (no default)
       Written.
@@ -78,7 +75,7 @@ Example:
 def _page(program):
     values = flags.FlagValues()
     module = documented.module(program)
-    documented.define(module, values)
+    flags_lib.define(module.Options, values)
     return values, help_page.write(values, module.__doc__, "python x.py", 200)
 
 

@@ -7,7 +7,6 @@ import shutil
 
 import numpy as np
 import pytest
-from absl import flags
 
 from modeling import checkpoints, heads, tagging
 from modeling import config as config_lib
@@ -316,17 +315,6 @@ def test_another_vocabulary_or_casing_than_beside_is_refused(tmp_path):
         )
     with pytest.raises(ValueError, match="do_lower_case must be True"):
         _convert(folder, tmp_path / "b/x.ckpt", "release", do_lower_case=False)
-
-
-def test_flags_become_options():
-    values = flags.FlagValues()
-    convert_checkpoint.define_flags(values)
-    values(
-        ["", "--input=a", "--output=b", "--output_format=keras", "--overwrite"]
-    )
-    assert convert_checkpoint.read_options(values) == conversion.Options(
-        input="a", output="b", output_format="keras", overwrite=True
-    )
 
 
 def test_a_checkpoint_that_is_not_there_is_named(tmp_path):
