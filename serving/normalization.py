@@ -30,7 +30,6 @@ from vocab import tokenization
 
 # RE2 matches whole characters; a surrogate is none in UTF-8.
 _VALID_UTF8 = r"[\x{0}-\x{d7ff}\x{e000}-\x{10ffff}]*"
-_SURROGATES = range(0xD800, 0xE000)
 _UNASSIGNED = frozenset({"Cn", "Co", "Cs"})  # Also private use, surrogates.
 _CAPITAL_SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c3", "\u03c2"
 
@@ -105,10 +104,27 @@ def normalize_with_origins(
     )
 
     def origins_of(places):
-        before = tf.gather(byte_offsets, places, batch_dims=1)
-        return tf.gather(origin_of_byte, before, batch_dims=1)
+        return _look_up(origin_of_byte, _look_up(byte_offsets, places))
 
     return normalized, origins_of
+
+
+def _look_up(
+    table: tf.RaggedTensor, places: tf.RaggedTensor
+) -> tf.RaggedTensor:
+    """Looks places up, each in the row of the table that it stands in.
+
+    `tf.gather` with `batch_dims` does the same in many more operations.
+
+    Args:
+        table: `[N, (values)]`.
+        places: `[N, (places)]` int64.
+
+    Returns:
+        `[N, (places)]`, of the type of the table.
+    """
+    first = tf.gather(table.row_starts(), places.value_rowids())
+    return places.with_values(tf.gather(table.values, first + places.values))
 
 
 def _rewrite_rows(
@@ -166,11 +182,10 @@ def assigned_characters() -> list[str]:
 @functools.cache
 def _replacements(*, do_lower_case: bool) -> bytes:
     """Writes the table of replacements of all characters."""
+    # The blocks of ideographs have unassigned code points, too.
+    chars = {*assigned_characters(), *tokenization.cjk_ideographs()}
     table = {}
-    for code in range(sys.maxunicode + 1):
-        if code in _SURROGATES:
-            continue
-        char = chr(code)
+    for char in sorted(chars):
         replacement = "".join(
             f" {part} " if tokenization.stands_alone(part) else part
             for part in folded(char, do_lower_case=do_lower_case)
@@ -221,7 +236,7 @@ def _resolve_context_with_origins(
 
     def with_sorted():
         in_order, places = _sort_marks(text)
-        moved = tf.gather(origins, places, batch_dims=1)
+        moved = _look_up(origins, places)
         return in_order, moved.values, moved.row_splits
 
     text, values, splits = tf.cond(
@@ -366,12 +381,12 @@ def _sort_marks(text: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
         text: `[N]` string, valid UTF-8.
 
     Returns:
-        `[N]` string, and `[N, (characters)]` ragged int32, from where in the
+        `[N]` string, and `[N, (characters)]` ragged int64, from where in the
         given text each of its characters came. These ascend: marks that trade
         places do not take their origins along.
     """
     chars = tf.strings.unicode_decode(text, "UTF-8")  # [N, (characters)]
-    places = tf.ragged.range(tf.cast(chars.row_lengths(), tf.int32))
+    places = tf.ragged.range(chars.row_lengths())
     parts = _decompose(chars.values)  # [characters, (parts)]
     counts = parts.row_lengths()
     codes = parts.values  # [parts]

@@ -10,7 +10,7 @@ Source: behaviour of tokenization.py of google-research/bert, measured.
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from files import lines
@@ -398,6 +398,12 @@ def is_punctuation(char: str) -> bool:
 def is_cjk_ideograph(char: str) -> bool:
     """Tells whether a character stands alone as a CJK ideograph."""
     return any(first <= ord(char) <= last for first, last in _CJK_BLOCKS)
+
+
+def cjk_ideographs() -> Iterator[str]:
+    """Yields the characters for which `is_cjk_ideograph` is true."""
+    for first, last in _CJK_BLOCKS:
+        yield from map(chr, range(first, last + 1))
 
 
 def stands_alone(char: str) -> bool:

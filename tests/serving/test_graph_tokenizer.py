@@ -15,6 +15,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from serving import graph_tokenizer, normalization
+from tests.fuzz import harness
 from vocab import offsets
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -202,14 +203,16 @@ def test_random_strings_of_mixed_scripts(num_texts, spelling):
     assert _differences(spelling, texts) == []
 
 
-@hypothesis.given(
-    text=st.text(
-        st.one_of(st.sampled_from(_TELLING), st.characters(codec="utf-8"))
-    )
-)
-@hypothesis.settings(max_examples=200, deadline=None)
-def test_any_string(spelling, text):
-    assert _differences(spelling, [text]) == []
+@harness.both_suites
+def test_any_string(spelling, num_cases):
+    chars = st.sampled_from(_TELLING) | st.characters(codec="utf-8")
+
+    @harness.examples(num_cases)
+    @hypothesis.given(text=st.text(chars))
+    def claim(text):
+        assert _differences(spelling, [text]) == []
+
+    claim()
 
 
 @pytest.mark.parametrize(
