@@ -100,7 +100,7 @@ class Options(training_flags.TpuOptions):
         "first",
         "With --align=word: that of a word's first token, or the mean of all.",
         flags.Group.VECTORS,
-        choices=("first", "mean"),
+        choices=features.WORD_VECTORS,
     )
     precision: str = flags.redeclare(
         training_flags.TrainingOptions, "precision"

@@ -120,7 +120,7 @@ class QuestionAnswering(task.Task):
         with reporting.log_cost("Reading questions to train on"):
             of_files = [
                 squad_examples.read_training_examples(
-                    [path],
+                    path,
                     version_2_with_negative=options.version_2_with_negative,
                 )
                 for path in files

@@ -264,30 +264,25 @@ def read_examples(
 
 
 def read_training_examples(
-    paths: Sequence[str], *, version_2_with_negative: bool
+    path: str, *, version_2_with_negative: bool
 ) -> list[SquadExample]:
-    """Reads files to train on, one after the other, each shuffled in itself.
-
-    Source: Devlin et al. 2019, §4.2, trains on TriviaQA first.
+    """Reads a file to train on, in the order that the release shuffles it to.
 
     Raises:
-        OSError: a file cannot be opened.
+        OSError: the file cannot be opened.
         ValueError: as `read_examples`; or no example is left.
     """
-    examples = []
-    for path in paths:
-        of_file = read_examples(
-            path,
-            is_training=True,
-            version_2_with_negative=version_2_with_negative,
-        )
-        examples += shuffled_for_training(of_file)
+    examples = read_examples(
+        path,
+        is_training=True,
+        version_2_with_negative=version_2_with_negative,
+    )
     if not examples:
         raise ValueError(
-            f"{', '.join(paths)}: there must be a question to train on; no "
-            "answer is where it says it is."
+            f"{path}: there must be a question to train on; no answer is where "
+            "it says it is."
         )
-    return examples
+    return shuffled_for_training(examples)
 
 
 def shuffled_for_training(
