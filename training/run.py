@@ -58,7 +58,7 @@ class Plan:
     eval_every_steps: int = 0
     best_metric: str | None = None
     higher_is_better: bool = True
-    make_watch: Callable[[], reporting.Watch | None] | None = None
+    make_watch: Callable[[], reporting.SanityCheck | None] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
