@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from files import destinations, paths, writing
-from training import record_writing, records
+from training import record_files, records
 
 _NUMBER = "-%05d"
 
@@ -101,7 +101,7 @@ class PretrainingRecords:
         names = self.paths_of(shard)
         for path in names:
             forget(path)
-        counts = record_writing.write_batches(names, batches)
+        counts = record_files.write_batches(names, batches)
         for path, count in zip(names, counts, strict=True):
             if destinations.is_stream(path):
                 continue

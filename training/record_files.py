@@ -1,34 +1,44 @@
-"""TFRecord files read at any place, and the frame around each record.
+"""TFRecord files: reading at any place, writing, and checksums.
 
 A TFRecord file is a row of frames: the length of a record (8 bytes), a
 checksum of the length (4), the record, a checksum of the record (4), all
 little endian. The checksum is CRC-32C, rotated and shifted.
+
+A record is a `tf.train.Example`. One of fixed features is nearly all numbers,
+so that numpy can write those of a whole batch at once; the bytes between them
+depend on their sizes alone. Features come in the order of their names, so that
+the same record always has the same bytes. No TensorFlow is needed.
+
+Source: the TFRecord format, tensorflow.org/tutorials/load_data/tfrecord; the
+protobuf wire format, protobuf.dev/programming-guides/encoding; and the messages
+of tensorflow/core/example (example.proto, feature.proto).
 """
 
 import array
 import contextlib
 import functools
 import hashlib
+import itertools
+import math
 import mmap
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import google_crc32c
 import numpy as np
 from absl import logging
 
-from files import paths
+from files import paths, writing
+
+# Files beside the records that a glob over their folder also finds.
+SIDECAR_ENDING = ".meta.json"
 
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
 _HEADER_BYTES = _LENGTH.size + _CHECKSUM.size
 _FRAME_BYTES = _HEADER_BYTES + _CHECKSUM.size
-# Source: the TFRecord format, tensorflow.org/tutorials/load_data/tfrecord.
 _MASK_DELTA = 0xA282EAD8
 _RECORDS_IN_FINGERPRINT = 32
-
-# Files beside the records that a glob over their folder also finds.
-SIDECAR_ENDING = ".meta.json"
 
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -38,10 +48,14 @@ _COMPRESSED = {
     b"\x78\xda": "zlib",
 }
 
-
-def frame(record: bytes) -> bytes:
-    """Wraps a record as any TFRecord reader expects it in a file."""
-    return b"".join((_header(len(record)), record, _checksum(record)))
+# A field of variable length: its number, then wire type 2.
+_EXAMPLE_FEATURES = _FEATURES_FEATURE = _MAP_KEY = b"\x0a"  # Field 1.
+_MAP_VALUE = b"\x12"  # Field 2.
+_LIST_VALUE = b"\x0a"  # Field 1, packed.
+_FLOAT_LIST = b"\x12"  # Field 2 of Feature.
+_INT64_LIST = b"\x1a"  # Field 3 of Feature.
+_BITS_PER_BYTE = 7
+_MAX_VARINT_BYTES = 10
 
 
 class RecordFiles:
@@ -233,6 +247,53 @@ def _cut_short(path: str, record: int, start: int, size: int) -> ValueError:
     )
 
 
+def write_batches(
+    record_paths: Sequence[str], batches: Iterable[Mapping[str, np.ndarray]]
+) -> list[int]:
+    """Writes records to TFRecord files, filling the files in turn.
+
+    Record `i` goes to file `i % len(record_paths)`, as in the release. The
+    files take their names when all of them are whole; batches are consumed one
+    at a time.
+
+    Args:
+        record_paths: one or more different files.
+        batches: for each feature `[B, ...]`, integers or floats; B may differ.
+
+    Returns:
+        The number of records in each file.
+
+    Raises:
+        ValueError: no file or the same file twice is named.
+    """
+    if not record_paths or len(set(record_paths)) != len(record_paths):
+        raise ValueError(
+            "Records need one or more different output files; "
+            f"got {list(record_paths)}."
+        )
+    num_files = len(record_paths)
+    counts = [0] * num_files
+    total = 0
+    with contextlib.ExitStack() as stack:
+        files = [
+            stack.enter_context(writing.whole_file(path, "wb"))
+            for path in record_paths
+        ]
+        for batch in batches:
+            frames = [frame(record) for record in serialize_batch(batch)]
+            for turn, file in enumerate(files):
+                own = frames[(turn - total) % num_files :: num_files]
+                file.write(b"".join(own))
+                counts[turn] += len(own)
+            total += len(frames)
+    return counts
+
+
+def frame(record: bytes) -> bytes:
+    """Wraps a record as any TFRecord reader expects it in a file."""
+    return b"".join((_header(len(record)), record, _checksum(record)))
+
+
 @functools.lru_cache(maxsize=1 << 12)
 def _header(length: int) -> bytes:
     packed = _LENGTH.pack(length)
@@ -243,3 +304,105 @@ def _checksum(data: bytes) -> bytes:
     crc = google_crc32c.value(data)
     rotated = crc >> 15 | crc << 17
     return _CHECKSUM.pack((rotated + _MASK_DELTA) & 0xFFFFFFFF)
+
+
+def serialize_batch(arrays: Mapping[str, np.ndarray]) -> list[bytes]:
+    """Serialises `B` examples.
+
+    Args:
+        arrays: for each feature `[B, ...]`, integers (stored as int64) or
+            floats (stored as float32); one or more values a record.
+
+    Returns:
+        `B` serialised `tf.train.Example`.
+    """
+    names = sorted(arrays, key=str.encode)
+    columns = [_feature_column(name, arrays[name]) for name in names]
+    return [_example(parts) for parts in zip(*columns, strict=True)]
+
+
+def _example(parts: tuple[bytes, ...]) -> bytes:
+    features = b"".join(parts)
+    return _EXAMPLE_FEATURES + _varint(len(features)) + features
+
+
+def _feature_column(name: str, values: np.ndarray) -> list[bytes]:
+    """Serialises one feature of `B` records, each as an entry of the map."""
+    width = math.prod(values.shape[1:])
+    values = values.reshape(len(values), width)  # [B, W]
+    if values.dtype.kind == "f":
+        kind = _FLOAT_LIST
+        packed = values.astype("<f4").tobytes()
+        sizes = np.full(len(values), 4 * width)  # [B]
+    else:
+        kind = _INT64_LIST
+        packed, sizes = _varints(values)
+    ends = np.cumsum(sizes).tolist()
+    return [
+        _entry_head(name, kind, end - start) + packed[start:end]
+        for start, end in itertools.pairwise([0, *ends])
+    ]
+
+
+def _varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
+    """Encodes integers, seven bits a byte, the lowest first.
+
+    Args:
+        values: `[B, W]` integers; negative ones take ten bytes, as int64 does.
+
+    Returns:
+        The bytes of all rows end to end, and `[B]`, the bytes of each row.
+    """
+    largest, least = values.max(initial=0), values.min(initial=0)
+    if least >= 0 and largest < 1 << _BITS_PER_BYTE:
+        return values.astype(np.uint8).tobytes(), np.full(*values.shape)
+    if least >= 0:
+        width = -(-int(largest).bit_length() // _BITS_PER_BYTE)
+        rest = values.astype(np.uint32 if width <= 4 else np.uint64)  # [B, W]
+    else:
+        width = _MAX_VARINT_BYTES
+        rest = values.astype(np.int64).view(np.uint64)  # [B, W]
+    digits = np.empty((*values.shape, width), np.uint8)
+    is_used = np.empty(digits.shape, bool)
+    for place in range(width):
+        is_used[:, :, place] = rest > 0
+        has_more = rest >= 1 << _BITS_PER_BYTE
+        digits[:, :, place] = rest  # The lowest eight bits.
+        digits[:, :, place] &= 0x7F
+        digits[:, :, place] |= has_more.view(np.uint8) << _BITS_PER_BYTE
+        rest = rest >> _BITS_PER_BYTE
+    is_used[:, :, 0] = True
+    # Twice as fast as an index of booleans.
+    used = np.compress(is_used.ravel(), digits.ravel())
+    return used.tobytes(), np.count_nonzero(is_used, axis=(1, 2))
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _entry_head(name: str, kind: bytes, size: int) -> bytes:
+    """Makes all that stands before the `size` bytes of a feature's values."""
+    key = name.encode("utf-8")
+    values_head = _LIST_VALUE + _varint(size)
+    list_head = kind + _varint(len(values_head) + size)
+    value_size = len(list_head) + len(values_head) + size
+    entry = b"".join(
+        (_MAP_KEY, _varint(len(key)), key, _MAP_VALUE, _varint(value_size))
+    )
+    return b"".join(
+        (
+            _FEATURES_FEATURE,
+            _varint(len(entry) + value_size),
+            entry,
+            list_head,
+            values_head,
+        )
+    )
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _varint(number: int) -> bytes:
+    digits = bytearray()
+    while number >= 0x80:
+        digits.append(number & 0x7F | 0x80)
+        number >>= _BITS_PER_BYTE
+    digits.append(number)
+    return bytes(digits)

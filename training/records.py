@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from files import paths, wording, writing
-from training import record_bytes, record_files, record_writing
+from training import record_files
 
 if typing.TYPE_CHECKING:
     import tensorflow as tf
@@ -177,7 +177,7 @@ def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
             another shape or type.
     """
     arrays = _checked(example, features)
-    (record,) = record_bytes.serialize_batch(
+    (record,) = record_files.serialize_batch(
         {name: array[np.newaxis] for name, array in arrays.items()}
     )
     return record
@@ -226,7 +226,7 @@ def write_records(
         ValueError: no file or the same file twice is named, or an example does
             not fit `features` (names its number, counted from 0).
     """
-    return record_writing.write_batches(
+    return record_files.write_batches(
         record_paths, _batches(examples, features)
     )
 
