@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from files import paths
-from training import batch_phases, checkpointing
+from training import checkpointing, input_pipeline
 
 # Source: what TensorFlow says when a device has no room.
 _NO_MEMORY = (tf.errors.ResourceExhaustedError, MemoryError)
@@ -24,7 +24,7 @@ class WritingError(RuntimeError):
 
 @contextlib.contextmanager
 def of_memory(
-    strategy: tf.distribute.Strategy, phase: batch_phases.Phase
+    strategy: tf.distribute.Strategy, phase: input_pipeline.BatchPhase
 ) -> Iterator[None]:
     """Explains why there was no room for a step.
 
@@ -44,7 +44,7 @@ def of_memory(
 
 
 def less_memory(
-    strategy: tf.distribute.Strategy, phase: batch_phases.Phase
+    strategy: tf.distribute.Strategy, phase: input_pipeline.BatchPhase
 ) -> str:
     """Says which flags give the same update with less memory."""
     rows = phase.batch_size // strategy.num_replicas_in_sync

@@ -1,10 +1,11 @@
-"""Batches of records, each read from the files where it stands.
+"""Batches of records, for training and for evaluation.
 
 Nothing here remembers what was read before: the batch of a step is a function
 of the step, and each replica takes its own rows of it. So a run resumes at any
 step at once, and its batches do not depend on how many devices share them.
 """
 
+import bisect
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -12,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import tensorflow as tf
 
-from training import batch_phases, record_files, record_order, records
+from training import record_files, record_order, records
 
 # Batches being read at the same time, and batches waiting to be used.
 _READERS = 4
@@ -86,6 +87,40 @@ class RecordSource:
         return np.concatenate(counts).astype(np.int64)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BatchPhase:
+    """Steps in a row whose batches have the same shapes.
+
+    Attributes:
+        batch_size: of the global batch, over all replicas.
+        num_accumulation_steps: parts in which a replica's rows are gone
+            through.
+        end: the step after its last; None for no end.
+    """
+
+    batch_size: int
+    num_accumulation_steps: int
+    end: int | None = None
+
+
+class Batches(Protocol):
+    """The batches of a run, step by step."""
+
+    def phase(self, step: int) -> BatchPhase:
+        """Says how the batches at and after a step are shaped."""
+
+    def iterator(
+        self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
+    ):
+        """Iterates over the batches of steps `first_step` to `num_steps - 1`.
+
+        These must be of one phase.
+        """
+
+    def describe(self, step: int) -> str:
+        """Names the records of a step's batch, for an error message."""
+
+
 class TrainingBatches:
     """The batches of a training run that has one phase.
 
@@ -115,9 +150,9 @@ class TrainingBatches:
         self._num_accumulation_steps = num_accumulation_steps
         self._share = batch_size // workers_reading
 
-    def phase(self, step: int) -> batch_phases.Phase:
+    def phase(self, step: int) -> BatchPhase:
         """Says how the batches at and after a step are shaped."""
-        return batch_phases.Phase(
+        return BatchPhase(
             batch_size=self._batch_size,
             num_accumulation_steps=self._num_accumulation_steps,
         )
@@ -168,6 +203,56 @@ class TrainingBatches:
     @property
     def _reads_a_share(self) -> bool:
         return self._share < self._batch_size
+
+
+class PhasedBatches:
+    """The batches of one run after those of another.
+
+    Args:
+        parts: the batches of each phase, which it counts from 0.
+        ends: for each phase the step after its last, counted over all.
+    """
+
+    def __init__(self, parts: Sequence[Batches], ends: Sequence[int]):
+        self._parts = tuple(parts)
+        self._ends = tuple(ends)
+        self._starts = (0, *self._ends[:-1])
+
+    def phase(self, step: int) -> BatchPhase:
+        """Says how the batches at and after a step are shaped."""
+        number = self._number(step)
+        phase = self._parts[number].phase(step - self._starts[number])
+        return dataclasses.replace(phase, end=self._ends[number])
+
+    def iterator(
+        self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
+    ):
+        """Iterates over the batches of steps `first_step` to `num_steps - 1`.
+
+        Raises:
+            ValueError: these are not all of one phase.
+        """
+        number = self._number(first_step)
+        if num_steps > self._ends[number]:
+            raise ValueError(
+                "An iterator gives the batches of one phase; got steps "
+                f"{first_step} to {num_steps - 1}, and the phase ends with "
+                f"{self._ends[number] - 1}."
+            )
+        start = self._starts[number]
+        return self._parts[number].iterator(
+            strategy, first_step - start, num_steps - start
+        )
+
+    def describe(self, step: int) -> str:
+        """Names the records of a step's batch, for an error message."""
+        number = self._number(step)
+        return self._parts[number].describe(step - self._starts[number])
+
+    def _number(self, step: int) -> int:
+        # The step after the last one of all counts as the last phase's.
+        last = len(self._parts) - 1
+        return min(bisect.bisect_right(self._ends, step), last)
 
 
 def evaluation_dataset(

@@ -9,7 +9,6 @@ import tensorflow as tf
 from absl import logging
 
 from training import (
-    batch_phases,
     checkpointing,
     failures,
     input_pipeline,
@@ -63,7 +62,7 @@ class NonFiniteLossError(RuntimeError):
 @workers.communication_errors()
 def train(
     trainer: steps.Trainer,
-    batches: batch_phases.Batches,
+    batches: input_pipeline.Batches,
     options: LoopOptions,
     *,
     first_step: int,
@@ -233,7 +232,7 @@ class _Recorder:
     def __init__(
         self,
         trainer: steps.Trainer,
-        batches: batch_phases.Batches,
+        batches: input_pipeline.Batches,
         options: LoopOptions,
         *,
         identity: Mapping[str, object],

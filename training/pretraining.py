@@ -11,7 +11,6 @@ from files import paths
 from modeling import config as config_lib
 from training import (
     attention_checks,
-    batch_phases,
     checkpointing,
     initialization,
     input_pipeline,
@@ -171,7 +170,7 @@ def train(
     """
     attention_checks.check_checkpoints(options)
     phases = pretraining_phases.of_run(options)
-    batches = batch_phases.PhasedBatches(
+    batches = input_pipeline.PhasedBatches(
         [
             _batches(source, phase.options, options.random_seed + number)
             for number, (source, phase) in enumerate(

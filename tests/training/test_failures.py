@@ -3,13 +3,13 @@ import errno
 import pytest
 import tensorflow as tf
 
-from training import batch_phases, checkpointing, failures
+from training import checkpointing, failures, input_pipeline
 
 _STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
 
 
 def _phase(batch_size, parts):
-    return batch_phases.Phase(
+    return input_pipeline.BatchPhase(
         batch_size=batch_size, num_accumulation_steps=parts
     )
 
