@@ -13,12 +13,15 @@ masking are seen before records are made. Records may be those of pre-training
 or of sentences with labels.
 """
 
+import collections
 import dataclasses
 import itertools
 import random
 import sys
-from collections.abc import Iterator
-from typing import IO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
 
 from commands import flags, program
 from corpus import text_statistics
@@ -30,15 +33,18 @@ from tasks.masked_lm import (
     masked_pairs,
     record_contents,
 )
-from tools import (
-    inspected_records,
-    inspection_report,
-    terminal,
-)
+from tools import inspection_report, terminal
 from vocab import tokenization, word_memory
 
-_NUM_SPECIAL_TOKENS = 3
+if TYPE_CHECKING:
+    from training import record_files
+    from training import records as records_lib
+
 _SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_RECORDS_PER_BATCH = 256
+# The kind of the records of `run_swag.py`, and their features per choice.
+_CHOICES = "multiple choice"
+_CHOICE_FEATURES = {"input_ids", "input_mask", "segment_ids"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,27 +115,48 @@ class Options:
     )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Findings:
+    """Statistics of text or records.
+
+    Attributes:
+        sections: as text.
+        numbers: as JSON.
+        examples: records, arrays by feature.
+        warnings: likely faults.
+    """
+
+    sections: Sequence[str]
+    numbers: Mapping[str, Any]
+    examples: Sequence[Mapping[str, np.ndarray]]
+    warnings: Sequence[str]
+
+
 def inspect_text(
     options: Options, tokenizer: tokenization.FullTokenizer
-) -> inspection_report.Finding:
-    """Looks at text, and at the pairs that would be made of it.
+) -> Findings:
+    """Measures text, and the pairs that would be made of it.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: a file holds no text, or an option is impossible.
     """
-    instance_options = _instance_options(options)
+    instance_options = flags.narrow(
+        masked_pairs.InstanceOptions, options, dupe_factor=1
+    )
     names = paths.expand(options.input_file)
 
     def documents() -> Iterator[list[str]]:
         limit = options.max_documents or None
         return itertools.islice(encoded_corpus.read_documents(names), limit)
 
-    text = text_statistics.measure(
-        documents(), tokenizer, options.max_seq_length - _NUM_SPECIAL_TOKENS
-    )
+    max_pieces = options.max_seq_length - masked_pairs.NUM_SPECIAL_TOKENS
+    text = text_statistics.measure(documents(), tokenizer, max_pieces)
     if not text.num_sentences:
         raise ValueError(f"There must be text in {', '.join(names)}.")
+    name = options.input_file
+    if text.num_documents == options.max_documents:
+        name += f" (the first {text.num_documents:,} documents)"
     memory = word_memory.WordMemory(options.vocab_file, options.do_lower_case)
     instances = fast_masked_pairs.create_instances(
         encoded_corpus.encode_documents(documents(), memory.encode),
@@ -140,54 +167,28 @@ def inspect_text(
     contents = record_contents.measure(
         instances.batches(), record_contents.special_ids(tokenizer.vocab)
     )
-    return inspection_report.Finding(
+    title = f"PAIRS of it (one pass, max_seq_length={options.max_seq_length})"
+    return Findings(
         sections=[
-            inspection_report.text_section(
-                _name_of_text(options, text.num_documents), text
-            ),
-            inspection_report.records_section(
-                f"PAIRS of it (one pass, max_seq_length="
-                f"{options.max_seq_length})",
-                contents,
-            ),
+            inspection_report.text_section(name, text),
+            inspection_report.records_section(title, contents),
         ],
         numbers={
             "text": dataclasses.asdict(text),
             "records": dataclasses.asdict(contents),
         },
-        examples=inspected_records.rows(
-            instances.features(0, options.num_examples)
-        ),
+        examples=_records(instances.features(0, options.num_examples)),
         warnings=[
-            *_warnings_of_text(options, text),
+            *_text_warnings(options, text),
             *data_warnings.prediction_warnings(instance_options),
-            *data_warnings.balance_warnings(
-                contents.num_random_next,
-                contents.num_records,
-                options.max_seq_length,
-            ),
+            *_balance_warnings(contents),
         ],
     )
 
 
-def _name_of_text(options: Options, num_documents: int) -> str:
-    if num_documents != options.max_documents:
-        return options.input_file
-    return f"{options.input_file} (the first {num_documents:,} documents)"
-
-
-def _instance_options(options: Options) -> masked_pairs.InstanceOptions:
-    return masked_pairs.InstanceOptions(
-        max_seq_length=options.max_seq_length,
-        max_predictions_per_seq=options.max_predictions_per_seq,
-        masked_lm_prob=options.masked_lm_prob,
-        short_seq_prob=options.short_seq_prob,
-        do_whole_word_mask=options.do_whole_word_mask,
-        dupe_factor=1,
-    )
-
-
-def _warnings_of_text(options, text) -> list[str]:
+def _text_warnings(
+    options: Options, text: text_statistics.TextStatistics
+) -> list[str]:
     return [
         *data_warnings.corpus_warnings(text.num_documents),
         *data_warnings.document_warnings(text.num_single, text.num_documents),
@@ -208,8 +209,153 @@ def _warnings_of_text(options, text) -> list[str]:
     ]
 
 
+def _balance_warnings(contents: record_contents.RecordContents) -> list[str]:
+    return data_warnings.balance_warnings(
+        contents.num_random_next, contents.num_records, contents.seq_length
+    )
+
+
+def inspect_records(
+    options: Options, tokenizer: tokenization.FullTokenizer
+) -> Findings:
+    """Measures records of pre-training or fine-tuning.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: a file does not hold records of sequences.
+    """
+    from training import record_files
+
+    files = record_files.RecordFiles(paths.expand(options.record_file))
+    count = min(options.max_records or len(files), len(files))
+    places = np.unique(np.linspace(0, len(files) - 1, count, dtype=np.int64))
+    batches = list(_read_batches(files, places))
+    title = f"RECORDS {options.record_file} ({len(places):,} of {len(files):,})"
+    examples = _records(batches[0])[: options.num_examples]
+    warnings = _vocabulary_warnings(options, files.paths, tokenizer)
+    if "masked_lm_ids" not in batches[0]:
+        lengths = np.concatenate([b["input_mask"].sum(-1) for b in batches])
+        labels = _labels(batches)
+        section = inspection_report.sequences_section(
+            title, lengths, batches[0]["input_ids"].shape[-1], labels
+        )
+        counts = {} if labels is None else collections.Counter(labels.tolist())
+        numbers = {"num_records": len(lengths), "labels": dict(counts)}
+    else:
+        contents = record_contents.measure(
+            batches, record_contents.special_ids(tokenizer.vocab)
+        )
+        section = inspection_report.records_section(title, contents)
+        numbers = {"records": dataclasses.asdict(contents)}
+        warnings += record_contents.contents_warnings(contents)
+        warnings += _balance_warnings(contents)
+    return Findings(
+        sections=[section],
+        numbers=numbers,
+        examples=examples,
+        warnings=warnings,
+    )
+
+
+def _read_batches(
+    files: "record_files.RecordFiles", places: np.ndarray
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields records in batches, as arrays by feature."""
+    import tensorflow as tf
+
+    from training import records
+
+    features = _features(files, int(places[0]))
+    # The choices of a record lie end to end; the metadata has their length.
+    metadata = records.read_metadata(files.paths[0])
+    has_choices = metadata is not None and metadata.kind == _CHOICES
+    for start in range(0, len(places), _RECORDS_PER_BATCH):
+        chosen = places[start : start + _RECORDS_PER_BATCH]
+        try:
+            parsed = records.parse(tf.constant(files.read(chosen)), features)
+        except tf.errors.InvalidArgumentError as error:
+            raise ValueError(
+                f"{files.name(int(chosen[0]))} and those after it must have "
+                f"the features of {files.name(int(places[0]))}; "
+                f"{error.message}"
+            ) from error
+        batch = {name: value.numpy() for name, value in parsed.items()}
+        if has_choices:
+            for name in _CHOICE_FEATURES & batch.keys():
+                shape = len(chosen), -1, metadata.max_seq_length  # [B, C, T]
+                batch[name] = batch[name].reshape(shape)
+        yield batch
+
+
+def _features(
+    files: "record_files.RecordFiles", place: int
+) -> list["records_lib.Feature"]:
+    """Returns the features of one record."""
+    import tensorflow as tf
+    from google.protobuf import message
+
+    from training import records
+
+    example = tf.train.Example()
+    try:
+        example.ParseFromString(files.read([place])[0])
+    except message.DecodeError as error:
+        raise ValueError(
+            f"{files.name(place)} must be a tf.train.Example ({error})."
+        ) from error
+    held = example.features.feature
+    missing = {"input_ids", "input_mask"} - set(held)
+    if missing:
+        raise ValueError(
+            f"{files.name(place)} must be a sequence of word ids; it lacks "
+            f"{', '.join(sorted(missing))} and has {', '.join(sorted(held))}."
+        )
+    return [
+        records.Feature(
+            name=name,
+            shape=(len(value.float_list.value or value.int64_list.value),),
+            dtype="float32" if value.float_list.value else "int64",
+        )
+        for name, value in held.items()
+        if value.WhichOneof("kind") != "bytes_list"
+    ]
+
+
+def _records(batch: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """Splits a batch into its records."""
+    count = len(batch["input_ids"])
+    return [{name: v[row] for name, v in batch.items()} for row in range(count)]
+
+
+def _labels(batches: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray | None:
+    """Returns the labels, `[R]`, if each record has one whole number."""
+    first = batches[0].get("label_ids")
+    if first is None or first.shape[1:] != (1,):
+        return None
+    labels = np.concatenate([batch["label_ids"][:, 0] for batch in batches])
+    return labels if np.issubdtype(labels.dtype, np.integer) else None
+
+
+def _vocabulary_warnings(
+    options: Options,
+    names: Sequence[str],
+    tokenizer: tokenization.FullTokenizer,
+) -> list[str]:
+    """Compares the vocabulary with the one in the metadata of the records."""
+    from training import records
+
+    ours = records.vocab_sha256(tokenizer.vocab)
+    found = {name: records.read_metadata(name) for name in names}
+    return [
+        f"{name} was made with another vocabulary than {options.vocab_file} "
+        "(see the .meta.json beside it): the words shown are not its words."
+        for name, metadata in found.items()
+        if metadata is not None and metadata.vocab_sha256 != ours
+    ]
+
+
 def run(options: Options, output: IO[str]) -> None:
-    """Looks at data and tells what was found.
+    """Inspects data and writes a report.
 
     Raises:
         OSError: a file cannot be opened or written.
@@ -227,26 +373,27 @@ def run(options: Options, output: IO[str]) -> None:
         options.vocab_file, options.do_lower_case
     )
     tokenizer.require_tokens(*_SPECIAL_TOKENS)
-    look = inspect_text if options.input_file else inspected_records.look
-    found = look(options, tokenizer)
-    has_colors = terminal.has_colors(options.color, output)
+    inspect = inspect_text if options.input_file else inspect_records
+    findings = inspect(options, tokenizer)
     warnings = [
         *data_warnings.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
-        *found.warnings,
+        *findings.warnings,
     ]
-    sections = list(found.sections)
+    sections = list(findings.sections)
     if options.num_examples:
         sections.append(
             inspection_report.examples_section(
-                found.examples, tokenizer.inv_vocab, has_colors=has_colors
+                findings.examples,
+                tokenizer.inv_vocab,
+                has_colors=terminal.has_colors(options.color, output),
             )
         )
     sections.append(inspection_report.warnings_section(warnings))
     output.write("\n".join(sections))
     if options.output_file:
-        numbers = {**found.numbers, "warnings": warnings}
+        numbers = {**findings.numbers, "warnings": warnings}
         writing.write_json(options.output_file, numbers)
 
 

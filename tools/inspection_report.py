@@ -1,217 +1,199 @@
-"""The report of `tools.inspect_data` in words."""
+"""Report of `tools.inspect_data`: its sections as text."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from corpus import text_statistics
+from files import wording
 from tasks.masked_lm import record_contents
 from tools import terminal
 
 _MOST_CHARACTERS = 40
+_Row = tuple[str, str, str]
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Finding:
-    """What was found.
-
-    Attributes:
-        sections: in words.
-        numbers: the same for programs.
-        examples: records, arrays by feature.
-        warnings: what looks wrong.
-    """
-
-    sections: Sequence[str]
-    numbers: Mapping[str, Any]
-    examples: Sequence[Mapping[str, np.ndarray]]
-    warnings: Sequence[str]
+# A pattern for each kind of token in `record_contents`.
+_PLAIN_STYLES = {
+    record_contents.PLAIN: "{text}",
+    record_contents.SPECIAL: "{text}",
+    record_contents.HIDDEN: "[MASK: {text}]",
+    record_contents.SAME: "[same: {text}]",
+    record_contents.REPLACED: "[{shown}: {text}]",
+}
+_RESET, _DIM = "\x1b[0m", "\x1b[2m"
+_GREEN, _YELLOW, _RED = "\x1b[30;42m", "\x1b[30;43m", "\x1b[30;41m"
+_COLOR_STYLES = {
+    record_contents.PLAIN: "{text}",
+    record_contents.SPECIAL: f"{_DIM}{{text}}{_RESET}",
+    record_contents.HIDDEN: f"{_GREEN}{{text}}{_RESET}",
+    record_contents.SAME: f"{_YELLOW}{{text}}{_RESET}",
+    record_contents.REPLACED: (
+        f"{_RED}{{shown}}{_RESET}{_DIM}({{text}}){_RESET}"
+    ),
+}
+_LEGEND = (
+    "green: to predict, shown as [MASK]; yellow: to predict, shown as it is; "
+    "red: another word in its place (the answer beside it)"
+)
 
 
 def text_section(name: str, text: text_statistics.TextStatistics) -> str:
-    """Describes a text.
+    """Formats the statistics of a text.
 
     Args:
-        name: of it.
+        name: of the text.
         text: its statistics.
     """
+    sentences = _spread(text.sentences_per_document)
+    pieces = _spread(text.pieces_per_sentence)
+    cut = _share(text.num_cut, text.num_pieces)
+    repeated = _share(text.num_repeated, text.num_sentences)
     per_word = text.num_pieces / max(1, text.num_words)
+    whole = _share(text.num_whole, text.num_words)
+    unknown = _share(text.num_unknown, text.num_words)
+    capitals = _share(text.num_capitals, text.num_letters)
     rows = [
-        (
-            "documents",
-            f"{text.num_documents:,}",
-            "sentences: "
-            f"{terminal.spread_in_words(text.sentences_per_document)}",
-        ),
-        (
-            "of one sentence",
-            f"{text.num_single:,}",
-            terminal.share(text.num_single, text.num_documents),
-        ),
-        (
-            "sentences (lines)",
-            f"{text.num_sentences:,}",
-            f"pieces: {terminal.spread_in_words(text.pieces_per_sentence)}",
-        ),
-        (
+        _row("documents", text.num_documents, f"sentences: {sentences}"),
+        _row_of("of one sentence", text.num_single, text.num_documents),
+        _row("sentences (lines)", text.num_sentences, f"pieces: {pieces}"),
+        _row(
             "too long for a sequence",
-            f"{text.num_too_long:,}",
-            f"{terminal.share(text.num_cut, text.num_pieces)} of all pieces "
-            "are cut off",
+            text.num_too_long,
+            f"{cut} of all pieces are cut off",
         ),
-        (
+        _row(
             "seen further up",
-            f"{text.num_repeated:,}",
-            _with_examples(
-                terminal.share(text.num_repeated, text.num_sentences),
-                text.repeated_lines,
-            ),
+            text.num_repeated,
+            repeated + _most_frequent(text.repeated_lines),
         ),
-        (
+        _row(
             "words",
-            f"{text.num_words:,}",
-            f"{per_word:.3f} pieces each; one piece: "
-            f"{terminal.share(text.num_whole, text.num_words)}",
+            text.num_words,
+            f"{per_word:.3f} pieces each; one piece: {whole}",
         ),
-        (
+        _row(
             "unknown, [UNK]",
-            f"{text.num_unknown:,}",
-            _with_examples(
-                terminal.share(text.num_unknown, text.num_words),
-                text.unknown_words,
-            ),
+            text.num_unknown,
+            unknown + _most_frequent(text.unknown_words),
         ),
-        (
-            "capital letters",
-            f"{text.num_capitals:,}",
-            f"{terminal.share(text.num_capitals, text.num_letters)} of letters",
-        ),
+        _row("capital letters", text.num_capitals, f"{capitals} of letters"),
     ]
     return f"TEXT {name}\n{terminal.table(rows)}"
-
-
-def _with_examples(text: str, counted: Sequence[tuple[str, int]]) -> str:
-    """Adds the most frequent of what was counted, as far as there is room."""
-    shown = [f"{_shortened(name)} ({n:,})" for name, n in counted[:3]]
-    return "; ".join([text, *([", ".join(shown)] if shown else [])])
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= _MOST_CHARACTERS:
-        return text
-    return f"{text[: _MOST_CHARACTERS - 3]}..."
 
 
 def records_section(
     title: str, contents: record_contents.RecordContents
 ) -> str:
-    """Describes records of pre-training.
+    """Formats the statistics of records of pre-training.
 
     Args:
-        title: names them.
-        contents: what they hold.
+        title: names the records.
+        contents: their statistics.
     """
-    return f"{title}\n{terminal.table(_record_rows(contents))}"
-
-
-def _record_rows(
-    contents: record_contents.RecordContents,
-) -> list[tuple[str, str, str]]:
-    """Lists what is counted: names, counts, and what they mean."""
-    tokens = contents.lengths.mean * contents.num_records
-    predicted = contents.num_predicted
-    of_records = contents.num_records
-    return [
-        (
+    num_records, predicted = contents.num_records, contents.num_predicted
+    num_tokens = contents.lengths.mean * num_records
+    num_places = num_records * contents.seq_length
+    lengths = _spread(contents.lengths)
+    full = _share(contents.num_full, num_records)
+    padding = _share(num_places - num_tokens, num_places)
+    unknown = _share(contents.num_unknown, contents.num_words)
+    rows = [
+        _row(
             "records",
-            f"{of_records:,}",
-            f"tokens: {terminal.spread_in_words(contents.lengths)}, "
-            f"of {contents.seq_length}",
+            num_records,
+            f"tokens: {lengths}, of {contents.seq_length}",
         ),
-        (
+        _row(
             "without padding",
-            f"{contents.num_full:,}",
-            f"{terminal.share(contents.num_full, of_records)}; padding is "
-            + terminal.share(
-                of_records * contents.seq_length - tokens,
-                of_records * contents.seq_length,
-            )
-            + " of all tokens",
+            contents.num_full,
+            f"{full}; padding is {padding} of all tokens",
         ),
-        (
-            "with a random next",
-            f"{contents.num_random_next:,}",
-            terminal.share(contents.num_random_next, of_records),
-        ),
-        (
+        _row_of("with a random next", contents.num_random_next, num_records),
+        _row(
             "tokens to predict",
-            f"{predicted:,}",
-            f"{terminal.share(predicted, tokens)} of tokens; "
-            f"{predicted / of_records:.1f} a record of "
+            predicted,
+            f"{_share(predicted, num_tokens)} of tokens; "
+            f"{predicted / num_records:.1f} a record of "
             f"{contents.max_predictions} at most",
         ),
         (
             "shown as",
             "",
-            f"[MASK] {terminal.share(contents.num_hidden, predicted)}, "
-            f"themselves {terminal.share(contents.num_same, predicted)}, "
-            f"another {terminal.share(contents.num_replaced, predicted)}",
+            f"[MASK] {_share(contents.num_hidden, predicted)}, "
+            f"themselves {_share(contents.num_same, predicted)}, "
+            f"another {_share(contents.num_replaced, predicted)}",
         ),
-        (
+        _row(
             "unknown, [UNK]",
-            f"{contents.num_unknown:,}",
-            f"{terminal.share(contents.num_unknown, contents.num_words)} "
-            "of words' pieces",
+            contents.num_unknown,
+            f"{unknown} of words' pieces",
         ),
-        (
-            "same text as before",
-            f"{contents.num_repeated:,}",
-            terminal.share(contents.num_repeated, of_records),
-        ),
+        _row_of("same text as before", contents.num_repeated, num_records),
     ]
+    return f"{title}\n{terminal.table(rows)}"
 
 
 def sequences_section(
     title: str, lengths: np.ndarray, seq_length: int, labels: np.ndarray | None
 ) -> str:
-    """Describes records of other tasks.
+    """Formats the statistics of records of fine-tuning.
 
     Args:
-        title: names them.
+        title: names the records.
         lengths: `[R]`, tokens of each; `[R, C]` if each is a set of choices.
         seq_length: T.
-        labels: `[R]` whole numbers, if they have one each.
+        labels: `[R]` whole numbers, if each record has one.
     """
     num_full = int((lengths == seq_length).sum())
-    spread = terminal.spread_in_words(record_contents.spread_of(lengths))
+    spread = _spread(record_contents.spread_of(lengths))
     tokens = f"tokens: {spread}, of {seq_length}"
-    rows = [("records", f"{len(lengths):,}", tokens)]
     if lengths.ndim == 2:
         rows = [
-            (
-                "records",
-                f"{len(lengths):,}",
-                f"choices: {lengths.shape[1]} each",
-            ),
-            ("sequences", f"{lengths.size:,}", tokens),
+            _row("records", len(lengths), f"choices: {lengths.shape[1]} each"),
+            _row("sequences", lengths.size, tokens),
         ]
-    rows.append(
-        (
-            "without padding",
-            f"{num_full:,}",
-            f"{terminal.share(num_full, lengths.size)}: "
-            "most of them were cut to fit",
-        )
-    )
+    else:
+        rows = [_row("records", len(lengths), tokens)]
+    full = f"{_share(num_full, lengths.size)}: most of them were cut to fit"
+    rows.append(_row("without padding", num_full, full))
     if labels is not None:
         values, counts = np.unique(labels, return_counts=True)
         rows += [
-            (f"label {value}", f"{n:,}", terminal.share(n, len(labels)))
-            for value, n in zip(values.tolist(), counts.tolist(), strict=True)
+            _row_of(f"label {value}", count, len(labels))
+            for value, count in zip(
+                values.tolist(), counts.tolist(), strict=True
+            )
         ]
     return f"{title}\n{terminal.table(rows)}"
+
+
+def _row(name: str, count: int, note: str) -> _Row:
+    return name, f"{count:,}", note
+
+
+def _row_of(name: str, count: int, total: int) -> _Row:
+    return _row(name, count, _share(count, total))
+
+
+def _share(part: float, whole: float) -> str:
+    """Formats a share as a percentage; `-` of nothing."""
+    return f"{100 * part / whole:.3g} %" if whole else "-"
+
+
+def _spread(values: record_contents.Spread) -> str:
+    return (
+        f"mean {values.mean:.1f}, median {values.median:.0f}, 95 % up to "
+        f"{values.percentile_95:.0f}, largest {values.largest:.0f}"
+    )
+
+
+def _most_frequent(counted: Sequence[tuple[str, int]]) -> str:
+    """Lists the first three texts with their counts, after a semicolon."""
+    shown = [
+        f"{wording.cut(text, _MOST_CHARACTERS)} ({count:,})"
+        for text, count in counted[:3]
+    ]
+    return f"; {', '.join(shown)}" if shown else ""
 
 
 def examples_section(
@@ -225,36 +207,28 @@ def examples_section(
     Args:
         records: arrays by feature, without the batch.
         tokens: token by id.
-        has_colors: whether what is masked is coloured, or named in brackets.
+        has_colors: whether masked tokens are coloured, or named in brackets.
     """
-    styles = terminal.COLOR_STYLES if has_colors else terminal.PLAIN_STYLES
+    styles = _COLOR_STYLES if has_colors else _PLAIN_STYLES
+
+    def as_text(record: Mapping[str, np.ndarray]) -> str:
+        pieces = record_contents.pieces(record, tokens)
+        return record_contents.as_text(pieces, styles)
+
     parts = ["EXAMPLES\n"]
     if has_colors:
-        parts.append(f"  ({terminal.LEGEND})\n")
+        parts.append(f"  ({_LEGEND})\n")
     for number, record in enumerate(records, start=1):
         start = f"  {number}.{_label(record)}"
         if record["input_ids"].ndim == 1:
-            parts.append(f"{start} {_text(record, tokens, styles)}\n")
+            parts.append(f"{start} {as_text(record)}\n")
             continue
         parts.append(f"{start}\n")
-        for choice in range(len(record["input_ids"])):
-            sequence = {
-                name: record[name][choice]
-                for name in ("input_ids", "input_mask")
-            }
-            text = _text(sequence, tokens, styles)
+        for choice, ids in enumerate(record["input_ids"]):
+            mask = record["input_mask"][choice]
+            text = as_text({"input_ids": ids, "input_mask": mask})
             parts.append(f"    {choice}: {text}\n")
     return "".join(parts)
-
-
-def _text(
-    record: Mapping[str, np.ndarray],
-    tokens: Mapping[int, str],
-    styles: Mapping[str, str],
-) -> str:
-    return record_contents.as_text(
-        record_contents.pieces(record, tokens), styles
-    )
 
 
 def _label(record: Mapping[str, np.ndarray]) -> str:
@@ -267,5 +241,5 @@ def _label(record: Mapping[str, np.ndarray]) -> str:
 
 
 def warnings_section(warnings: Iterable[str]) -> str:
-    """Lists what looks wrong."""
-    return f"WARNINGS\n{terminal.warnings(warnings)}"
+    """Lists warnings, one paragraph each; says so if there are none."""
+    return f"WARNINGS\n{terminal.paragraphs(warnings, '! ')}"
