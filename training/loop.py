@@ -38,7 +38,7 @@ class LoopOptions:
         higher_is_better: False for losses.
         early_stopping_patience: evaluations without a new best after which
             the run ends; 0 for never.
-        watch: is shown every report, and says what looks wrong.
+        sanity_check: is shown every report, and says what looks wrong.
     """
 
     output_dir: str
@@ -52,7 +52,7 @@ class LoopOptions:
     best_metric: str | None = None
     higher_is_better: bool = True
     early_stopping_patience: int = 0
-    watch: reporting.SanityCheck | None = None
+    sanity_check: reporting.SanityCheck | None = None
 
 
 class NonFiniteLossError(RuntimeError):
@@ -256,7 +256,7 @@ class _Recorder:
                 options.output_dir,
                 options.num_train_steps,
                 first_step,
-                options.watch,
+                options.sanity_check,
             )
             if first_step == 0:
                 checkpointing.remove_best(options.output_dir)

@@ -17,13 +17,13 @@ from training import (
     loop,
     objectives,
     pretraining_phases,
-    pretraining_sanity,
     record_checks,
     record_files,
     record_order,
     records,
     run,
     runtime,
+    sanity_checks,
     steps,
     workers,
 )
@@ -192,20 +192,22 @@ def train(
             eval_every_steps=options.eval_every_steps,
             best_metric="loss" if options.keep_best_checkpoint else None,
             higher_is_better=False,
-            make_watch=lambda: _watch(sources, phases, options),
+            make_sanity_check=lambda: _sanity_checks(sources, phases, options),
         ),
     )
 
 
-def _watch(sources, phases, options) -> pretraining_sanity.Watch | None:
+def _sanity_checks(
+    sources, phases, options
+) -> sanity_checks.SanityChecks | None:
     """Measures the records, for the worker that reports."""
     if not workers.cluster().is_chief:
         return None
     batches = [phase.options.train_batch_size for phase in phases]
     lengths = [phase.options.max_seq_length for phase in phases]
-    return pretraining_sanity.watch(
+    return sanity_checks.make(
         sources,
-        pretraining_sanity.Plan(
+        sanity_checks.Plan(
             vocab_size=sources[0].vocab_size,
             batch_size=max(batches),
             pieces_per_step=min(map(operator.mul, batches, lengths)),

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 
 from commands import flags
-from training import flags as training_flags
 from training import (
+    batch_phases,
     initialization,
-    input_pipeline,
     loop,
     objectives,
     optimization,
@@ -18,6 +17,7 @@ from training import (
     runtime,
     steps,
 )
+from training import flags as training_flags
 
 # What a resumed run must share with the one it resumes, whatever it trains.
 _IDENTITY = (
@@ -45,7 +45,7 @@ class Plan:
         best_metric: the held-out metric by which the best weights are kept;
             None for none.
         higher_is_better: False for losses.
-        make_watch: makes what is shown every report, where there are steps
+        make_sanity_check: makes the check of each report, where there are steps
             left to make.
     """
 
@@ -58,7 +58,7 @@ class Plan:
     eval_every_steps: int = 0
     best_metric: str | None = None
     higher_is_better: bool = True
-    make_watch: Callable[[], reporting.SanityCheck | None] | None = None
+    make_sanity_check: Callable[[], reporting.SanityCheck | None] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ def schedule(
 def train(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
-    batches: input_pipeline.Batches,
+    batches: batch_phases.Batches,
     options: training_flags.TrainingOptions,
     plan: Plan,
     trainer: steps.Trainer | None = None,
@@ -151,8 +151,8 @@ def train(
                 iterations_per_loop=options.iterations_per_loop,
                 steps_per_loop=options.steps_per_loop,
             ),
-            watch=plan.make_watch()
-            if plan.make_watch and has_steps_left
+            sanity_check=plan.make_sanity_check()
+            if plan.make_sanity_check and has_steps_left
             else None,
         ),
         first_step=first_step,

@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from training import optimization, pretraining_sanity, record_statistics
+from training import optimization, sanity_checks
 
 _ENTROPY = 7.0
 
@@ -18,7 +18,7 @@ def _plan(**changes):
         ),
         "is_fresh": True,
     }
-    return pretraining_sanity.Plan(**{**values, **changes})
+    return sanity_checks.Plan(**{**values, **changes})
 
 
 def _watch(plan=None, **changes):
@@ -28,8 +28,8 @@ def _watch(plan=None, **changes):
         "num_records": 10**6,
         "num_sampled": 10000,
     }
-    records = record_statistics.RecordStatistics(**{**values, **changes})
-    return pretraining_sanity.Watch(records, plan or _plan())
+    records = sanity_checks.RecordStatistics(**{**values, **changes})
+    return sanity_checks.SanityChecks(records, plan or _plan())
 
 
 def _run(watch, losses, every=50, accuracy=0.75):
@@ -131,7 +131,7 @@ def test_reports_without_masked_words_are_passed_over():
 
 
 def test_a_smaller_batch_or_rate_counts_for_less():
-    count = pretraining_sanity.reference_steps
+    count = sanity_checks.reference_steps
     slow = _plan(
         schedule=optimization.Schedule(
             init_lr=8e-5, num_train_steps=6000, num_warmup_steps=600
