@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 
 from commands import flags
+from training import flags as training_flags
 from training import (
-    batch_phases,
     initialization,
+    input_pipeline,
     loop,
     objectives,
     optimization,
@@ -17,7 +18,6 @@ from training import (
     runtime,
     steps,
 )
-from training import flags as training_flags
 
 # What a resumed run must share with the one it resumes, whatever it trains.
 _IDENTITY = (
@@ -93,7 +93,7 @@ def schedule(
 def train(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
-    batches: batch_phases.Batches,
+    batches: input_pipeline.Batches,
     options: training_flags.TrainingOptions,
     plan: Plan,
     trainer: steps.Trainer | None = None,
