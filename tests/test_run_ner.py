@@ -11,7 +11,7 @@ import run_ner
 from commands import flags as flags_lib
 from tasks.tagging import conll, entities
 from tests import toy_tagging as toy
-from training import record_cache
+from training import records
 
 # Enough for more than 95 on sentences that were never seen.
 _LEARNING = {
@@ -172,9 +172,11 @@ def test_trials_are_summarised(folder):
 @pytest.mark.slow
 def test_features_are_computed_once(folder, monkeypatch):
     made = []
-    forget = record_cache.forget
+    remove = records.remove_metadata
     monkeypatch.setattr(
-        record_cache, "forget", lambda path: (made.append(path), forget(path))
+        records,
+        "remove_metadata",
+        lambda path: (made.append(path), remove(path)),
     )
     changes = {**_SHORT, "num_train_epochs": 0.1, "do_eval": False}
     changes |= {"features": "embeddings"}

@@ -18,7 +18,6 @@ from training import record_files, record_order, records
 # Batches being read at the same time, and batches waiting to be used.
 _READERS = 4
 _PREFETCHED_BATCHES = 8
-_RECORDS_PER_SCAN = 1024
 _WORD_ID_FEATURES = ("input_ids", "masked_lm_ids")
 _SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids")
 # Of training: each length costs a graph, and small data sets are soon over.
@@ -78,11 +77,8 @@ class RecordSource:
         """
         mask = [f for f in self.features if f.name == "input_mask"]
         counts = []
-        for start in range(0, len(self.files), _RECORDS_PER_SCAN):
-            stop = min(start + _RECORDS_PER_SCAN, len(self.files))
-            serialized = self.files.read(np.arange(start, stop))
-            masks = records.parse(tf.constant(serialized), mask)["input_mask"]
-            sums = masks.numpy().sum(axis=-1)  # [n] or [n, C]
+        for batch in records.scan(self.files, mask):
+            sums = batch["input_mask"].sum(axis=-1)  # [n] or [n, C]
             counts.append(sums.reshape(len(sums), -1).max(axis=1))
         return np.concatenate(counts).astype(np.int64)
 

@@ -17,7 +17,6 @@ from training import (
     loop,
     objectives,
     pretraining_phases,
-    record_checks,
     record_files,
     record_order,
     records,
@@ -58,7 +57,7 @@ def open_records(
         len(files.paths),
         ", ".join(files.paths[:5]) + (", ..." if files.paths[5:] else ""),
     )
-    record_checks.check_pretraining_records(
+    records.check_pretraining_records(
         files,
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,

@@ -1,9 +1,7 @@
 """The record files of pre-training data, and which of them are done."""
 
-import contextlib
 import dataclasses
 import itertools
-import json
 import os
 from collections.abc import Iterable, Mapping
 
@@ -75,7 +73,9 @@ class PretrainingRecords:
         wanted = self._metadata(shard, text_sha256, 0)
         names = self.paths_of(shard)
         is_held = all(
-            paths.exists(path) and _same(records.read_metadata(path), wanted)
+            paths.exists(path)
+            and (held := records.read_metadata(path)) is not None
+            and records.is_same_data(held, wanted)
             for path in names
         )
         for path in names if is_held else ():
@@ -100,7 +100,8 @@ class PretrainingRecords:
         """
         names = self.paths_of(shard)
         for path in names:
-            forget(path)
+            records.remove_metadata(path)
+            _remove_remains(path)
         counts = record_files.write_batches(names, batches)
         for path, count in zip(names, counts, strict=True):
             if destinations.is_stream(path):
@@ -126,32 +127,7 @@ class PretrainingRecords:
         )
 
 
-def _same(held: records.Metadata | None, wanted: records.Metadata) -> bool:
-    if held is None:
-        return False
-    wanted = dataclasses.replace(wanted, num_records=held.num_records)
-    return dataclasses.asdict(held) == json.loads(
-        json.dumps(dataclasses.asdict(wanted))
-    )
-
-
-def forget(path: str) -> None:
-    """Removes the sidecar of a file that is to be made anew, and remains.
-
-    A sidecar must never describe other records than those beside it. Remains
-    are what a run that was killed had begun to write.
-    """
-    if paths.is_remote(path):
-        if paths.exists(records.metadata_path(path)):
-            import tensorflow as tf
-
-            tf.io.gfile.remove(records.metadata_path(path))
-        return
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(records.metadata_path(path))
-    _remove_remains(path)
-
-
 def _remove_remains(path: str) -> None:
+    """Removes what a run that was killed had begun to write."""
     for final in (path, records.metadata_path(path)):
         writing.remove_remains(final)

@@ -1,18 +1,14 @@
-"""Records that are made once and used again while nothing has changed."""
+"""A cache of the records of task data, made again when the data changes."""
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
+from files import paths
 from training import record_files, records, workers
-
-_ROWS = "rows_per_example"
-_RECORDS_PER_SCAN = 1024
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,12 +65,12 @@ def reuse(path: str, made_from: records.Metadata) -> CachedRecords | None:
     held = records.read_metadata(path)
     if (
         held is None
-        or not tf.io.gfile.exists(path)
-        or _comparable(held) != _comparable(made_from)
+        or not paths.exists(path)
+        or not records.is_same_data(held, made_from)
     ):
         return None
     files = record_files.RecordFiles([path])
-    counts = held.flags.get(_ROWS) or [1] * len(files)
+    counts = held.flags.get(records.ROWS_PER_EXAMPLE) or [1] * len(files)
     if len(files) != held.num_records or not _adds_up(counts, len(files)):
         return None
     logging.info("%s: reusing %d records", path, len(files))
@@ -83,30 +79,16 @@ def reuse(path: str, made_from: records.Metadata) -> CachedRecords | None:
     )
 
 
-def forget(path: str) -> None:
-    """Removes the sidecar of a record file that is to be made anew.
-
-    A sidecar must never describe records other than those beside it.
-    """
-    sidecar = records.metadata_path(path)
-    if tf.io.gfile.exists(sidecar):
-        tf.io.gfile.remove(sidecar)
-
-
 def values(
     files: record_files.RecordFiles, feature: records.Feature
 ) -> np.ndarray:
     """Reads one feature of all records: `[N, *shape]`."""
-    parts = []
-    for start in range(0, len(files), _RECORDS_PER_SCAN):
-        stop = min(start + _RECORDS_PER_SCAN, len(files))
-        serialized = tf.constant(files.read(np.arange(start, stop)))
-        parts.append(records.parse(serialized, [feature])[feature.name])
-    return np.concatenate(parts)
+    parts = records.scan(files, [feature])
+    return np.concatenate([part[feature.name] for part in parts])
 
 
 def _make(path, features, made_from, examples) -> CachedRecords:
-    forget(path)
+    records.remove_metadata(path)
     counts = []
 
     def rows() -> Iterator[Mapping[str, Any]]:
@@ -117,7 +99,7 @@ def _make(path, features, made_from, examples) -> CachedRecords:
     (num_records,) = records.write_records([path], rows(), features)
     flags = dict(made_from.flags)
     if any(count != 1 for count in counts):
-        flags[_ROWS] = counts
+        flags[records.ROWS_PER_EXAMPLE] = counts
     records.write_metadata(
         path,
         dataclasses.replace(made_from, num_records=num_records, flags=flags),
@@ -138,11 +120,3 @@ def _adds_up(counts: Any, total: int) -> bool:
         and all(type(count) is int and count >= 0 for count in counts)
         and sum(counts) == total
     )
-
-
-def _comparable(metadata: records.Metadata) -> dict[str, Any]:
-    """Lists what two record files must share to be the same, as JSON has it."""
-    values = dataclasses.asdict(metadata)
-    del values["num_records"]
-    values["flags"].pop(_ROWS, None)
-    return json.loads(json.dumps(values))

@@ -1,8 +1,10 @@
-"""What a record holds: written to and parsed from TFRecords by one description.
+"""Records: schemas, serialization, sidecars and checks.
 
 A record is a `tf.train.Example`. Its features have a fixed shape and the names
 and types of the release, so either program reads what the other wrote. A
-sidecar beside each record file says how it was made.
+sidecar beside each record file (`NAME.meta.json`) says how it was made.
+
+Importing this module imports no TensorFlow, so that data is created without.
 """
 
 import dataclasses
@@ -14,8 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 
-from files import paths, wording, writing
+from files import json_text, paths, wording, writing
 from training import record_files
 
 if typing.TYPE_CHECKING:
@@ -23,6 +26,13 @@ if typing.TYPE_CHECKING:
 
 _KINDS = {"int64": "iu", "float32": "fiu"}
 _EXAMPLES_PER_BATCH = 256
+_RECORDS_PER_SCAN = 1024
+# Records looked at in files that have no sidecar: in all of them together, and
+# in each of very many.
+_SAMPLED_RECORDS = 1000
+_SAMPLED_RECORDS_PER_FILE = 10
+# The flag of a sidecar for the number of records that each example has.
+ROWS_PER_EXAMPLE = "rows_per_example"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,6 +57,12 @@ class Feature:
             )
 
 
+def _sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:
+    """Describes the inputs of the encoder, `[T]` or `[C, T]`."""
+    names = ("input_ids", "input_mask", "segment_ids")
+    return tuple(Feature(name=name, shape=shape) for name in names)
+
+
 def pretraining_features(
     max_seq_length: int, max_predictions_per_seq: int
 ) -> tuple[Feature, ...]:
@@ -54,11 +70,9 @@ def pretraining_features(
 
     Source: create_pretraining_data.py and run_pretraining.py of the release.
     """
-    sequence, predictions = (max_seq_length,), (max_predictions_per_seq,)
+    predictions = (max_predictions_per_seq,)
     return (
-        Feature(name="input_ids", shape=sequence),
-        Feature(name="input_mask", shape=sequence),
-        Feature(name="segment_ids", shape=sequence),
+        *_sequence_features((max_seq_length,)),
         Feature(name="masked_lm_positions", shape=predictions),
         Feature(name="masked_lm_ids", shape=predictions),
         Feature(name="masked_lm_weights", shape=predictions, dtype="float32"),
@@ -79,11 +93,8 @@ def classification_features(
             for each of several labels.
         label_dtype: "int64" for a class, else "float32".
     """
-    sequence = (max_seq_length,)
     return (
-        Feature(name="input_ids", shape=sequence),
-        Feature(name="input_mask", shape=sequence),
-        Feature(name="segment_ids", shape=sequence),
+        *_sequence_features((max_seq_length,)),
         Feature(name="label_ids", shape=(num_labels,), dtype=label_dtype),
         Feature(name="is_real_example", shape=(1,)),
     )
@@ -116,11 +127,8 @@ def choice_features(
         max_seq_length: tokens of a sequence, T.
         num_choices: C.
     """
-    sequences = (num_choices, max_seq_length)
     return (
-        Feature(name="input_ids", shape=sequences),
-        Feature(name="input_mask", shape=sequences),
-        Feature(name="segment_ids", shape=sequences),
+        *_sequence_features((num_choices, max_seq_length)),
         Feature(name="label_ids", shape=(1,)),
     )
 
@@ -136,12 +144,9 @@ def squad_features(
         max_seq_length: tokens of a window.
         is_training: whether they hold the place of the answer.
     """
-    sequence = (max_seq_length,)
     features = (
         Feature(name="unique_ids", shape=(1,)),
-        Feature(name="input_ids", shape=sequence),
-        Feature(name="input_mask", shape=sequence),
-        Feature(name="segment_ids", shape=sequence),
+        *_sequence_features((max_seq_length,)),
     )
     if not is_training:
         return features
@@ -158,11 +163,12 @@ def tagging_features(max_seq_length: int) -> tuple[Feature, ...]:
 
     `label_mask` is 1 at the first piece of each word that has a label here.
     """
-    names = (
-        *("input_ids", "input_mask", "segment_ids"),
-        *("label_ids", "label_mask"),
+    sequence = (max_seq_length,)
+    return (
+        *_sequence_features(sequence),
+        Feature(name="label_ids", shape=sequence),
+        Feature(name="label_mask", shape=sequence),
     )
-    return tuple(Feature(name=name, shape=(max_seq_length,)) for name in names)
 
 
 def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
@@ -283,6 +289,27 @@ def parse(
     }
 
 
+def scan(
+    files: record_files.RecordFiles, features: Sequence[Feature]
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields features of all records in file order, some records at a time.
+
+    Args:
+        files: the record files.
+        features: those to read, of what each record holds.
+
+    Yields:
+        For each feature its name and a `[B, *shape]` array; B differs.
+    """
+    import tensorflow as tf
+
+    for start in range(0, len(files), _RECORDS_PER_SCAN):
+        stop = min(start + _RECORDS_PER_SCAN, len(files))
+        serialized = tf.constant(files.read(np.arange(start, stop)))
+        parsed = parse(serialized, features)
+        yield {name: value.numpy() for name, value in parsed.items()}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Metadata:
     """How a record file was made: the contents of its sidecar.
@@ -333,6 +360,14 @@ def write_metadata(record_path: str, metadata: Metadata) -> None:
     writing.write_json(metadata_path(record_path), values)
 
 
+def remove_metadata(record_path: str) -> None:
+    """Removes the sidecar of a record file that is to be made anew.
+
+    A sidecar must never describe other records than those beside it.
+    """
+    paths.remove(metadata_path(record_path))
+
+
 def read_metadata(record_path: str) -> Metadata | None:
     """Reads the sidecar of a record file.
 
@@ -347,52 +382,193 @@ def read_metadata(record_path: str) -> Metadata | None:
     if not paths.exists(path):
         return None
     try:
-        with paths.open_to_read(path) as file:
-            values = json.loads(file.read())
-    except (ValueError, RecursionError) as error:
-        raise _broken_sidecar(path, f"it is not JSON ({error})") from error
-    if not isinstance(values, dict):
-        raise _broken_sidecar(path, "it must hold one JSON object")
-    _check_values(path, values)
+        values = json_text.read_object(path)
+        _check_values(path, values)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Write the records again, or delete this file to use them "
+            "without the checks it allows."
+        ) from error
     return Metadata(**values)
 
 
 def _check_values(path: str, values: Mapping[str, Any]) -> None:
+    """Checks that a sidecar has the fields of `Metadata`, of their types."""
     fields = {field.name: field for field in dataclasses.fields(Metadata)}
     for name in values:
         if name not in fields:
-            raise _broken_sidecar(path, f"{wording.shown(name)} is unknown")
+            raise ValueError(f"{path}: {wording.shown(name)} is unknown.")
     for name, field in fields.items():
         if name not in values:
-            if _is_required(field):
-                raise _broken_sidecar(path, f"{name!r} is missing")
+            is_required = (
+                field.default is dataclasses.MISSING
+                and field.default_factory is dataclasses.MISSING
+            )
+            if is_required:
+                raise ValueError(f"{path}: {name!r} is missing.")
             continue
-        allowed = _json_types(field)
+        allowed = (field.type,)
+        if name == "flags":
+            allowed = (dict,)
+        elif isinstance(field.type, types.UnionType):
+            allowed = field.type.__args__
         if type(values[name]) not in allowed:
             wanted = " or ".join(kind.__name__ for kind in allowed)
-            raise _broken_sidecar(
-                path,
-                f"{name!r} must be {wanted}; got {wording.shown(values[name])}",
+            raise ValueError(
+                f"{path}: {name!r} must be {wanted}; "
+                f"got {wording.shown(values[name])}."
             )
 
 
-def _is_required(field: dataclasses.Field) -> bool:
-    return (
-        field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING
+def is_same_data(held: Metadata, wanted: Metadata) -> bool:
+    """Tells whether two sidecars say that the same data was made alike.
+
+    The numbers of records, which are known when all are made, do not count.
+    """
+
+    def comparable(metadata: Metadata) -> dict[str, Any]:
+        values = dataclasses.asdict(metadata)
+        del values["num_records"]
+        values["flags"].pop(ROWS_PER_EXAMPLE, None)
+        return json.loads(json.dumps(values))
+
+    return comparable(held) == comparable(wanted)
+
+
+def check_pretraining_records(
+    files: record_files.RecordFiles,
+    *,
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    vocab_size: int,
+) -> None:
+    """Compares pre-training records with the flags and the model.
+
+    By the sidecars that create_pretraining_data writes; records without one
+    are looked into.
+
+    Raises:
+        ValueError: the lengths differ, or the records use a larger vocabulary
+            than the model has, or files were made with different ones.
+    """
+    lengths = {
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+    }
+    hashes = {}
+    for number, path in enumerate(files.paths):
+        metadata = read_metadata(path)
+        if metadata is None:
+            _check_sample(files, number, lengths, vocab_size)
+            continue
+        if metadata.kind != "pretraining":
+            raise ValueError(
+                f"{path} must hold pre-training records; it holds those of "
+                f"{metadata.kind!r}."
+            )
+        made_with = {name: getattr(metadata, name) for name in lengths}
+        _check_lengths(path, made_with, lengths)
+        _check_vocabulary(path, metadata.vocab_size, vocab_size)
+        hashes.setdefault(metadata.vocab_sha256, path)
+    if len(hashes) > 1:
+        raise ValueError(
+            "All records must be made with one vocabulary; these were not: "
+            + ", ".join(hashes.values())
+        )
+
+
+def _check_lengths(
+    path: str, made_with: Mapping[str, int], lengths: Mapping[str, int]
+) -> None:
+    for name, length in lengths.items():
+        if made_with[name] != length:
+            raise ValueError(
+                f"{path} was made with --{name}={made_with[name]}, but this "
+                f"run has --{name}={length}. Pass the same, or create the "
+                "records again."
+            )
+
+
+def _check_vocabulary(path: str, made_with: int, vocab_size: int) -> None:
+    if made_with > vocab_size:
+        raise ValueError(
+            f"{path} was made with a vocabulary of {made_with} entries, but "
+            f"the model's vocab_size is {vocab_size}. Use the vocabulary that "
+            "belongs to this configuration, or a configuration whose "
+            "vocab_size is that of the vocabulary."
+        )
+    if made_with < vocab_size:
+        logging.warning(
+            "%s was made with a vocabulary of %d entries; the model's "
+            "vocab_size is %d. The last %d rows of its word embeddings will "
+            "not be used.",
+            path,
+            made_with,
+            vocab_size,
+            vocab_size - made_with,
+        )
+
+
+def _check_sample(
+    files: record_files.RecordFiles,
+    number: int,
+    lengths: Mapping[str, int],
+    vocab_size: int,
+) -> None:
+    """Looks into records spread over a file that has no sidecar."""
+    path, count = files.paths[number], files.counts()[number]
+    if not count:
+        return
+    first = sum(files.counts()[:number])
+    share = max(_SAMPLED_RECORDS // len(files.paths), _SAMPLED_RECORDS_PER_FILE)
+    spread = np.unique(np.linspace(0, count - 1, share, dtype=int))
+    examples = [
+        _parse(path, place, record)
+        for place, record in zip(
+            spread, files.read(first + spread), strict=True
+        )
+    ]
+    for place, example in zip(spread, examples, strict=True):
+        made_with = {
+            "max_seq_length": len(_ints(example, "input_ids")),
+            "max_predictions_per_seq": len(_ints(example, "masked_lm_ids")),
+        }
+        _check_lengths(f"{path}, record {place}", made_with, lengths)
+    largest = max(
+        max(_ints(example, name), default=0)
+        for example in examples
+        for name in ("input_ids", "masked_lm_ids")
     )
+    if largest >= vocab_size:
+        raise ValueError(
+            f"{path} holds the word id {largest}, but the model's vocab_size "
+            f"is {vocab_size}. Use the vocabulary that belongs to this "
+            "configuration."
+        )
 
 
-def _json_types(field: dataclasses.Field) -> tuple[type, ...]:
-    if field.name == "flags":
-        return (dict,)
-    if isinstance(field.type, types.UnionType):
-        return field.type.__args__
-    return (field.type,)
+def _parse(path: str, place: int, record: bytes) -> "tf.train.Example":
+    import tensorflow as tf
+    from google.protobuf import message
 
-
-def _broken_sidecar(path: str, fault: str) -> ValueError:
-    return ValueError(
-        f"{path}: {fault}. Write the records again, or delete this file to use "
-        "them without the checks it allows."
+    example = tf.train.Example()
+    try:
+        example.ParseFromString(record)
+    except message.DecodeError as error:
+        raise ValueError(
+            f"{path}, record {place}: not a tf.train.Example."
+        ) from error
+    missing = {"input_ids", "masked_lm_ids", "next_sentence_labels"} - set(
+        example.features.feature
     )
+    if missing:
+        raise ValueError(
+            f"{path}, record {place}: not a pre-training record; it lacks "
+            f"{', '.join(sorted(missing))} and has "
+            f"{', '.join(sorted(example.features.feature))}."
+        )
+    return example
+
+
+def _ints(example: "tf.train.Example", name: str) -> Sequence[int]:
+    return example.features.feature[name].int64_list.value

@@ -154,7 +154,7 @@ def _make(path, made_from, sentences, *, is_chief) -> None:
     if not is_chief:
         collections.deque(sentences, maxlen=0)
         return
-    record_cache.forget(path)
+    records.remove_metadata(path)
     count = 0
     with writing.whole_file(path, "wb") as file:
         for values, label_ids in sentences:
