@@ -192,15 +192,15 @@ def _read_config(options, tokenizer) -> config_lib.BertConfig:
 def _load_model(options, config):
     """Returns what computes the hidden layers."""
     from modeling import bert, checkpoints
-    from training import attention_checks, extraction, model_folder, runtime
+    from training import attention_checks, devices, extraction, model_folder
 
     attention_checks.check_bert(options.init_checkpoint)
     model_folder.check_casing(
         model_folder.of_checkpoint(options.init_checkpoint),
         options.do_lower_case,
     )
-    strategy = runtime.prepare(
-        flags.narrow(runtime.DeviceOptions, options),
+    strategy = devices.prepare(
+        flags.narrow(devices.DeviceOptions, options),
         precision=options.precision,
         batch_sizes={"batch_size": options.batch_size},
     )

@@ -13,13 +13,13 @@ from modeling import config as config_lib
 from modeling import heads
 from training import (
     checkpointing,
+    devices,
     input_pipeline,
     objectives,
     optimization,
     prediction,
     record_files,
     records,
-    runtime,
     steps,
 )
 
@@ -47,9 +47,9 @@ def prepare(job: contenders.Job):
 def _work(job):
     if job.kind.endswith("tokenization"):
         return _tokenization(job)
-    runtime.set_precision(job.precision)
-    runtime.set_seed(1)
-    strategy = runtime.make_strategy(runtime.DeviceOptions())
+    devices.set_precision(job.precision)
+    devices.set_seed(1)
+    strategy = devices.make_strategy(devices.DeviceOptions())
     config = config_lib.BertConfig(**job.sizes)
     with strategy.scope():
         if job.kind == "pretraining":

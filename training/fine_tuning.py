@@ -17,6 +17,7 @@ from tasks import task as task_lib
 from training import (
     attention_checks,
     checkpointing,
+    devices,
     initialization,
     input_pipeline,
     model_folder,
@@ -27,7 +28,6 @@ from training import (
     record_order,
     records,
     reporting,
-    runtime,
     steps,
     trials,
     workers,
@@ -168,8 +168,8 @@ def prepare(
             workers do not share the folder of the run.
     """
     attention_checks.check_checkpoints(options)
-    strategy = runtime.prepare(
-        flags.narrow(runtime.DeviceOptions, options),
+    strategy = devices.prepare(
+        flags.narrow(devices.DeviceOptions, options),
         precision=options.precision,
         batch_sizes={
             field.name: getattr(options, field.name)
@@ -220,7 +220,7 @@ def make_model(
         options.output_dir,
         lambda: _validate_folders(setup, options.output_dir, task.labels),
     )
-    runtime.set_seed(options.random_seed, deterministic=options.deterministic)
+    devices.set_seed(options.random_seed, deterministic=options.deterministic)
     with setup.strategy.scope():
         objective = task.make_objective(setup.config)
     if earlier is not None:

@@ -12,6 +12,7 @@ from modeling import config as config_lib
 from training import (
     attention_checks,
     checkpointing,
+    devices,
     initialization,
     input_pipeline,
     loop,
@@ -21,7 +22,6 @@ from training import (
     record_order,
     records,
     run,
-    runtime,
     sanity_checks,
     steps,
     workers,
@@ -114,8 +114,8 @@ def prepare_devices(
     Raises:
         ValueError: a batch does not divide among the devices.
     """
-    strategy = runtime.prepare(
-        flags.narrow(runtime.DeviceOptions, options),
+    strategy = devices.prepare(
+        flags.narrow(devices.DeviceOptions, options),
         precision=options.precision,
         batch_sizes={"eval_batch_size": options.eval_batch_size},
         output_dir=options.output_dir,
@@ -127,7 +127,7 @@ def prepare_devices(
             strategy.num_replicas_in_sync,
             phase.options.num_accumulation_steps,
         )
-    runtime.set_seed(options.random_seed, deterministic=options.deterministic)
+    devices.set_seed(options.random_seed, deterministic=options.deterministic)
     return strategy
 
 

@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 
 from commands import flags
-from training import flags as training_flags
 from training import (
+    devices,
     initialization,
     input_pipeline,
     loop,
     objectives,
     optimization,
-    precision,
     reporting,
-    runtime,
     steps,
 )
+from training import flags as training_flags
 
 # What a resumed run must share with the one it resumes, whatever it trains.
 _IDENTITY = (
@@ -116,7 +115,7 @@ def train(
     identity = {
         **{name: getattr(options, name) for name in _IDENTITY},
         **plan.identity,
-        "precision": precision.in_use(),
+        "precision": devices.precision_in_use(),
         "num_replicas": strategy.num_replicas_in_sync,
     }
     with strategy.scope():
@@ -131,7 +130,7 @@ def train(
         trainer = steps.Trainer(
             strategy,
             state,
-            jit_compile=runtime.compiles_whole_steps(
+            jit_compile=devices.compiles_whole_steps(
                 strategy, options.jit_compile
             ),
         )
@@ -146,7 +145,7 @@ def train(
             eval_every_steps=plan.eval_every_steps,
             best_metric=plan.best_metric,
             higher_is_better=plan.higher_is_better,
-            iterations_per_loop=runtime.steps_per_call(
+            iterations_per_loop=devices.steps_per_call(
                 use_tpu=training_flags.wants_tpu(options),
                 iterations_per_loop=options.iterations_per_loop,
                 steps_per_loop=options.steps_per_loop,
@@ -173,7 +172,7 @@ def _init_options(options, plan, identity) -> initialization.InitOptions:
             bias_correction=options.adam_bias_correction,
             layer_adaptation=options.optimizer == "lamb",
         ),
-        scale_loss=precision.in_use() == "mixed_float16",
+        scale_loss=devices.precision_in_use() == "mixed_float16",
         recompute=options.recompute,
         seed=options.random_seed,
         identity=identity,

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from training import objectives, optimization, runtime
+from training import devices, objectives, optimization
 
 # Source: NVIDIA's mixed-precision recipe (Micikevicius et al. 2018), as in
 # Keras: double after 2,000 finite steps, halve after one that is not.
@@ -175,7 +175,7 @@ class Trainer:
             tf.constant(first_step, tf.int64),
             None if one_step else tf.constant(count, tf.int64),
             tf.constant(self.state.schedule.init_lr, tf.float32),
-            tf.constant(runtime.seed_words(self.state.seed)),
+            tf.constant(devices.seed_words(self.state.seed)),
             num_accumulation_steps,
         )
 
@@ -225,7 +225,7 @@ class Trainer:
         denominators = _sum_over_replicas(
             context, state.objective.denominators(features)
         )
-        seed = runtime.dropout_seed(
+        seed = devices.dropout_seed(
             seed, step, context.replica_id_in_sync_group
         )
         scale = tf.convert_to_tensor(state.loss_scale.scale)
@@ -238,7 +238,7 @@ class Trainer:
             return self._compiled_gradients(
                 part_of(features, index, num_parts),
                 denominators,
-                runtime.part_seed(seed, index),
+                devices.part_seed(seed, index),
                 scale,
             )
 

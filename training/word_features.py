@@ -22,9 +22,9 @@ from modeling import bert, checkpoints, feature_layers, tagging
 from modeling import config as config_lib
 from tasks import task
 from training import (
+    devices,
     extraction,
     fine_tuning,
-    precision,
     record_cache,
     record_files,
     records,
@@ -196,7 +196,7 @@ class FrozenEncoder:
         origin = {
             **metadata.flags,
             "layers": list(numbers),
-            "precision": precision.in_use(),
+            "precision": devices.precision_in_use(),
             "encoder_sha256": self.sha256(),
         }
         source = make_or_reuse(

@@ -6,7 +6,7 @@ import tensorflow as tf
 from absl import flags
 
 from commands import flags as flags_lib
-from training import checkpointing, precision, runtime
+from training import checkpointing, devices
 from training import flags as training_flags
 
 
@@ -42,14 +42,14 @@ def _checkpoint(folder, step, state):
 )
 def test_a_cpu_multiplies_what_its_flags_say(flags_of_cpu, chosen, monkeypatch):
     monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
-    choice = precision.of_cpu(frozenset(flags_of_cpu))
+    choice = devices.precision_of_cpu(frozenset(flags_of_cpu))
     assert choice.precision == chosen
     assert ("avx512_bf16" in choice.reason) or ("amx_bf16" in choice.reason)
 
 
 def test_without_onednn_no_cpu_is_fast_in_bfloat16(monkeypatch):
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
-    choice = precision.of_cpu(frozenset(["amx_bf16"]))
+    choice = devices.precision_of_cpu(frozenset(["amx_bf16"]))
     assert choice.precision == "float32"
     assert "TF_ENABLE_ONEDNN_OPTS=0" in choice.reason
 
@@ -63,7 +63,7 @@ def test_without_onednn_no_cpu_is_fast_in_bfloat16(monkeypatch):
     ],
 )
 def test_every_gpu_must_have_bfloat16(capabilities, chosen, reason):
-    choice = precision.of_gpus(
+    choice = devices.precision_of_gpus(
         [{"compute_capability": each} if each else {} for each in capabilities]
     )
     assert choice.precision == chosen
@@ -73,10 +73,10 @@ def test_every_gpu_must_have_bfloat16(capabilities, chosen, reason):
 def test_reads_the_flags_of_linux(tmp_path):
     path = tmp_path / "cpuinfo"
     path.write_text("processor\t: 0\nflags\t\t: fpu amx_bf16\n\nflags : x\n")
-    assert precision.cpu_flags(str(path)) == {"fpu", "amx_bf16"}
+    assert devices.cpu_flags(str(path)) == {"fpu", "amx_bf16"}
     path.write_text("processor\t: 0\nFeatures\t: asimd\n")
-    assert precision.cpu_flags(str(path)) == frozenset()
-    assert precision.cpu_flags(str(tmp_path / "none")) == frozenset()
+    assert devices.cpu_flags(str(path)) == frozenset()
+    assert devices.cpu_flags(str(tmp_path / "none")) == frozenset()
 
 
 @pytest.mark.parametrize("place", [".", "trial-3"])
@@ -85,34 +85,37 @@ def test_a_run_keeps_what_it_began_with(
     tmp_path, monkeypatch, place, begun_with
 ):
     other = {"float32": "amx_bf16", "mixed_bfloat16": "avx2"}[begun_with]
-    monkeypatch.setattr(precision, "cpu_flags", lambda: frozenset([other]))
+    monkeypatch.setattr(devices, "cpu_flags", lambda: frozenset([other]))
     folder = tmp_path / place
-    assert precision.choose(_strategy(), str(tmp_path)).precision != begun_with
+    assert (
+        devices.choose_precision(_strategy(), str(tmp_path)).precision
+        != begun_with
+    )
     prefix = _checkpoint(folder, 20, {"identity": {"precision": begun_with}})
     _checkpoint(folder, 30, {"identity": {}})
     _checkpoint(folder, 40, "cut sho")
-    choice = precision.choose(_strategy(), str(tmp_path))
+    choice = devices.choose_precision(_strategy(), str(tmp_path))
     assert choice.precision == begun_with
     assert "model.ckpt-20 was made with it" in choice.reason, prefix
 
 
 def test_auto_is_chosen_set_and_said(monkeypatch, caplog):
-    monkeypatch.setattr(precision, "cpu_flags", lambda: frozenset(["amx_bf16"]))
+    monkeypatch.setattr(devices, "cpu_flags", lambda: frozenset(["amx_bf16"]))
     monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
     with caplog.at_level("INFO"):
-        runtime.prepare(
-            runtime.DeviceOptions(), precision="auto", batch_sizes={}
+        devices.prepare(
+            devices.DeviceOptions(), precision="auto", batch_sizes={}
         )
-    assert precision.in_use() == "mixed_bfloat16"
+    assert devices.precision_in_use() == "mixed_bfloat16"
     assert "auto: mixed_bfloat16, since this CPU has amx_bf16" in caplog.text
 
 
 def test_what_is_asked_for_is_set_whatever_the_device(monkeypatch):
-    monkeypatch.setattr(precision, "cpu_flags", lambda: frozenset(["amx_bf16"]))
-    runtime.prepare(
-        runtime.DeviceOptions(), precision="float32", batch_sizes={}
+    monkeypatch.setattr(devices, "cpu_flags", lambda: frozenset(["amx_bf16"]))
+    devices.prepare(
+        devices.DeviceOptions(), precision="float32", batch_sizes={}
     )
-    assert precision.in_use() == "float32"
+    assert devices.precision_in_use() == "float32"
 
 
 def test_float32_is_the_default_and_auto_is_offered():

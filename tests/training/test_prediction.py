@@ -20,8 +20,8 @@ import json, sys, tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from training import runtime
-runtime.make_strategy = lambda options: tf.distribute.MirroredStrategy(
+from training import devices
+devices.make_strategy = lambda options: tf.distribute.MirroredStrategy(
     ["CPU:0", "CPU:1"])
 import run_classifier
 from tests import toy_sentences as toy

@@ -14,10 +14,10 @@ from modeling import config as config_lib
 from tests import toy_pretraining as toy
 from training import (
     checkpointing,
+    devices,
     initialization,
     objectives,
     optimization,
-    runtime,
     steps,
 )
 
@@ -372,9 +372,9 @@ def _values(state):
 
 def test_dropout_depends_on_seed_step_and_replica():
     def drawn(seed, step, replica):
-        words = runtime.seed_words(seed)
+        words = devices.seed_words(seed)
         step = tf.constant(step, tf.int64)
-        return tuple(runtime.dropout_seed(words, step, replica).numpy())
+        return tuple(devices.dropout_seed(words, step, replica).numpy())
 
     seeds = [
         drawn(seed, step, replica)
@@ -415,8 +415,8 @@ def check_two_replicas(strategy, folder):
         lambda: state.objective.outcome(
             batch,
             state.objective.denominators(batch),
-            runtime.dropout_seed(
-                runtime.seed_words(1),
+            devices.dropout_seed(
+                devices.seed_words(1),
                 tf.constant(0),
                 tf.distribute.get_replica_context().replica_id_in_sync_group,
             ),
@@ -471,9 +471,9 @@ def test_parts_are_consecutive_rows_of_known_shape():
 
 
 def test_parts_drop_differently():
-    seed = runtime.dropout_seed(runtime.seed_words(1), tf.constant(2), 3)
+    seed = devices.dropout_seed(devices.seed_words(1), tf.constant(2), 3)
     seeds = {
-        tuple(runtime.part_seed(seed, tf.constant(part)).numpy())
+        tuple(devices.part_seed(seed, tf.constant(part)).numpy())
         for part in range(5)
     }
     assert len(seeds | {tuple(seed.numpy())}) == 6

@@ -1,8 +1,8 @@
 import pytest
 import tensorflow as tf
 
+from training import devices, input_pipeline, workers
 from training import flags as training_flags
-from training import input_pipeline, runtime, workers
 
 _ALONE = workers.Cluster()
 _TWO = workers.Cluster(
@@ -11,7 +11,7 @@ _TWO = workers.Cluster(
 
 
 def _kind(members, **options):
-    return runtime.strategy_kind(runtime.DeviceOptions(**options), members)
+    return devices.strategy_kind(devices.DeviceOptions(**options), members)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_operations_are_made_repeatable_on_gpus_where_asked(
         "enable_op_determinism",
         lambda: calls.append("on"),
     )
-    runtime.set_seed(1, deterministic=deterministic)
+    devices.set_seed(1, deterministic=deterministic)
     assert bool(calls) == is_switched_on
 
 
 def test_a_tpu_is_wanted_in_either_way():
     wants = training_flags.wants_tpu
-    assert not wants(runtime.DeviceOptions())
-    assert wants(runtime.DeviceOptions(use_tpu=True))
-    assert wants(runtime.DeviceOptions(distribution_strategy="tpu"))
+    assert not wants(devices.DeviceOptions())
+    assert wants(devices.DeviceOptions(use_tpu=True))
+    assert wants(devices.DeviceOptions(distribution_strategy="tpu"))
