@@ -125,6 +125,39 @@ def _replacing(path: str, mode: str, **text: str) -> Iterator[IO]:
     sync_folder(os.path.dirname(path))
 
 
+@contextlib.contextmanager
+def whole_folder(path: str) -> Iterator[str]:
+    """Gives a folder its name only once it is complete.
+
+    In a remote store, which cannot rename, the files are written in place.
+
+    Args:
+        path: the final name; nothing, or an empty folder, is there yet.
+
+    Yields:
+        The name of the folder to make and fill.
+    """
+    if paths.is_remote(path):
+        yield path
+        return
+    with temporary_folder(path) as partial:
+        yield partial
+        os.rename(partial, path)
+        sync_folder(os.path.dirname(os.path.abspath(path)))
+
+
+@contextlib.contextmanager
+def temporary_folder(path: str) -> Iterator[str]:
+    """Names a folder to make beside `path`; removes it at the end."""
+    path = os.path.abspath(path)
+    remove_remains(path)
+    partial = aside(path)
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
 def sync_folder(folder: str) -> None:
     """Waits until the renames made in a folder are on disk."""
     descriptor = os.open(folder or ".", os.O_RDONLY)

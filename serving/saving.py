@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 import unicodedata
 from typing import Any
 
@@ -10,7 +9,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from files import destinations, paths, writing
+from files import destinations, writing
 from serving import signatures
 
 DESCRIPTION = "model.json"
@@ -40,32 +39,21 @@ def write(
         ValueError: the folder exists.
     """
     check_new(folder)
-    is_remote = paths.is_remote(folder)
-    aside = folder if is_remote else writing.aside(folder)
-    writing.remove_remains(folder)
+    description = {
+        "task": servable.task,
+        **servable.details,
+        **described,
+        "signatures": _described(servable),
+        "versions": _versions(),
+    }
     try:
-        _save(servable, aside, vocab_file)
-        writing.write_json(
-            os.path.join(aside, DESCRIPTION),
-            {
-                "task": servable.task,
-                **servable.details,
-                **described,
-                "signatures": _described(servable),
-                "versions": _versions(),
-            },
-        )
-        if not is_remote:
-            os.rename(aside, folder)
-            writing.sync_folder(os.path.dirname(folder))
-    except BaseException as error:
-        if not is_remote:
-            shutil.rmtree(aside, ignore_errors=True)
-        if isinstance(error, tf.errors.OpError):
-            raise OSError(
-                f"{folder} could not be written: {error.message}"
-            ) from error
-        raise
+        with writing.whole_folder(folder) as aside:
+            _save(servable, aside, vocab_file)
+            writing.write_json(os.path.join(aside, DESCRIPTION), description)
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"{folder} could not be written: {error.message}"
+        ) from error
 
 
 def check_new(folder: str) -> None:

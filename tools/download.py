@@ -9,18 +9,23 @@ A download that was broken off goes on where it was. What is there already is
 left as it is.
 """
 
+import contextlib
 import dataclasses
+import os
 import sys
 import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from absl import logging
 
 from commands import flags, program
-from files import progress, transfer
-from tools import download_table, installation
+from files import archives, json_text, paths, progress, transfer, writing
+from tasks.classification import mrpc
+from tools import download_checks, download_table
 
 ARGUMENTS = "NAME ..."
+_ORIGIN = "download.json"
+_ARCHIVES = ".downloads"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,29 +58,13 @@ class Options:
     )
 
 
-def _reporter(name: str) -> Callable[[int, int | None], None]:
-    """Makes a function that logs the progress of a transfer.
-
-    Bytes of an earlier call are left out: they say nothing of its speed.
-    """
-    report, before = progress.Progress(), None
-
-    def log(done: int, size: int | None) -> None:
-        nonlocal before
-        before = done if before is None else min(before, done)
-        missing = None if size is None else size - before
-        report(f"bytes of {name}", done - before, missing)
-
-    return log
-
-
 def run(names: Sequence[str], options: Options) -> None:
-    """Fetches what the names mean; one that fails does not keep the others.
+    """Fetches items by name; if one fails, the others are still fetched.
 
     Raises:
-        OSError: a single one could not be fetched.
-        ValueError: a name, a flag or what came will not do; or several could
-            not be fetched.
+        OSError: the only item could not be fetched.
+        ValueError: a name, a flag or a fetched file is invalid; or some of
+            several items could not be fetched.
     """
     if not names:
         raise ValueError(
@@ -95,7 +84,7 @@ def run(names: Sequence[str], options: Options) -> None:
     failures = []
     for item in items:
         try:
-            logging.info("%s", installation.install(item, _places(options)))
+            logging.info("%s", install(item, options))
         except (OSError, ValueError) as error:
             if len(items) == 1:
                 raise
@@ -108,24 +97,256 @@ def run(names: Sequence[str], options: Options) -> None:
         )
 
 
-def _places(options: Options) -> installation.Places:
-    mirror = options.mirror
+def install(item: download_table.Item, options: Options) -> str:
+    """Fetches, checks and unpacks one item, unless it is there.
 
-    def address(url: str) -> str:
-        if mirror is None:
-            return url
-        return mirror.rstrip("/") + urllib.parse.urlsplit(url).path
+    An archive is unpacked into a temporary folder, checked, and then renamed,
+    so that a folder of its name is always complete.
 
-    def hooks(name: str) -> transfer.Hooks:
-        return transfer.Hooks(report=_reporter(name))
+    Returns:
+        A line about the result.
 
-    return installation.Places(
-        output_dir=options.output_dir,
-        keep_archive=options.keep_archive,
-        sha256=options.sha256,
-        address=address,
-        hooks=hooks,
-    )
+    Raises:
+        OSError: it cannot be fetched or written.
+        ValueError: the fetched files, or files in their place, are invalid.
+    """
+    if item.kind == download_table.FILES:
+        return _install_files(item, options)
+    if item.kind == download_table.CHECKPOINTS:
+        return _install_checkpoints(item, options)
+    folder = os.path.join(options.output_dir, item.folder)
+    if _is_there(item, folder, options.sha256):
+        return f"{item.name}: already in {folder}"
+    with _archive(item, options) as archive:
+        found = _unpack(item, archive.path, archive, folder)
+    return f"{item.name}: in {folder}{found}"
+
+
+def _install_files(item: download_table.Item, options: Options) -> str:
+    """Fetches files that are not in an archive."""
+    folder = os.path.join(options.output_dir, item.folder)
+    fetched = []
+    for url in item.urls:
+        name = url.rpartition("/")[2]
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.path.getsize(path):
+            _check_held(path)
+            _check_hash(path, paths.sha256(path), options.sha256)
+        else:
+            _fetch_file(_address(url, options), path, options)
+            fetched.append(name)
+    if item.name == "mrpc" and download_checks.missing(folder, item.files):
+        try:
+            counts = mrpc.prepare(folder)
+        except ValueError:  # The files do not fit together.
+            for name in fetched:
+                os.remove(os.path.join(folder, name))
+            raise
+        fetched += counts
+        logging.info("%s: rows made: %s", folder, counts)
+    if not fetched:
+        return f"{item.name}: already in {folder}"
+    return f"{item.name}: {', '.join(fetched)} in {folder}"
+
+
+def _install_checkpoints(item: download_table.Item, options: Options) -> str:
+    """Fetches one archive of several checkpoints; each gets its folder."""
+    members = {
+        member.urls[0].rpartition("/")[2]: member
+        for member in download_table.MINIATURES
+    }
+    folders = {
+        name: os.path.join(options.output_dir, member.folder)
+        for name, member in members.items()
+    }
+    wanted = [
+        name
+        for name, member in members.items()
+        if not _is_there(member, folders[name], None)
+    ]
+    if not wanted:
+        return f"{item.name}: all {len(members)} already there"
+    whole = os.path.join(options.output_dir, item.name)
+    with (
+        _archive(item, options) as archive,
+        writing.temporary_folder(whole) as unpacked,
+    ):
+        archives.unpack(archive.path, unpacked)
+        inner = {
+            name: os.path.join(parent, name)
+            for parent, _, names in os.walk(unpacked)
+            for name in names
+            if name.endswith(".zip")
+        }
+        absent = sorted(set(wanted) - set(inner))
+        if absent:
+            raise ValueError(
+                f"{archive.url}: must hold {', '.join(absent)}; it holds "
+                f"{', '.join(sorted(inner)) or 'no archive'}."
+            )
+        for name in wanted:
+            _unpack(members[name], inner[name], archive, folders[name])
+            logging.info("%s: in %s", members[name].name, folders[name])
+    return f"{item.name}: {len(wanted)} checkpoints in {options.output_dir}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Archive:
+    """A zip file and its origin."""
+
+    path: str
+    url: str
+    sha256: str
+
+
+@contextlib.contextmanager
+def _archive(item: download_table.Item, options: Options) -> Iterator[_Archive]:
+    """Fetches the archive of an item; removes it once it is unpacked.
+
+    An invalid archive is removed if this call fetched it.
+    """
+    url = _address(item.urls[0], options)
+    # Two archives have one name, so the item's stands before it.
+    name = f"{item.name}.zip"
+    path = os.path.join(options.output_dir, _ARCHIVES, name)
+    was_there = os.path.isfile(path)
+    if was_there:
+        digest = paths.sha256(path)
+        _check_hash(path, digest, options.sha256)
+    else:
+        digest = _fetch(url, path, options)
+    logging.info("%s: SHA-256 %s", name, digest)
+    try:
+        yield _Archive(path=path, url=url, sha256=digest)
+    except ValueError as error:
+        # Damaged, or sound with other content than it should have.
+        if was_there:
+            raise ValueError(
+                f"{error} Move {path} away to fetch it again."
+            ) from error
+        os.remove(path)
+        raise ValueError(
+            f"{error} It came from {url} and was deleted; run the same command "
+            "again."
+        ) from error
+    if not options.keep_archive:
+        os.remove(path)
+        with contextlib.suppress(OSError):  # Others may still be there.
+            os.rmdir(os.path.dirname(path))
+
+
+def _unpack(
+    item: download_table.Item, path: str, origin: _Archive, folder: str
+) -> str:
+    """Unpacks and checks a zip file; returns a description of its content.
+
+    Args:
+        item: the expected content.
+        path: of the zip file.
+        origin: the archive that was fetched: this one or the one around it.
+        folder: where to.
+    """
+    with writing.whole_folder(folder) as unpacked:
+        archives.unpack(path, unpacked)
+        download_checks.check_files(unpacked, item.files, item.urls[0])
+        found = ""
+        if item.kind == download_table.CHECKPOINT:
+            # Before TensorFlow, which reads the checkpoint, is first imported.
+            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+            found = ": " + download_checks.check_checkpoint(
+                unpacked, item.folder
+            )
+        writing.write_json(
+            os.path.join(unpacked, _ORIGIN),
+            {"url": origin.url, "sha256": origin.sha256},
+        )
+    return found
+
+
+def _is_there(
+    item: download_table.Item, folder: str, sha256: str | None
+) -> bool:
+    """Tells whether an item is installed; refuses an incomplete folder."""
+    if not os.path.isdir(folder) or not os.listdir(folder):
+        return False
+    absent = download_checks.missing(folder, item.files)
+    if absent:
+        raise ValueError(
+            f"{folder} is there, but without {', '.join(absent)}. Move it "
+            "away, or choose another --output_dir."
+        )
+    for name in item.files:
+        _check_held(os.path.join(folder, name))
+    if sha256 is not None:
+        path = os.path.join(folder, _ORIGIN)
+        if not os.path.isfile(path):
+            raise ValueError(
+                f"{folder} is there, but was not fetched by this tool, so "
+                "there is no hash to compare. Move it away to fetch it."
+            )
+        _check_hash(folder, json_text.read_object(path).get("sha256"), sha256)
+    return True
+
+
+def _check_held(path: str) -> None:
+    """Checks the content of a file that was there before."""
+    try:
+        download_checks.check_content(path)
+    except ValueError as error:
+        raise ValueError(f"{error} Move it away to fetch it again.") from error
+
+
+def _check_hash(path: str, held: str | None, expected: str | None) -> None:
+    if expected is not None and held != expected.lower():
+        raise ValueError(
+            f"{path}: must come from a file of SHA-256 {expected.lower()}; "
+            f"it is from {held}. Move it away to fetch it again."
+        )
+
+
+def _fetch_file(url: str, path: str, options: Options) -> None:
+    """Fetches one file into its place, and checks its content."""
+    try:
+        digest = _fetch(url, path, options)
+    except transfer.TransferError as error:
+        raise transfer.TransferError(
+            f"{error} A file of another origin is taken too: save it as {path}."
+        ) from error
+    try:
+        download_checks.check_content(path)
+    except ValueError as error:
+        os.remove(path)
+        raise ValueError(f"{error} It came from {url}; deleted.") from error
+    logging.info("%s: SHA-256 %s", path, digest)
+
+
+def _address(url: str, options: Options) -> str:
+    """Returns the address on the mirror, if there is one."""
+    if options.mirror is None:
+        return url
+    return options.mirror.rstrip("/") + urllib.parse.urlsplit(url).path
+
+
+def _fetch(url: str, path: str, options: Options) -> str:
+    """Fetches a file, logging progress; returns its SHA-256."""
+    hooks = transfer.Hooks(report=_reporter(os.path.basename(path)))
+    return transfer.fetch(url, path, sha256=options.sha256, hooks=hooks)
+
+
+def _reporter(name: str) -> Callable[[int, int | None], None]:
+    """Makes a function that logs the progress of a transfer.
+
+    Bytes of an earlier call are left out: they say nothing of its speed.
+    """
+    report, before = progress.Progress(), None
+
+    def log(done: int, size: int | None) -> None:
+        nonlocal before
+        before = done if before is None else min(before, done)
+        missing = None if size is None else size - before
+        report(f"bytes of {name}", done - before, missing)
+
+    return log
 
 
 def main(options: Options, names: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import platform
 
 import pytest
@@ -58,6 +59,27 @@ def test_who_writes_a_file_removes_what_the_dead_left(tmp_path):
     with writing.whole_file(str(tmp_path / "name")):
         pass
     assert os.listdir(tmp_path) == ["name"]
+
+
+def test_a_folder_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "name"
+    (tmp_path / ".name.99999999.partial").mkdir()
+    with writing.whole_folder(str(path)) as folder:
+        os.mkdir(folder)
+        (pathlib.Path(folder) / "file").touch()
+        assert not path.exists()
+    assert os.listdir(tmp_path) == ["name"]
+    assert os.listdir(path) == ["file"]
+
+
+def test_a_folder_that_fails_leaves_nothing(tmp_path):
+    with (
+        pytest.raises(KeyError, match="midway"),
+        writing.whole_folder(str(tmp_path / "name")) as folder,
+    ):
+        os.mkdir(folder)
+        raise KeyError("midway")
+    assert os.listdir(tmp_path) == []
 
 
 def test_numbers_that_json_lacks_are_null(tmp_path):

@@ -13,7 +13,7 @@ from modeling import config as config_lib
 from tasks.classification import glue
 from tests import web_server
 from tests.tasks.classification import reading
-from tools import download, download_checks, download_table, installation
+from tools import download, download_checks, download_table
 
 _TINY = "uncased_L-2_H-128_A-2"
 _TINY_URL = f"/bert_models/2020_02_20/{_TINY}.zip"
@@ -359,9 +359,3 @@ def test_the_tool_takes_names_beside_flags(capsys, tmp_path):
         download.main(options, ["nothing"])
     download.main(download.Options(list=True), [])
     assert "bert_tiny" in capsys.readouterr().out
-
-
-def test_places_default_to_the_addresses_themselves():
-    assert installation.Places(output_dir="x").address("https://a/b") == (
-        "https://a/b"
-    )
