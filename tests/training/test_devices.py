@@ -70,16 +70,14 @@ def test_a_batch_must_divide_among_replicas_and_parts():
 
 
 @pytest.mark.parametrize(
-    ("devices", "deterministic", "is_switched_on"),
+    ("gpus", "deterministic", "is_switched_on"),
     [([], True, False), (["GPU:0"], False, False), (["GPU:0"], True, True)],
 )
 def test_operations_are_made_repeatable_on_gpus_where_asked(
-    monkeypatch, devices, deterministic, is_switched_on
+    monkeypatch, gpus, deterministic, is_switched_on
 ):
     calls = []
-    monkeypatch.setattr(
-        tf.config, "list_physical_devices", lambda kind: devices
-    )
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
     monkeypatch.setattr(
         tf.config.experimental,
         "enable_op_determinism",
