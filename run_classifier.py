@@ -86,7 +86,7 @@ class SentenceClassification(labelled.LabelledTask):
     def data_sets(self, split: str) -> list[task.DataSet]:
         from training import records
 
-        features = records.text_features(
+        features = records.classification_features(
             self.options.max_seq_length,
             self.label_set.problem_type,
             self.label_set.num_outputs,

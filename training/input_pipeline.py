@@ -25,9 +25,9 @@ TRAINING_LENGTH_STEP = 16
 
 
 class Source(Protocol):
-    """What batches are made of: records, and how to read them.
+    """Records, and how a batch of them is parsed.
 
-    Its kinds are frozen dataclasses.
+    Implementations are frozen dataclasses.
 
     Attributes:
         files: the record files, in order.
@@ -89,8 +89,8 @@ class BatchPhase:
 
     Attributes:
         batch_size: of the global batch, over all replicas.
-        num_accumulation_steps: parts in which a replica's rows are gone
-            through.
+        num_accumulation_steps: micro-batches that a replica's rows are
+            divided into.
         end: the step after its last; None for no end.
     """
 
@@ -103,7 +103,7 @@ class Batches(Protocol):
     """The batches of a run, step by step."""
 
     def phase(self, step: int) -> BatchPhase:
-        """Says how the batches at and after a step are shaped."""
+        """Returns the phase of a step."""
 
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
@@ -124,8 +124,8 @@ class TrainingBatches:
         source: the records.
         batch_size: of the global batch, over all replicas.
         order: which records each step takes.
-        num_accumulation_steps: parts in which a replica's rows are gone
-            through.
+        num_accumulation_steps: micro-batches that a replica's rows are
+            divided into.
         workers_reading: how many workers read records of their own: the
             source and the order are those of this one, for its share of each
             batch; 1 if they are those of the whole run.
@@ -147,7 +147,7 @@ class TrainingBatches:
         self._share = batch_size // workers_reading
 
     def phase(self, step: int) -> BatchPhase:
-        """Says how the batches at and after a step are shaped."""
+        """Returns the phase of a step."""
         return BatchPhase(
             batch_size=self._batch_size,
             num_accumulation_steps=self._num_accumulation_steps,
@@ -215,7 +215,7 @@ class PhasedBatches:
         self._starts = (0, *self._ends[:-1])
 
     def phase(self, step: int) -> BatchPhase:
-        """Says how the batches at and after a step are shaped."""
+        """Returns the phase of a step."""
         number = self._number(step)
         phase = self._parts[number].phase(step - self._starts[number])
         return dataclasses.replace(phase, end=self._ends[number])
@@ -269,10 +269,11 @@ def evaluation_dataset(
             of file order.
 
     Returns:
-        What `distributed` takes: the dataset of one worker, whose elements
-        are the batches of its replicas in turn, dicts of `[batch_size /
-        replicas, ...]` tensors. `example_weights`, `[batch_size / replicas]`
-        float32, is 0 for the rows that fill the last batch and 1 elsewhere.
+        A function, for `distributed`, from a worker's context to its dataset.
+        The elements are the batches of its replicas in turn, dicts of
+        `[batch_size / replicas, ...]` tensors. `example_weights`, `[batch_size
+        / replicas]` float32, is 0 for the rows that fill the last batch and 1
+        elsewhere.
     """
     num_records = len(source.files)
     once = num_batches == 0
@@ -318,16 +319,16 @@ def distributed(
     strategy: tf.distribute.Strategy,
     dataset: Callable[[tf.distribute.InputContext], tf.data.Dataset],
 ) -> Iterable:
-    """Spreads a finite dataset over the replicas of a strategy.
+    """Distributes a finite dataset over the replicas of a strategy.
 
     Args:
         strategy: its replicas get the batches.
         dataset: as `evaluation_dataset` returns it.
     """
     if strategy.num_replicas_in_sync == 1:
-        # A dataset that is done may wait for the thread that tunes it, which
-        # looks up after 10 ms, 20 ms, 40 ms and so on: measured, for as long
-        # again as it was used. Nothing in it is left to tuning.
+        # The end of a dataset may wait for its autotuning thread, which wakes
+        # after 10 ms, 20 ms, 40 ms and so on: measured, for as long again as
+        # the dataset was used. Nothing in it is left to tuning.
         untuned = tf.data.Options()
         untuned.autotune.enabled = False
         return dataset(tf.distribute.InputContext()).with_options(untuned)

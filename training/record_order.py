@@ -1,9 +1,10 @@
-"""Which records each step of a run takes.
+"""The order in which a run takes its records.
 
 The records form an endless stream, epoch after epoch, each epoch in an order of
 its own that depends on the seed alone, never on what was read before.
 """
 
+import abc
 import bisect
 import dataclasses
 import functools
@@ -24,14 +25,30 @@ _BLOCK_STREAM, _WINDOW_STREAM, _GROUP_STREAM = 1, 2, 3
 
 
 class Order(Protocol):
-    """Says which records each step takes."""
+    """The records of each step."""
 
     def batch(self, step: int, batch_size: int) -> np.ndarray:
         """Lists the records of a step's global batch: `[batch_size]` int64."""
 
 
-class RecordOrder:
-    """The order of an endless stream of shuffled epochs.
+class Stream(abc.ABC):
+    """An endless stream of records, which steps take batch after batch."""
+
+    @abc.abstractmethod
+    def indices(self, start: int, count: int) -> np.ndarray:
+        """Lists the records at places `start` to `start + count - 1`.
+
+        Returns:
+            `[count]` int64, the places of records in the files.
+        """
+
+    def batch(self, step: int, batch_size: int) -> np.ndarray:
+        """Lists the records of a step's global batch: `[batch_size]` int64."""
+        return self.indices(step * batch_size, batch_size)
+
+
+class RecordOrder(Stream):
+    """A stream of shuffled epochs.
 
     Blocks of 64 neighbouring records are shuffled over the whole data, then
     single records within windows of 2,048 blocks. Data of up to 131,072 records
@@ -71,10 +88,6 @@ class RecordOrder:
             count -= len(part)
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
-    def batch(self, step: int, batch_size: int) -> np.ndarray:
-        """Lists the records of a step's global batch: `[batch_size]` int64."""
-        return self.indices(step * batch_size, batch_size)
-
     def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns an epoch's order of blocks, and where its windows start."""
         rng = np.random.default_rng([self._seed, _BLOCK_STREAM, epoch])
@@ -100,7 +113,7 @@ class RecordOrder:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Part:
-    """Neighbouring records that are gone through before those after them.
+    """Consecutive records that are trained on before those after them.
 
     Attributes:
         num_records: how many there are.
@@ -111,8 +124,8 @@ class Part:
     num_taken: int
 
 
-class ConsecutiveOrder:
-    """The order of parts one after the other, each shuffled in itself.
+class ConsecutiveOrder(Stream):
+    """A stream of parts one after the other, each shuffled in itself.
 
     Every part is a stream of shuffled epochs of its own, which ends where the
     next part begins; the last one never ends. A part without records is left
@@ -165,27 +178,23 @@ class ConsecutiveOrder:
             count -= taken
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
-    def batch(self, step: int, batch_size: int) -> np.ndarray:
-        """Lists the records of a step's global batch: `[batch_size]` int64."""
-        return self.indices(step * batch_size, batch_size)
-
 
 class BucketedOrder:
-    """A shuffled order in which the records of a batch are of like length.
+    """A shuffled order in which the records of a batch are of similar length.
 
-    The stream of another order is taken in groups of 64 batches; each group is
-    sorted by length and cut into batches, which are then shuffled. So the last
-    batches of one part of a `ConsecutiveOrder` mix with the next part's first.
+    A stream is taken in groups of 64 batches; each group is sorted by length
+    and cut into batches, which are then shuffled. So the last batches of one
+    part of a `ConsecutiveOrder` mix with the next part's first.
 
     Args:
-        order: what is grouped.
+        order: the stream.
         lengths: `[N]` integers, the length of every record.
         seed: of the order of batches within a group.
     """
 
     def __init__(
         self,
-        order: RecordOrder | ConsecutiveOrder,
+        order: Stream,
         lengths: np.ndarray,
         seed: int,
     ):

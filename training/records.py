@@ -81,40 +81,25 @@ def pretraining_features(
 
 
 def classification_features(
-    max_seq_length: int, *, num_labels: int = 1, label_dtype: str = "int64"
-) -> tuple[Feature, ...]:
-    """Describes the records of texts or pairs with a label.
-
-    Source: run_classifier.py of the release, for one class per text.
-
-    Args:
-        max_seq_length: tokens per record.
-        num_labels: values of `label_ids`: 1 for a class or a score, else one
-            for each of several labels.
-        label_dtype: "int64" for a class, else "float32".
-    """
-    return (
-        *_sequence_features((max_seq_length,)),
-        Feature(name="label_ids", shape=(num_labels,), dtype=label_dtype),
-        Feature(name="is_real_example", shape=(1,)),
-    )
-
-
-def text_features(
-    max_seq_length: int, problem_type: str, num_outputs: int
+    max_seq_length: int,
+    problem_type: str = "single_label",
+    num_outputs: int = 1,
 ) -> tuple[Feature, ...]:
     """Describes the records of texts, or pairs, with labels.
+
+    Source: run_classifier.py of the release, for one class per text.
 
     Args:
         max_seq_length: tokens of a record, T.
         problem_type: "single_label", "multi_label" or "regression".
         num_outputs: K, the width of the output layer.
     """
-    several = problem_type == "multi_label"
-    return classification_features(
-        max_seq_length,
-        num_labels=num_outputs if several else 1,
-        label_dtype="int64" if problem_type == "single_label" else "float32",
+    num_labels = num_outputs if problem_type == "multi_label" else 1
+    dtype = "int64" if problem_type == "single_label" else "float32"
+    return (
+        *_sequence_features((max_seq_length,)),
+        Feature(name="label_ids", shape=(num_labels,), dtype=dtype),
+        Feature(name="is_real_example", shape=(1,)),
     )
 
 

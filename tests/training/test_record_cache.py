@@ -16,7 +16,7 @@ from training import (
     records,
 )
 
-_FEATURES = records.text_features(4, "single_label", 3)
+_FEATURES = records.classification_features(4, "single_label", 3)
 _TEXT = {
     "max_seq_length": 4,
     "vocab_size": 30,
