@@ -14,40 +14,22 @@ import dataclasses
 import itertools
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from commands import flags, program
 from files import destinations, paths, progress
 from tools import terminal
-from training import (
-    reporting,
-    run_card,
-)
+from training import reporting, run_card
 
 ARGUMENTS = "FOLDER ..."
 _ABSENT = "-"
-# Of these a run has its own in any case.
-_NOT_COMPARED = {"output_dir"}
-_SHOWN_CHARACTERS = 44
+_UNKNOWN = "?"
+_MAX_CHARACTERS = 44
 _HASH_CHARACTERS = 8
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
-    """What a run left.
-
-    Attributes:
-        name: its folder.
-        card: of it; empty where there is none, as of a run that goes on still.
-        records: its reports.
-        results: metrics by file.
-    """
-
-    name: str
-    card: Mapping[str, Any]
-    records: Sequence[Mapping[str, float]]
-    results: Mapping[str, Mapping[str, Any]]
+_Values = Mapping[str, Any]
+_Rows = list[tuple[str, ...]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,11 +41,28 @@ class Options:
     )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+    """The records of a run.
+
+    Attributes:
+        name: its folder.
+        card: its run card; empty if there is none, as while it is running.
+        records: its reports.
+        results: metrics by file.
+    """
+
+    name: str
+    card: _Values
+    records: Sequence[Mapping[str, float]]
+    results: Mapping[str, _Values]
+
+
 def read(folder: str) -> Run:
-    """Reads what a run left in its folder.
+    """Reads the records of a run from its folder.
 
     Raises:
-        ValueError: there is nothing of a run.
+        ValueError: the folder has none.
     """
     path = os.path.join(folder, run_card.FILE)
     run = Run(
@@ -80,28 +79,30 @@ def read(folder: str) -> Run:
     return run
 
 
-def _files_of(folder: str) -> list[str]:
-    return [
-        os.path.join(parent, name)
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if not name.endswith(".png")
-    ]
-
-
 def compare(runs: Sequence[Run]) -> str:
-    """Writes what differs between runs, and what came of them."""
-    sections = [
-        ("RUN", _about(runs)),
-        ("FLAGS that differ", differing([_flags(run) for run in runs])),
-        ("FILES that differ", differing([_files(run) for run in runs])),
-        ("MODEL, where it differs", differing([_model(run) for run in runs])),
-        ("ELSE", differing([_environment(run) for run in runs])),
-        ("LAST REPORTS", _reports(runs)),
-        ("RESULTS", _results(runs)),
-    ]
-    parts = [_header(runs)]
-    for title, rows in sections:
+    """Formats the differences and the results of runs."""
+    cards = [run.card for run in runs]
+    summaries = [reporting.summarize(run.records) for run in runs]
+    sections = {
+        "RUN": _overview(cards, summaries),
+        "FLAGS that differ": _differing([c.get("flags", {}) for c in cards]),
+        "FILES that differ": _differing([_inputs(card) for card in cards]),
+        "MODEL, where it differs": _differing([_model(c) for c in cards]),
+        "ELSE": _differing([_environment(card) for card in cards]),
+        "LAST REPORTS": [
+            row
+            for key in ("last_training", "last_evaluation")
+            for row in _all([each.get(key, {}) for each in summaries])
+        ],
+        "RESULTS": [
+            row
+            for file in dict.fromkeys(f for run in runs for f in run.results)
+            for row in _all([run.results.get(file, {}) for run in runs])
+        ],
+    }
+    names = (f"{chr(ord('A') + i)} = {r.name}\n" for i, r in enumerate(runs))
+    parts = ["".join(names)]
+    for title, rows in sections.items():
         if rows:
             parts.append(f"{title}\n{terminal.table(rows, right=-1)}")
     missing = [run.name for run in runs if not run.card]
@@ -113,18 +114,65 @@ def compare(runs: Sequence[Run]) -> str:
     return "\n".join(parts)
 
 
-def _header(runs: Sequence[Run]) -> str:
-    return "".join(
-        f"{letter} = {run.name}\n"
-        for letter, run in zip(_letters(runs), runs, strict=True)
-    )
+def _overview(cards: Sequence[_Values], summaries: Sequence[_Values]) -> _Rows:
+    """Lists the program, times, memory and throughput of each run."""
+    columns = [
+        {
+            "program": card["program"],
+            "started": card["started"],
+            "ended": card["ended"],
+            "took": progress.duration(card["seconds"]),
+            "memory at most": run_card.size_text(card["memory"]["host"]),
+        }
+        if card
+        else {}
+        for card in cards
+    ]
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [
+        (name, *(_cell(column.get(name)) for column in columns))
+        for name in names
+    ]
+    speeds = [each.get("examples_per_second") for each in summaries]
+    rows.append(("examples/s", *map(_cell, speeds)))
+    return [row for row in rows if set(row[1:]) != {_ABSENT}]
 
 
-def _letters(runs: Sequence[Run]) -> list[str]:
-    return [chr(ord("A") + number) for number in range(len(runs))]
+def _inputs(card: _Values) -> _Values:
+    """Names the files of each flag, with hashes if known, or else sizes."""
+
+    def identity(entry: _Values) -> str:
+        if entry.get("sha256"):
+            return entry["sha256"][:_HASH_CHARACTERS]
+        return f"{entry['bytes']} bytes" if "bytes" in entry else "not read"
+
+    return {
+        flag: ", ".join(
+            f"{os.path.basename(entry['path'])} {identity(entry)}"
+            for entry in entries
+        )
+        for flag, entries in card.get("inputs", {}).items()
+    }
 
 
-def differing(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+def _model(card: _Values) -> _Values:
+    model = card.get("model")
+    if not model:
+        return {}
+    size = {"num_parameters": model.get("num_parameters")}
+    return {**size, **(model.get("config") or {})}
+
+
+def _environment(card: _Values) -> _Values:
+    environment = dict(card.get("environment", {}))
+    if not environment:
+        return {}
+    packages = environment.pop("packages", None) or {}
+    code = environment.pop("code", None) or {}
+    return {**packages, **environment, "commit": code.get("commit")}
+
+
+def _differing(columns: Sequence[_Values]) -> _Rows:
     """Makes a row of each value that is not the same in all runs.
 
     Args:
@@ -133,14 +181,27 @@ def differing(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """
     known = [column for column in columns if column]
     names = dict.fromkeys(name for column in known for name in column)
+    names.pop("output_dir", None)  # Each run has its own.
+    return [
+        (
+            name,
+            *(_cell(c.get(name)) if c else _UNKNOWN for c in columns),
+        )
+        for name in names
+        if any(column.get(name) != known[0].get(name) for column in known)
+    ]
+
+
+def _all(columns: Sequence[_Values]) -> _Rows:
+    """Makes a row of each value, with the change of numbers of two runs."""
     rows = []
-    for name in names:
-        values = [column.get(name) for column in known]
-        if name not in _NOT_COMPARED and any(v != values[0] for v in values):
-            cells = [
-                _cell(column.get(name)) if column else "?" for column in columns
-            ]
-            rows.append((name, *cells))
+    for name in dict.fromkeys(name for column in columns for name in column):
+        values = [column.get(name) for column in columns]
+        row = [name, *map(_cell, values)]
+        if len(values) == 2:
+            are_numbers = all(isinstance(v, int | float) for v in values)
+            row.append(f"{values[1] - values[0]:+.4g}" if are_numbers else "")
+        rows.append(tuple(row))
     return rows
 
 
@@ -148,116 +209,22 @@ def _cell(value: Any) -> str:
     if value is None:
         return _ABSENT
     text = run_card.number_text(value)
-    if len(text) > _SHOWN_CHARACTERS:
-        return f"...{text[3 - _SHOWN_CHARACTERS :]}"
+    if len(text) > _MAX_CHARACTERS:
+        return f"...{text[3 - _MAX_CHARACTERS :]}"
     return text
 
 
-def _about(runs: Sequence[Run]) -> list[tuple[str, ...]]:
-    """Says when, how long and how fast each run was."""
-    rows = []
-    for name, tell in (
-        ("program", lambda card: card["program"]),
-        ("started", lambda card: card["started"]),
-        ("ended", lambda card: card["ended"]),
-        ("took", lambda card: progress.duration(card["seconds"])),
-        (
-            "memory at most",
-            lambda card: run_card.size_text(card["memory"]["host"]),
-        ),
-    ):
-        cells = [tell(run.card) if run.card else _ABSENT for run in runs]
-        rows.append((name, *map(_cell, cells)))
-    speeds = [
-        reporting.summarize(run.records).get("examples_per_second")
-        for run in runs
-    ]
-    rows.append(("examples/s", *map(_cell, speeds)))
-    return [row for row in rows if set(row[1:]) != {_ABSENT}]
-
-
-def _flags(run: Run) -> dict[str, Any]:
-    return dict(run.card.get("flags", {}))
-
-
-def _files(run: Run) -> dict[str, str]:
-    """Names what each flag read: by hash where there is one, else by size."""
-    return {
-        flag: ", ".join(
-            f"{os.path.basename(entry['path'])} {_identity(entry)}"
-            for entry in entries
-        )
-        for flag, entries in run.card.get("inputs", {}).items()
-    }
-
-
-def _identity(entry: Mapping[str, Any]) -> str:
-    digest = entry.get("sha256")
-    if digest:
-        return digest[:_HASH_CHARACTERS]
-    return f"{entry['bytes']} bytes" if "bytes" in entry else "not read"
-
-
-def _model(run: Run) -> dict[str, Any]:
-    model = run.card.get("model", {})
-    counts = {"num_parameters": model.get("num_parameters")} if model else {}
-    return {**counts, **model.get("config", {})}
-
-
-def _environment(run: Run) -> dict[str, Any]:
-    environment = run.card.get("environment", {})
-    code = environment.get("code") or {}
-    return {
-        **environment.get("packages", {}),
-        **{
-            name: value
-            for name, value in environment.items()
-            if name not in ("packages", "code")
-        },
-        **({"commit": code.get("commit")} if environment else {}),
-    }
-
-
-def _reports(runs: Sequence[Run]) -> list[tuple[str, ...]]:
-    """Lists the last report of training, and the last on held-out data."""
-    summaries = [reporting.summarize(run.records) for run in runs]
+def _files_of(folder: str) -> list[str]:
     return [
-        row
-        for key in ("last_training", "last_evaluation")
-        for row in _all_of([summary.get(key, {}) for summary in summaries])
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if not name.endswith(".png")
     ]
-
-
-def _results(runs: Sequence[Run]) -> list[tuple[str, ...]]:
-    files = dict.fromkeys(name for run in runs for name in run.results)
-    return [
-        row
-        for file in files
-        for row in _all_of([run.results.get(file, {}) for run in runs])
-    ]
-
-
-def _all_of(columns: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """Makes a row of each value; of numbers of two runs also the change."""
-    names = dict.fromkeys(name for column in columns for name in column)
-    rows = []
-    for name in names:
-        values = [column.get(name) for column in columns]
-        cells = [_cell(value) for value in values]
-        rows.append((name, *cells, *_change(values)))
-    return rows
-
-
-def _change(values: Sequence[Any]) -> Iterable[str]:
-    if len(values) != 2:
-        return ()
-    if not all(isinstance(value, int | float) for value in values):
-        return ("",)
-    return (f"{values[1] - values[0]:+.4g}",)
 
 
 def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
-    """Compares the runs in folders, or tells of one.
+    """Compares the runs in folders, or summarises a single one.
 
     Raises:
         OSError: a file cannot be read or written.

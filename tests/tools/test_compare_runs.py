@@ -127,6 +127,17 @@ def test_a_run_without_a_card_is_compared_as_far_as_it_goes(runs, tmp_path):
     assert "FLAGS" not in text
 
 
+def test_a_card_may_lack_the_model_and_the_versions(runs):
+    path = pathlib.Path(runs[0]) / run_card.FILE
+    card = json.loads(path.read_text())
+    card["environment"] |= {"packages": None, "code": None}
+    card["model"] = {"config": None, "num_parameters": 5}
+    path.write_text(json.dumps(card))
+    text = _output(runs)
+    assert _row(text, "keras")[1] == "-"
+    assert _row(text, "loss") == ["loss", "2", "1.5", "-0.5"]
+
+
 def test_one_run_is_summarised(runs):
     text = _output(runs[:1])
     assert text.splitlines()[0] == runs[0]
