@@ -1,10 +1,9 @@
-"""Files fetched over HTTP: resumed where they were left, whole or not at all.
+"""HTTP downloads that resume, and appear whole or not at all.
 
 Proxies are those of the environment (`https_proxy`, `no_proxy`), as `urllib`
 reads them.
 """
 
-import contextlib
 import dataclasses
 import http.client
 import os
@@ -14,8 +13,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 from files import destinations, json_text, locking, paths, writing
 
@@ -24,24 +23,30 @@ _CHUNK_BYTES = 1 << 18
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)$")
-# Answers that may be others a moment later.
-_PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+_RANGE_NOT_SATISFIABLE = 416
+# Errors that may pass: timeouts, too many requests, faults of the server.
+_TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+_ADVICE = {
+    403: "It may be closed to this network, or have moved",
+    404: "The file is no longer there",
+    407: "The proxy asks for a name and password: put them in https_proxy",
+}
 
 
 class TransferError(OSError):
     """A file could not be fetched; the message says why and what to do."""
 
 
-class _BrokenOffError(Exception):
-    """The connection failed in a way that may pass."""
+class _TransientError(Exception):
+    """A failure that another attempt may not meet."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _State:
-    """What is known of a partial file, kept beside it.
+    """The origin of a partial file, kept beside it.
 
     Attributes:
-        url: where it comes from.
+        url: its address.
         validator: its strong ETag or date on the server; without one the
             file is not resumed, as its parts might be of two versions.
         size: of the whole file in bytes; None if the server does not say.
@@ -54,7 +59,7 @@ class _State:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Hooks:
-    """What happens beside a transfer.
+    """Functions that a transfer calls.
 
     Attributes:
         report: called with the number of bytes received and the size, if known.
@@ -65,12 +70,6 @@ class Hooks:
     sleep: Callable[[float], None] = time.sleep
 
 
-def partial_path(path: str) -> str:
-    """Names the file beside `path` that holds the bytes received so far."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.download")
-
-
 def fetch(
     url: str,
     path: str,
@@ -78,16 +77,16 @@ def fetch(
     sha256: str | None = None,
     hooks: Hooks | None = None,
 ) -> str:
-    """Fetches a file; resumes where an earlier call was broken off.
+    """Fetches a file; resumes where an earlier call was interrupted.
 
     The file takes its name once all its bytes are there and their hash, if
-    given, is right. Until then they are in `partial_path(path)`.
+    given, is right. Until then they are in `.NAME.download` beside it.
 
     Args:
         url: `http://` or `https://`.
         path: where to; its folder is made if missing.
         sha256: of the content, in hexadecimal.
-        hooks: what happens beside it.
+        hooks: called during the transfer.
 
     Returns:
         The SHA-256 of the content.
@@ -97,13 +96,14 @@ def fetch(
             again.
         OSError: there is no room, or no right to write, or another process
             fetches the same file.
-        ValueError: the address is none, or the hash differs.
+        ValueError: the address is not one of HTTP, or the hash differs.
     """
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"An address must begin with http(s)://; got {url!r}.")
     hooks = hooks or Hooks()
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    partial = partial_path(path)
+    folder, name = os.path.split(path)
+    os.makedirs(folder or ".", exist_ok=True)
+    partial = os.path.join(folder, f".{name}.download")
     with locking.lock(f"{partial}.lock", path):
         try:
             with open(partial, "ab") as file:
@@ -124,19 +124,21 @@ def fetch(
             )
         os.replace(partial, path)
         paths.remove(f"{partial}.json")
-    writing.sync_folder(os.path.dirname(path))
+    writing.sync_folder(folder)
     return digest
 
 
-def _receive_all(url: str, file: BinaryIO, state_path: str, hooks: Hooks):
-    """Fills a partial file up, in as many attempts as it takes."""
+def _receive_all(
+    url: str, file: BinaryIO, state_path: str, hooks: Hooks
+) -> None:
+    """Completes a partial file, in as many attempts as needed."""
     failures = 0
     while True:
         before = file.seek(0, os.SEEK_END)
         try:
             _receive(url, file, state_path, hooks)
             return
-        except _BrokenOffError as error:
+        except _TransientError as error:
             have = file.seek(0, os.SEEK_END)
             failures = 1 if have > before else failures + 1
             if failures == _ATTEMPTS:
@@ -150,104 +152,89 @@ def _receive_all(url: str, file: BinaryIO, state_path: str, hooks: Hooks):
 
 
 def _receive(url: str, file: BinaryIO, state_path: str, hooks: Hooks) -> None:
-    """Asks once for what is missing of a file, and appends it.
+    """Requests the rest of a partial file once, and appends it.
 
     Raises:
         TransferError: the server refuses.
-        _BrokenOffError: less came than was promised.
+        _TransientError: fewer bytes were received than announced.
     """
     have = file.seek(0, os.SEEK_END)
     known = _read_state(state_path, url)
-    if have and (known is None or known.validator is None):
+    # Sizes and ranges count the bytes of the file, not of a compressed form.
+    headers = {"Accept-Encoding": "identity"}
+    if known is None or known.validator is None:
         have = 0
-    with _asked(url, have, known) as response:
-        if response is None:  # Everything was there already.
-            return
+    elif have:
+        headers["Range"] = f"bytes={have}-"
+        headers["If-Range"] = known.validator
+    try:
+        response = _open(urllib.request.Request(url, headers=headers))
+    except urllib.error.HTTPError as error:
+        with error:
+            if have and error.code == _RANGE_NOT_SATISFIABLE:
+                sent = error.headers.get("Content-Range", "")
+                match = _CONTENT_RANGE.match(sent)
+                if have == (_number(match[2]) if match else known.size):
+                    return  # Everything was there already.
+        raise _refusal(url, error, have) from error
+    with response:
+        _check_redirection(url, response.geturl())
         start, size = _span(url, response, have)
         file.seek(file.truncate(start))
-        state = _State(url=url, validator=_validator(response), size=size)
+        validator = _validator(response)
+        state = _State(url=url, validator=validator, size=size)
         writing.write_json(state_path, dataclasses.asdict(state))
         if size is not None:
             folder = os.path.dirname(state_path) or "."
             destinations.require_space(folder, size - start, f"Fetching {url}")
-        done = _copy(response, file, size, hooks)
-    if size is not None and done != size:
-        raise _BrokenOffError(
-            f"the connection ended after {done:,} of {size:,} bytes"
+        hooks.report(start, size)
+        while chunk := _read(response):
+            file.write(chunk)
+            hooks.report(file.tell(), size)
+        file.flush()
+    if size is not None and file.tell() != size:
+        raise _TransientError(
+            f"the connection ended after {file.tell():,} of {size:,} bytes"
         )
 
 
-def _copy(response, file: BinaryIO, size: int | None, hooks: Hooks) -> int:
-    """Appends what comes; returns the bytes that are there then."""
-    done = file.tell()
-    hooks.report(done, size)
-    while chunk := _chunk(response):
-        file.write(chunk)
-        done += len(chunk)
-        hooks.report(done, size)
-    file.flush()
-    return done
-
-
-def _chunk(response) -> bytes:
-    # Only the network's failures pass; those of the disk do not.
+def _open(request: urllib.request.Request) -> Any:
+    """Sends a request; turns failures of the network into errors of ours."""
     try:
-        return response.read(_CHUNK_BYTES)
-    except (OSError, http.client.HTTPException) as error:
-        raise _BrokenOffError(f"the connection broke ({error!r})") from error
-
-
-@contextlib.contextmanager
-def _asked(url: str, have: int, known: _State | None) -> Iterator:
-    """Opens a request for all that follows the first `have` bytes.
-
-    Yields:
-        The response, or None if nothing follows.
-    """
-    # Sizes and ranges count the bytes of the file, not of a compressed form.
-    headers = {"Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
-        headers["If-Range"] = known.validator
-    request = urllib.request.Request(url, headers=headers)
-    try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
-    except urllib.error.HTTPError as error:
-        with error:
-            if have and error.code == 416 and _size_of(error, known) == have:
-                yield None
-                return
-        raise _refusal(url, error, have) from error
+        return urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
+    except urllib.error.HTTPError:
+        raise
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLCertVerificationError):
             raise TransferError(
-                f"{url}: the server's certificate is not trusted ({reason}). "
-                "Behind a proxy that reads along, name its certificate in "
-                "SSL_CERT_FILE."
+                f"{request.full_url}: the server's certificate is not trusted "
+                f"({reason}). Behind a proxy that reads along, name its "
+                "certificate in SSL_CERT_FILE."
             ) from error
-        raise _BrokenOffError(f"no connection ({reason})") from error
-    with response:
-        _check_redirection(url, response.geturl())
-        yield response
+        raise _TransientError(f"no connection ({reason})") from error
+
+
+def _read(response: Any) -> bytes:
+    # Failures of the network are transient; those of the disk are not.
+    try:
+        return response.read(_CHUNK_BYTES)
+    except (OSError, http.client.HTTPException) as error:
+        raise _TransientError(f"the connection broke ({error!r})") from error
 
 
 def _refusal(
     url: str, error: urllib.error.HTTPError, have: int
-) -> TransferError | _BrokenOffError:
+) -> TransferError | _TransientError:
     answer = f"the server answers {error.code} {error.reason}"
-    if error.code in _PASSING_STATUSES:
-        return _BrokenOffError(answer)
-    if error.code == 416 and have:
+    if error.code in _TRANSIENT_STATUSES:
+        return _TransientError(answer)
+    if error.code == _RANGE_NOT_SATISFIABLE and have:
         return TransferError(
             f"{url}: {answer}: it has fewer bytes than are here already. "
             "Delete the partial file and fetch again."
         )
-    advice = {
-        403: "It may be closed to this network, or have moved",
-        404: "The file is no longer there",
-        407: "The proxy asks for a name and password: put them in https_proxy",
-    }.get(error.code, "See whether a browser can open it")
+    advice = _ADVICE.get(error.code, "See whether a browser can open it")
     return TransferError(f"{url}: {answer}. {advice}.")
 
 
@@ -258,8 +245,8 @@ def _check_redirection(asked: str, came_from: str) -> None:
         )
 
 
-def _span(url: str, response, have: int) -> tuple[int, int | None]:
-    """Says where a response starts in the file, and how long the file is."""
+def _span(url: str, response: Any, have: int) -> tuple[int, int | None]:
+    """Returns the first byte of a response, and the size of the file."""
     if response.status != http.client.PARTIAL_CONTENT:
         return 0, _number(response.headers.get("Content-Length"))
     value = response.headers.get("Content-Range", "")
@@ -273,17 +260,12 @@ def _span(url: str, response, have: int) -> tuple[int, int | None]:
     return have, _number(match[2])
 
 
-def _size_of(error: urllib.error.HTTPError, known: _State) -> int | None:
-    match = _CONTENT_RANGE.match(error.headers.get("Content-Range", ""))
-    return _number(match[2]) if match else known.size
-
-
 def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
 
 
-def _validator(response) -> str | None:
-    """Returns what If-Range may name: a strong ETag, or else the date."""
+def _validator(response: Any) -> str | None:
+    """Returns the value for If-Range: a strong ETag, or else the date."""
     tag = response.headers.get("ETag")
     if tag and not tag.startswith("W/"):
         return tag
