@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from corpus import cleaning, python_docs, sources
-from files import json_text, wording
+from files import json_text, messages
 
 _DOC = re.compile(r"<doc\b")
 _TITLE = re.compile(r'\btitle="')
@@ -189,8 +189,8 @@ def _json_documents(
         if not isinstance(text, str):
             raise ValueError(
                 f"{where}: the text must be a string in the field "
-                f"{text_field!r}; got {wording.shown(text)}. Fields "
-                f"here: {wording.listed(sorted(value)) or 'none'} (choose "
+                f"{text_field!r}; got {messages.short(text)}. Fields "
+                f"here: {messages.listed(sorted(value)) or 'none'} (choose "
                 "with --text_field)."
             )
         yield Document(

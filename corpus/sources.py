@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from absl import logging
 
-from files import lines, paths, wording
+from files import lines, messages, paths
 
 _CHUNK_BYTES = 1 << 20
 _OPENERS = {"xz": lzma.open, "gzip": gzip.open, "bzip2": bz2.open}
@@ -80,7 +80,7 @@ def _members(path: str, archive: tarfile.TarFile) -> Iterator[Source]:
         logging.warning(
             "%s: passed over hidden files and links: %s.",
             path,
-            wording.listed(passed_over),
+            messages.listed(passed_over),
         )
 
 

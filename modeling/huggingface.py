@@ -16,7 +16,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from files import json_text, wording
+from files import json_text, messages
 from modeling import huggingface_config, mismatches, name_tables
 
 WEIGHTS = "model.safetensors"
@@ -220,7 +220,7 @@ def files(folder: str) -> list[str]:
     if not names or not all(map(_is_file_name, names)):
         raise ValueError(
             f"{path} must be JSON with a weight_map of names of files beside "
-            f"it; got {wording.shown(index.get('weight_map'))}."
+            f"it; got {messages.short(index.get('weight_map'))}."
         )
     absent = [n for n in names if not os.path.exists(os.path.join(folder, n))]
     if absent:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from files import json_text, paths, wording
+from files import json_text, messages, paths
 from modeling import checkpoints
 from tasks import swag
 from tasks.classification import labels
@@ -257,7 +257,7 @@ def _checked(
         if name in values and type(values[name]) is not kind:
             raise ValueError(
                 f"{path}: {name} must be of type {kind.__name__}; got "
-                f"{wording.shown(values[name])}."
+                f"{messages.short(values[name])}."
             )
     return values
 

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from files import json_text, lines, wording
+from files import json_text, lines, messages
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
 FORMATS = (TSV, CSV, JSONL)
@@ -61,7 +61,7 @@ class Table:
             has = "no column" if count == 0 else f"{count} columns"
             raise ValueError(
                 f"{self.path}, line 1: {has} named {column!r}; "
-                f"the columns are {wording.listed(self.header)}."
+                f"the columns are {messages.listed(self.header)}."
             )
         return self.header.index(column)
 
@@ -70,7 +70,7 @@ class Table:
         if isinstance(column, int):
             name = str(column)
             if self.header and -len(self.header) <= column < len(self.header):
-                name += f" ({wording.shown(self.header[column])})"
+                name += f" ({messages.short(self.header[column])})"
         else:
             name = repr(column)
         return f"{self.path}, line {row.line}, column {name}"
@@ -86,7 +86,7 @@ class Table:
         except (IndexError, KeyError, TypeError):
             pass
         if isinstance(row.cells, dict):
-            has = f"the keys {wording.listed(row.cells)}"
+            has = f"the keys {messages.listed(row.cells)}"
         elif isinstance(column, str):
             has = "no names: name its columns by number, from 0"
         elif row.cells == [""]:
@@ -121,7 +121,7 @@ def text(value: Any) -> str:
     """
     if not isinstance(value, str):
         raise ValueError(
-            f"a text must be a string; got {wording.shown(value)}."
+            f"a text must be a string; got {messages.short(value)}."
         )
     return value
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from corpus import text_statistics
-from files import wording
+from files import messages
 from tasks.masked_lm import record_contents
 from tools import terminal
 
@@ -190,7 +190,7 @@ def _spread(values: record_contents.Spread) -> str:
 def _most_frequent(counted: Sequence[tuple[str, int]]) -> str:
     """Lists the first three texts with their counts, after a semicolon."""
     shown = [
-        f"{wording.cut(text, _MOST_CHARACTERS)} ({count:,})"
+        f"{messages.truncate(text, _MOST_CHARACTERS)} ({count:,})"
         for text, count in counted[:3]
     ]
     return f"; {', '.join(shown)}" if shown else ""

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, paths, wording, writing
+from files import json_text, messages, paths, writing
 from modeling import checkpoints, release_format
 
 _NAME = "model.ckpt"
@@ -416,7 +416,7 @@ class BestCheckpoint:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ValueError(
                     f"{self._path}: {name} must be a number; got "
-                    f"{wording.shown(value)}. Without this file the best "
+                    f"{messages.short(value)}. Without this file the best "
                     "checkpoint is chosen anew."
                 )
         return record

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from files import json_text, paths, wording, writing
+from files import json_text, messages, paths, writing
 from modeling import (
     checkpoints,
     config_beside,
@@ -345,8 +345,8 @@ def output_order(
             if sorted(map(str, names)) == sorted(map(str, wanted)):
                 return [names.index(name) for name in wanted]
     raise ValueError(
-        f"The model in {folder} answers {wording.shown(held)}; this run needs "
-        f"{wording.shown(now)}. Evaluate with its own labels, or train: then "
+        f"The model in {folder} answers {messages.short(held)}; this run needs "
+        f"{messages.short(now)}. Evaluate with its own labels, or train: then "
         "the output layer is new. If they mean the same, say so in "
         f"{os.path.join(folder, LABELS)}."
     )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import json_text, paths, wording, writing
+from files import json_text, messages, paths, writing
 from training import record_files
 
 if typing.TYPE_CHECKING:
@@ -382,7 +382,7 @@ def _check_values(path: str, values: Mapping[str, Any]) -> None:
     fields = {field.name: field for field in dataclasses.fields(Metadata)}
     for name in values:
         if name not in fields:
-            raise ValueError(f"{path}: {wording.shown(name)} is unknown.")
+            raise ValueError(f"{path}: {messages.short(name)} is unknown.")
     for name, field in fields.items():
         if name not in values:
             is_required = (
@@ -401,7 +401,7 @@ def _check_values(path: str, values: Mapping[str, Any]) -> None:
             wanted = " or ".join(kind.__name__ for kind in allowed)
             raise ValueError(
                 f"{path}: {name!r} must be {wanted}; "
-                f"got {wording.shown(values[name])}."
+                f"got {messages.short(values[name])}."
             )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from absl import logging
 
-from files import json_text, paths, wording, writing
+from files import json_text, messages, paths, writing
 
 SINGLE_LABEL = "single_label"
 MULTI_LABEL = "multi_label"
@@ -51,21 +51,22 @@ class LabelSet:
         if self.problem_type not in PROBLEM_TYPES:
             raise ValueError(
                 f"problem_type must be one of {', '.join(PROBLEM_TYPES)}; "
-                f"got {wording.shown(self.problem_type)}."
+                f"got {messages.short(self.problem_type)}."
             )
         if len(set(self.names)) != len(self.names):
             raise ValueError(
-                f"Label names must differ; got {wording.listed(self.names)}."
+                f"Label names must differ; got {messages.listed(self.names)}."
             )
         if self.problem_type == REGRESSION and self.names:
             raise ValueError(
-                f"A score has no label names; got {wording.listed(self.names)}."
+                "A score has no label names; got "
+                f"{messages.listed(self.names)}."
             )
         least = _LEAST_LABELS[self.problem_type]
         if len(self.names) < least:
             raise ValueError(
                 f"{self.problem_type} needs at least {least} label(s); "
-                f"got {wording.listed(self.names) or 'none'}."
+                f"got {messages.listed(self.names) or 'none'}."
             )
 
     @property
@@ -99,8 +100,8 @@ class LabelSet:
         for name in found:
             if name not in known:
                 raise ValueError(
-                    f"unknown label {wording.shown(name)}; allowed: "
-                    f"{wording.listed(self.names)}."
+                    f"unknown label {messages.short(name)}; allowed: "
+                    f"{messages.listed(self.names)}."
                 )
         return found if self.problem_type == MULTI_LABEL else found[0]
 
@@ -136,7 +137,7 @@ def load(path: str) -> LabelSet:
             isinstance(name, str) for name in names
         ):
             raise ValueError(
-                f"labels must be a list of names; got {wording.shown(names)}"
+                f"labels must be a list of names; got {messages.short(names)}"
             )
         return LabelSet(problem_type=value["problem_type"], names=tuple(names))
     except (ValueError, KeyError, TypeError) as error:
@@ -177,21 +178,21 @@ def _class_name(value: Any) -> str:
             "for scores, use problem_type regression."
         )
     if not isinstance(value, str | int):
-        raise ValueError(f"a label must be text; got {wording.shown(value)}.")
+        raise ValueError(f"a label must be text; got {messages.short(value)}.")
     name = str(value).strip()
     if not name:
         raise ValueError("the label is empty; every row must have one.")
     if any("\ud800" <= char <= "\udfff" for char in name):
         # It could not be written to any file.
         raise ValueError(
-            f"a label must be text; {wording.shown(name)} holds half of a "
+            f"a label must be text; {messages.short(name)} holds half of a "
             "surrogate pair."
         )
     return name
 
 
 def _parse_score(value: Any) -> float:
-    message = f"the score must be a finite number; got {wording.shown(value)}."
+    message = f"the score must be a finite number; got {messages.short(value)}."
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(message)
     try:
@@ -242,18 +243,18 @@ def discover(
     if len(counts) < least:
         raise ValueError(
             f"{where}: up to here, the last row, the only label is "
-            f"{wording.listed(counts) or '(none)'}; {problem_type} needs at "
+            f"{messages.listed(counts) or '(none)'}; {problem_type} needs at "
             f"least {least}."
         )
     names = tuple(sorted(counts, key=_sort_key))
     logging.info(
         "labels found: %s",
-        ", ".join(f"{wording.shown(n)} x {counts[n]}" for n in names),
+        ", ".join(f"{messages.short(n)} x {counts[n]}" for n in names),
     )
     if first and counts[first[0]] == 1 and not has_header:
         logging.warning(
             "the first label, %s, occurs nowhere else; is it the header?",
-            wording.shown(first[0]),
+            messages.short(first[0]),
         )
     return LabelSet(problem_type=problem_type, names=names, separator=separator)
 
@@ -261,7 +262,7 @@ def discover(
 def _refuse_fraction(name: str) -> None:
     if _FRACTION.fullmatch(name):
         raise ValueError(
-            f"{wording.shown(name)} is a number with a fraction where a class "
+            f"{messages.short(name)} is a number with a fraction where a class "
             "is expected; for scores, use problem_type regression; if these "
             "are names of classes, list the labels."
         )

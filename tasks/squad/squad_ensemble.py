@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from files import json_text, paths, wording, writing
+from files import json_text, messages, paths, writing
 from tasks.squad import squad_answers, squad_examples
 
 LOGITS_ENDING = ".npz"
@@ -155,12 +155,12 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
         )
     nbest_of = {}
     for qas_id in system:
-        where = f"{path}: question {wording.shown(qas_id)}"
+        where = f"{path}: question {messages.short(qas_id)}"
         nbest = system[qas_id]
         if not isinstance(nbest, list) or not nbest:
             raise ValueError(
                 f"{where} must have a list of answers; "
-                f"got {wording.shown(nbest)}."
+                f"got {messages.short(nbest)}."
             )
         nbest_of[qas_id] = tuple(
             _candidate(entry, f"{where}[{place}]")
@@ -178,14 +178,14 @@ def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
         if kind is not str and not squad_examples.is_number(value):
             raise ValueError(
                 f"{where}.{field.name} must be a finite number; "
-                f"got {wording.shown(value)}."
+                f"got {messages.short(value)}."
             )
         values[field.name] = value
     candidate = squad_answers.Candidate(**values)
     if not 0 <= candidate.probability <= 1 + _ROUNDING:
         raise ValueError(
             f"{where}.probability must be in [0, 1]; "
-            f"got {wording.shown(candidate.probability)}."
+            f"got {messages.short(candidate.probability)}."
         )
     return candidate
 
@@ -215,7 +215,7 @@ def read_logits(path: str) -> list[squad_answers.WindowLogits]:
         except _NOT_LOGITS as error:
             raise ValueError(
                 f"{path}: must be a file of logits with arrays unique_ids and "
-                f"logits; {wording.cut(str(error))}."
+                f"logits; {messages.truncate(str(error))}."
             ) from error
 
 

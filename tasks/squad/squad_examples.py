@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from files import json_text, wording
+from files import json_text, messages
 
 _JSON_NAMES = {
     str: "a string",
@@ -109,7 +109,7 @@ def check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
     if unanswerable or (is_called_2 and not is_version_1):
         raise ValueError(
             f"{dataset.path}: a file of SQuAD 2.0 (version "
-            f"{wording.shown(dataset.version)}, {len(unanswerable)} "
+            f"{messages.short(dataset.version)}, {len(unanswerable)} "
             f"unanswerable questions of {len(questions)}) needs "
             "--version_2_with_negative."
         )
@@ -127,7 +127,8 @@ def require_unique_ids(dataset: Dataset) -> None:
         if earlier != question.where:
             raise ValueError(
                 f"{question.where}: ids must be unique; "
-                f"{wording.shown(question.qas_id)} is also the id of {earlier}."
+                f"{messages.short(question.qas_id)} is also the id of "
+                f"{earlier}."
             )
 
 
@@ -193,7 +194,7 @@ def field(record: Any, name: str, kind: Any, where: str) -> Any:
         raise ValueError(
             f"{where}.{name} must be "
             f"{' or '.join(_JSON_NAMES[kind] for kind in kinds)}; "
-            f"got {wording.shown(record[name])}."
+            f"got {messages.short(record[name])}."
         )
     return record[name]
 

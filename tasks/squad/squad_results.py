@@ -8,7 +8,7 @@ from typing import Any
 
 from absl import logging
 
-from files import json_text, paths, wording, writing
+from files import json_text, messages, paths, writing
 from tasks.squad import (
     squad_answers,
     squad_examples,
@@ -215,8 +215,8 @@ def _read_by_id(
     for qas_id, value in values.items():
         if not is_right(value):
             raise ValueError(
-                f"{path}: question {wording.shown(qas_id)} must have {name}; "
-                f"got {wording.shown(value)}."
+                f"{path}: question {messages.short(qas_id)} must have {name}; "
+                f"got {messages.short(value)}."
             )
     return values
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from absl import logging
 
-from files import json_text, lines, wording
+from files import json_text, lines, messages
 from tasks.squad import squad_examples
 
 # Source: Devlin et al. 2019. It does not say which tokens; here words.
@@ -127,7 +127,7 @@ def _texts(aliases: list[Any], where: str) -> list[str]:
         if not isinstance(alias, str):
             raise ValueError(
                 f"{where}.Answer.Aliases[{place}] must be a string; "
-                f"got {wording.shown(alias)}."
+                f"got {messages.short(alias)}."
             )
     return aliases
 
@@ -138,7 +138,7 @@ def _file_name(page: Any, where: str) -> str:
     if os.path.isabs(name) or ".." in name.split("/"):
         raise ValueError(
             f"{where}.Filename must name a file in the folder of evidence; "
-            f"got {wording.shown(name)}, outside of it."
+            f"got {messages.short(name)}, outside of it."
         )
     return name
 
@@ -177,5 +177,5 @@ def _warn(path: str, names: Sequence[str], what: str) -> None:
             path,
             len(names),
             what,
-            wording.listed(names[:_NUM_NAMED]),
+            messages.listed(names[:_NUM_NAMED]),
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from absl import logging
 
-from files import lines, wording
+from files import lines, messages
 
 DOCUMENT_START = "-DOCSTART-"
 
@@ -191,7 +191,7 @@ def _check_row(
         raise ValueError(
             f"{path}, line {number}: all rows must have the same number of "
             f"columns; this one has {len(cells)} "
-            f"({wording.shown(' '.join(cells))}) and "
+            f"({messages.short(' '.join(cells))}) and "
             f"line {previous[0]} has {len(previous[1])}. Is a word or a tag "
             "missing, or does a word hold a space?"
         )
@@ -222,7 +222,7 @@ def _cell(path: str, row: tuple[int, list[str]], name: str, place: int) -> str:
         raise ValueError(
             f"{path}, line {number}: --columns puts the {name} in column "
             f"{place}; the row has {len(cells)} column(s): "
-            f"{wording.shown(' '.join(cells))}."
+            f"{messages.short(' '.join(cells))}."
         )
     if not cells[place]:
         raise ValueError(

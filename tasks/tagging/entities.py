@@ -16,7 +16,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from files import wording
+from files import messages
 from tasks.tagging import conll
 
 # Of a tag in a message: a damaged file may hold one of any length.
@@ -205,7 +205,7 @@ def _joined(letter: str, kind: str) -> str:
 
 
 def _shown(tags: Iterable[str]) -> str:
-    shown = [wording.cut(tag, _LONGEST_SHOWN) for tag in sorted(tags)]
+    shown = [messages.truncate(tag, _LONGEST_SHOWN) for tag in sorted(tags)]
     return ", ".join(shown[:8]) + (", ..." if shown[8:] else "")
 
 

@@ -1,0 +1,24 @@
+"""Values in messages: whole where short, cut where long."""
+
+from files import messages
+
+
+def test_short_values_are_whole_and_long_ones_cut():
+    assert messages.short("a'b") == repr("a'b")
+    assert messages.short([1, "x"]) == "[1, 'x']"
+    assert messages.short("x" * 10**6) == "'" + "x" * 56 + "..."
+    assert len(messages.short("x" * 59)) == 60
+
+
+def test_values_that_python_cannot_write_are_named_by_type():
+    deep = []
+    for _ in range(10**5):
+        deep = [deep]
+    assert messages.short(deep) == "a list too large to show"
+    assert messages.short(10**5000) == "a int too large to show"
+
+
+def test_many_values_are_counted():
+    assert messages.listed([]) == ""
+    assert messages.listed(["a", 1]) == "'a', 1"
+    assert messages.listed(range(25)).endswith("18, 19 and 5 more")
