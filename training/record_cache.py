@@ -32,9 +32,9 @@ def make_or_reuse(
 ) -> CachedRecords:
     """Writes the records of a data set, unless they are there already.
 
-    They are if the sidecar of the file says that it was made from the same:
-    data, vocabulary, length and whatever else `made_from` holds. Of several
-    workers the chief writes, and the others wait.
+    Records are used again if their sidecar says that they were made from the
+    same data, with the same vocabulary, length and whatever else `made_from`
+    holds. Of several workers the chief writes, and the others wait.
 
     Args:
         path: of the record file.

@@ -27,8 +27,8 @@ if typing.TYPE_CHECKING:
 _KINDS = {"int64": "iu", "float32": "fiu"}
 _EXAMPLES_PER_BATCH = 256
 _RECORDS_PER_SCAN = 1024
-# Records looked at in files that have no sidecar: in all of them together, and
-# in each of very many.
+# Records that are sampled where there is no sidecar: of all files together, and
+# of each where there are very many.
 _SAMPLED_RECORDS = 1000
 _SAMPLED_RECORDS_PER_FILE = 10
 # The flag of a sidecar for the number of records that each example has.
@@ -406,9 +406,10 @@ def _check_values(path: str, values: Mapping[str, Any]) -> None:
 
 
 def is_same_data(held: Metadata, wanted: Metadata) -> bool:
-    """Tells whether two sidecars say that the same data was made alike.
+    """Tells whether two sidecars describe records of the same data.
 
-    The numbers of records, which are known when all are made, do not count.
+    All of their values must be equal but the numbers of records, which are
+    known only when all records are made.
     """
 
     def comparable(metadata: Metadata) -> dict[str, Any]:
@@ -429,8 +430,8 @@ def check_pretraining_records(
 ) -> None:
     """Compares pre-training records with the flags and the model.
 
-    By the sidecars that create_pretraining_data writes; records without one
-    are looked into.
+    The sidecars of create_pretraining_data tell; of records without one a
+    sample is read.
 
     Raises:
         ValueError: the lengths differ, or the records use a larger vocabulary
@@ -500,20 +501,20 @@ def _check_sample(
     lengths: Mapping[str, int],
     vocab_size: int,
 ) -> None:
-    """Looks into records spread over a file that has no sidecar."""
+    """Compares records spread over a file that has no sidecar."""
     path, count = files.paths[number], files.counts()[number]
     if not count:
         return
     first = sum(files.counts()[:number])
     share = max(_SAMPLED_RECORDS // len(files.paths), _SAMPLED_RECORDS_PER_FILE)
-    spread = np.unique(np.linspace(0, count - 1, share, dtype=int))
+    places = np.unique(np.linspace(0, count - 1, share, dtype=int))
     examples = [
-        _parse(path, place, record)
+        _parse_pretraining(path, place, record)
         for place, record in zip(
-            spread, files.read(first + spread), strict=True
+            places, files.read(first + places), strict=True
         )
     ]
-    for place, example in zip(spread, examples, strict=True):
+    for place, example in zip(places, examples, strict=True):
         made_with = {
             "max_seq_length": len(_ints(example, "input_ids")),
             "max_predictions_per_seq": len(_ints(example, "masked_lm_ids")),
@@ -532,7 +533,9 @@ def _check_sample(
         )
 
 
-def _parse(path: str, place: int, record: bytes) -> "tf.train.Example":
+def _parse_pretraining(
+    path: str, place: int, record: bytes
+) -> "tf.train.Example":
     import tensorflow as tf
     from google.protobuf import message
 

@@ -2,7 +2,7 @@
 
 It holds the flags, versions, devices, hashes of what was read, speed, memory
 and results. It is written when a program ends, also when a signal or an error
-ends it; what earlier programs did in the same folder stays in it in short.
+ends it, and keeps a short entry for each earlier program in the same folder.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ _PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy")
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _GIT_SECONDS = 5
 
-# What later cards keep of the programs before.
+# The entry of an earlier program.
 _KEPT_OF_EARLIER = ("program", "started", "seconds", "ended", "command")
 _NONE = type(None)
 _REPORT = ({"step": int, "*": (int, float, _NONE)}, _NONE)
@@ -54,7 +54,7 @@ _SUMMARY = {
     **dict.fromkeys(("last_training", "last_evaluation"), _REPORT),
     **dict.fromkeys(("examples_per_second", "input_wait"), (float, int, _NONE)),
 }
-# What others read of a card, as `json_text.has_shape` takes it.
+# The parts of a card that tools read, as `json_text.has_shape` takes it.
 _SHAPE = {
     **dict.fromkeys(("program", "started", "ended"), str),
     "seconds": (int, float),
@@ -72,7 +72,7 @@ _CHECKPOINT_PART = re.compile(r"(model\.ckpt-\d+)\.(index|data-.*|state\.json)")
 _EVENTS = re.compile(r"events\.out\.tfevents\..*")
 _MOST_FILES_SHOWN = 12
 _KILOBYTE, _MEGABYTE = 10**3, 10**6
-# Of a report these are told elsewhere, or by the others.
+# Of the last reports: shown elsewhere in the summary, or of no use alone.
 _METRICS_NOT_SHOWN = {
     *("step", "examples_per_second", "input_wait"),
     *("gradient_norm", "learning_rate"),
@@ -453,25 +453,25 @@ def _code() -> dict[str, Any] | None:
     Returns:
         None where this is no clone, or there is no git.
     """
+    commit = _git("rev-parse", "HEAD")
+    if commit is None:
+        return None
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    return {"commit": commit, "is_modified": bool(changed)}
 
-    def git(*arguments: str) -> str:
-        return subprocess.run(
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
             ["git", "-C", _ROOT, *arguments],
             capture_output=True,
             check=True,
             text=True,
             timeout=_GIT_SECONDS,
-        ).stdout.strip()
-
-    try:
-        commit = git("rev-parse", "HEAD")
+        )
     except (OSError, subprocess.SubprocessError):
         return None
-    try:
-        changed = git("status", "--porcelain", "--untracked-files=no")
-    except (OSError, subprocess.SubprocessError):
-        changed = ""
-    return {"commit": commit, "is_modified": bool(changed)}
+    return done.stdout.strip()
 
 
 def _peak_memory() -> dict[str, int]:
