@@ -64,21 +64,21 @@ class SentenceClassification(labelled.LabelledTask):
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options)
         self._tokenizer = tokenizer
-        self._task = known = sentence_flags.find_task(
+        self._info = info = sentence_flags.find_dataset(
             options, options.output_dir, is_training=options.do_train
         )
-        self.label_set, self.metric_names = known.label_set, known.metrics
-        self.name = f"{known.name}, {known.label_set.problem_type}"
-        self.labels = known.label_set.to_dict()
-        parts = {
-            task.TRAIN: [known.train],
-            task.EVAL: known.dev,
-            task.PREDICT: known.test,
+        self.label_set, self.metric_names = info.label_set, info.metrics
+        self.name = f"{info.name}, {info.label_set.problem_type}"
+        self.labels = info.label_set.to_dict()
+        splits = {
+            task.TRAIN: [info.train],
+            task.EVAL: info.dev,
+            task.PREDICT: info.test,
         }
         packing = sentence_flags.packing(options, options.max_seq_length)
         self._files = {
             split: datasets.find_files(
-                known, parts[split], options.data_dir, packing
+                info, splits[split], options.data_dir, packing
             )
             for split in option_checks.needed_splits(options)
         }
@@ -104,7 +104,7 @@ class SentenceClassification(labelled.LabelledTask):
                     file.records, self._tokenizer, with_labels=has_labels
                 ),
                 has_labels=has_labels,
-                content=file.part,
+                content=file.split,
             )
             for file in self._files[split]
         ]
@@ -124,7 +124,7 @@ class SentenceClassification(labelled.LabelledTask):
         self, data: task.Data, answers: labelled.Answers, output_dir: str
     ) -> None:
         files = predictions.result_files(
-            self._task, data.content, data.data_set.suffix, answers.outputs
+            self._info, data.content, data.data_set.suffix, answers.outputs
         )
         for name, lines in files.items():
             with writing.whole_file(os.path.join(output_dir, name)) as file:

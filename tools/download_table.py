@@ -88,16 +88,16 @@ def _miniature(num_layers: int, hidden_size: int) -> Item:
 
 
 def _glue_task(name: str, archive: str = "") -> Item:
-    task = glue.TASKS[name]
+    info = glue.DATASETS[name]
     return Item(
         name=name.lower(),
         kind=ARCHIVE,
         folder=f"glue/{name}",
         urls=(f"{_GLUE}/{archive or name}.zip",),
         files=tuple(
-            part.files[0]
-            for part in (task.train, *task.dev, *task.test)
-            if part.name != "diagnostic"
+            split.files[0]
+            for split in (info.train, *info.dev, *info.test)
+            if split.name != "diagnostic"
         ),
         about="GLUE",
     )

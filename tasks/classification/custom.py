@@ -172,25 +172,27 @@ def _check_unchanged(
         )
 
 
-def make_task(
+def dataset_info(
     options: DataOptions, data_dir: str, label_set: labels.LabelSet
-) -> datasets.Task:
-    """Describes the user's files as a task like those of GLUE.
+) -> datasets.DatasetInfo:
+    """Describes the user's files as a data set like those of GLUE.
 
     Raises:
-        ValueError: two files could be the same part of the data.
+        ValueError: two files could be the same split.
     """
-    return datasets.Task(
+    return datasets.DatasetInfo(
         name=NAME,
         label_set=label_set,
         metrics=_METRICS[label_set.problem_type],
-        train=_part(options, data_dir, "train"),
-        dev=(_part(options, data_dir, "dev"),),
-        test=(_part(options, data_dir, "test"),),
+        train=_split(options, data_dir, "train"),
+        dev=(_split(options, data_dir, "dev"),),
+        test=(_split(options, data_dir, "test"),),
     )
 
 
-def _part(options: DataOptions, data_dir: str, name: str) -> datasets.Part:
+def _split(
+    options: DataOptions, data_dir: str, name: str
+) -> datasets.SplitInfo:
     try:
         path, file_format = _find(data_dir, name)
     except FileNotFoundError:
@@ -199,7 +201,7 @@ def _part(options: DataOptions, data_dir: str, name: str) -> datasets.Part:
         files, file_format = _file_names(name), tables.TSV
     else:
         files = (os.path.basename(path),)
-    return datasets.Part(
+    return datasets.SplitInfo(
         name=name,
         files=files,
         layout=options.layout(file_format),
@@ -212,7 +214,7 @@ def _file_names(name: str) -> tuple[str, ...]:
 
 
 def _find(data_dir: str, name: str) -> tuple[str, str]:
-    """Finds the one file of a part, and its format."""
+    """Finds the one file of a split, and its format."""
     found = [
         path
         for file in _file_names(name)

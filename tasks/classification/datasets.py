@@ -1,4 +1,4 @@
-"""Classification data sets: tasks, their files and the examples in them."""
+"""Classification data sets: their splits, files and examples."""
 
 import dataclasses
 import itertools
@@ -47,12 +47,12 @@ class Layout:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Part:
-    """One file of a task.
+class SplitInfo:
+    """One split of a data set: a file.
 
     Args:
         name: what it is: "train", "dev_matched", "diagnostic".
-        files: where it may lie in the task's folder, best place first.
+        files: where it may lie in the data set's folder, best place first.
         layout: its columns.
         guid_prefix: begins the guids of its examples.
         required: whether a folder without it is an error.
@@ -69,8 +69,8 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Task:
-    """A task: its labels, its metrics (the first decides), its files.
+class DatasetInfo:
+    """A data set: its labels, its metrics (the first decides), its splits.
 
     `dev` and `test` hold the release's file first, others after it.
     """
@@ -78,25 +78,25 @@ class Task:
     name: str
     label_set: labels.LabelSet
     metrics: tuple[str, ...]
-    train: Part
-    dev: tuple[Part, ...]
-    test: tuple[Part, ...]
+    train: SplitInfo
+    dev: tuple[SplitInfo, ...]
+    test: tuple[SplitInfo, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextFile:
-    """One file of a task.
+    """The file of a split.
 
     Args:
-        task: the task.
-        part: what the task says of it.
+        info: the data set.
+        split: of it.
         path: where it is.
         packing: how its texts are fitted into the model.
         suffix: what its results are told apart by; "" for the release's file.
     """
 
-    task: Task
-    part: Part
+    info: DatasetInfo
+    split: SplitInfo
     path: str
     packing: sentence_pairs.Packing
     suffix: str
@@ -105,8 +105,8 @@ class TextFile:
         """Says what its records depend on, apart from the vocabulary."""
         return {
             "data_sha256": paths.sha256(self.path),
-            "layout": str(self.part.layout),
-            "labels": str(self.task.label_set),
+            "layout": str(self.split.layout),
+            "labels": str(self.info.label_set),
             "packing": str(self.packing),
         }
 
@@ -121,13 +121,13 @@ class TextFile:
         """
         examples = read_examples(
             self.path,
-            self.part.layout,
-            self.task.label_set,
-            guid_prefix=self.part.guid_prefix,
+            self.split.layout,
+            self.info.label_set,
+            guid_prefix=self.split.guid_prefix,
             with_labels=with_labels,
         )
         logging.info(
-            "%s %s: %d examples", self.path, self.part.name, len(examples)
+            "%s %s: %d examples", self.path, self.split.name, len(examples)
         )
         found = {example.label for example in examples}
         if with_labels and len(found) == 1 < len(examples):
@@ -147,68 +147,68 @@ class TextFile:
         """
         return sentence_pairs.records(
             self.examples(with_labels=with_labels),
-            self.task.label_set,
+            self.info.label_set,
             self.packing,
             tokenizer,
         )
 
 
 def find_files(
-    task: Task,
-    parts: Sequence[Part],
+    info: DatasetInfo,
+    splits: Sequence[SplitInfo],
     data_dir: str,
     packing: sentence_pairs.Packing,
 ) -> list[TextFile]:
-    """Lists the files of a task; those that may be absent are left out.
+    """Lists the files of a data set; those that may be absent are left out.
 
     Args:
-        task: the task.
-        parts: of it, the release's file first.
-        data_dir: the task's folder, or the folder that holds it.
+        info: the data set.
+        splits: of it, the release's file first.
+        data_dir: its folder, or the folder that holds it.
         packing: how their texts are fitted into the model.
 
     Raises:
         FileNotFoundError: a required file is absent.
     """
     found = []
-    for number, part in enumerate(parts):
-        path = find_file(data_dir, task.name, part.files)
+    for number, split in enumerate(splits):
+        path = find_file(data_dir, info.name, split.files)
         if path is None:
-            names = " or ".join(part.files[:_MAX_NAMES_SHOWN])
+            names = " or ".join(split.files[:_MAX_NAMES_SHOWN])
             message = (
-                f"No {names} of {task.name} in {data_dir!r}, nor in a folder "
-                f"{task.name} there."
+                f"No {names} of {info.name} in {data_dir!r}, nor in a folder "
+                f"{info.name} there."
             )
-            if part.required:
+            if split.required:
                 raise FileNotFoundError(message)
             logging.info("%s Left out.", message)
             continue
         found.append(
             TextFile(
-                task=task,
-                part=part,
+                info=info,
+                split=split,
                 path=path,
                 packing=packing,
-                suffix=f"_{part.name.rpartition('_')[2]}" if number else "",
+                suffix=f"_{split.name.rpartition('_')[2]}" if number else "",
             )
         )
     return found
 
 
 def find_file(
-    data_dir: str, task_name: str, names: tuple[str, ...]
+    data_dir: str, name: str, file_names: tuple[str, ...]
 ) -> str | None:
-    """Finds a file of a task, in whatever casing its folders are written.
+    """Finds a file of a data set, in whatever casing its folders are written.
 
-    Looks for each name in `data_dir`, then in its folder for the task.
+    Looks for each name in `data_dir`, then in its folder for the data set.
     """
-    for folder in ("", task_name):
-        for name in names:
+    for folder in ("", name):
+        for file_name in file_names:
             if paths.is_remote(data_dir):
                 # Listing a store may be slow: only the usual casing there.
-                found = os.path.join(data_dir, folder, name)
+                found = os.path.join(data_dir, folder, file_name)
             else:
-                found = _find_local(data_dir, os.path.join(folder, name))
+                found = _find_local(data_dir, os.path.join(folder, file_name))
             if found is not None and paths.exists(found):
                 return found
     return None

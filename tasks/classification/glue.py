@@ -1,4 +1,4 @@
-"""GLUE and XNLI: one table of tasks; `datasets` reads them all.
+"""GLUE and XNLI: one table of data sets; `datasets` reads them all.
 
 Sources: Wang et al. 2019, "GLUE"; Conneau et al. 2018, "XNLI"; and the files
 as their authors distribute them.
@@ -9,8 +9,8 @@ import dataclasses
 from tasks.classification import datasets, labels, metrics
 
 _Layout = datasets.Layout
-_Part = datasets.Part
-_Task = datasets.Task
+_Info = datasets.DatasetInfo
+_Split = datasets.SplitInfo
 
 
 def _classes(*names: str) -> labels.LabelSet:
@@ -23,20 +23,20 @@ _ENTAILMENT = _classes("entailment", "not_entailment")
 _NLI_NAMES = ("contradiction", "entailment", "neutral")
 
 
-def _part(name: str, layout: _Layout, **others) -> _Part:
+def _split(name: str, layout: _Layout, **others) -> _Split:
     """Describes a file NAME.tsv whose guids begin with its name."""
     values = {"files": (f"{name}.tsv",), "guid_prefix": name} | others
-    return _Part(name=name, layout=layout, **values)
+    return _Split(name=name, layout=layout, **values)
 
 
-def _simple_task(
+def _simple(
     name: str,
     label_set: labels.LabelSet,
     scored_by: tuple[str, ...],
     layout: _Layout,
     **different: _Layout,
-) -> _Task:
-    """Describes a task of train.tsv, dev.tsv and test.tsv.
+) -> _Info:
+    """Describes a data set of train.tsv, dev.tsv and test.tsv.
 
     Args:
         name: GLUE's name.
@@ -46,38 +46,38 @@ def _simple_task(
         **different: the columns of `train` or `test`, where they differ.
     """
     test = dataclasses.replace(layout, label=None)
-    return _Task(
+    return _Info(
         name=name,
         label_set=label_set,
         metrics=scored_by,
-        train=_part("train", different.get("train", layout)),
-        dev=(_part("dev", layout),),
-        test=(_part("test", different.get("test", test), submission=name),),
+        train=_split("train", different.get("train", layout)),
+        dev=(_split("dev", layout),),
+        test=(_split("test", different.get("test", test), submission=name),),
     )
 
 
-def _mnli() -> _Task:
+def _mnli() -> _Info:
     # As released: columns by number, the label last, guids by the index.
     layout = _Layout(text_a=8, text_b=9, label=-1, guid=0)
     test = dataclasses.replace(layout, label=None)
     diagnostic = _Layout(text_a="sentence1", text_b="sentence2")
-    return _Task(
+    return _Info(
         name="MNLI",
         label_set=_classes(*_NLI_NAMES),
         metrics=(metrics.ACCURACY,),
-        train=_part("train", layout),
+        train=_split("train", layout),
         dev=(
-            _part("dev_matched", layout),
-            _part("dev_mismatched", layout, required=False),
+            _split("dev_matched", layout),
+            _split("dev_mismatched", layout, required=False),
         ),
         test=(
-            _part(
+            _split(
                 "test_matched", test, guid_prefix="test", submission="MNLI-m"
             ),
-            _part(
+            _split(
                 "test_mismatched", test, required=False, submission="MNLI-mm"
             ),
-            _part(
+            _split(
                 "diagnostic",
                 diagnostic,
                 files=_DIAGNOSTIC_FILES,
@@ -96,7 +96,7 @@ _DIAGNOSTIC_FILES = tuple(
 )
 
 
-def _glue_tasks() -> tuple[_Task, ...]:
+def _glue() -> tuple[_Info, ...]:
     accuracy = (metrics.ACCURACY,)
     f1_and_accuracy = (metrics.F1, metrics.ACCURACY)
     pair = _Layout(text_a="sentence1", text_b="sentence2", label="label")
@@ -104,7 +104,7 @@ def _glue_tasks() -> tuple[_Task, ...]:
         text_a="question1", text_b="question2", label="is_duplicate"
     )
     return (
-        _simple_task(
+        _simple(
             "CoLA",
             _BINARY,
             (metrics.MATTHEWS, metrics.ACCURACY),
@@ -112,25 +112,25 @@ def _glue_tasks() -> tuple[_Task, ...]:
             _Layout(text_a=3, label=1, has_header=False),
             test=_Layout(text_a=1),
         ),
-        _simple_task(
+        _simple(
             "SST-2",
             _BINARY,
             accuracy,
             _Layout(text_a="sentence", label="label"),
         ),
-        _simple_task(
+        _simple(
             "MRPC",
             _BINARY,
             f1_and_accuracy,
             _Layout(text_a=3, text_b=4, label=0),
         ),
-        _simple_task(
+        _simple(
             "STS-B",
             labels.LabelSet(problem_type=labels.REGRESSION),
             (metrics.PEARSON, metrics.SPEARMAN),
             dataclasses.replace(pair, label="score"),
         ),
-        _simple_task(
+        _simple(
             "QQP",
             _BINARY,
             f1_and_accuracy,
@@ -140,18 +140,18 @@ def _glue_tasks() -> tuple[_Task, ...]:
             train=dataclasses.replace(question_pair, skip_short_rows=True),
         ),
         _mnli(),
-        _simple_task(
+        _simple(
             "QNLI",
             _ENTAILMENT,
             accuracy,
             _Layout(text_a="question", text_b="sentence", label="label"),
         ),
-        _simple_task("RTE", _ENTAILMENT, accuracy, pair),
-        _simple_task("WNLI", _BINARY, accuracy, pair),
+        _simple("RTE", _ENTAILMENT, accuracy, pair),
+        _simple("WNLI", _BINARY, accuracy, pair),
     )
 
 
-TASKS = {task.name: task for task in _glue_tasks()}
+DATASETS = {info.name: info for info in _glue()}
 XNLI = "XNLI"
 
 # Source: Conneau et al. 2018.
@@ -165,7 +165,7 @@ ZERO_SHOT = "zero_shot"
 XNLI_MODES = (TRANSLATE_TRAIN, TRANSLATE_TEST, ZERO_SHOT)
 
 
-def xnli_task(language: str = "zh", mode: str = TRANSLATE_TRAIN) -> _Task:
+def xnli(language: str = "zh", mode: str = TRANSLATE_TRAIN) -> _Info:
     """Describes XNLI in one language.
 
     Args:
@@ -190,51 +190,51 @@ def xnli_task(language: str = "zh", mode: str = TRANSLATE_TRAIN) -> _Task:
         )
     trained_on = language if mode == TRANSLATE_TRAIN else "en"
     train_file = f"multinli/multinli.train.{trained_on}.tsv"
-    return _Task(
+    return _Info(
         name=XNLI,
         # As released: the translations spell one label differently.
         label_set=labels.LabelSet(
             names=_NLI_NAMES, aliases={"contradictory": "contradiction"}
         ),
         metrics=(metrics.ACCURACY,),
-        train=_part(
+        train=_split(
             "train",
             _Layout(text_a=0, text_b=1, label=2),
             files=(train_file, f"XNLI-MT-1.0/{train_file}"),
         ),
-        dev=(_xnli_part("dev", language, mode),),
+        dev=(_xnli_split("dev", language, mode),),
         # Differs: the release refuses to predict on the test set.
-        test=(_xnli_part("test", language, mode),),
+        test=(_xnli_split("test", language, mode),),
     )
 
 
-def _xnli_part(name: str, language: str, mode: str) -> _Part:
+def _xnli_split(name: str, language: str, mode: str) -> _Split:
     if mode == TRANSLATE_TEST and language != "en":
         layout = _Layout(
             text_a="sentence1", text_b="sentence2", label="gold_label"
         )
         file = f"xnli/xnli.{name}.{language}.en.tsv"
-        return _part(name, layout, files=(file, f"XNLI-MT-1.0/{file}"))
+        return _split(name, layout, files=(file, f"XNLI-MT-1.0/{file}"))
     layout = _Layout(text_a=6, text_b=7, label=1, only=(0, language))
     file = f"xnli.{name}.tsv"
-    return _part(name, layout, files=(file, f"XNLI-1.0/{file}"))
+    return _split(name, layout, files=(file, f"XNLI-1.0/{file}"))
 
 
-def find_task(
+def find_dataset(
     name: str,
     xnli_language: str = "zh",
     xnli_mode: str = TRANSLATE_TRAIN,
-) -> _Task:
-    """Returns a task by its name, in any casing, with or without hyphens.
+) -> _Info:
+    """Returns a data set by its name, in any casing, with or without hyphens.
 
     Raises:
-        ValueError: no task has this name; the message lists all.
+        ValueError: none has this name; the message lists all.
     """
     key = datasets.key(name)
     if key == datasets.key(XNLI):
-        return xnli_task(xnli_language, xnli_mode)
-    for task in TASKS.values():
-        if datasets.key(task.name) == key:
-            return task
-    names = ", ".join([*TASKS, XNLI])
+        return xnli(xnli_language, xnli_mode)
+    for info in DATASETS.values():
+        if datasets.key(info.name) == key:
+            return info
+    names = ", ".join([*DATASETS, XNLI])
     raise ValueError(f"The task must be one of {names}; got {name!r}.")

@@ -134,16 +134,16 @@ def answers(
 
 
 def result_files(
-    task: datasets.Task,
-    part: datasets.Part,
+    info: datasets.DatasetInfo,
+    split: datasets.SplitInfo,
     suffix: str,
     outputs: np.ndarray,
 ) -> dict[str, Iterable[str]]:
     """Makes the files of the answers for one test file.
 
     Args:
-        task: the task.
-        part: the test file.
+        info: the data set.
+        split: the test file.
         suffix: what its results are told apart by; "" for the release's file.
         outputs: `[E, K]` float32, probabilities or scores.
 
@@ -152,21 +152,21 @@ def result_files(
         data also `predictions.jsonl`; for GLUE also the server's file.
     """
     files = {f"test_results{suffix}.tsv": result_lines(outputs)}
-    if task.name == custom.NAME:
-        files[PREDICTIONS_FILE] = prediction_lines(task.label_set, outputs)
-    if part.submission:
+    if info.name == custom.NAME:
+        files[PREDICTIONS_FILE] = prediction_lines(info.label_set, outputs)
+    if split.submission:
         # A list: its lines go into the zip of a submission as well.
-        files[f"{part.submission}.tsv"] = list(
-            submission.lines(part.submission, answers(task.label_set, outputs))
+        files[f"{split.submission}.tsv"] = list(
+            submission.lines(split.submission, answers(info.label_set, outputs))
         )
     return files
 
 
 def submitted(
-    part: datasets.Part, files: dict[str, Iterable[str]]
+    split: datasets.SplitInfo, files: dict[str, Iterable[str]]
 ) -> dict[str, str]:
     """Picks what `submission.add_to_zip` takes of the files of a test set."""
-    name = part.submission
+    name = split.submission
     return {name: "".join(files[f"{name}.tsv"])} if name else {}
 
 

@@ -1,4 +1,4 @@
-"""Options of sentence classification: the task, its files, long texts."""
+"""Options of sentence classification: the data set, its files, long texts."""
 
 import dataclasses
 import os
@@ -19,7 +19,7 @@ class SentenceOptions(custom.DataOptions):
     """Which task a sentence classifier learns, and from which files."""
 
     task_name: str = flags.required(
-        f"{', '.join(glue.TASKS)}, XNLI or custom.", flags.Group.FILES
+        f"{', '.join(glue.DATASETS)}, XNLI or custom.", flags.Group.FILES
     )
     data_dir: str = flags.required(
         "Folder of the task's files.", flags.Group.FILES
@@ -56,10 +56,10 @@ class SentenceOptions(custom.DataOptions):
     )
 
 
-def find_task(
+def find_dataset(
     options: SentenceOptions, output_dir: str, *, is_training: bool
-) -> datasets.Task:
-    """Finds the task that the flags mean.
+) -> datasets.DatasetInfo:
+    """Finds the data set that the flags mean.
 
     Args:
         options: the flags.
@@ -68,7 +68,7 @@ def find_task(
 
     Raises:
         OSError: a file of the user's own data is missing.
-        ValueError: there is no such task, or the user's own data are not as
+        ValueError: there is no such data set, or the user's own data are not as
             the flags say.
     """
     if datasets.key(options.task_name) == custom.NAME:
@@ -76,46 +76,46 @@ def find_task(
         label_set = custom.find_labels(
             options, options.data_dir, saved, is_training=is_training
         )
-        task = custom.make_task(options, options.data_dir, label_set)
+        info = custom.dataset_info(options, options.data_dir, label_set)
     else:
-        task = _known_task(options)
-    if options.write_submission and not any(p.submission for p in task.test):
+        info = _known_dataset(options)
+    if options.write_submission and not any(p.submission for p in info.test):
         raise ValueError(
             "--write_submission is for the tasks of GLUE "
-            f"({', '.join(glue.TASKS)}); got {task.name}."
+            f"({', '.join(glue.DATASETS)}); got {info.name}."
         )
-    _check_outputs(options, task, output_dir)
-    return task
+    _check_outputs(options, info, output_dir)
+    return info
 
 
 def _check_outputs(
-    options: SentenceOptions, task: datasets.Task, output_dir: str
+    options: SentenceOptions, info: datasets.DatasetInfo, output_dir: str
 ) -> None:
     """Checks the files of answers whose names could be those of data."""
     found = [
-        datasets.find_file(options.data_dir, task.name, part.files)
-        for part in (task.train, *task.dev, *task.test)
+        datasets.find_file(options.data_dir, info.name, split.files)
+        for split in (info.train, *info.dev, *info.test)
     ]
     answers = [
-        os.path.join(output_dir, f"{part.submission}.tsv")
-        for part in task.test
-        if part.submission
+        os.path.join(output_dir, f"{split.submission}.tsv")
+        for split in info.test
+        if split.submission
     ]
     destinations.check_files(answers, filter(None, found))
     if options.write_submission:
         submission.check_zip(options.write_submission)
 
 
-def _known_task(options: SentenceOptions) -> datasets.Task:
-    task = glue.find_task(
+def _known_dataset(options: SentenceOptions) -> datasets.DatasetInfo:
+    info = glue.find_dataset(
         options.task_name, options.xnli_language, options.xnli_mode
     )
     if options.text_a_column or options.label_column:
         raise ValueError(
-            f"The columns of {task.name} are known; --text_a_column and "
+            f"The columns of {info.name} are known; --text_a_column and "
             "--label_column are for --task_name=custom."
         )
-    return task
+    return info
 
 
 def packing(
@@ -131,8 +131,6 @@ def packing(
             "--window_stride is for --long_text=windows; got --long_text="
             f"{options.long_text}."
         )
-    return sentence_pairs.Packing(
-        max_seq_length=max_seq_length,
-        long_text=options.long_text,
-        window_stride=options.window_stride,
+    return flags.narrow(
+        sentence_pairs.Packing, options, max_seq_length=max_seq_length
     )

@@ -211,9 +211,9 @@ def test_glue_goes_where_the_classifier_reads_it(site, tmp_path):
     }
     site.files["/glue/data/RTE.zip"] = _zip(files)
     _run(site, tmp_path, "RTE")
-    task = glue.TASKS["RTE"]
-    (example,) = reading.read_part(
-        task, task.train, str(tmp_path / "glue" / "RTE"), with_labels=True
+    info = glue.DATASETS["RTE"]
+    (example,) = reading.read_split(
+        info, info.train, str(tmp_path / "glue" / "RTE"), with_labels=True
     )
     assert (example.text_a, example.text_b) == ("a", "b")
 

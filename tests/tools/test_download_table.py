@@ -29,12 +29,12 @@ def test_two_items_share_no_folder_but_that_of_squad():
 
 
 def test_folder_of_a_glue_task_is_its_name():
-    for task in glue.TASKS.values():
-        (item,) = download_table.find(task.name)
-        assert item.folder == f"glue/{task.name}"
-        for part in (task.train, *task.dev, *task.test):
-            if part.required:
-                assert part.files[0] in item.files
+    for info in glue.DATASETS.values():
+        (item,) = download_table.find(info.name)
+        assert item.folder == f"glue/{info.name}"
+        for split in (info.train, *info.dev, *info.test):
+            if split.required:
+                assert split.files[0] in item.files
 
 
 def test_checkpoint_has_the_shipped_configurations_sizes():

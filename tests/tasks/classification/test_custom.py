@@ -18,10 +18,10 @@ def _write(tmp_path, name, text):
 
 
 def _read(data, label_set, name, with_labels=True):
-    task = custom.make_task(*data, label_set)
-    parts = {"train": task.train, "dev": task.dev[0], "test": task.test[0]}
-    return reading.read_part(
-        task, parts[name], data[1], with_labels=with_labels
+    info = custom.dataset_info(*data, label_set)
+    splits = {"train": info.train, "dev": info.dev[0], "test": info.test[0]}
+    return reading.read_split(
+        info, splits[name], data[1], with_labels=with_labels
     )
 
 
@@ -90,7 +90,7 @@ def test_several_labels_in_a_cell_or_a_list(tmp_path):
     train = _read(data, label_set, "train")
     assert [example.label for example in train] == [("x", "y"), ()]
     assert _read(data, label_set, "dev")[0].label == ("y",)
-    custom_metrics = custom.make_task(*data, label_set).metrics
+    custom_metrics = custom.dataset_info(*data, label_set).metrics
     assert custom_metrics[0] == "micro_f1"
 
 

@@ -148,22 +148,22 @@ def _write_mnli(folder, *names):
 
 
 def test_finds_what_is_there_and_leaves_out_what_need_not_be(tmp_path):
-    task = glue.find_task("MNLI")
+    info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "test_matched.tsv", "test_mismatched.tsv")
-    files = datasets.find_files(task, task.test, str(tmp_path), _PACKING)
+    files = datasets.find_files(info, info.test, str(tmp_path), _PACKING)
     assert [file.suffix for file in files] == ["", "_mismatched"]
 
 
 def test_a_missing_required_file_is_an_error(tmp_path):
-    task = glue.find_task("RTE")
+    info = glue.find_dataset("RTE")
     with pytest.raises(FileNotFoundError, match=r"No dev\.tsv of RTE"):
-        datasets.find_files(task, task.dev, str(tmp_path), _PACKING)
+        datasets.find_files(info, info.dev, str(tmp_path), _PACKING)
 
 
 def test_records_are_those_of_the_rows(tmp_path):
-    task = glue.find_task("MNLI")
+    info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "train.tsv")
-    (file,) = datasets.find_files(task, [task.train], str(tmp_path), _PACKING)
+    (file,) = datasets.find_files(info, [info.train], str(tmp_path), _PACKING)
     ((record,),) = file.records(_Tokenizer(), with_labels=True)
     assert record["input_ids"] == [5, 1, 1, 5, 1, 5, 0, 0]
     assert record["segment_ids"] == [0, 0, 0, 0, 1, 1, 0, 0]
@@ -171,12 +171,12 @@ def test_records_are_those_of_the_rows(tmp_path):
 
 
 def test_origin_changes_with_data_and_packing(tmp_path):
-    task = glue.find_task("MNLI")
+    info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "train.tsv")
 
     def origin(packing=_PACKING):
         (file,) = datasets.find_files(
-            task, [task.train], str(tmp_path), packing
+            info, [info.train], str(tmp_path), packing
         )
         return file.origin()
 

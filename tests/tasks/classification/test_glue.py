@@ -65,17 +65,17 @@ _FORMATS = [
 ]
 
 
-def _part(task, name):
+def _split(info, name):
     return next(
-        part
-        for part in (task.train, *task.dev, *task.test)
-        if part.name == name
+        split
+        for split in (info.train, *info.dev, *info.test)
+        if split.name == name
     )
 
 
-def _read(task, name, folder):
-    return reading.read_part(
-        task, _part(task, name), str(folder), with_labels="test" not in name
+def _read(info, name, folder):
+    return reading.read_split(
+        info, _split(info, name), str(folder), with_labels="test" not in name
     )
 
 
@@ -84,29 +84,29 @@ def _write(path, text):
     path.write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize(("name", "part", "text", "expected"), _FORMATS)
+@pytest.mark.parametrize(("name", "split", "text", "expected"), _FORMATS)
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_file_in_the_format_of_glue_is_read(
-    tmp_path, mark, name, part, text, expected
+    tmp_path, mark, name, split, text, expected
 ):
-    _write(tmp_path / f"{part}.tsv", mark + text)
-    (example,) = _read(glue.find_task(name), part, tmp_path)
+    _write(tmp_path / f"{split}.tsv", mark + text)
+    (example,) = _read(glue.find_dataset(name), split, tmp_path)
     assert (example.text_a, example.text_b, example.label) == expected
 
 
 def test_rows_of_qqp_known_to_be_broken_are_counted(tmp_path, caplog):
-    text = next(t for name, part, t, _ in _FORMATS if name == "QQP")
+    text = next(t for name, split, t, _ in _FORMATS if name == "QQP")
     _write(tmp_path / "train.tsv", text)
-    _read(glue.find_task("QQP"), "train", tmp_path)
+    _read(glue.find_dataset("QQP"), "train", tmp_path)
     assert "left out 1 row(s)" in caplog.text
 
 
 def test_guids_of_mnli_are_its_indexes(tmp_path):
     for file in "test_matched", "test_mismatched":
         _write(tmp_path / f"{file}.tsv", f"{_MNLI_HEAD}\n{_MNLI_ROW}\n")
-    task = glue.find_task("mnli")
+    info = glue.find_dataset("mnli")
     guids = [
-        _read(task, f"test_{kind}", tmp_path)[0].guid
+        _read(info, f"test_{kind}", tmp_path)[0].guid
         for kind in ("matched", "mismatched")
     ]
     assert guids == ["test-41", "test_mismatched-41"]
@@ -126,19 +126,21 @@ def test_guids_of_mnli_are_its_indexes(tmp_path):
 def test_diagnostics_are_found_where_glue_puts_them(tmp_path, place):
     (tmp_path / "MNLI").mkdir()
     _write(tmp_path / place, f"{_PAIR}\n0\tA\tB\n")
-    task = glue.find_task("MNLI")
+    info = glue.find_dataset("MNLI")
     for folder in tmp_path / "MNLI", tmp_path:
-        part = _part(task, "diagnostic")
-        examples = reading.read_part(task, part, str(folder), with_labels=False)
+        split = _split(info, "diagnostic")
+        examples = reading.read_split(
+            info, split, str(folder), with_labels=False
+        )
         assert [example.text_a for example in examples] == ["A"]
 
 
 @pytest.mark.parametrize("folder", ["SST-2", "sst-2", "sst2", "SST_2"])
 def test_folders_are_found_in_any_casing(tmp_path, folder):
     _write(tmp_path / folder / "Train.tsv", "sentence\tlabel\nA\t1\n")
-    task = glue.find_task("SST-2")
+    info = glue.find_dataset("SST-2")
     for data_dir in tmp_path, tmp_path / folder, tmp_path / "SST-2":
-        assert len(_read(task, "train", data_dir)) == 1
+        assert len(_read(info, "train", data_dir)) == 1
 
 
 def test_own_folder_wins_over_that_of_the_task(tmp_path):
@@ -146,30 +148,30 @@ def test_own_folder_wins_over_that_of_the_task(tmp_path):
         _write(
             tmp_path / place / "dev.tsv", f"{_PAIR}\tlabel\n0\t{text}\tB\t1\n"
         )
-    (example,) = _read(glue.find_task("WNLI"), "dev", tmp_path)
+    (example,) = _read(glue.find_dataset("WNLI"), "dev", tmp_path)
     assert example.text_a == "outer"
 
 
 def test_folder_may_be_remote(tmp_path):
     _write(tmp_path / "WNLI" / "dev.tsv", f"{_PAIR}\tlabel\n0\tA\tB\t1\n")
-    task = glue.find_task("WNLI")
-    assert len(_read(task, "dev", f"file://{tmp_path}")) == 1
+    info = glue.find_dataset("WNLI")
+    assert len(_read(info, "dev", f"file://{tmp_path}")) == 1
     with pytest.raises(FileNotFoundError, match="train"):
-        _read(task, "train", f"file://{tmp_path}")
+        _read(info, "train", f"file://{tmp_path}")
 
 
 def test_absent_file_is_an_error_if_required_and_else_said(tmp_path, caplog):
     caplog.set_level("INFO")
-    task = glue.find_task("MNLI")
+    info = glue.find_dataset("MNLI")
     with pytest.raises(FileNotFoundError, match=r"No dev_matched\.tsv of MNLI"):
-        _read(task, "dev_matched", tmp_path)
-    assert _read(task, "dev_mismatched", tmp_path) is None
+        _read(info, "dev_matched", tmp_path)
+    assert _read(info, "dev_mismatched", tmp_path) is None
     assert "No dev_mismatched.tsv of MNLI" in caplog.text
 
 
 def test_training_file_of_one_class_is_said(tmp_path, caplog):
     _write(tmp_path / "train.tsv", "sentence\tlabel\nA\t1\nB\t1\n")
-    _read(glue.find_task("SST-2"), "train", tmp_path)
+    _read(glue.find_dataset("SST-2"), "train", tmp_path)
     assert "every example has the label 1" in caplog.text
 
 
@@ -214,10 +216,10 @@ def _write_xnli(folder):
 )
 def test_xnli_reads_the_languages_of_its_mode(tmp_path, mode, expected):
     _write_xnli(tmp_path)
-    task = glue.find_task("xnli", "sw", mode)
+    info = glue.find_dataset("xnli", "sw", mode)
     examples = [
-        reading.read_part(task, part, str(tmp_path), with_labels=True)[0]
-        for part in (task.train, task.dev[0], task.test[0])
+        reading.read_split(info, split, str(tmp_path), with_labels=True)[0]
+        for split in (info.train, info.dev[0], info.test[0])
     ]
     assert [example.text_a for example in examples] == expected
     assert examples[0].label == "contradiction"
@@ -226,8 +228,8 @@ def test_xnli_reads_the_languages_of_its_mode(tmp_path, mode, expected):
 def test_each_language_of_xnli_has_its_rows(tmp_path):
     _write_xnli(tmp_path)
     for number, language in enumerate(glue.XNLI_LANGUAGES, start=1):
-        task = glue.find_task("XNLI", language)
-        (example,) = _read(task, "dev", tmp_path)
+        info = glue.find_dataset("XNLI", language)
+        (example,) = _read(info, "dev", tmp_path)
         assert (example.guid, example.text_a) == (
             f"dev-{number}",
             f"dev {language}",
@@ -244,7 +246,7 @@ def test_each_language_of_xnli_has_its_rows(tmp_path):
 )
 def test_unknown_task_language_and_mode_are_errors(arguments, message):
     with pytest.raises(ValueError, match=message):
-        glue.find_task(*arguments)
+        glue.find_dataset(*arguments)
 
 
 # -------------------------------------------------------------- GLUE itself
@@ -266,11 +268,11 @@ def test_unknown_task_language_and_mode_are_errors(arguments, message):
     ],
 )
 def test_glue_is_read_whole(name, counts):
-    task = glue.find_task(name)
-    for part_name, count in counts.items():
-        part = _part(task, part_name)
-        examples = reading.read_part(
-            task, part, str(_GLUE), with_labels=part_name in ("train", "dev")
+    info = glue.find_dataset(name)
+    for split_name, count in counts.items():
+        split = _split(info, split_name)
+        examples = reading.read_split(
+            info, split, str(_GLUE), with_labels=split_name in ("train", "dev")
         )
         assert len(examples) == count
         assert len({example.guid for example in examples}) == count

@@ -48,9 +48,9 @@ def test_pairs_held_back_become_dev(tmp_path):
 def test_classifier_reads_what_was_made(tmp_path):
     _sources(tmp_path)
     mrpc.prepare(str(tmp_path))
-    task = glue.find_task("MRPC")
-    examples = reading.read_part(
-        task, task.train, str(tmp_path), with_labels=True
+    info = glue.find_dataset("MRPC")
+    examples = reading.read_split(
+        info, info.train, str(tmp_path), with_labels=True
     )
     assert [example.text_b for example in examples] == ["He said no", "D"]
 

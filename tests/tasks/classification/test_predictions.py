@@ -112,25 +112,25 @@ _GLUE_OUTPUTS = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)
 
 
 def test_files_of_a_glue_task():
-    task = glue.find_task("MRPC")
-    files = predictions.result_files(task, task.test[0], "", _GLUE_OUTPUTS)
+    info = glue.find_dataset("MRPC")
+    files = predictions.result_files(info, info.test[0], "", _GLUE_OUTPUTS)
     assert list(files["test_results.tsv"]) == ["0.25\t0.75\n", "0.5\t0.5\n"]
     wanted = "index\tprediction\n0\t1\n1\t0\n"
     assert "".join(files["MRPC.tsv"]) == wanted
-    assert predictions.submitted(task.test[0], files) == {"MRPC": wanted}
+    assert predictions.submitted(info.test[0], files) == {"MRPC": wanted}
     assert predictions.PREDICTIONS_FILE not in files
 
 
 def test_files_of_the_user_s_own_data(tmp_path):
-    task = custom.make_task(
+    info = custom.dataset_info(
         custom.DataOptions(text_a_column="0"),
         str(tmp_path),
         labels.LabelSet(names=("a", "b")),
     )
-    files = predictions.result_files(task, task.test[0], "", _GLUE_OUTPUTS)
+    files = predictions.result_files(info, info.test[0], "", _GLUE_OUTPUTS)
     assert sorted(files) == ["predictions.jsonl", "test_results.tsv"]
     assert '"label": "b"' in next(iter(files["predictions.jsonl"]))
-    assert predictions.submitted(task.test[0], files) == {}
+    assert predictions.submitted(info.test[0], files) == {}
 
 
 _TWO = labels.LabelSet(names=("no", "yes"))

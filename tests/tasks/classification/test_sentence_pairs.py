@@ -23,8 +23,8 @@ _FEATURES = json.loads(
 _TRUNCATIONS = json.loads(
     (_GOLDEN / "classifier/truncate_seq_pair.json").read_text()
 )
-_PARTS = {"train": lambda t: t.train}
-_PARTS |= {"dev": lambda t: t.dev[0], "test": lambda t: t.test[0]}
+_SPLITS = {"train": lambda t: t.train}
+_SPLITS |= {"dev": lambda t: t.dev[0], "test": lambda t: t.test[0]}
 
 
 class _Words:
@@ -40,14 +40,14 @@ class _Words:
         return [self.ids.setdefault(t, 1 + len(self.ids)) for t in tokens]
 
 
-def _read(task_name, part_name):
-    task = glue.find_task(task_name)
-    part = _PARTS[part_name](task)
+def _read(task_name, split_name):
+    info = glue.find_dataset(task_name)
+    split = _SPLITS[split_name](info)
     folder = str(_GOLDEN / "inputs" / task_name)
-    examples = reading.read_part(
-        task, part, folder, with_labels=part_name != "test"
+    examples = reading.read_split(
+        info, split, folder, with_labels=split_name != "test"
     )
-    return task, examples
+    return info, examples
 
 
 def _packing(length, **others):
@@ -62,32 +62,32 @@ def _words(prefix, count):
 
 
 @pytest.mark.parametrize("task_name", _FEATURES["examples"])
-@pytest.mark.parametrize("part_name", _PARTS)
-def test_examples_are_those_of_the_release(task_name, part_name):
-    expected = _FEATURES["examples"][task_name][part_name]
+@pytest.mark.parametrize("split_name", _SPLITS)
+def test_examples_are_those_of_the_release(task_name, split_name):
+    expected = _FEATURES["examples"][task_name][split_name]
     if isinstance(expected, str):
         # Differs: the release cannot read XNLI's test set; no file here.
         with pytest.raises(FileNotFoundError, match=r"xnli\.test\.tsv"):
-            _read(task_name, part_name)
+            _read(task_name, split_name)
         return
-    task, examples = _read(task_name, part_name)
+    info, examples = _read(task_name, split_name)
     assert [vars(example) for example in examples] == expected
     labels_of_release = _FEATURES["examples"][task_name]["labels"]
-    assert list(task.label_set.names) == labels_of_release
+    assert list(info.label_set.names) == labels_of_release
 
 
 @pytest.mark.parametrize("name", _FEATURES["features"])
 def test_features_are_those_of_the_release(name):
-    task_name, part_name, length, casing = name.split("/")
+    task_name, split_name, length, casing = name.split("/")
     lower = casing == "lower"
     vocab = "vocab.txt" if lower else "vocab_cased.txt"
     tokenizer = tokenization.FullTokenizer(
         str(_GOLDEN / "inputs" / vocab), do_lower_case=lower
     )
-    task, examples = _read(task_name, part_name)
+    info, examples = _read(task_name, split_name)
     packing = _packing(int(length.removeprefix("seq")))
     converted = sentence_pairs.records(
-        examples, task.label_set, packing, tokenizer
+        examples, info.label_set, packing, tokenizer
     )
     rows = [row for rows in converted for row in rows]
     expected = _FEATURES["features"][name]

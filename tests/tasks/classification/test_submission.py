@@ -25,15 +25,15 @@ def _files(archive):
 
 
 def test_answers_are_numbered_from_0_and_named():
-    label_set = glue.find_task("MNLI").label_set
+    label_set = glue.find_dataset("MNLI").label_set
     text = _text("AX", label_set, [[0.1, 0.7, 0.2], [0.1, 0.2, 0.7]])
     assert text == "index\tprediction\n0\tentailment\n1\tneutral\n"
-    label_set = glue.find_task("MRPC").label_set
+    label_set = glue.find_dataset("MRPC").label_set
     assert _text("MRPC", label_set, [[0, 1]]) == "index\tprediction\n0\t1\n"
 
 
 def test_scores_stay_within_their_range():
-    label_set = glue.find_task("STS-B").label_set
+    label_set = glue.find_dataset("STS-B").label_set
     text = _text("STS-B", label_set, [[-0.25], [2.34567], [5.5]])
     assert text.split("\n")[1:-1] == ["0\t0.000", "1\t2.346", "2\t5.000"]
 
@@ -49,7 +49,9 @@ def test_unexpected_number_of_rows_is_said(caplog):
 
 def test_every_test_set_of_glue_has_its_file():
     names = {
-        part.submission for task in glue.TASKS.values() for part in task.test
+        split.submission
+        for info in glue.DATASETS.values()
+        for split in info.test
     }
     assert names == set(submission.NUM_ROWS)
 
