@@ -1,16 +1,30 @@
-"""Fine-tuning as jobs of the scripts `run_*.py`."""
+"""The commands of pre-training and fine-tuning, as jobs."""
 
 import dataclasses
+import functools
+import pathlib
+from collections.abc import Mapping
 
 from modeling import config as config_lib
+from modeling import costs as network_costs
 from paper import costs, jobs
 
 CLASSIFIER, SQUAD, CHOICES, TAGGER = (
     *("run_classifier.py", "run_squad.py", "run_swag.py", "run_ner.py"),
 )
+MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
+# Source: the paper, appendix A.1: 80 % [MASK], 10 % the same, 10 % random.
+MASKING = (80, 10, 10)
+_ROOT = pathlib.Path(__file__).parents[1]
 _FIRST_SEED = 12345  # Source: the default of every script.
 
 Flags = tuple[tuple[str, jobs.Value], ...]
+
+
+@functools.cache
+def read_config(path: str) -> config_lib.BertConfig:
+    """Reads a configuration of this repository."""
+    return config_lib.BertConfig.from_json_file(str(_ROOT / path))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -248,4 +262,255 @@ def ensemble(
             ),
         ),
         seconds=costs.GPU.start_seconds,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Steps of pre-training at one length.
+
+    Attributes:
+        max_seq_length: T.
+        max_predictions_per_seq: P.
+        batch_size: sequences.
+        num_steps: steps.
+        dupe_factor: maskings of each text.
+    """
+
+    max_seq_length: int
+    max_predictions_per_seq: int
+    batch_size: int
+    num_steps: int
+    dupe_factor: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scheme:
+    """Text and hyperparameters of pre-training, the same for all models.
+
+    Attributes:
+        bench: options that commands share.
+        train: files, or globs, of one sentence a line.
+        held_out: files of the same kind, never trained on.
+        vocab_file: lower-cased.
+        train_bytes: of the files together.
+        held_out_bytes: of the rest.
+        phases: in order, under one schedule of the rate.
+        learning_rate: the peak.
+        num_warmup_steps: steps.
+        networks: configuration files of this repository, by name.
+        base: the network that models are compared on.
+        keep_every: steps between the checkpoints that are kept, for models
+            that are fine-tuned from intermediate steps.
+    """
+
+    bench: Bench
+    train: tuple[jobs.Path, ...]
+    held_out: tuple[jobs.Path, ...]
+    vocab_file: jobs.Path
+    train_bytes: float
+    held_out_bytes: float
+    phases: tuple[Phase, ...]
+    learning_rate: float
+    num_warmup_steps: int
+    networks: Mapping[str, str]
+    base: str
+    keep_every: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A network, its objective, and the masking of its records.
+
+    Attributes:
+        network: a name in `Scheme.networks`.
+        objective: of run_pretraining.py.
+        masking: per cent that become [MASK], stay, become a random word.
+    """
+
+    network: str
+    objective: str = MLM_NSP
+    masking: tuple[int, int, int] = MASKING
+
+    @property
+    def name(self) -> str:
+        """The name of the model, for people."""
+        if self.masking == MASKING:
+            return f"{self.objective} {self.network}"
+        masking = "-".join(map(str, self.masking))
+        return f"{self.objective} {masking} {self.network}"
+
+    def keeps_checkpoints(self, scheme: Scheme) -> bool:
+        """Tells whether Figure 5 needs its intermediate checkpoints."""
+        return (
+            self.network == scheme.base
+            and self.objective in (MLM_NSP, LTR)
+            and self.masking == MASKING
+        )
+
+
+def prepare_text(
+    name: str,
+    *,
+    form: str,
+    files: str,
+    num_bytes: float,
+    holdout_every: int,
+    num_shards: int,
+) -> jobs.Job:
+    """Makes the job that writes raw text of one kind, a sentence a line.
+
+    Args:
+        name: for people.
+        form: its `--input_format`.
+        files: a glob below the data folder.
+        num_bytes: of all files.
+        holdout_every: which documents are held out.
+        num_shards: files to write.
+    """
+    return jobs.Job(
+        name=f"text {name}",
+        program="tools.prepare_corpus",
+        flags=(
+            ("input_format", form),
+            ("input_file", jobs.Given(path=files)),
+            ("output_file", jobs.Output(path="text-%05d.txt")),
+            ("num_output_files", num_shards),
+            ("holdout_every", holdout_every),
+            ("holdout_file", jobs.Output(path="held_out.txt")),
+        ),
+        # Measured: 20 MB a second on one core.
+        seconds=num_bytes / 2e7,
+    )
+
+
+def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
+    """Makes the job that pre-trains a model, with all it needs."""
+    bench = scheme.bench
+    config_file = scheme.networks[variant.network]
+    phases, seconds = [], 0.0
+    for phase in scheme.phases:
+        records = _records(
+            scheme,
+            phase,
+            variant,
+            (
+                ("input_file", scheme.train),
+                # Each file is a shard, on all cores.
+                ("shard_by_file", True),
+                ("dupe_factor", phase.dupe_factor),
+            ),
+            num_bytes=phase.dupe_factor * scheme.train_bytes,
+        )
+        pairs = (
+            ("steps", phase.num_steps),
+            ("input_file", records),
+            ("max_seq_length", phase.max_seq_length),
+            ("max_predictions_per_seq", phase.max_predictions_per_seq),
+            ("train_batch_size", phase.batch_size),
+        )
+        phases.append(jobs.Phase(pairs=pairs))
+        shape = network_costs.Shape(
+            max_seq_length=phase.max_seq_length,
+            max_predictions_per_seq=phase.max_seq_length - 1
+            if variant.objective == LTR  # It predicts every token.
+            else phase.max_predictions_per_seq,
+        )
+        seconds += bench.machine.start_seconds + costs.pretraining_seconds(
+            bench.machine,
+            read_config(config_file),
+            shape,
+            phase.num_steps * phase.batch_size,
+        )
+    held_out = _records(
+        scheme,
+        scheme.phases[-1],
+        variant,
+        (("input_file", scheme.held_out), ("dupe_factor", 1)),
+        num_bytes=scheme.held_out_bytes,
+        label=" held-out",
+    )
+    keep = (("keep_checkpoint_every_n_steps", scheme.keep_every),)
+    return jobs.Job(
+        name=f"pretrain {variant.name}",
+        program="run_pretraining.py",
+        flags=(
+            ("phases", tuple(phases)),
+            ("eval_input_file", held_out),
+            ("output_dir", jobs.Output()),
+            ("bert_config_file", config_file),
+            ("do_train", True),
+            ("do_eval", True),
+            ("max_eval_steps", 0),
+            ("eval_batch_size", bench.scoring_batch_size),
+            ("objective", variant.objective),
+            ("learning_rate", scheme.learning_rate),
+            ("num_train_steps", sum(p.num_steps for p in scheme.phases)),
+            ("num_warmup_steps", scheme.num_warmup_steps),
+            *(keep if variant.keeps_checkpoints(scheme) else ()),
+            *bench.more_flags,
+        ),
+        seconds=seconds,
+    )
+
+
+def _records(
+    scheme: Scheme,
+    phase: Phase,
+    variant: Variant,
+    flags: Flags,
+    *,
+    num_bytes: float,
+    label: str = "",
+) -> jobs.Output:
+    """Makes the records of a phase from text of so many bytes."""
+    machine = scheme.bench.machine
+    masking = ",".join(map(str, variant.masking))
+    job = jobs.Job(
+        name=f"records {phase.max_seq_length} {masking}{label}",
+        program="create_pretraining_data.py",
+        flags=(
+            *flags,
+            ("output_file", jobs.Output(path="records.tfrecord")),
+            ("vocab_file", scheme.vocab_file),
+            ("max_seq_length", phase.max_seq_length),
+            ("max_predictions_per_seq", phase.max_predictions_per_seq),
+            ("masking", masking),
+        ),
+        seconds=machine.start_seconds
+        + num_bytes / machine.text_bytes_per_second,
+    )
+    # The records of several shards have their numbers in their names.
+    return jobs.Output(job=job, path="records*.tfrecord")
+
+
+def pretrained(
+    scheme: Scheme, variant: Variant, step: int | None = None
+) -> Model:
+    """Describes a pre-trained model, and with it the job that makes it.
+
+    Args:
+        scheme: how it is pre-trained.
+        variant: the network and its objective.
+        step: the one whose checkpoint is wanted; None for the last.
+
+    Raises:
+        ValueError: no checkpoint of the step is kept.
+    """
+    name, path = variant.name, ""
+    if step is not None:
+        if not variant.keeps_checkpoints(scheme) or step % scheme.keep_every:
+            raise ValueError(
+                f"The run must keep the checkpoint of step {step}; it keeps "
+                f"one every {scheme.keep_every} steps, if at all."
+            )
+        name, path = f"{name} step {step}", f"model.ckpt-{step}"
+    config_file = scheme.networks[variant.network]
+    return Model(
+        name=name,
+        config=read_config(config_file),
+        config_file=config_file,
+        vocab_file=scheme.vocab_file,
+        checkpoint=jobs.Output(job=pretrain(scheme, variant), path=path),
+        is_causal=variant.objective == LTR,
     )

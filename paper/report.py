@@ -37,7 +37,7 @@ def measure(table: tables.Table, places: jobs.Places) -> Measured:
             for job in cell.jobs
             if runner.is_done(job, places)
         ]
-        found[row, column], wrong = results.collect(folders, cell.metric)
+        found[row, column], wrong = results.collect(folders, cell.column.metric)
         problems += wrong
     return Measured(found=found, problems=tuple(dict.fromkeys(problems)))
 
@@ -97,7 +97,7 @@ def _result_lines(table: tables.Table, found: Found) -> Iterator[str]:
 
 def _texts(cell: tables.Cell, summary: results.Summary | None) -> list[str]:
     """Writes the paper's number, ours, and how they compare."""
-    digits = 2 if cell.metric.lower_is_better else 1
+    digits = 2 if results.lower_is_better(cell.column.metric) else 1
     paper = _NOTHING if cell.paper is None else f"{cell.paper:.{digits}f}"
     if cell.paper_is_test and cell.paper is not None:
         reference = cell.reference
@@ -109,7 +109,9 @@ def _texts(cell: tables.Cell, summary: results.Summary | None) -> list[str]:
     ours = f"{summary.mean:.{digits}f}"
     if summary.deviation is not None:
         ours += f" ± {summary.deviation:.{digits}f}"
-    compared = summary.best if cell.selection == tables.BEST else summary.mean
+    compared = (
+        summary.best if cell.column.selection == tables.BEST else summary.mean
+    )
     difference = None if cell.target is None else compared - cell.target
     rate = summary.learning_rate
     return [
@@ -124,7 +126,7 @@ def _texts(cell: tables.Cell, summary: results.Summary | None) -> list[str]:
 
 
 def _band_text(cell: tables.Cell, difference: float | None) -> str:
-    band = cell.band
+    band = cell.column.band
     if band is None or cell.target is None:
         return _NOTHING
     text = f"-{band.below:g} to +{band.above:g}"
@@ -139,13 +141,11 @@ def _expectation_lines(table: tables.Table, found: Found) -> Iterator[str]:
     yield "| should be better | than | on | why | difference | found |"
     yield "|---|---|---|---|---|---|"
     for expected in table.expected:
-        (better, column), (worse, other) = expected.better, expected.worse
-        on = column if column == other else f"{column}, {other}"
         difference, word = judge(table, expected, found)
         number = _NOTHING if difference is None else f"{difference:+.2f}"
         yield (
-            f"| {better} | {worse} | {on} | {expected.reason} | {number} | "
-            f"{word} |"
+            f"| {expected.better} | {expected.worse} | {expected.column} | "
+            f"{expected.reason} | {number} | {word} |"
         )
 
 
@@ -164,12 +164,16 @@ def judge(
         known; and a verdict. A difference of fewer than two standard errors of
         the two means may be chance.
     """
-    better, worse = found[expected.better], found[expected.worse]
+    column = expected.column
+    better, worse = (
+        found[expected.better, column],
+        found[expected.worse, column],
+    )
     if better is None or worse is None:
         return None, "not run"
-    cell = table.cell(expected.better)
-    sign = -1 if cell.metric.lower_is_better else 1
-    if cell.selection == tables.BEST:
+    task = table.rows[expected.better][column].column
+    sign = -1 if results.lower_is_better(task.metric) else 1
+    if task.selection == tables.BEST:
         difference = sign * (better.best - worse.best)
     else:
         difference = sign * (better.mean - worse.mean)
@@ -191,8 +195,8 @@ def _notes(table: tables.Table) -> Iterator[str]:
     )
     reasons: dict[tables.Band, list[str]] = {}
     for _, column, cell in table.cells():
-        if cell.band is not None and cell.target is not None:
-            columns = reasons.setdefault(cell.band, [])
+        if cell.column.band is not None and cell.target is not None:
+            columns = reasons.setdefault(cell.column.band, [])
             if column not in columns:
                 columns.append(column)
     for band, columns in reasons.items():
@@ -258,19 +262,27 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
     # Imported late: it takes a second, and most calls draw nothing.
     from matplotlib import figure
 
+    lines: dict[str, list[tuple[float, tables.Cell, results.Summary | None]]]
+    lines = {}
+    for row, column, cell in table.cells():
+        name = row.rpartition(" ")[0]
+        if len(table.rows[row]) > 1:
+            name = f"{name}, {column}"
+        point = (table.steps[row] / 1000, cell, found[row, column])
+        lines.setdefault(name, []).append(point)
     drawing = figure.Figure(figsize=(7, 4.5), layout="constrained")
     axes = drawing.add_subplot()
     anything = False
-    for number, line in enumerate(table.series):
+    for number, (name, points) in enumerate(lines.items()):
         colour = f"C{number}"
-        points = [
-            (x, found[place].mean, found[place].deviation or 0.0)
-            for x, place in line.points
-            if found[place] is not None
+        ours = [
+            (x, summary.mean, summary.deviation or 0.0)
+            for x, _, summary in points
+            if summary is not None
         ]
-        if points:
+        if ours:
             anything = True
-            x, mean, deviation = zip(*points, strict=True)
+            x, mean, deviation = zip(*ours, strict=True)
             axes.errorbar(
                 x,
                 mean,
@@ -278,19 +290,22 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
                 marker="o",
                 capsize=3,
                 color=colour,
-                label=line.name,
+                label=name,
             )
-        if line.paper:
+        paper = [
+            (x, cell.paper) for x, cell, _ in points if cell.paper is not None
+        ]
+        if paper:
             axes.plot(
-                *zip(*line.paper, strict=True),
+                *zip(*paper, strict=True),
                 linestyle="--",
                 color=colour,
-                label=f"{line.name}, paper",
+                label=f"{name}, paper",
             )
     if not anything:
         return False
     axes.set_title("\n".join(textwrap.wrap(table.title, 50)))
-    axes.set_xlabel(table.x_label)
+    axes.set_xlabel("thousand steps of pre-training")
     axes.set_ylabel("score on the development set")
     axes.grid(alpha=0.3)
     drawing.legend(loc="outside right upper")

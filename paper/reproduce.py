@@ -18,14 +18,14 @@ from absl import logging
 
 from commands import flags, program
 from files import writing
-from paper import experiments, jobs, recipes, report, runner, tables
+from paper import jobs, recipes, report, runner, scales, tables
 
 _GROUP = flags.Group
 
 
 def _numbers(kind: str) -> tuple[str, ...]:
     """Lists the numbers of the tables or figures."""
-    names = (name.partition("-") for name in experiments.NAMES)
+    names = (name.partition("-") for name in tables.NAMES)
     return tuple(number for each, _, number in names if each == kind)
 
 
@@ -46,17 +46,17 @@ class Options:
         choices=_numbers("figure"),
     )
     scale: str = flags.flag(
-        experiments.FULL,
+        scales.FULL,
         "full: what the paper did. small: what a laptop can do, for the orders "
         "that the paper found.",
         _GROUP.ACTIONS,
-        choices=experiments.SCALES,
+        choices=scales.SCALES,
     )
     model: str | None = flags.flag(
         None,
         "Only this model's rows, of tables 1, 2, 3, 4 and 7.",
         _GROUP.ACTIONS,
-        choices=experiments.MODELS,
+        choices=tables.MODELS,
     )
     dry_run: bool = flags.flag(
         False,
@@ -106,16 +106,13 @@ def run(options: Options) -> bool:
         ValueError: the flags do not fit together, or another program uses the
             work folder.
     """
-    table = experiments.make(
-        options.name,
-        options.scale,
-        models=(options.model,) if options.model else experiments.MODELS,
-        more_flags=_more_flags(options.training_flags),
-    )
+    scale = scales.read(options.scale, _more_flags(options.training_flags))
+    models = (options.model,) if options.model else tables.MODELS
+    table = tables.make(options.name, scale, models)
     places = jobs.Places(options.data_dir, options.work_dir)
     if options.dry_run:
-        machine = experiments.MACHINES[options.scale]
-        sys.stdout.write(report.plan(table, places, machine.name))
+        machine = scale.scheme.bench.machine.name
+        sys.stdout.write(report.plan(table, places, machine))
         return True
     is_complete = True
     if not options.report_only:
@@ -137,7 +134,7 @@ def write_report(table: tables.Table, scale: str, places: jobs.Places) -> str:
     measured = report.measure(table, places)
     folder = os.path.join(places.work_dir, "reports")
     name = f"{table.name}-{scale}"
-    plot_file = f"{name}.png" if table.series else None
+    plot_file = f"{name}.png" if table.steps else None
     if plot_file and not report.draw(
         table, measured.found, os.path.join(folder, plot_file)
     ):

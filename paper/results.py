@@ -4,7 +4,7 @@ import dataclasses
 import math
 import os
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from files import json_text
 
@@ -12,33 +12,23 @@ from files import json_text
 _TRIALS_FILE = "trials.json"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Metric:
-    """A number of a result file, and how it is shown.
+def shown(metric: str, value: float) -> float:
+    """Converts a number of a result file to what the paper prints.
 
-    Attributes:
-        key: in `eval_results.txt`; one that begins with `test_` is in
-            `test_results.txt`.
-        convert: from what is in the file to what the paper prints.
-        lower_is_better: as of perplexity.
+    Args:
+        metric: its key. `eval_` and `test_` begin fractions, which the paper
+            prints as per cent; SQuAD's numbers are per cent already; a loss is
+            nats per word, of which the paper prints the perplexity.
+        value: in the file.
     """
-
-    key: str
-    convert: Callable[[float], float] = lambda value: 100 * value
-    lower_is_better: bool = False
-
-
-def unchanged(value: float) -> float:
-    """Shows a number as it is in the file."""
-    return value
+    if lower_is_better(metric):
+        return math.exp(value)
+    return 100 * value if metric.startswith(("eval_", "test_")) else value
 
 
-def perplexity(key: str = "masked_lm_loss") -> Metric:
-    """The perplexity of held-out words; the file holds nats per word."""
-    return Metric(key=key, convert=math.exp, lower_is_better=True)
-
-
-ACCURACY, TAG_F1 = Metric(key="eval_accuracy"), Metric(key="eval_f1")
+def lower_is_better(metric: str) -> bool:
+    """Tells whether a metric is a loss."""
+    return metric.endswith("_loss")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,12 +75,12 @@ class Summary:
         return self.deviation / math.sqrt(len(self.values))
 
 
-def read_trials(folder: str, metric: Metric) -> list[Trial]:
+def read_trials(folder: str, metric: str) -> list[Trial]:
     """Reads the results of one job.
 
     Args:
         folder: that the job wrote to.
-        metric: which number is wanted.
+        metric: the key of the number in its result file.
 
     Raises:
         OSError: there is no result file.
@@ -99,22 +89,22 @@ def read_trials(folder: str, metric: Metric) -> list[Trial]:
     path = os.path.join(folder, _TRIALS_FILE)
     if os.path.exists(path):
         content = json_text.read_object(path)
-        part = metric.key.partition("_")[0]
+        part = metric.partition("_")[0]
         runs = content.get(part, content)["trials"]
     else:
-        name = "test" if metric.key.startswith("test_") else "eval"
+        name = "test" if metric.startswith("test_") else "eval"
         path = os.path.join(folder, f"{name}_results.txt")
         runs = [_read_results(path)]
-    lacking = [run for run in runs if metric.key not in run]
+    lacking = [run for run in runs if metric not in run]
     if lacking:
         raise ValueError(
-            f"{path}: must hold {metric.key!r}; it holds "
+            f"{path}: must hold {metric!r}; it holds "
             f"{', '.join(sorted(lacking[0]))}."
         )
     return [
         Trial(
             learning_rate=run.get("learning_rate"),
-            value=metric.convert(float(run[metric.key])),
+            value=shown(metric, float(run[metric])),
         )
         for run in runs
     ]
@@ -154,7 +144,7 @@ def summarize(
 
 
 def collect(
-    folders: Iterable[str], metric: Metric
+    folders: Iterable[str], metric: str
 ) -> tuple[Summary | None, list[str]]:
     """Summarises what is there of several jobs.
 
@@ -169,5 +159,5 @@ def collect(
             problems.append(str(error))
     if not trials:
         return None, problems
-    summary = summarize(trials, lower_is_better=metric.lower_is_better)
+    summary = summarize(trials, lower_is_better=lower_is_better(metric))
     return summary, problems

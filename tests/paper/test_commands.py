@@ -4,34 +4,33 @@ import importlib
 import pathlib
 
 import pytest
-from absl import flags
 
 from commands import flags as flags_lib
-from paper import costs, experiments, full_scale, jobs, small_scale
+from paper import costs, jobs, scales, tables
 from tests import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PLACES = jobs.Places("my data", "my runs")
-_TABLES = [
-    (name, scale) for name in experiments.NAMES for scale in experiments.SCALES
-]
+_TABLES = [(name, scale) for name in tables.NAMES for scale in scales.SCALES]
+
+
+def _make(name, scale, models=tables.MODELS, more_flags=()):
+    return tables.make(name, scales.read(scale, more_flags), models)
 
 
 def _parse(job):
-    """Parses a command as its script would; returns what the flags hold."""
-    module = importlib.import_module(job.program.removesuffix(".py"))
-    values = flags.FlagValues()
-    documented.define(module, values)
+    """Parses a command as its script would; returns its options."""
+    values = documented.defined(job.program)
     program, *given = jobs.arguments(job, _PLACES)
     if program == "-m":
         program, *given = given
     left = values([program, *given])
     assert left == [program]
-    return module, values
+    return flags_lib.read(documented.module(job.program).Options, values)
 
 
 def test_every_table_and_figure_is_there():
-    assert set(experiments.NAMES) == {
+    assert set(tables.NAMES) == {
         *(f"table-{number}" for number in range(1, 9)),
         "figure-5",
     }
@@ -39,12 +38,10 @@ def test_every_table_and_figure_is_there():
 
 @pytest.mark.parametrize(("name", "scale"), _TABLES)
 def test_every_command_is_accepted_by_its_script(name, scale):
-    table = experiments.make(name, scale)
+    table = _make(name, scale)
     for job in table.jobs():
-        module, values = _parse(job)
+        options = _parse(job)
         if job.program in ("run_squad.py", "run_pretraining.py"):
-            # Some flags are checked together.
-            options = flags_lib.read(module.Options, values)
             assert options.output_dir == _PLACES.output(job)
         if job.program == "run_pretraining.py":
             phases = importlib.import_module("training.pretraining_phases")
@@ -60,7 +57,7 @@ def test_every_command_is_accepted_by_its_script(name, scale):
 
 @pytest.mark.parametrize(("name", "scale"), _TABLES)
 def test_files_of_the_checkout_that_commands_name_exist(name, scale):
-    for job in experiments.make(name, scale).jobs():
+    for job in _make(name, scale).jobs():
         for flag, value in job.flags:
             if isinstance(value, str) and flag.endswith("_file"):
                 assert (_ROOT / value).is_file(), value
@@ -70,7 +67,7 @@ def test_files_of_the_checkout_that_commands_name_exist(name, scale):
 def test_jobs_come_after_what_they_need_and_have_names_of_their_own(
     name, scale
 ):
-    ordered = experiments.make(name, scale).jobs()
+    ordered = _make(name, scale).jobs()
     folders = [job.folder for job in ordered]
     assert len(set(folders)) == len(folders)
     assert len({job.name for job in ordered}) == len(ordered)
@@ -80,17 +77,17 @@ def test_jobs_come_after_what_they_need_and_have_names_of_their_own(
 
 
 @pytest.mark.parametrize(("name", "scale"), _TABLES)
-def test_every_number_and_expectation_of_a_sheet_is_in_its_table(name, scale):
-    module = {"full": full_scale, "small": small_scale}[scale]
-    sheet = module.scale(()).sheets[name]
-    table = experiments.make(name, scale)
+def test_every_number_and_expectation_of_a_scale_is_in_its_table(name, scale):
+    content = scales.read(scale).content[name]
+    paper = content.get("paper", {})
+    table = _make(name, scale)
     assert len(table.expected) == sum(
-        len(claim.rows) * len(claim.columns) for claim in sheet.claims
+        len(claim["rows"]) * len(claim["columns"])
+        for claim in content["claims"]
     )
-    rows = {row.name for row in table.rows}
-    assert set(sheet.paper) | set(sheet.references) <= rows
+    assert set(paper) | set(content.get("references", {})) <= set(table.rows)
     assert {cell.paper for _, _, cell in table.cells()} - {None} == {
-        number for numbers in sheet.paper.values() for number in numbers
+        number for numbers in paper.values() for number in numbers
     }
 
 
@@ -98,11 +95,11 @@ def test_tables_share_what_they_pre_train():
     def pretrained(name, scale):
         return {
             job.folder
-            for job in experiments.make(name, scale).jobs()
+            for job in _make(name, scale).jobs()
             if job.program == "run_pretraining.py"
         }
 
-    for scale in experiments.SCALES:
+    for scale in scales.SCALES:
         assert len(pretrained("table-5", scale)) == 3
         assert len(pretrained("table-8", scale)) == 6
         assert len(pretrained("figure-5", scale)) == 2
@@ -113,7 +110,7 @@ def test_tables_share_what_they_pre_train():
 
 
 def test_left_to_right_models_stay_so_when_they_are_fine_tuned():
-    table = experiments.make("table-5", "full")
+    table = _make("table-5", "full")
     for row, _, cell in table.cells():
         for job in cell.jobs:
             given = dict(job.flags)
@@ -123,19 +120,19 @@ def test_left_to_right_models_stay_so_when_they_are_fine_tuned():
 
 
 def test_the_model_chooses_rows():
-    both = experiments.make("table-1", "full")
-    base = experiments.make("table-1", "full", models=("base",))
-    assert [row.name for row in both.rows] == ["base", "large"]
-    assert base.rows == both.rows[:1]
+    both = _make("table-1", "full")
+    base = _make("table-1", "full", models=("base",))
+    assert list(both.rows) == ["base", "large"]
+    assert base.rows == {"base": both.rows["base"]}
     with pytest.raises(ValueError, match="--model is for table-1"):
-        experiments.make("table-5", "full", models=("base",))
+        _make("table-5", "full", models=("base",))
 
 
 def test_more_flags_reach_every_script_that_trains():
     more = (("precision", "mixed_bfloat16"),)
     for name, scale in _TABLES:
-        plain = experiments.make(name, scale).jobs()
-        changed = experiments.make(name, scale, more_flags=more).jobs()
+        plain = _make(name, scale).jobs()
+        changed = _make(name, scale, more_flags=more).jobs()
         assert len(changed) == len(plain)
         for job in changed:
             trains = dict(job.flags).get("do_train", False)
@@ -163,8 +160,8 @@ def test_more_flags_reach_every_script_that_trains():
     ],
 )
 def test_numbers_are_the_papers(name, row, column, number):
-    table = experiments.make(name, "full")
-    assert table.cell((row, column)).paper == number
+    table = _make(name, "full")
+    assert table.rows[row][column].paper == number
 
 
 def test_the_manual_has_the_estimates():
@@ -178,8 +175,8 @@ def test_the_manual_has_the_estimates():
         total = sum(job.seconds for job in found)
         return f"| {costs.hours(pretraining)} | {costs.hours(total)} |"
 
-    for name in experiments.NAMES:
-        found = experiments.make(name, "small").jobs()
+    for name in tables.NAMES:
+        found = _make(name, "small").jobs()
         every |= {job.folder: job for job in found}
         title = name.replace("-", " ").capitalize()
         assert f"| {title} {hours(found)}" in text

@@ -1,21 +1,21 @@
 """The report, from made-up results whose numbers are worked by hand."""
 
+import dataclasses
 import json
 import os
 
 import pytest
 
 from paper import (
-    experiments,
     jobs,
     report,
     reproduce,
     results,
     runner,
+    scales,
     tables,
 )
 
-_ACCURACY = results.Metric(key="eval_accuracy")
 _BAND = tables.Band(below=1.0, above=2.0, reason="because of this")
 
 
@@ -28,8 +28,12 @@ def _job(name):
     )
 
 
-def _cell(name, **more):
-    return tables.Cell(metric=_ACCURACY, jobs=(_job(name),), **more)
+def _cells(name, selection=tables.MEAN, **more):
+    column = tables.Column(
+        name="MRPC", metric="eval_accuracy", selection=selection, band=_BAND
+    )
+    cell = tables.Cell(column=column, jobs=(_job(name),), **more)
+    return {"MRPC": cell}
 
 
 def _finish(places, job, values, rates=None):
@@ -63,41 +67,23 @@ def fixture_table():
     return tables.Table(
         name="table-5",
         title="An example",
-        rows=(
-            tables.Row(
-                name="with",
-                cells={"MRPC": _cell("MRPC", paper=86.7, band=_BAND)},
-            ),
-            tables.Row(
-                name="without",
-                cells={
-                    "MRPC": _cell(
-                        "without",
-                        paper=86.5,
-                        band=_BAND,
-                        selection=tables.BEST,
-                    )
-                },
-            ),
-            tables.Row(
-                name="later",
-                cells={
-                    "MRPC": _cell(
-                        "later", paper=80.0, paper_is_test=True, band=_BAND
-                    )
-                },
-            ),
-        ),
+        rows={
+            "with": _cells("MRPC", paper=86.7),
+            "without": _cells("without", tables.BEST, paper=86.5),
+            "later": _cells("later", paper=80.0, paper_is_test=True),
+        },
         notes=("A note.",),
         expected=(
             tables.Expectation(
-                better=("with", "MRPC"),
-                worse=("without", "MRPC"),
+                better="with",
+                worse="without",
+                column="MRPC",
                 reason="section 5.1",
             ),
             tables.Expectation(
-                better=("with", "MRPC"),
-                worse=("later", "MRPC"),
+                better="with",
+                worse="later",
+                column="MRPC",
                 reason="section 5.2",
             ),
         ),
@@ -177,17 +163,15 @@ def test_verdicts(table, better, worse, verdict):
 
 
 def test_of_perplexity_the_lower_is_better():
-    cell = tables.Cell(metric=results.perplexity(), jobs=(_job("x"),))
+    column = tables.Column(name="LM", metric="masked_lm_loss")
+    cells = {"LM": tables.Cell(column=column, jobs=(_job("x"),))}
     expected = tables.Expectation(
-        better=("large", "LM"), worse=("small", "LM"), reason="size"
+        better="large", worse="small", column="LM", reason="size"
     )
     table = tables.Table(
         name="table-6",
         title="x",
-        rows=(
-            tables.Row(name="large", cells={"LM": cell}),
-            tables.Row(name="small", cells={"LM": cell}),
-        ),
+        rows={"large": cells, "small": cells},
         expected=(expected,),
     )
     one = [
@@ -216,18 +200,12 @@ def test_damaged_results_are_named(table, places):
     assert "eval_results.txt" in text
 
 
-def test_expectations_name_cells_that_exist():
-    with pytest.raises(KeyError, match="no row 'nobody'"):
-        tables.Table(
-            name="table-1",
-            title="x",
-            rows=(),
-            expected=(
-                tables.Expectation(
-                    better=("nobody", "a"), worse=("nobody", "b"), reason=""
-                ),
-            ),
-        )
+def test_expectations_name_cells_that_exist(table):
+    expected = tables.Expectation(
+        better="with", worse="nobody", column="MRPC", reason=""
+    )
+    with pytest.raises(ValueError, match="none in row 'nobody'"):
+        dataclasses.replace(table, expected=(expected,))
 
 
 def test_the_plan_lists_commands_costs_and_what_is_missing(table, places):
@@ -261,9 +239,9 @@ def _reproduce(tmp_path, **changes):
 
 def test_a_figure_is_drawn_of_what_is_there(tmp_path):
     places = jobs.Places(str(tmp_path / "data"), str(tmp_path / "work"))
-    table = experiments.make("figure-5", "small")
+    table = tables.make("figure-5", scales.read("small"))
     for row in ("MLM 500", "MLM 1000"):
-        (job,) = table.cell((row, "SST-2")).jobs
+        (job,) = table.rows[row]["SST-2"].jobs
         _finish(places, job, [0.7, 0.75])
     assert _reproduce(tmp_path, report_only=True)
     reports = tmp_path / "work" / "reports"
@@ -275,7 +253,7 @@ def test_a_figure_is_drawn_of_what_is_there(tmp_path):
 
 
 def test_nothing_is_drawn_of_nothing(tmp_path):
-    table = experiments.make("figure-5", "small")
+    table = tables.make("figure-5", scales.read("small"))
     path = str(tmp_path / "x.png")
     nothing = dict.fromkeys((row, column) for row, column, _ in table.cells())
     assert not report.draw(table, nothing, path)

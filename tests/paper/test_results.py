@@ -6,7 +6,7 @@ import pytest
 
 from paper import results
 
-_ACCURACY = results.Metric(key="eval_accuracy")
+_ACCURACY = "eval_accuracy"
 
 
 def _trials_file(folder, trials, part=None):
@@ -29,16 +29,20 @@ def test_one_run_is_read_from_its_results(tmp_path):
 
 def test_a_test_score_is_read_from_its_own_file(tmp_path):
     (tmp_path / "test_results.txt").write_text("test_f1 = 0.5\n")
-    metric = results.Metric(key="test_f1")
-    assert results.read_trials(str(tmp_path), metric)[0].value == 50.0
+    assert results.read_trials(str(tmp_path), "test_f1")[0].value == 50.0
 
 
 def test_perplexity_is_the_exponential_of_the_loss(tmp_path):
     (tmp_path / "eval_results.txt").write_text("masked_lm_loss = 2.0\n")
-    metric = results.perplexity()
-    (trial,) = results.read_trials(str(tmp_path), metric)
+    (trial,) = results.read_trials(str(tmp_path), "masked_lm_loss")
     assert trial.value == pytest.approx(7.389056)
-    assert metric.lower_is_better
+    assert results.lower_is_better("masked_lm_loss")
+
+
+def test_numbers_of_squad_are_per_cent_already(tmp_path):
+    (tmp_path / "eval_results.txt").write_text("f1 = 88.5\n")
+    assert results.read_trials(str(tmp_path), "f1")[0].value == 88.5
+    assert not results.lower_is_better("f1")
 
 
 def test_several_runs_are_read_from_their_summary(tmp_path):
@@ -54,8 +58,7 @@ def test_several_runs_are_read_from_their_summary(tmp_path):
 def test_taggers_have_a_summary_for_each_file(tmp_path):
     trials = [{"learning_rate": 2e-5, "eval_f1": 0.5, "test_f1": 0.25}]
     folder = _trials_file(tmp_path, trials, part="eval")
-    metric = results.Metric(key="eval_f1")
-    assert results.read_trials(folder, metric)[0].value == 50.0
+    assert results.read_trials(folder, "eval_f1")[0].value == 50.0
 
 
 def test_a_number_that_is_not_there_is_named(tmp_path):
