@@ -3,12 +3,10 @@
 Source: Vaswani et al. 2017, §3.2.1.
 """
 
-import dataclasses
-from typing import Any
-
 from keras import ops
 
 from modeling import compilation, kernels
+from modeling.annotations import Dropout, Tensor
 
 # Source: the release; added to the scores of padding.
 _PADDING_SCORE = -10000.0
@@ -16,20 +14,7 @@ _PADDING_SCORE = -10000.0
 _FUTURE_SCORE = -1e30
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Heads:
-    """How a row divides among heads.
-
-    Attributes:
-        count: N.
-        size: H.
-    """
-
-    count: int
-    size: int
-
-
-def adder_of(input_mask: Any, *, causal: bool) -> Any:
+def adder_of(input_mask: Tensor, *, causal: bool) -> Tensor:
     """Builds what is added to attention scores to hide positions.
 
     As released: padding is made unlikely by -10000 rather than impossible, so
@@ -52,7 +37,9 @@ def adder_of(input_mask: Any, *, causal: bool) -> Any:
     return ops.where(is_future, _FUTURE_SCORE, adder)  # [B, 1, T, S]
 
 
-def attention(query: Any, key: Any, value: Any, adder: Any, drop: tuple) -> Any:
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, adder: Tensor, drop: Dropout
+) -> Tensor:
     """Computes softmax(query · key / √H + adder) · value.
 
     Source: Vaswani et al. 2017, equation 1. This is the formula; `attend` is
@@ -68,14 +55,35 @@ def attention(query: Any, key: Any, value: Any, adder: Any, drop: tuple) -> Any:
     Returns:
         `[B, N, T, H]`, of the type of `value`.
     """
-    scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
-    probs = _probs(scores, adder, scale=query.shape[-1] ** -0.5)
+    probs = attention_probs(query, key, adder)  # [B, N, T, S]
     return ops.matmul(kernels.dropout(probs, *drop), value)
 
 
+def attention_probs(query: Tensor, key: Tensor, adder: Tensor) -> Tensor:
+    """Computes softmax(query · key / √H + adder), before dropout.
+
+    Args:
+        query, key, adder: as for `attention`.
+
+    Returns:
+        `[B, N, T, S]`, of the type of `key`; sums to 1 over S.
+    """
+    scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
+    return _probs(scores, adder, scale=query.shape[-1] ** -0.5)
+
+
+def _probs(scores, adder, *, scale):
+    scaled = ops.cast(scores, "float32") * scale + adder
+    return ops.cast(ops.softmax(scaled, axis=-1), scores.dtype)
+
+
 def attend(
-    products: Any, bias: Any, adder: Any, heads: Heads, drop: tuple
-) -> Any:
+    products: Tensor,
+    bias: Tensor,
+    adder: Tensor,
+    num_heads: int,
+    drop: Dropout,
+) -> Tensor:
     """As `attention`, of heads that stand side by side and lack their bias.
 
     On TensorFlow it brings its own gradient: between forward and backward pass
@@ -86,14 +94,14 @@ def attend(
         products: `[B, T, 3 * D]` float: queries, keys and values, without
             their bias.
         bias: `[3 * D]` float32.
+        num_heads: N.
         adder, drop: as for `attention`.
-        heads: how D is made up.
 
     Returns:
         `[B, T, D]`, of the type of `products`.
     """
     if not compilation.is_tensorflow():
-        split = _split(products, bias, count=heads.count, size=heads.size)
+        split = split_heads(products, bias, num_heads=num_heads)
         return _heads_last(attention(*split, adder, drop))
     rate, seed = drop
     has_dropout = kernels.drops(rate, seed)
@@ -104,26 +112,25 @@ def attend(
         return compilation.compiled(kernels.dropped)(x, seed, rate=rate)
 
     def compute(products, bias):
-        query, key, value = compilation.compiled(_split)(
-            products, bias, count=heads.count, size=heads.size
+        query, key, value = compilation.compiled(split_heads)(
+            products, bias, num_heads=num_heads
         )
+        scale = query.shape[-1] ** -0.5
         scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
-        kept = compilation.compiled(_probs)(
-            scores, adder, scale=heads.size**-0.5
-        )
+        kept = compilation.compiled(_probs)(scores, adder, scale=scale)
         dropped = drop_from(kept)
         context = ops.matmul(dropped, value)  # [B, N, T, H]
 
         def gradient(upstream):
             upstream = compilation.compiled(_heads_first)(
-                upstream, count=heads.count, size=heads.size
+                upstream, num_heads=num_heads
             )  # [B, N, T, H]
             d_value = ops.matmul(ops.swapaxes(dropped, 2, 3), upstream)
             d_kept = drop_from(
                 ops.matmul(upstream, ops.swapaxes(value, 2, 3))
             )  # [B, N, T, S]
             d_scores = compilation.compiled(_scores_gradient)(
-                *(kept, d_kept, context, upstream), scale=heads.size**-0.5
+                *(kept, d_kept, context, upstream), scale=scale
             )
             d_query = ops.matmul(d_scores, key)
             d_key = ops.matmul(ops.swapaxes(d_scores, 2, 3), query)
@@ -137,36 +144,38 @@ def attend(
     return compilation.with_gradient(compute, products, bias)
 
 
-def attention_probs(products: Any, bias: Any, adder: Any, heads: Heads) -> Any:
-    """Computes where each position looks, before dropout.
-
-    Args:
-        products, bias, adder, heads: as for `attend`.
-
-    Returns:
-        `[B, N, T, S]`, of the type of `products`; sums to 1 over S.
-    """
-    query, key, _ = _split(products, bias, count=heads.count, size=heads.size)
-    scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
-    return _probs(scores, adder, scale=heads.size**-0.5)
+def _scores_gradient(kept, d_kept, context, d_context, *, scale):
+    # The gradient along each row of probabilities: their mean over S, which
+    # is that of what they gather, over H.
+    along = ops.sum(
+        ops.cast(context, "float32") * ops.cast(d_context, "float32"),
+        axis=-1,
+        keepdims=True,
+    )  # [B, N, T, 1]
+    slope = ops.cast(d_kept, "float32") - along
+    return ops.cast(ops.cast(kept, "float32") * slope * scale, kept.dtype)
 
 
-def _split(products, bias, *, count, size):
-    """Makes three `[B, N, T, H]` of `[B, T, 3 * D]`."""
+def split_heads(
+    products: Tensor, bias: Tensor, *, num_heads: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Adds the bias to `[B, T, 3 * D]`; makes three `[B, N, T, H]` of it."""
     biased = ops.cast(products, "float32") + bias
     biased = ops.cast(biased, products.dtype)
-    width = count * size
-    return tuple(
+    width = biased.shape[-1] // 3
+    query, key, value = (
         _heads_first(
-            biased[..., i * width : (i + 1) * width], count=count, size=size
+            biased[..., i * width : (i + 1) * width], num_heads=num_heads
         )
         for i in range(3)
     )
+    return query, key, value
 
 
-def _heads_first(x, *, count, size):
-    batch, length = ops.shape(x)[:2]
-    split = ops.reshape(x, (batch, length, count, size))  # [B, T, N, H]
+def _heads_first(x, *, num_heads):
+    batch, length, width = ops.shape(x)
+    size = width // num_heads
+    split = ops.reshape(x, (batch, length, num_heads, size))  # [B, T, N, H]
     return ops.transpose(split, (0, 2, 1, 3))  # [B, N, T, H]
 
 
@@ -180,20 +189,3 @@ def _join(query, key, value):
     """Makes `[B, T, 3 * D]` of three `[B, N, T, H]`."""
     parts = [_heads_last(part) for part in (query, key, value)]
     return ops.concatenate(parts, axis=-1)
-
-
-def _probs(scores, adder, *, scale):
-    scaled = ops.cast(scores, "float32") * scale + adder
-    return ops.cast(ops.softmax(scaled, axis=-1), scores.dtype)
-
-
-def _scores_gradient(kept, d_kept, context, d_context, *, scale):
-    # The gradient along each row of probabilities: their mean over S, which
-    # is that of what they gather, over H.
-    along = ops.sum(
-        ops.cast(context, "float32") * ops.cast(d_context, "float32"),
-        axis=-1,
-        keepdims=True,
-    )  # [B, N, T, 1]
-    slope = ops.cast(d_kept, "float32") - along
-    return ops.cast(ops.cast(kept, "float32") * slope * scale, kept.dtype)

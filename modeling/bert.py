@@ -1,12 +1,11 @@
 """BERT: a bidirectional Transformer encoder over word pieces."""
 
-from typing import Any
-
 import keras
 from keras import ops
 
 from modeling import attention, compilation, layers
 from modeling import config as config_lib
+from modeling.annotations import Policy, Tensor
 
 
 class Embeddings(layers.BertLayer):
@@ -30,25 +29,30 @@ class Embeddings(layers.BertLayer):
         ValueError: T is more than `max_position_embeddings`.
     """
 
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
         super().__init__(name="embeddings", dtype=dtype)
         self.config = config
         self.norm = layers.LayerNorm(config.hidden_size, dtype=dtype)
 
     def build(self, input_shape=None):
         config = self.config
-        for name, rows in (
-            ("word_embeddings", config.vocab_size),
-            ("token_type_embeddings", config.type_vocab_size),
-            ("position_embeddings", config.max_position_embeddings),
-        ):
-            table = self.add_variable(
-                name,
-                (rows, config.hidden_size),
-                layers.truncated_normal(config.initializer_range),
-            )
-            setattr(self, name, table)
+        self.word_embeddings = self._add_table(
+            "word_embeddings", config.vocab_size
+        )
+        self.token_type_embeddings = self._add_table(
+            "token_type_embeddings", config.type_vocab_size
+        )
+        self.position_embeddings = self._add_table(
+            "position_embeddings", config.max_position_embeddings
+        )
         self.norm.build()
+
+    def _add_table(self, name, num_rows):
+        return self.add_variable(
+            name,
+            (num_rows, self.config.hidden_size),
+            layers.truncated_normal(self.config.initializer_range),
+        )
 
     def call(self, input_ids, segment_ids, dropout_seed=None):
         config = self.config
@@ -67,9 +71,10 @@ class Embeddings(layers.BertLayer):
         length = ops.shape(input_ids)[1]
         positions = self.position_embeddings[:length]  # [T, D]
         summed = self.norm(words + segments + positions)
-        rate = config.hidden_dropout_prob
         summed = ops.cast(summed, self.compute_dtype)
-        return layers.dropped(summed, rate, dropout_seed, 0)
+        return layers.dropped(
+            summed, config.hidden_dropout_prob, dropout_seed, 0
+        )
 
 
 class Encoder(layers.BertLayer):
@@ -88,7 +93,7 @@ class Encoder(layers.BertLayer):
         recompute: keep only these outputs for the way back.
     """
 
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
         super().__init__(name="encoder", dtype=dtype)
         self.recompute = False
         self.stack = [
@@ -149,7 +154,7 @@ class BertModel(keras.Model):
         *,
         causal: bool = False,
         name: str = "bert",
-        dtype: Any = None,
+        dtype: Policy = None,
     ):
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.config = config
@@ -198,8 +203,11 @@ class BertModel(keras.Model):
         }
 
     def attention_probs(
-        self, input_ids: Any, input_mask: Any = None, segment_ids: Any = None
-    ) -> list[Any]:
+        self,
+        input_ids: Tensor,
+        input_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+    ) -> list[Tensor]:
         """Computes where each layer looks, without dropout.
 
         Args:

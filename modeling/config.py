@@ -124,11 +124,6 @@ class BertConfig:
             )
         activation_name(self.hidden_act)
 
-    @property
-    def head_size(self) -> int:
-        """Width of one attention head, H."""
-        return self.hidden_size // self.num_attention_heads
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], origin: str = "") -> Self:
         """Builds a config from the keys of a `bert_config.json`.

@@ -11,12 +11,35 @@ from keras import ops
 
 from modeling import bert, layers, losses
 from modeling import config as config_lib
+from modeling.annotations import Policy, Tensor
 
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
 
 # Source: run_classifier.py and run_squad.py of the release, which fix the
 # spread of the heads whatever the config.
 HEAD_INITIALIZER_RANGE = 0.02
+
+
+def output_variables(
+    layer: keras.layers.Layer, shape: tuple[int, int], initializer_range: float
+) -> tuple[Tensor, Tensor]:
+    """Adds `output_weights` `[K, D]` and `output_bias` `[K]` to a layer."""
+    weights = layer.add_weight(
+        shape=shape,
+        initializer=layers.truncated_normal(initializer_range),
+        name="output_weights",
+        autocast=False,
+    )
+    bias = layer.add_weight(
+        shape=shape[:1], initializer="zeros", name="output_bias", autocast=False
+    )
+    return weights, bias
+
+
+def output_logits(x: Tensor, weights: Tensor, bias: Tensor) -> Tensor:
+    """Multiplies `[..., D]` by `[K, D]` and adds `[K]`, all in float32."""
+    product = ops.matmul(ops.cast(x, "float32"), ops.transpose(weights))
+    return product + bias  # [..., K]
 
 
 class OutputLayer(layers.BertLayer):
@@ -42,7 +65,7 @@ class OutputLayer(layers.BertLayer):
         initializer_range: float = HEAD_INITIALIZER_RANGE,
         *,
         name: str,
-        dtype: Any = None,
+        dtype: Policy = None,
     ):
         super().__init__(name=name, dtype=dtype)
         self.shape = (num_outputs, config.hidden_size)
@@ -66,7 +89,7 @@ class Heads(layers.BertLayer):
     """
 
     def __init__(
-        self, children: dict[str, keras.layers.Layer], *, dtype: Any = None
+        self, children: dict[str, keras.layers.Layer], *, dtype: Policy = None
     ):
         super().__init__(name="cls", dtype=dtype)
         self.children = children
@@ -97,7 +120,7 @@ class MaskedLanguageModel(layers.BertLayer):
         the best word, each `[B, P]` float32.
     """
 
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
         super().__init__(name="predictions", dtype=dtype)
         self.config = config
         self.transform = MaskedTransform(config, dtype=dtype)
@@ -122,7 +145,7 @@ class MaskedLanguageModel(layers.BertLayer):
 class MaskedTransform(layers.Transform):
     """A `layers.Transform` from D to D, normalised after its activation."""
 
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
         sizes = (config.hidden_size, config.hidden_size)
         super().__init__(sizes, config, name="transform", dtype=dtype)
         self.norm = layers.LayerNorm(config.hidden_size, dtype=dtype)
@@ -135,7 +158,7 @@ class MaskedTransform(layers.Transform):
         return self.norm(super().call(x))
 
 
-def _gather_positions(sequence: Any, positions: Any) -> Any:
+def _gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
     """Picks `[B, P, D]` from `[B, T, D]` at positions `[B, P]`."""
     batch, length, size = ops.shape(sequence)
     rows = ops.reshape(sequence, (batch * length, size))  # [B * T, D]
@@ -159,7 +182,7 @@ class ChoiceScore(layers.BertLayer):
         `[B]` float32.
     """
 
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Any = None):
+    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
         super().__init__(name="multiple_choice", dtype=dtype)
         self.width = config.hidden_size
 
@@ -173,6 +196,16 @@ class ChoiceScore(layers.BertLayer):
     def call(self, pooled_output):
         pooled = ops.cast(pooled_output, "float32")
         return ops.matmul(pooled, self.output_weights[0])  # [B]
+
+
+def check_num_labels(num_labels: int) -> None:
+    """Checks that an output layer has an output.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if num_labels < 1:
+        raise ValueError(f"num_labels must be positive; got {num_labels}.")
 
 
 class BertWithHead(keras.Model):
@@ -189,12 +222,21 @@ class BertWithHead(keras.Model):
         bilstm_head: a BiLSTM stands between encoder and output layer. It
             starts from random weights and is as wide as the encoder in each
             direction (the paper does not say).
-        name: of the model; the first part of its variables' paths.
+        name: of the model; the first part of its variables' paths. That of
+            the class if None.
         dtype: Keras policy or its name; the global one if None.
+
+    Call arguments:
+        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
+
+    Returns:
+        A dict of float32; each class says which.
 
     Raises:
         ValueError: `num_labels` is not positive.
     """
+
+    default_name: str
 
     def __init__(
         self,
@@ -203,11 +245,13 @@ class BertWithHead(keras.Model):
         num_labels: int,
         causal: bool = False,
         bilstm_head: bool = False,
-        name: str,
-        dtype: Any = None,
+        name: str | None = None,
+        dtype: Policy = None,
     ):
         check_num_labels(num_labels)
-        super().__init__(name=name, dtype=dtype, autocast=False)
+        super().__init__(
+            name=name or self.default_name, dtype=dtype, autocast=False
+        )
         self.config = config
         self.num_labels = num_labels
         self.causal = causal
@@ -233,15 +277,27 @@ class BertWithHead(keras.Model):
             self, (self.num_labels, width), HEAD_INITIALIZER_RANGE
         )
 
+    def call(
+        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
+    ):
+        if input_mask is None:
+            input_mask = ops.ones_like(input_ids)
+        outputs = self.encode(input_ids, input_mask, segment_ids, dropout_seed)
+        return self.call_head(outputs, input_mask, dropout_seed)
+
     def encode(
-        self, input_ids: Any, input_mask: Any, segment_ids: Any, seed: Any
-    ) -> dict[str, Any]:
+        self,
+        input_ids: Tensor,
+        input_mask: Tensor,
+        segment_ids: Tensor | None,
+        dropout_seed: Tensor | None,
+    ) -> dict[str, Tensor]:
         """Calls the encoder, and the BiLSTM on its `sequence_output`, if any.
 
         With a BiLSTM `sequence_output` is `[B, T, 2 * D]`.
         """
         outputs = self.bert(
-            input_ids, input_mask, segment_ids, dropout_seed=seed
+            input_ids, input_mask, segment_ids, dropout_seed=dropout_seed
         )
         if self.bilstm_head:
             hidden = ops.cast(outputs["sequence_output"], self.compute_dtype)
@@ -249,7 +305,16 @@ class BertWithHead(keras.Model):
             outputs["sequence_output"] = self.bilstm(hidden, mask=mask)
         return outputs
 
-    def dropped(self, x: Any, dropout_seed: Any) -> Any:
+    def call_head(
+        self,
+        outputs: dict[str, Tensor],
+        input_mask: Tensor,
+        dropout_seed: Tensor | None,
+    ) -> dict[str, Tensor]:
+        """Computes what the model returns of the encoder's outputs."""
+        raise NotImplementedError
+
+    def dropped(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
         """Drops from what a classifier reads."""
         return layers.dropped(
             x,
@@ -258,7 +323,7 @@ class BertWithHead(keras.Model):
             layers.num_dropout_sites(self.config),
         )
 
-    def logits(self, x: Any) -> Any:
+    def logits(self, x: Tensor) -> Tensor:
         """Computes the output layer: `[..., K]` float32."""
         return output_logits(x, self.output_weights, self.output_bias)
 
@@ -272,8 +337,7 @@ class BertForPreTraining(BertWithHead):
         config: the network's sizes.
         objective: "mlm_nsp", "mlm" or "ltr"; all have the same variables. What
             is trained is the caller's loss; here "ltr" makes attention causal.
-        name: of the model; the first part of its variables' paths.
-        dtype: Keras policy or its name; the global one if None.
+        name, dtype: as for `BertWithHead`.
 
     Call arguments:
         input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
@@ -291,13 +355,15 @@ class BertForPreTraining(BertWithHead):
         ValueError: the objective is not known.
     """
 
+    default_name = "pretraining"
+
     def __init__(
         self,
         config: config_lib.BertConfig,
         *,
         objective: str = "mlm_nsp",
-        name: str = "pretraining",
-        dtype: Any = None,
+        name: str | None = None,
+        dtype: Policy = None,
     ):
         if objective not in OBJECTIVES:
             raise ValueError(
@@ -351,8 +417,10 @@ class BertForPreTraining(BertWithHead):
         if masked_lm_ids is None:
             scores = {"masked_lm_logits": words}
         else:
-            losses, correct = words
-            scores = {"masked_lm_losses": losses, "masked_lm_correct": correct}
+            scores = {
+                "masked_lm_losses": words[0],
+                "masked_lm_correct": words[1],
+            }
         scores["next_sentence_logits"] = self.seq_relationship(
             outputs["pooled_output"]
         )
@@ -369,8 +437,8 @@ class BertForSequenceClassification(BertWithHead):
     pooler then learns nothing.
 
     Args:
-        config, causal, bilstm_head, name, dtype: as for `BertWithHead`.
-        num_labels: K.
+        config, num_labels, causal, bilstm_head, name, dtype: as for
+            `BertWithHead`.
 
     Call arguments:
         input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`;
@@ -383,22 +451,9 @@ class BertForSequenceClassification(BertWithHead):
         ValueError: `num_labels` is not positive.
     """
 
-    def __init__(
-        self,
-        config: config_lib.BertConfig,
-        *,
-        num_labels: int,
-        name: str = "classification",
-        **options: Any,
-    ):
-        super().__init__(config, num_labels=num_labels, name=name, **options)
+    default_name = "classification"
 
-    def call(
-        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
-    ):
-        if input_mask is None:
-            input_mask = ops.ones_like(input_ids)
-        outputs = self.encode(input_ids, input_mask, segment_ids, dropout_seed)
+    def call_head(self, outputs, input_mask, dropout_seed):
         hidden, pooled = outputs["sequence_output"], outputs["pooled_output"]
         if self.bilstm_head:
             size = self.config.hidden_size
@@ -411,6 +466,21 @@ class BertForSequenceClassification(BertWithHead):
         return {"logits": self.logits(self.dropped(pooled, dropout_seed))}
 
 
+def last_token(hidden: Tensor, input_mask: Tensor) -> Tensor:
+    """Picks the last real token of each row.
+
+    Args:
+        hidden: `[B, T, D]`.
+        input_mask: `[B, T]` int, 1 for a token; padding is at the end.
+
+    Returns:
+        `[B, D]`; the first token of a row that is all padding.
+    """
+    places = ops.maximum(ops.sum(input_mask, axis=1) - 1, 0)  # [B]
+    chosen = ops.one_hot(places, ops.shape(hidden)[1], dtype=hidden.dtype)
+    return ops.einsum("bt,btd->bd", chosen, hidden)
+
+
 class BertForTokenClassification(BertWithHead):
     """BERT with one label per word piece.
 
@@ -419,8 +489,8 @@ class BertForTokenClassification(BertWithHead):
     The pooler exists, and learns nothing.
 
     Args:
-        config, causal, bilstm_head, name, dtype: as for `BertWithHead`.
-        num_labels: K.
+        config, num_labels, causal, bilstm_head, name, dtype: as for
+            `BertWithHead`.
 
     Call arguments:
         input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
@@ -432,22 +502,9 @@ class BertForTokenClassification(BertWithHead):
         ValueError: `num_labels` is not positive.
     """
 
-    def __init__(
-        self,
-        config: config_lib.BertConfig,
-        *,
-        num_labels: int,
-        name: str = "token_classification",
-        **options: Any,
-    ):
-        super().__init__(config, num_labels=num_labels, name=name, **options)
+    default_name = "token_classification"
 
-    def call(
-        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
-    ):
-        if input_mask is None:
-            input_mask = ops.ones_like(input_ids)
-        outputs = self.encode(input_ids, input_mask, segment_ids, dropout_seed)
+    def call_head(self, outputs, input_mask, dropout_seed):
         hidden = outputs["sequence_output"]
         return {"logits": self.logits(self.dropped(hidden, dropout_seed))}
 
@@ -467,14 +524,10 @@ class BertForQuestionAnswering(BertWithHead):
         A dict: `start_logits` and `end_logits`, each `[B, T]` float32.
     """
 
-    def __init__(
-        self,
-        config: config_lib.BertConfig,
-        *,
-        name: str = "question_answering",
-        **options: Any,
-    ):
-        super().__init__(config, num_labels=2, name=name, **options)
+    default_name = "question_answering"
+
+    def __init__(self, config: config_lib.BertConfig, **options: Any):
+        super().__init__(config, num_labels=2, **options)
 
     def build_head(self, width):
         # Another model than BERT has the names of a classifier.
@@ -488,12 +541,7 @@ class BertForQuestionAnswering(BertWithHead):
         self.cls = Heads({"squad": self.span}, dtype=policy)
         self.cls.build()
 
-    def call(
-        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
-    ):
-        if input_mask is None:
-            input_mask = ops.ones_like(input_ids)
-        outputs = self.encode(input_ids, input_mask, segment_ids, dropout_seed)
+    def call_head(self, outputs, input_mask, dropout_seed):
         hidden = outputs["sequence_output"]
         is_bert = not (self.causal or self.bilstm_head)
         logits = self.span(hidden) if is_bert else self.logits(hidden)
@@ -510,8 +558,7 @@ class BertForMultipleChoice(BertWithHead):
 
     Args:
         config: the network's sizes.
-        name: of the model; the first part of its variables' paths.
-        dtype: Keras policy or its name; the global one if None.
+        name, dtype: as for `BertWithHead`.
 
     Call arguments:
         input_ids: `[B, C, T]` int32, the C choices of each example.
@@ -523,12 +570,14 @@ class BertForMultipleChoice(BertWithHead):
         A dict: `logits` `[B, C]` float32.
     """
 
+    default_name = "choice"
+
     def __init__(
         self,
         config: config_lib.BertConfig,
         *,
-        name: str = "choice",
-        dtype: Any = None,
+        name: str | None = None,
+        dtype: Policy = None,
     ):
         super().__init__(config, num_labels=1, name=name, dtype=dtype)
 
@@ -551,54 +600,7 @@ class BertForMultipleChoice(BertWithHead):
         return {"logits": ops.reshape(scores, (-1, num_choices))}  # [B, C]
 
 
-def check_num_labels(num_labels: int) -> None:
-    """Checks that an output layer has an output.
-
-    Raises:
-        ValueError: it has none.
-    """
-    if num_labels < 1:
-        raise ValueError(f"num_labels must be positive; got {num_labels}.")
-
-
-def output_variables(
-    layer: keras.layers.Layer, shape: tuple[int, int], initializer_range: float
-) -> tuple[Any, Any]:
-    """Adds `output_weights` `[K, D]` and `output_bias` `[K]` to a layer."""
-    weights = layer.add_weight(
-        shape=shape,
-        initializer=layers.truncated_normal(initializer_range),
-        name="output_weights",
-        autocast=False,
-    )
-    bias = layer.add_weight(
-        shape=shape[:1], initializer="zeros", name="output_bias", autocast=False
-    )
-    return weights, bias
-
-
-def output_logits(x: Any, weights: Any, bias: Any) -> Any:
-    """Multiplies `[..., D]` by `[K, D]` and adds `[K]`, all in float32."""
-    product = ops.matmul(ops.cast(x, "float32"), ops.transpose(weights))
-    return product + bias  # [..., K]
-
-
-def last_token(hidden: Any, input_mask: Any) -> Any:
-    """Picks the last real token of each row.
-
-    Args:
-        hidden: `[B, T, D]`.
-        input_mask: `[B, T]` int, 1 for a token; padding is at the end.
-
-    Returns:
-        `[B, D]`; the first token of a row that is all padding.
-    """
-    places = ops.maximum(ops.sum(input_mask, axis=1) - 1, 0)  # [B]
-    chosen = ops.one_hot(places, ops.shape(hidden)[1], dtype=hidden.dtype)
-    return ops.einsum("bt,btd->bd", chosen, hidden)
-
-
-def _flat(ids: Any) -> Any:
+def _flat(ids: Tensor | None) -> Tensor | None:
     """Makes `[B * C, T]` of `[B, C, T]`."""
     if ids is None:
         return None

@@ -6,12 +6,13 @@ computed inside, so that nothing but its arguments is kept in between.
 """
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import keras
 from keras import ops
 
 from modeling import compilation
+from modeling.annotations import Dropout, Tensor
 
 # Source: the release (tf.contrib.layers.layer_norm).
 _LAYER_NORM_EPSILON = 1e-12
@@ -26,25 +27,11 @@ _NORMAL_PEAK = 1 / math.sqrt(2 * math.pi)
 # github.com/skeeto/hash-prospector: shifts and factors of one round.
 _MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
 _LAST_SHIFT = 16
-# Any two numbers: bits of the golden ratio, and of the root of 3.
+# Tensor two numbers: bits of the golden ratio, and of the root of 3.
 _KEY_STARTS = (0x9E3779B9, 0xBB67AE85)
 
 
-def site_seed(seed: Any, site: int) -> Any:
-    """Names one place in the network in one step.
-
-    Args:
-        seed: `[2]` int32.
-        site: number of the place, from 0, each used once.
-
-    Returns:
-        `[3]` int32, to be given to `dropout`.
-    """
-    site = ops.convert_to_tensor([site], dtype="int32")
-    return ops.concatenate([ops.cast(seed, "int32"), site], axis=0)
-
-
-def dropout(x: Any, rate: float, seed: Any) -> Any:
+def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
     """Zeroes a share of the elements and scales up the rest.
 
     Args:
@@ -70,7 +57,7 @@ def dropout(x: Any, rate: float, seed: Any) -> Any:
     return compilation.with_gradient(compute, x)
 
 
-def drops(rate: float, seed: Any) -> bool:
+def drops(rate: float, seed: Tensor) -> bool:
     """Tells whether anything is to be dropped.
 
     Raises:
@@ -87,7 +74,7 @@ def drops(rate: float, seed: Any) -> bool:
     return True
 
 
-def dropped(x: Any, seed: Any, *, rate: float) -> Any:
+def dropped(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
     """Drops from `x`; as `dropout`, without a gradient of its own."""
     threshold = min(round(rate * _DRAWS), _DRAWS - 1)
     scale = _DRAWS / (_DRAWS - threshold)
@@ -96,7 +83,52 @@ def dropped(x: Any, seed: Any, *, rate: float) -> Any:
     return ops.cast(ops.where(kept, scaled, 0.0), x.dtype)
 
 
-def layer_norm(x: Any, gamma: Any, beta: Any) -> Any:
+def site_seed(seed: Tensor, site: int) -> Tensor:
+    """Names one place in the network in one step.
+
+    Args:
+        seed: `[2]` int32.
+        site: number of the place, from 0, each used once.
+
+    Returns:
+        `[3]` int32, to be given to `dropout`.
+    """
+    site = ops.convert_to_tensor([site], dtype="int32")
+    return ops.concatenate([ops.cast(seed, "int32"), site], axis=0)
+
+
+def _random_words(shape, seed):
+    """Draws 32 bits for each place of a tensor: a hash of place and seed.
+
+    Twice as fast as memory, where a generator such as Philox takes longer
+    than everything else that a block ends with.
+    """
+    places = ops.arange(math.prod(shape), dtype="int32")
+    words = ops.cast(places, "uint32")
+    keys = _keys(seed)
+    for i in range(len(_KEY_STARTS)):
+        words = _mixed(ops.bitwise_xor(words, keys[i]))
+    return ops.reshape(words, shape)
+
+
+def _keys(seed):
+    """Hashes `[n]` int32 into a word for each of the starts."""
+    seed = ops.cast(seed, "uint32")
+    keys = ops.array(_KEY_STARTS, "uint32")
+    for i in range(seed.shape[0]):
+        keys = _mixed(ops.bitwise_xor(keys, seed[i]) + keys)
+    return keys
+
+
+def _mixed(words):
+    """Maps 32 bits to 32 bits, one to one; each bit depends on all others."""
+    for shift, factor in _MIX:
+        words = ops.bitwise_xor(words, ops.right_shift(words, shift))
+        words = words * ops.cast(factor, "uint32")
+    return ops.bitwise_xor(words, ops.right_shift(words, _LAST_SHIFT))
+
+
+def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     """Normalises each row to mean 0 and variance 1, then scales and shifts.
 
     Args:
@@ -118,9 +150,25 @@ def layer_norm(x: Any, gamma: Any, beta: Any) -> Any:
     return ops.reshape(y, ops.shape(x))
 
 
+def _norm(x, gamma, beta):
+    normal, _ = _normalised(ops.cast(x, "float32"))
+    return ops.cast(normal * gamma + beta, x.dtype)
+
+
+def _norm_gradient(x, gamma, upstream):
+    rows, d_gamma, d_beta = _through_norm(
+        ops.cast(x, "float32"), gamma, ops.cast(upstream, "float32")
+    )
+    return ops.cast(rows, x.dtype), d_gamma, d_beta
+
+
 def block_end(
-    x: Any, bias: Any, residual: Any, norm: tuple[Any, Any], drop: tuple
-) -> Any:
+    x: Tensor,
+    bias: Tensor,
+    residual: Tensor,
+    norm: tuple[Tensor, Tensor],
+    drop: Dropout,
+) -> Tensor:
     """Ends a block: bias, dropout, residual connection, normalisation.
 
     Args:
@@ -153,57 +201,6 @@ def block_end(
         compute, rows_of(x), bias, rows_of(residual), *norm
     )
     return ops.reshape(y, ops.shape(x))
-
-
-def activate(x: Any, bias: Any, activation: str | Any) -> Any:
-    """Adds a bias and applies a member of `config.ACTIVATIONS`, or a function.
-
-    Args:
-        x: `[..., D]` float.
-        bias: `[D]` float32.
-        activation: its name, or a function from tensor to tensor.
-
-    Returns:
-        `[..., D]`, of the type of `x`.
-    """
-    if activation not in _GELUS:
-        biased = x + ops.cast(bias, x.dtype)
-        if callable(activation):
-            return activation(biased)
-        if activation == "linear":
-            return biased
-        return {"relu": ops.relu, "tanh": ops.tanh}[activation](biased)
-    forward, backward = _GELUS[activation]
-
-    def compute(x, bias):
-        def gradient(upstream):
-            return compilation.compiled(backward)(x, bias, upstream)
-
-        return compilation.compiled(forward)(x, bias), gradient
-
-    y = compilation.with_gradient(compute, rows_of(x), bias)
-    return ops.reshape(y, ops.shape(x))
-
-
-def rows_of(x: Any) -> Any:
-    """Reshapes `[..., D]` to `[M, D]`.
-
-    Outside of what is compiled: XLA adds up a matrix 20 times as fast as what
-    was reshaped to one.
-    """
-    return ops.reshape(x, (-1, x.shape[-1]))
-
-
-def _norm(x, gamma, beta):
-    normal, _ = _normalised(ops.cast(x, "float32"))
-    return ops.cast(normal * gamma + beta, x.dtype)
-
-
-def _norm_gradient(x, gamma, upstream):
-    rows, d_gamma, d_beta = _through_norm(
-        ops.cast(x, "float32"), gamma, ops.cast(upstream, "float32")
-    )
-    return ops.cast(rows, x.dtype), d_gamma, d_beta
 
 
 def _block_end(*tensors, rate):
@@ -253,9 +250,34 @@ def _through_norm(rows, gamma, upstream):
     return d_rows, sum_of_rows(upstream * normal), sum_of_rows(upstream)
 
 
-def sum_of_rows(x: Any) -> Any:
-    """Adds `[M, D]` up to `[D]` float32."""
-    return ops.sum(ops.cast(x, "float32"), axis=0)
+def activate(x: Tensor, bias: Tensor, activation: str | Callable) -> Tensor:
+    """Adds a bias and applies a member of `config.ACTIVATIONS`, or a function.
+
+    Args:
+        x: `[..., D]` float.
+        bias: `[D]` float32.
+        activation: its name, or a function from tensor to tensor.
+
+    Returns:
+        `[..., D]`, of the type of `x`.
+    """
+    if activation not in _GELUS:
+        biased = x + ops.cast(bias, x.dtype)
+        if callable(activation):
+            return activation(biased)
+        if activation == "linear":
+            return biased
+        return {"relu": ops.relu, "tanh": ops.tanh}[activation](biased)
+    forward, backward = _GELUS[activation]
+
+    def compute(x, bias):
+        def gradient(upstream):
+            return compilation.compiled(backward)(x, bias, upstream)
+
+        return compilation.compiled(forward)(x, bias), gradient
+
+    y = compilation.with_gradient(compute, rows_of(x), bias)
+    return ops.reshape(y, ops.shape(x))
 
 
 def _gelu(x, bias):
@@ -303,32 +325,15 @@ _GELUS = {
 }
 
 
-def _random_words(shape, seed):
-    """Draws 32 bits for each place of a tensor: a hash of place and seed.
+def rows_of(x: Tensor) -> Tensor:
+    """Reshapes `[..., D]` to `[M, D]`.
 
-    Twice as fast as memory, where a generator such as Philox takes longer
-    than everything else that a block ends with.
+    Outside of what is compiled: XLA adds up a matrix 20 times as fast as what
+    was reshaped to one.
     """
-    places = ops.arange(math.prod(shape), dtype="int32")
-    words = ops.cast(places, "uint32")
-    keys = _keys(seed)
-    for i in range(len(_KEY_STARTS)):
-        words = _mixed(ops.bitwise_xor(words, keys[i]))
-    return ops.reshape(words, shape)
+    return ops.reshape(x, (-1, x.shape[-1]))
 
 
-def _keys(seed):
-    """Hashes `[n]` int32 into a word for each of the starts."""
-    seed = ops.cast(seed, "uint32")
-    keys = ops.array(_KEY_STARTS, "uint32")
-    for i in range(seed.shape[0]):
-        keys = _mixed(ops.bitwise_xor(keys, seed[i]) + keys)
-    return keys
-
-
-def _mixed(words):
-    """Maps 32 bits to 32 bits, one to one; each bit depends on all others."""
-    for shift, factor in _MIX:
-        words = ops.bitwise_xor(words, ops.right_shift(words, shift))
-        words = words * ops.cast(factor, "uint32")
-    return ops.bitwise_xor(words, ops.right_shift(words, _LAST_SHIFT))
+def sum_of_rows(x: Tensor) -> Tensor:
+    """Adds `[M, D]` up to `[D]` float32."""
+    return ops.sum(ops.cast(x, "float32"), axis=0)

@@ -6,13 +6,12 @@ config and makes its variables in `build`, in the release's order. Variables
 are float32; matrix products are of the policy's compute type.
 """
 
-from typing import Any
-
 import keras
 from keras import ops
 
 from modeling import attention, kernels
 from modeling import config as config_lib
+from modeling.annotations import Policy, Tensor
 
 _DROPOUT_SITES_PER_LAYER = 3
 _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
@@ -36,12 +35,14 @@ def truncated_normal(stddev: float) -> keras.initializers.Initializer:
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
-def dropped(x: Any, rate: float, dropout_seed: Any, site: int) -> Any:
+def dropped(
+    x: Tensor, rate: float, dropout_seed: Tensor | None, site: int
+) -> Tensor:
     """Drops from `x` at a numbered site; not at all without a seed."""
     return kernels.dropout(x, rate, _seed_at(dropout_seed, site))
 
 
-def _seed_at(dropout_seed: Any, site: int) -> Any:
+def _seed_at(dropout_seed: Tensor | None, site: int) -> Tensor | None:
     if dropout_seed is not None:
         return kernels.site_seed(dropout_seed, site)
     return None
@@ -58,7 +59,7 @@ class BertLayer(keras.layers.Layer):
         dtype: Keras policy or its name; the global one if None.
     """
 
-    def __init__(self, *, name: str, dtype: Any = None):
+    def __init__(self, *, name: str, dtype: Policy = None):
         super().__init__(name=name, dtype=dtype, autocast=False)
 
     def add_variable(self, name: str, shape: tuple[int, ...], initializer):
@@ -89,7 +90,7 @@ class Dense(BertLayer):
         initializer_range: float,
         *,
         name: str = "dense",
-        dtype: Any = None,
+        dtype: Policy = None,
     ):
         super().__init__(name=name, dtype=dtype)
         self.sizes = sizes
@@ -126,7 +127,7 @@ class LayerNorm(BertLayer):
         `[..., D]`, of the type of `x`.
     """
 
-    def __init__(self, size: int, *, dtype: Any = None):
+    def __init__(self, size: int, *, dtype: Policy = None):
         super().__init__(name="LayerNorm", dtype=dtype)
         self.size = size
 
@@ -134,13 +135,8 @@ class LayerNorm(BertLayer):
         self.beta = self.add_variable("beta", (self.size,), "zeros")
         self.gamma = self.add_variable("gamma", (self.size,), "ones")
 
-    @property
-    def variables_pair(self) -> tuple[Any, Any]:
-        """Gamma and beta, each `[D]`, as `kernels` takes them."""
-        return self.gamma, self.beta
-
     def call(self, x):
-        return kernels.layer_norm(x, *self.variables_pair)
+        return kernels.layer_norm(x, self.gamma, self.beta)
 
 
 class SelfAttention(BertLayer):
@@ -163,14 +159,11 @@ class SelfAttention(BertLayer):
     """
 
     def __init__(
-        self, config: config_lib.BertConfig, site: int, *, dtype: Any = None
+        self, config: config_lib.BertConfig, site: int, *, dtype: Policy = None
     ):
         super().__init__(name="self", dtype=dtype)
         self.config = config
         self.site = site
-        self._heads = attention.Heads(
-            count=config.num_attention_heads, size=config.head_size
-        )
         sizes = (config.hidden_size, config.hidden_size)
         self.query, self.key, self.value = (
             Dense(sizes, config.initializer_range, name=name, dtype=dtype)
@@ -193,15 +186,21 @@ class SelfAttention(BertLayer):
 
     def probs(self, hidden, adder):
         """Computes attention probabilities, before dropout: [B, N, T, S]."""
-        return attention.attention_probs(
-            *self._projections(hidden), adder, self._heads
+        query, key, _ = attention.split_heads(
+            *self._projections(hidden),
+            num_heads=self.config.num_attention_heads,
         )
+        return attention.attention_probs(query, key, adder)
 
     def call(self, hidden, adder, dropout_seed=None):
+        config = self.config
         seed = _seed_at(dropout_seed, self.site)
-        drop = (self.config.attention_probs_dropout_prob, seed)
-        projections = self._projections(hidden)
-        return attention.attend(*projections, adder, self._heads, drop)
+        return attention.attend(
+            *self._projections(hidden),
+            adder,
+            config.num_attention_heads,
+            (config.attention_probs_dropout_prob, seed),
+        )
 
 
 class BlockOutput(BertLayer):
@@ -228,7 +227,7 @@ class BlockOutput(BertLayer):
         in_size: int,
         site: int,
         *,
-        dtype: Any = None,
+        dtype: Policy = None,
     ):
         super().__init__(name="output", dtype=dtype)
         self.rate = config.hidden_dropout_prob
@@ -247,7 +246,7 @@ class BlockOutput(BertLayer):
             self.dense.product(x),
             self.dense.bias,
             residual,
-            self.norm.variables_pair,
+            (self.norm.gamma, self.norm.beta),
             (self.rate, seed),
         )
 
@@ -256,7 +255,7 @@ class Attention(BertLayer):
     """The first block of a Transformer layer; see `SelfAttention`."""
 
     def __init__(
-        self, config: config_lib.BertConfig, site: int, *, dtype: Any = None
+        self, config: config_lib.BertConfig, site: int, *, dtype: Policy = None
     ):
         super().__init__(name="attention", dtype=dtype)
         self.self_attention = SelfAttention(config, site, dtype=dtype)
@@ -296,7 +295,7 @@ class Transform(BertLayer):
         *,
         name: str,
         activation: str | None = None,
-        dtype: Any = None,
+        dtype: Policy = None,
     ):
         super().__init__(name=name, dtype=dtype)
         act = activation or config.hidden_act
@@ -326,7 +325,7 @@ class TransformerLayer(BertLayer):
     """
 
     def __init__(
-        self, config: config_lib.BertConfig, index: int, *, dtype: Any = None
+        self, config: config_lib.BertConfig, index: int, *, dtype: Policy = None
     ):
         super().__init__(name=f"layer_{index}", dtype=dtype)
         site = _FIRST_LAYER_SITE + _DROPOUT_SITES_PER_LAYER * index

@@ -9,12 +9,11 @@ The plain formulas are what is meant. Training calls their fused twins, which
 give the same numbers in less time and memory.
 """
 
-from typing import Any
-
 import keras
 from keras import ops
 
 from modeling import compilation
+from modeling.annotations import Tensor
 
 # Source: run_pretraining.py of the release. It keeps a batch without
 # predictions at 0, and makes the loss slightly less than the mean.
@@ -24,7 +23,9 @@ MASKED_LM_OFFSET = 1e-5
 _WIDE_TYPES = ("float32", "bfloat16")
 
 
-def masked_lm_loss(token_losses: Any, weights: Any, denominator: Any) -> Any:
+def masked_lm_loss(
+    token_losses: Tensor, weights: Tensor, denominator: Tensor
+) -> Tensor:
     """Averages the cross entropy of the predicted tokens.
 
     Source: Devlin et al. 2019, §3.1 Task #1 and App. A.2.
@@ -40,7 +41,9 @@ def masked_lm_loss(token_losses: Any, weights: Any, denominator: Any) -> Any:
     return ops.sum(token_losses * weights) / (denominator + MASKED_LM_OFFSET)
 
 
-def mean_loss(item_losses: Any, weights: Any, denominator: Any) -> Any:
+def mean_loss(
+    item_losses: Tensor, weights: Tensor, denominator: Tensor
+) -> Tensor:
     """Averages the loss of sentences, of pairs, of answers or of words.
 
     Args:
@@ -54,7 +57,7 @@ def mean_loss(item_losses: Any, weights: Any, denominator: Any) -> Any:
     return ops.divide_no_nan(ops.sum(item_losses * weights), denominator)
 
 
-def cross_entropy(logits: Any, labels: Any) -> Any:
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Computes -log(softmax(logits)[label]) of each item.
 
     Args:
@@ -69,7 +72,7 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     return -ops.take_along_axis(log_probs, labels, axis=-1)[..., 0]
 
 
-def fused_cross_entropy(logits: Any, labels: Any) -> Any:
+def fused_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """As `cross_entropy`; does not keep the probabilities for the gradient."""
     if not compilation.is_tensorflow():
         return cross_entropy(logits, labels)
@@ -91,9 +94,21 @@ def fused_cross_entropy(logits: Any, labels: Any) -> Any:
     return compilation.with_gradient(compute, ops.cast(logits, "float32"))
 
 
+def _log_sum_exp(logits):
+    largest = ops.max(logits, axis=-1, keepdims=True)
+    total = ops.sum(ops.exp(logits - largest), axis=-1, keepdims=True)
+    return largest + ops.log(total)
+
+
+def _slope(logits, labels, log_sum, upstream):
+    classes = ops.arange(ops.shape(logits)[-1], dtype="int32")
+    target = ops.cast(classes == labels[..., None], logits.dtype)
+    return (ops.exp(logits - log_sum) - target) * upstream[..., None]
+
+
 def span_cross_entropy(
-    logits: tuple[Any, Any], positions: tuple[Any, Any]
-) -> Any:
+    logits: tuple[Tensor, Tensor], positions: tuple[Tensor, Tensor]
+) -> Tensor:
     """Computes the mean cross entropy of an answer's start and end.
 
     Source: Devlin et al. 2019, §4.2; the mean of the two as released.
@@ -109,7 +124,7 @@ def span_cross_entropy(
     return 0.5 * (start + end)
 
 
-def several_labels_cross_entropy(logits: Any, labels: Any) -> Any:
+def several_labels_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Computes the mean cross entropy of an item's labels, each yes or no.
 
     Args:
@@ -123,20 +138,20 @@ def several_labels_cross_entropy(logits: Any, labels: Any) -> Any:
     return ops.mean(each, axis=-1)
 
 
-def squared_error(scores: Any, targets: Any) -> Any:
+def squared_error(scores: Tensor, targets: Tensor) -> Tensor:
     """Computes the squared error of each score: `[B]` float32 of two `[B]`."""
     return ops.square(scores - targets)
 
 
-def tied_logits(hidden: Any, table: Any, bias: Any) -> Any:
+def tied_logits(hidden: Tensor, table: Tensor, bias: Tensor) -> Tensor:
     """Multiplies `[..., D]` by `[V, D]`, adds `[V]`: `[..., V]` float32."""
     product = ops.matmul(hidden, ops.transpose(ops.cast(table, hidden.dtype)))
     return ops.cast(product, "float32") + bias
 
 
 def tied_cross_entropy(
-    hidden: Any, table: Any, bias: Any, labels: Any
-) -> tuple[Any, Any]:
+    hidden: Tensor, table: Tensor, bias: Tensor, labels: Tensor
+) -> tuple[Tensor, Tensor]:
     """Computes the cross entropy of words whose logits are tied to a table.
 
     Args:
@@ -155,8 +170,8 @@ def tied_cross_entropy(
 
 
 def fused_tied_cross_entropy(
-    hidden: Any, table: Any, bias: Any, labels: Any
-) -> tuple[Any, Any]:
+    hidden: Tensor, table: Tensor, bias: Tensor, labels: Tensor
+) -> tuple[Tensor, Tensor]:
     """As `tied_cross_entropy`, without logits in float32 or their gradient.
 
     Over a vocabulary these are most of a small model's step. In float16 they
@@ -221,15 +236,3 @@ def _tied(hidden, table, bias, labels):
         )
 
     return (log_sum - entries(logits, labels), best), gradient
-
-
-def _log_sum_exp(logits):
-    largest = ops.max(logits, axis=-1, keepdims=True)
-    total = ops.sum(ops.exp(logits - largest), axis=-1, keepdims=True)
-    return largest + ops.log(total)
-
-
-def _slope(logits, labels, log_sum, upstream):
-    classes = ops.arange(ops.shape(logits)[-1], dtype="int32")
-    target = ops.cast(classes == labels[..., None], logits.dtype)
-    return (ops.exp(logits - log_sum) - target) * upstream[..., None]

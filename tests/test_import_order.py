@@ -23,8 +23,17 @@ _MAY_IMPORT = {
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
-    *("huggingface_config", "config", "compilation", "kernels", "attention"),
-    *("losses", "layers", "bert", "heads", "feature_layers", "tagging"),
+    *("annotations", "huggingface_config", "config", "compilation"),
+    *(
+        "kernels",
+        "attention",
+        "losses",
+        "layers",
+        "bert",
+        "heads",
+        "feature_layers",
+        "tagging",
+    ),
 ]
 # What knows that the backend may be TensorFlow.
 _BACKEND_MODULES = {"compilation", "losses"}

@@ -7,7 +7,7 @@ import tensorflow as tf
 from modeling import attention, compilation, kernels
 
 _SEED = np.array([3, 5], np.int32)
-_HEADS = attention.Heads(count=2, size=3)
+_NUM_HEADS = 2
 
 
 def _random(*shape, seed=0):
@@ -69,7 +69,7 @@ def test_attention_and_its_gradient_are_the_formula_s(rate, causal):
     seed = _SEED if rate else None
     results = []
     for function in (
-        lambda *a: attention.attend(*a, adder, _HEADS, (rate, seed)),
+        lambda *a: attention.attend(*a, adder, _NUM_HEADS, (rate, seed)),
         lambda *a: _formula(*a, adder, (rate, seed)),
     ):
         with tf.GradientTape() as tape:
@@ -83,9 +83,10 @@ def test_attention_and_its_gradient_are_the_formula_s(rate, causal):
 
 def test_probs_sum_to_one_and_leave_padding_out():
     adder = attention.adder_of(np.array([[1, 1, 1, 0]] * 2), causal=False)
-    got = attention.attention_probs(
-        tf.constant(_random(2, 4, 18)), _random(18), adder, _HEADS
-    ).numpy()
+    query, key, _ = attention.split_heads(
+        tf.constant(_random(2, 4, 18)), _random(18), num_heads=_NUM_HEADS
+    )
+    got = attention.attention_probs(query, key, adder).numpy()
     assert got.shape == (2, 2, 4, 4)
     np.testing.assert_allclose(got.sum(-1), 1, atol=1e-6)
     assert not got[..., 3].any()
@@ -95,10 +96,10 @@ def test_attention_keeps_its_type():
     adder = attention.adder_of(np.ones([2, 5]), causal=False)
     products = tf.cast(_random(2, 5, 18), tf.bfloat16)
     drop = (0.1, _SEED)
-    got = attention.attend(products, _random(18), adder, _HEADS, drop)
+    got = attention.attend(products, _random(18), adder, _NUM_HEADS, drop)
     assert got.dtype == tf.bfloat16
     want = attention.attend(
-        tf.cast(products, tf.float32), _random(18), adder, _HEADS, drop
+        tf.cast(products, tf.float32), _random(18), adder, _NUM_HEADS, drop
     )
     # bfloat16 has 8 bits: each of three roundings is off by up to 0.4 %.
     np.testing.assert_allclose(tf.cast(got, tf.float32), want, atol=0.05)

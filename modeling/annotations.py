@@ -1,0 +1,13 @@
+"""Types of annotations."""
+
+from typing import Any, TypeAlias
+
+import keras
+
+# A tensor of the Keras backend, a Keras variable or a NumPy array, which have
+# no common type.
+Tensor: TypeAlias = Any
+# Rate and seed, as for `kernels.dropout`.
+Dropout: TypeAlias = tuple[float, Tensor | None]
+# A Keras policy or its name; None for the global one.
+Policy: TypeAlias = str | keras.DTypePolicy | None
