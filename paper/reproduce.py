@@ -102,9 +102,9 @@ def run(options: Options) -> bool:
         Whether all that was asked for is there.
 
     Raises:
-        OSError: a file cannot be written.
-        ValueError: the flags do not fit together, or another program uses the
-            work folder.
+        OSError: a file cannot be written, or another program uses the work
+            folder.
+        ValueError: the flags do not fit together.
     """
     scale = scales.read(options.scale, _more_flags(options.training_flags))
     models = (options.model,) if options.model else tables.MODELS

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import fcntl
 import glob
 import os
 import signal
@@ -13,13 +12,12 @@ from collections.abc import Iterator, Sequence
 
 from absl import logging
 
-from files import json_text, writing
+from files import json_text, locking, writing
 from paper import costs, jobs
 
 _POLL_SECONDS = 0.2
 _REPORT_EVERY_SECONDS = 300.0
 _TAIL_LINES = 15
-_LOCK = ".lock"
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
 _FILE = "state.json"
 LOG = "log.txt"
@@ -168,8 +166,8 @@ class Runner:
         on to the commands, which save what they have.
 
         Raises:
+            LockedError: another program runs jobs in the work folder.
             OSError: a file of the work folder cannot be written.
-            ValueError: another program runs jobs in the work folder.
         """
         for job in jobs.in_order(wanted):
             state = read_state(job, self._places)
@@ -183,7 +181,9 @@ class Runner:
             len(self._todo),
             self._time_left(),
         )
-        with _locked(self._places.work_dir), self._signals():
+        work_dir = self._places.work_dir
+        lock = locking.lock_folder(work_dir, f"--work_dir={work_dir}")
+        with lock, self._signals():
             while self._running or (self._todo and not self._stopping):
                 if not self._stopping:
                     self._start_ready()
@@ -325,18 +325,3 @@ class Runner:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _locked(work_dir: str) -> Iterator[None]:
-    """Keeps two runners out of one folder."""
-    os.makedirs(work_dir, exist_ok=True)
-    with open(os.path.join(work_dir, _LOCK), "w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ValueError(
-                f"Another program runs commands in {work_dir}. Wait for it, or "
-                "choose another --work_dir; --jobs runs several at a time."
-            ) from error
-        yield

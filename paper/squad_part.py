@@ -87,26 +87,22 @@ def run(options: Options) -> None:
             "paragraphs, each with a context and questions, each with an id "
             "and answers."
         )
-    articles, every = content["data"], options.holdout_every
-    held_out = articles[every - 1 :: every] if every else []
-    kept = [
-        article
-        for number, article in enumerate(articles, start=1)
-        if not every or number % every
-    ]
+    kept, written = content["data"], {}
+    if every := options.holdout_every:
+        written[options.holdout_file] = kept[every - 1 :: every]
+        del kept[every - 1 :: every]
     taken = thin_out(kept, options.num_questions)
     if not options.all_answers:
-        taken = [_to_train_on(each) for each in taken]
-    written = {options.output_file: taken}
-    if every:
-        written[options.holdout_file] = held_out
+        for qa in questions(taken):
+            del qa["answers"][1:]
+    written = {options.output_file: taken, **written}
     if options.context_words:
         written = {
             path: [shorten(article, options.context_words) for article in part]
             for path, part in written.items()
         }
     for path, part in written.items():
-        count = num_questions(part)
+        count = len(questions(part))
         if not count:
             raise ValueError(
                 f"{options.input_file}: must hold enough for every part; "
@@ -116,20 +112,21 @@ def run(options: Options) -> None:
         logging.info("Wrote %d questions to %s", count, path)
 
 
-def num_questions(articles: Sequence[Mapping[str, Any]]) -> int:
-    """Counts the questions of articles."""
-    return sum(
-        len(paragraph["qas"])
+def questions(articles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Lists the questions of articles."""
+    return [
+        qa
         for article in articles
         for paragraph in article["paragraphs"]
-    )
+        for qa in paragraph["qas"]
+    ]
 
 
 def thin_out(
     articles: Sequence[Mapping[str, Any]], wanted: int
 ) -> list[Mapping[str, Any]]:
     """Takes paragraphs evenly, of about so many questions; all for 0."""
-    total = num_questions(articles)
+    total = len(questions(articles))
     if not wanted or wanted >= total:
         return list(articles)
     taken, passed, so_far = [], 0, 0
@@ -144,23 +141,6 @@ def thin_out(
         if paragraphs:
             taken.append({**article, "paragraphs": paragraphs})
     return taken
-
-
-def _to_train_on(article: Mapping[str, Any]) -> dict[str, Any]:
-    """Keeps one answer of each question, as training wants."""
-    return {
-        **article,
-        "paragraphs": [
-            {
-                **paragraph,
-                "qas": [
-                    {**qa, "answers": qa["answers"][:1]}
-                    for qa in paragraph["qas"]
-                ],
-            }
-            for paragraph in article["paragraphs"]
-        ],
-    }
 
 
 def shorten(article: Mapping[str, Any], num_words: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import time
 import pytest
 from absl import logging
 
+from files import locking
 from paper import jobs, runner
 
 _SCRIPT = """
@@ -146,8 +147,8 @@ def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench, caplog):
 
 
 def test_two_runners_do_not_share_a_folder(bench):
-    refused = pytest.raises(ValueError, match="Another program runs commands")
-    with runner._locked(bench.work_dir), refused:
+    refused = pytest.raises(locking.LockedError, match="--work_dir=")
+    with locking.lock_folder(bench.work_dir, "it"), refused:
         _run(bench, [_job("x")])
     assert _run(bench, [_job("x")]).is_complete
 
