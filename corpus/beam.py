@@ -14,6 +14,7 @@ from files import paths, writing
 
 _NAMESPACE = "create_pretraining_data"
 _DROPPED = "dropped_"
+_Read = Callable[[str], list[formats.Document]]
 
 
 def make_shards(
@@ -58,7 +59,7 @@ def make_shards(
     pipeline = beam.Pipeline(options=options)
     if text.shard_by_file:
         shards = pipeline | "Files" >> beam.Create(list(enumerate(text.paths)))
-        read = functools.partial(_read_file, text)
+        read: _Read = functools.partial(_read_file, text)
     else:
         shards = (
             pipeline
@@ -89,12 +90,11 @@ def _cut(
     """
     for number, documents in pretraining_shards.read_shards(text):
         part = _part_of(recipe, number)
-        held = pretraining_shards.find_shard(recipe, number, documents)
+        shard = list(documents)
+        held = pretraining_shards.find_shard(recipe, number, shard)
         if held is None:
             with writing.whole_file(part) as file:
-                file.writelines(
-                    f"{json.dumps(vars(each))}\n" for each in documents
-                )
+                file.writelines(f"{json.dumps(vars(each))}\n" for each in shard)
             yield number, part
         else:
             _count(held)
@@ -124,7 +124,7 @@ def _read_file(
 
 def _make(
     recipe: pretraining_shards.Recipe,
-    read: Callable[[str], list[formats.Document]],
+    read: _Read,
     shard: tuple[int, str],
 ) -> int:
     """Makes a shard; returns its number."""

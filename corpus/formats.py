@@ -145,8 +145,9 @@ def _opens_article(line: str) -> bool:
         return False
     inside = line[:-1].rstrip()
     mark = _TITLE.search(inside)
-    is_titled = mark is not None and inside.endswith('"', mark.end())
-    return ">" not in (inside[: mark.start()] if is_titled else inside)
+    if mark is not None and inside.endswith('"', mark.end()):
+        inside = inside[: mark.start()]
+    return ">" not in inside
 
 
 def _title(line: str) -> str | None:

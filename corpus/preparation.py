@@ -11,7 +11,7 @@ from corpus import cleaning, formats, sentences
 from files import paths, processes, writing
 
 # The number in a name of output files.
-_PLACE = re.compile(r"%0?\d*d")
+_PLACE = re.compile(r"(%0?\d*d)")
 _BATCH_CHARACTERS = 1 << 20
 _BATCHES_AHEAD = 16  # Enough for workers to hardly wait, and little memory.
 
@@ -206,10 +206,8 @@ def output_paths(output_file: str, num_files: int) -> list[str]:
             return [output_file]
         stem, suffix = os.path.splitext(output_file)
         output_file = f"{stem}-%05d{suffix}"
-    return [
-        _PLACE.sub(lambda place, i=i: place.group() % i, output_file)
-        for i in range(num_files)
-    ]
+    before, place, after = _PLACE.split(output_file)
+    return [f"{before}{place % i}{after}" for i in range(num_files)]
 
 
 def others(output_file: str, written: Iterable[str]) -> list[str]:

@@ -12,15 +12,19 @@ import gzip
 import lzma
 import tarfile
 import zlib
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from typing import IO
 
 from absl import logging
 
 from files import lines, messages, paths
 
 _CHUNK_BYTES = 1 << 20
-_OPENERS = {"xz": lzma.open, "gzip": gzip.open, "bzip2": bz2.open}
+_OPENERS: dict[str | None, Callable[..., IO]] = {
+    "xz": lzma.open,
+    "gzip": gzip.open,
+    "bzip2": bz2.open,
+}
 _SUFFIXES = {".xz": "xz", ".gz": "gzip", ".bz2": "bzip2"}
 _ARCHIVES = (".tar", ".tgz", ".txz", ".tbz2", ".tar.gz", ".tar.xz", ".tar.bz2")
 _DAMAGE = (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile)
@@ -36,7 +40,7 @@ class Source:
     """
 
     name: str
-    file: BinaryIO
+    file: IO[bytes]
 
 
 def open_sources(path: str) -> Iterator[Source]:
@@ -69,10 +73,12 @@ def _members(path: str, archive: tarfile.TarFile) -> Iterator[Source]:
     passed_over = []
     for member in archive:
         is_hidden = member.name.rsplit("/", 1)[-1].startswith(".")
-        if member.isfile() and not is_hidden:
+        is_text = member.isfile() and not is_hidden
+        content = archive.extractfile(member) if is_text else None
+        if content is not None:
             name = f"{path}!{member.name}"
             with _naming_damage(name):
-                file = _uncompressed(name, archive.extractfile(member))
+                file = _uncompressed(name, content)
             yield Source(name=name, file=file)
         elif not member.isdir():
             passed_over.append(member.name)
@@ -84,7 +90,7 @@ def _members(path: str, archive: tarfile.TarFile) -> Iterator[Source]:
         )
 
 
-def _uncompressed(name: str, file: BinaryIO) -> BinaryIO:
+def _uncompressed(name: str, file: IO[bytes]) -> IO[bytes]:
     """Opens what a file holds, compressed or not.
 
     Raises:
@@ -106,7 +112,7 @@ def _uncompressed(name: str, file: BinaryIO) -> BinaryIO:
     return file
 
 
-def _head(file: BinaryIO) -> bytes:
+def _head(file: IO[bytes]) -> bytes:
     if hasattr(file, "peek"):
         return file.peek(lines.SIGNATURE_BYTES)[: lines.SIGNATURE_BYTES]
     head = file.read(lines.SIGNATURE_BYTES)  # Of a remote file.
@@ -125,7 +131,8 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     # Lines may be of any length: their parts are joined once.
-    parts, number = [], 0
+    parts: list[str] = []
+    number = 0
     with _naming_damage(source.name):
         while True:
             chunk = source.file.read(_CHUNK_BYTES)

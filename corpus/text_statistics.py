@@ -81,9 +81,9 @@ class _Counter:
         self._basic = tokenizer.basic_tokenizer
         self._word_piece = tokenizer.wordpiece_tokenizer
         self._num_pieces: dict[str, int] = {}
-        self._words = collections.Counter()
+        self._words: collections.Counter[str] = collections.Counter()
         self._lines: set[int] = set()
-        self._repeated = collections.Counter()
+        self._repeated: collections.Counter[str] = collections.Counter()
         self._num_repeated = self._num_letters = self._num_capitals = 0
         self._document_sizes = array.array("q")
         self._sentence_sizes = array.array("q")

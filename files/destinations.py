@@ -26,7 +26,7 @@ def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
             inputs or another one of the files to be written.
     """
     read = {_identity(path): path for path in inputs}
-    written = {}
+    written: dict[object, str] = {}
     for path in names:
         check_file(path)
         if is_stream(path):

@@ -74,8 +74,10 @@ def _start_worker(work: Callable) -> None:
 
 
 def _end_with_parent() -> None:
-    multiprocessing.parent_process().join()
-    os._exit(1)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _work_on(item):

@@ -89,10 +89,9 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
         with tf.io.gfile.GFile(path, mode) as file:
             yield file
         return
-    text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
-    opened = open if destinations.is_stream(path) else _replacing
+    is_stream = destinations.is_stream(path)
     try:
-        with opened(path, mode, **text) as file:
+        with _open(path, mode) if is_stream else _replacing(path, mode) as file:
             yield file
     except OSError as error:
         if error.errno not in _NO_ROOM:
@@ -105,15 +104,21 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
         ) from error
 
 
+def _open(path: str, mode: str) -> IO:
+    if "b" in mode:
+        return open(path, mode)
+    return open(path, mode, encoding="utf-8", newline="")
+
+
 @contextlib.contextmanager
-def _replacing(path: str, mode: str, **text: str) -> Iterator[IO]:
+def _replacing(path: str, mode: str) -> Iterator[IO]:
     """Opens a file aside; puts it in the place of `path` when it is whole."""
     path = os.path.realpath(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     remove_remains(path)
     partial = aside(path)
     try:
-        with open(partial, mode, **text) as file:
+        with _open(partial, mode) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -236,12 +236,12 @@ def count_words(
 
 def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:
     tokenize = tokenization.BasicTokenizer(do_lower_case).tokenize
-    words = collections.Counter()
+    words: collections.Counter[str] = collections.Counter()
     for line in lines:
         words.update(tokenize(line))
     too_long = [word for word in words if len(word) > _MAX_WORD_CHARS]
     num_too_long = sum(words.pop(word) for word in too_long)
-    letters = collections.Counter()
+    letters: collections.Counter[str] = collections.Counter()
     for word, count in words.items():
         for char in word:
             letters[char] += count
@@ -286,7 +286,8 @@ def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
         every word is one piece. Equal counts are decided by the spelling.
     """
     merger = _Merger(words)
-    pieces = {}  # Used for its order; two pairs may spell the same piece.
+    # Used for its order; two pairs may spell the same piece.
+    pieces: dict[str, None] = {}
     while len(pieces) < num_pieces:
         piece = merger.join_most_frequent_pair()
         if piece is None:
@@ -295,6 +296,9 @@ def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
         if len(pieces) % _LOG_EVERY_PIECES == 0:
             logging.info("learnt %d of %d pieces", len(pieces), num_pieces)
     return list(pieces)
+
+
+_Pair = tuple[int, int]  # Numbers of two neighbouring pieces.
 
 
 class _Merger:
@@ -306,15 +310,16 @@ class _Merger:
     """
 
     def __init__(self, words: Mapping[str, int]):
-        self._spellings = []
-        self._number_of = {}
-        self._words = []  # Numbers of pieces.
-        self._occurrences = []
-        self._pair_counts = collections.Counter()
-        self._words_of_pair = collections.defaultdict(
-            lambda: array.array("I")  # May name a word twice, or in vain.
+        self._spellings: list[str] = []
+        self._number_of: dict[str, int] = {}
+        self._words: list[array.array] = []  # Numbers of pieces.
+        self._occurrences: list[int] = []
+        self._pair_counts: collections.Counter[_Pair] = collections.Counter()
+        # May name a word twice, or in vain.
+        self._words_of_pair: dict[_Pair, array.array] = collections.defaultdict(
+            lambda: array.array("I")
         )
-        self._queue = []
+        self._queue: list[tuple[int, tuple[str, ...], _Pair]] = []
         for word in sorted(words):  # Sorted: one result for one text.
             self._add(word, words[word])
         for pair in self._pair_counts:
@@ -328,7 +333,7 @@ class _Merger:
         left, right = (self._spellings[number] for number in pair)
         piece = left + right.removeprefix("##")
         joined = self._number(piece)
-        changes = collections.Counter()
+        changes: collections.Counter[_Pair] = collections.Counter()
         for index in sorted(set(self._words_of_pair.pop(pair))):
             before = self._words[index]
             after = _join(before, pair, joined)
@@ -361,7 +366,7 @@ class _Merger:
             self._spellings.append(piece)
         return self._number_of[piece]
 
-    def _change(self, pair: tuple[int, int], change: int) -> None:
+    def _change(self, pair: _Pair, change: int) -> None:
         if not change:
             return
         self._pair_counts[pair] += change
@@ -370,12 +375,12 @@ class _Merger:
         elif change > 0:
             self._push(pair)
 
-    def _push(self, pair: tuple[int, int]) -> None:
+    def _push(self, pair: _Pair) -> None:
         spelling = tuple(self._spellings[number] for number in pair)
         entry = (-self._pair_counts[pair], spelling, pair)
         heapq.heappush(self._queue, entry)
 
-    def _pop(self) -> tuple[int, int] | None:
+    def _pop(self) -> _Pair | None:
         while self._queue:
             negative_count, _, pair = heapq.heappop(self._queue)
             count = self._pair_counts.get(pair, 0)
@@ -386,9 +391,7 @@ class _Merger:
         return None
 
 
-def _join(
-    pieces: array.array, pair: tuple[int, int], joined: int
-) -> array.array:
+def _join(pieces: array.array, pair: _Pair, joined: int) -> array.array:
     """Replaces a pair of pieces, from the left, by the joined piece."""
     result = array.array("I")
     index = 0
@@ -466,9 +469,9 @@ def keep_most_used(
 
 def _uses(
     vocabulary: Collection[str], words: Mapping[str, int]
-) -> collections.Counter:
+) -> collections.Counter[str]:
     tokenizer = tokenization.WordpieceTokenizer(vocabulary)
-    uses = collections.Counter()
+    uses: collections.Counter[str] = collections.Counter()
     for word, count in words.items():
         for piece in tokenizer.tokenize(word):
             uses[piece] += count
@@ -505,7 +508,7 @@ def _spelt_with(
 
 
 def _ordered(alphabet: Iterable[str], pieces: Iterable[str]) -> list[str]:
-    by_start = {False: [], True: []}
+    by_start: dict[bool, list[str]] = {False: [], True: []}
     for piece in pieces:
         by_start[piece.startswith("##")].append(piece)
     return [

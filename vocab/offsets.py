@@ -81,8 +81,8 @@ def _words(
 
 def _folded(text: str, *, do_lower_case: bool) -> tuple[str, list[int]]:
     """Cleans and, if asked, folds a text; returns it and the origins."""
-    cleaned = []
-    origins = []
+    cleaned: list[str] = []
+    origins: list[int] = []
     for index, char in enumerate(text):
         if tokenization.is_removed(char):
             continue

@@ -305,7 +305,7 @@ class WordpieceTokenizer:
         self.unk_token = unk_token
         self.max_input_chars_per_word = max_input_chars_per_word
         self._longest_piece = max(map(len, vocab), default=0)
-        self._pieces_of_word = {}
+        self._pieces_of_word: dict[str, tuple[str, ...]] = {}
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the pieces of the words of a text.
@@ -317,7 +317,7 @@ class WordpieceTokenizer:
         Raises:
             ValueError: `text` is neither `str` nor `bytes`.
         """
-        pieces = []
+        pieces: list[str] = []
         for word in whitespace_tokenize(convert_to_unicode(text)):
             known = self._pieces_of_word.get(word)
             if known is None:

@@ -21,8 +21,11 @@ class EncodedTexts(Protocol):
         row_lengths: `[N]` integers, how many of them each text has.
     """
 
-    ids: np.ndarray
-    row_lengths: np.ndarray
+    @property
+    def ids(self) -> np.ndarray: ...
+
+    @property
+    def row_lengths(self) -> np.ndarray: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
