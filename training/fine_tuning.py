@@ -582,9 +582,10 @@ def training_batches(
         source = dataclasses.replace(
             source, length_step=input_pipeline.TRAINING_LENGTH_STEP
         )
-    return input_pipeline.TrainingBatches(
-        source,
+    phase = input_pipeline.BatchPhase(
+        source=source,
         batch_size=options.train_batch_size,
         order=order,
         num_accumulation_steps=options.num_accumulation_steps,
     )
+    return input_pipeline.TrainingBatches([phase])

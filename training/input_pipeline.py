@@ -5,7 +5,6 @@ of the step, and each replica takes its own rows of it. So a run resumes at any
 step at once, and its batches do not depend on how many devices share them.
 """
 
-import bisect
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -85,73 +84,46 @@ class RecordSource:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchPhase:
-    """Steps in a row whose batches have the same shapes.
+    """Consecutive training steps whose batches have the same shapes.
 
     Attributes:
-        batch_size: of the global batch, over all replicas.
-        num_accumulation_steps: micro-batches that a replica's rows are
-            divided into.
-        end: the step after its last; None for no end.
-    """
-
-    batch_size: int
-    num_accumulation_steps: int
-    end: int | None = None
-
-
-class Batches(Protocol):
-    """The batches of a run, step by step."""
-
-    def phase(self, step: int) -> BatchPhase:
-        """Returns the phase of a step."""
-
-    def iterator(
-        self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
-    ):
-        """Iterates over the batches of steps `first_step` to `num_steps - 1`.
-
-        These must be of one phase.
-        """
-
-    def describe(self, step: int) -> str:
-        """Names the records of a step's batch, for an error message."""
-
-
-class TrainingBatches:
-    """The batches of a training run that has one phase.
-
-    Args:
         source: the records.
         batch_size: of the global batch, over all replicas.
-        order: which records each step takes.
+        order: which records each step takes, counted from the phase's first.
         num_accumulation_steps: micro-batches that a replica's rows are
             divided into.
         workers_reading: how many workers read records of their own: the
             source and the order are those of this one, for its share of each
             batch; 1 if they are those of the whole run.
+        end: the step of the run after its last; None for no end.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        batch_size: int,
-        order: record_order.Order,
-        num_accumulation_steps: int = 1,
-        workers_reading: int = 1,
-    ):
-        self._source = source
-        self._batch_size = batch_size
-        self._order = order
-        self._num_accumulation_steps = num_accumulation_steps
-        self._share = batch_size // workers_reading
+    source: Source
+    batch_size: int
+    order: record_order.Order
+    num_accumulation_steps: int = 1
+    workers_reading: int = 1
+    end: int | None = None
+
+    @property
+    def share(self) -> int:
+        """The rows of a batch that the order is about."""
+        return self.batch_size // self.workers_reading
+
+
+class TrainingBatches:
+    """The batches of a training run, step by step.
+
+    Args:
+        phases: each begins where the one before ends.
+    """
+
+    def __init__(self, phases: Sequence[BatchPhase]):
+        self._phases = tuple(phases)
 
     def phase(self, step: int) -> BatchPhase:
         """Returns the phase of a step."""
-        return BatchPhase(
-            batch_size=self._batch_size,
-            num_accumulation_steps=self._num_accumulation_steps,
-        )
+        return self._phase_and_start(step)[0]
 
     def iterator(
         self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
@@ -161,94 +133,63 @@ class TrainingBatches:
         Returns:
             A distributed iterator over dicts of tensors; each replica gets
             `[batch_size / replicas, ...]`.
+
+        Raises:
+            ValueError: these are not all of one phase.
         """
+        phase, start = self._phase_and_start(first_step)
+        if phase.end is not None and num_steps > phase.end:
+            raise ValueError(
+                "An iterator gives the batches of one phase; got steps "
+                f"{first_step} to {num_steps - 1}, and the phase ends with "
+                f"{phase.end - 1}."
+            )
 
         def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            rows = _RowsOfReplicas(context, self._batch_size)
+            rows = _RowsOfReplicas(context, phase.batch_size)
             # The first row of the global batch that the order is about.
             offset = 0
-            if self._reads_a_share:
-                offset = context.input_pipeline_id * self._share
+            if phase.workers_reading > 1:
+                offset = context.input_pipeline_id * phase.share
 
             def read(element: np.ndarray) -> np.ndarray:
                 step, first_row = rows.of(int(element))
-                batch = self._order.batch(step, self._share)
+                batch = phase.order.batch(step - start, phase.share)
                 first_row -= offset
                 indices = batch[first_row : first_row + rows.per_replica]
-                return _byte_strings(self._source.files.read(indices))
+                return _byte_strings(phase.source.files.read(indices))
 
             elements = tf.data.Dataset.range(
                 first_step * rows.local_replicas,
                 num_steps * rows.local_replicas,
             )
             return _read_and_parse(
-                elements, read, self._source, rows.per_replica
+                elements, read, phase.source, rows.per_replica
             )
 
         return iter(strategy.distribute_datasets_from_function(dataset))
 
     def describe(self, step: int) -> str:
         """Names the records of a step's batch, for an error message."""
-        indices = self._order.batch(step, self._share)
-        shown = ", ".join(self._source.files.name(i) for i in indices[:4])
+        phase, start = self._phase_and_start(step)
+        indices = phase.order.batch(step - start, phase.share)
+        shown = ", ".join(phase.source.files.name(i) for i in indices[:4])
         more = len(indices) - 4
         told = f"{shown} and {more} more" if more > 0 else shown
-        share = " (this worker's share of it)" if self._reads_a_share else ""
+        share = (
+            " (this worker's share of it)" if phase.workers_reading > 1 else ""
+        )
         return f"{told}{share}"
 
-    @property
-    def _reads_a_share(self) -> bool:
-        return self._share < self._batch_size
-
-
-class PhasedBatches:
-    """The batches of one run after those of another.
-
-    Args:
-        parts: the batches of each phase, which it counts from 0.
-        ends: for each phase the step after its last, counted over all.
-    """
-
-    def __init__(self, parts: Sequence[Batches], ends: Sequence[int]):
-        self._parts = tuple(parts)
-        self._ends = tuple(ends)
-        self._starts = (0, *self._ends[:-1])
-
-    def phase(self, step: int) -> BatchPhase:
-        """Returns the phase of a step."""
-        number = self._number(step)
-        phase = self._parts[number].phase(step - self._starts[number])
-        return dataclasses.replace(phase, end=self._ends[number])
-
-    def iterator(
-        self, strategy: tf.distribute.Strategy, first_step: int, num_steps: int
-    ):
-        """Iterates over the batches of steps `first_step` to `num_steps - 1`.
-
-        Raises:
-            ValueError: these are not all of one phase.
-        """
-        number = self._number(first_step)
-        if num_steps > self._ends[number]:
-            raise ValueError(
-                "An iterator gives the batches of one phase; got steps "
-                f"{first_step} to {num_steps - 1}, and the phase ends with "
-                f"{self._ends[number] - 1}."
-            )
-        start = self._starts[number]
-        return self._parts[number].iterator(
-            strategy, first_step - start, num_steps - start
-        )
-
-    def describe(self, step: int) -> str:
-        """Names the records of a step's batch, for an error message."""
-        number = self._number(step)
-        return self._parts[number].describe(step - self._starts[number])
-
-    def _number(self, step: int) -> int:
+    def _phase_and_start(self, step: int) -> tuple[BatchPhase, int]:
+        """Returns the phase of a step, and the phase's first step."""
+        start = 0
         # The step after the last one of all counts as the last phase's.
-        last = len(self._parts) - 1
-        return min(bisect.bisect_right(self._ends, step), last)
+        for phase in self._phases[:-1]:
+            if phase.end is None or step < phase.end:
+                return phase, start
+            start = phase.end
+        return self._phases[-1], start
 
 
 def evaluation_dataset(

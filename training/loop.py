@@ -62,7 +62,7 @@ class NonFiniteLossError(RuntimeError):
 @workers.communication_errors()
 def train(
     trainer: steps.Trainer,
-    batches: input_pipeline.Batches,
+    batches: input_pipeline.TrainingBatches,
     options: LoopOptions,
     *,
     first_step: int,
@@ -232,7 +232,7 @@ class _Recorder:
     def __init__(
         self,
         trainer: steps.Trainer,
-        batches: input_pipeline.Batches,
+        batches: input_pipeline.TrainingBatches,
         options: LoopOptions,
         *,
         identity: Mapping[str, object],

@@ -169,14 +169,13 @@ def train(
     """
     attention_checks.check_checkpoints(options)
     phases = pretraining_phases.of_run(options)
-    batches = input_pipeline.PhasedBatches(
+    batches = input_pipeline.TrainingBatches(
         [
-            _batches(source, phase.options, options.random_seed + number)
+            _batch_phase(source, phase, options.random_seed + number)
             for number, (source, phase) in enumerate(
                 zip(sources, phases, strict=True)
             )
-        ],
-        [phase.end for phase in phases],
+        ]
     )
     return run.train(
         strategy,
@@ -218,9 +217,11 @@ def _sanity_checks(
     )
 
 
-def _batches(source, options, seed) -> input_pipeline.TrainingBatches:
-    return input_pipeline.TrainingBatches(
-        source,
+def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:
+    options = phase.options
+    return input_pipeline.BatchPhase(
+        source=source,
+        end=phase.end,
         batch_size=options.train_batch_size,
         order=record_order.RecordOrder(len(source.files), seed),
         num_accumulation_steps=options.num_accumulation_steps,

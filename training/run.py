@@ -92,7 +92,7 @@ def schedule(
 def train(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
-    batches: input_pipeline.Batches,
+    batches: input_pipeline.TrainingBatches,
     options: training_flags.TrainingOptions,
     plan: Plan,
     trainer: steps.Trainer | None = None,

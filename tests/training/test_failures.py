@@ -10,7 +10,10 @@ _STRATEGY = tf.distribute.OneDeviceStrategy("/CPU:0")
 
 def _phase(batch_size, parts):
     return input_pipeline.BatchPhase(
-        batch_size=batch_size, num_accumulation_steps=parts
+        source=None,
+        order=None,
+        batch_size=batch_size,
+        num_accumulation_steps=parts,
     )
 
 

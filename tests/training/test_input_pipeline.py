@@ -51,11 +51,14 @@ class _OneWorker:
         return make(self._context)
 
 
+def _batches(source, **phase):
+    phase = input_pipeline.BatchPhase(source=source, **phase)
+    return input_pipeline.TrainingBatches([phase])
+
+
 def _training_rows(source, batch_size, steps, context=None):
     order = record_order.RecordOrder(len(source.files), 5)
-    batches = input_pipeline.TrainingBatches(
-        source, batch_size=batch_size, order=order
-    )
+    batches = _batches(source, batch_size=batch_size, order=order)
     worker = _OneWorker(context or _context())
     return [_rows(batch) for batch in batches.iterator(worker, *steps)]
 
@@ -94,9 +97,7 @@ def test_replicas_share_the_rows_of_each_batch(source):
 def test_workers_may_each_take_rows_of_their_own(source):
     # Worker 1 of two, each of two replicas, with an order of its own.
     order = record_order.RecordOrder(11, 6)
-    batches = input_pipeline.TrainingBatches(
-        source, batch_size=8, order=order, workers_reading=2
-    )
+    batches = _batches(source, batch_size=8, order=order, workers_reading=2)
     worker = _OneWorker(_context(1, 2, 4))
     rows = [_rows(batch) for batch in batches.iterator(worker, 2, 4)]
     expected = [order.batch(step, 4).reshape(2, 2) for step in (2, 3)]
@@ -117,12 +118,12 @@ def test_a_batch_must_divide_among_the_replicas(source):
 
 def test_the_records_of_a_step_are_named(source):
     order = types.SimpleNamespace(batch=lambda step, size: np.arange(size))
-    batches = input_pipeline.TrainingBatches(source, batch_size=6, order=order)
+    batches = _batches(source, batch_size=6, order=order)
     a, b = source.files.paths
     assert batches.describe(0) == (
         f"{a} record 0, {a} record 1, {a} record 2, {a} record 3 and 2 more"
     )
-    few = input_pipeline.TrainingBatches(source, batch_size=1, order=order)
+    few = _batches(source, batch_size=1, order=order)
     assert few.describe(0) == f"{a} record 0"
     assert source.files.name(4) == f"{b} record 0"
 
@@ -248,48 +249,44 @@ def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):
         )
 
 
-class _NamedBatches:
-    """Batches that say for which steps they were asked."""
-
-    def __init__(self, name, batch_size):
-        self._name = name
-        self._batch_size = batch_size
-
-    def phase(self, step):
-        return input_pipeline.BatchPhase(
-            batch_size=self._batch_size, num_accumulation_steps=3
-        )
-
-    def iterator(self, strategy, first_step, num_steps):
-        return self._name, first_step, num_steps
-
-    def describe(self, step):
-        return f"{self._name} {step}"
+_PHASE_ORDER = record_order.RecordOrder(11, 5)
 
 
 @pytest.fixture
-def phased():
-    return input_pipeline.PhasedBatches(
-        [_NamedBatches("short", 8), _NamedBatches("long", 2)], [5, 7]
+def phased(source):
+    """Five steps of batches of 4, then two of batches of 2."""
+    return input_pipeline.TrainingBatches(
+        [
+            input_pipeline.BatchPhase(
+                source=source,
+                batch_size=batch_size,
+                order=_PHASE_ORDER,
+                num_accumulation_steps=3,
+                end=end,
+            )
+            for batch_size, end in ((4, 5), (2, 7))
+        ]
     )
 
 
-def test_each_phase_counts_its_own_steps(phased):
-    assert [phased.describe(step) for step in (0, 4, 5, 6)] == [
-        "short 0",
-        "short 4",
-        "long 0",
-        "long 1",
+def test_each_phase_counts_its_own_steps(phased, source):
+    worker = _OneWorker(_context())
+    for first, end, start, size in ((0, 5, 0, 4), (2, 5, 0, 4), (6, 7, 5, 2)):
+        found = [_rows(b) for b in phased.iterator(worker, first, end)]
+        assert found == [
+            _PHASE_ORDER.batch(step - start, size).tolist()
+            for step in range(first, end)
+        ]
+    first, second = (source.files.name(i) for i in _PHASE_ORDER.batch(1, 2))
+    assert phased.describe(6) == f"{first}, {second}"
+
+
+def test_the_phase_of_a_step_has_its_shape_and_its_end(phased):
+    assert [phased.phase(step).batch_size for step in (0, 4, 5, 7)] == [
+        *(4, 4, 2, 2)
     ]
-    assert phased.iterator(None, 2, 5) == ("short", 2, 5)
-    assert phased.iterator(None, 6, 7) == ("long", 1, 2)
-
-
-def test_a_phase_says_its_shape_and_where_it_ends(phased):
-    assert phased.phase(4) == input_pipeline.BatchPhase(
-        batch_size=8, num_accumulation_steps=3, end=5
-    )
-    assert phased.phase(5).batch_size == 2
+    assert phased.phase(4).num_accumulation_steps == 3
+    assert phased.phase(4).end == 5
     assert phased.phase(5).end == phased.phase(7).end == 7
 
 

@@ -62,9 +62,10 @@ def test_batches_pass_through_the_input_pipeline(tmp_path):
     batches = list(strategy.distribute_datasets_from_function(dataset))
     assert [b["word_features"].shape for b in batches] == [(2, 4, 3), (2, 2, 3)]
     np.testing.assert_array_equal(batches[1]["example_weights"], [1, 0])
-    training = input_pipeline.TrainingBatches(
-        source, batch_size=2, order=record_order.RecordOrder(3, seed=1)
+    phase = input_pipeline.BatchPhase(
+        source=source, batch_size=2, order=record_order.RecordOrder(3, seed=1)
     )
+    training = input_pipeline.TrainingBatches([phase])
     steps = training.iterator(strategy, 0, 3)
     total = sum(
         float(tf.reduce_sum(next(steps)["label_ids"])) for _ in range(3)
