@@ -37,13 +37,13 @@ ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 class Options:
     """The flags of this script; see --help."""
 
-    input_file: str = flags.required(
-        "Text files: comma-separated paths or globs.", flags.Group.FILES
+    input_file: str = flags.Group.FILES.required(
+        "Text files: comma-separated paths or globs."
     )
-    output_file: str = flags.required(
-        "TFRecords, comma-separated, filled in turn.", flags.Group.FILES
+    output_file: str = flags.Group.FILES.required(
+        "TFRecords, comma-separated, filled in turn."
     )
-    input_format: str = flags.flag(
+    input_format: str = flags.Group.FILES.flag(
         "text",
         f"text: {_FORMATS['text'].about}, as released. Split into sentences "
         "here, and read from .xz, .gz, .bz2 and .tar too: "
@@ -53,89 +53,72 @@ class Options:
             if name != "text"
         )
         + ".",
-        flags.Group.FILES,
         choices=tuple(_FORMATS),
     )
-    vocab_file: str = flags.required(
-        "The vocabulary: one word piece a line.", flags.Group.TEXT
+    vocab_file: str = flags.Group.TEXT.required(
+        "The vocabulary: one word piece a line."
     )
-    do_lower_case: bool = flags.flag(
-        True,
-        "Lower-case and strip accents: True for an uncased vocabulary.",
-        flags.Group.TEXT,
+    do_lower_case: bool = flags.Group.TEXT.flag(
+        True, "Lower-case and strip accents: True for an uncased vocabulary."
     )
-    language: str = flags.flag(
-        "en", "ISO 639 code: how sentences end.", flags.Group.RAW_TEXT
+    language: str = flags.Group.RAW_TEXT.flag(
+        "en", "ISO 639 code: how sentences end."
     )
-    encoding: str = flags.flag(
-        "utf-8", "Of the files; text is always UTF-8.", flags.Group.RAW_TEXT
+    encoding: str = flags.Group.RAW_TEXT.flag(
+        "utf-8", "Of the files; text is always UTF-8."
     )
-    text_field: str = flags.flag(
-        "text", "jsonl: the field with the text.", flags.Group.RAW_TEXT
+    text_field: str = flags.Group.RAW_TEXT.flag(
+        "text", "jsonl: the field with the text."
     )
-    min_paragraph_words: int | None = flags.flag(
+    min_paragraph_words: int | None = flags.Group.RAW_TEXT.flag(
         None,
         "Drop shorter paragraphs. 8 by default for wikiextractor, else 0; not "
         "for text.",
-        flags.Group.RAW_TEXT,
         lower_bound=0,
     )
-    max_seq_length: int = flags.flag(
-        _DEFAULTS.max_seq_length, "Tokens per pair.", flags.Group.PAIRS
+    max_seq_length: int = flags.Group.PAIRS.flag(
+        _DEFAULTS.max_seq_length, "Tokens per pair."
     )
-    max_predictions_per_seq: int = flags.flag(
-        _DEFAULTS.max_predictions_per_seq,
-        "Most tokens to predict per pair.",
-        flags.Group.PAIRS,
+    max_predictions_per_seq: int = flags.Group.PAIRS.flag(
+        _DEFAULTS.max_predictions_per_seq, "Most tokens to predict per pair."
     )
-    masked_lm_prob: float = flags.flag(
-        _DEFAULTS.masked_lm_prob, "Share to predict.", flags.Group.PAIRS
+    masked_lm_prob: float = flags.Group.PAIRS.flag(
+        _DEFAULTS.masked_lm_prob, "Share to predict."
     )
-    do_whole_word_mask: bool = flags.flag(
-        _DEFAULTS.do_whole_word_mask,
-        "Predict all pieces of a word together.",
-        flags.Group.PAIRS,
+    do_whole_word_mask: bool = flags.Group.PAIRS.flag(
+        _DEFAULTS.do_whole_word_mask, "Predict all pieces of a word together."
     )
-    masking: str = flags.flag(
+    masking: str = flags.Group.PAIRS.flag(
         ",".join(map(str, _DEFAULTS.masking)),
         "Percent of the predicted tokens that become [MASK], stay the same, "
         "become a random token (not in the release).",
-        flags.Group.PAIRS,
     )
-    short_seq_prob: float = flags.flag(
+    short_seq_prob: float = flags.Group.PAIRS.flag(
         _DEFAULTS.short_seq_prob,
         "Share of documents cut into pairs of a random shorter length.",
-        flags.Group.PAIRS,
     )
-    dupe_factor: int = flags.flag(
-        _DEFAULTS.dupe_factor, "Passes over the text.", flags.Group.PAIRS
+    dupe_factor: int = flags.Group.PAIRS.flag(
+        _DEFAULTS.dupe_factor, "Passes over the text."
     )
-    random_seed: int = flags.flag(
-        12345, "Decides every random draw.", flags.Group.PAIRS
+    random_seed: int = flags.Group.PAIRS.flag(
+        12345, "Decides every random draw."
     )
-    shard_documents: int = flags.flag(
+    shard_documents: int = flags.Group.SPEED.flag(
         0,
         "Make the records of so many documents at a time, each with a file "
         "OUT-00000, OUT-00001 ... and the next random_seed; 0 for all at once.",
-        flags.Group.SPEED,
         lower_bound=0,
     )
-    shard_by_file: bool = flags.flag(
-        False,
-        "The same, with a shard for each input file.",
-        flags.Group.SPEED,
+    shard_by_file: bool = flags.Group.SPEED.flag(
+        False, "The same, with a shard for each input file."
     )
-    num_workers: int = flags.flag(
-        0,
-        "Processes that make shards; 0 for one per core.",
-        flags.Group.SPEED,
-        lower_bound=0,
+    num_workers: int = flags.Group.SPEED.flag(
+        0, "Processes that make shards; 0 for one per core.", lower_bound=0
     )
-    runner: str | None = flags.flag(
+    runner: str | None = flags.Group.SPEED.flag(
         None,
         "Make the shards with this runner of Apache Beam, such as "
         "DirectRunner; its options follow after --.",
-        flags.Group.SPEED,
     )
 
     def __post_init__(self):

@@ -39,89 +39,75 @@ _FLOAT_BYTES = 4
 class Options(training_flags.TpuOptions):
     """The flags of this script; see --help."""
 
-    input_file: str = flags.required(
-        "Text, one or two (with ` ||| ` between) a line.", flags.Group.FILES
+    input_file: str = flags.Group.FILES.required(
+        "Text, one or two (with ` ||| ` between) a line."
     )
-    output_file: str = flags.required(
-        "Where the vectors go.", flags.Group.FILES
-    )
-    output_format: str = flags.flag(
+    output_file: str = flags.Group.FILES.required("Where the vectors go.")
+    output_format: str = flags.Group.FILES.flag(
         "jsonl",
         "jsonl: the release's JSON lines; npz: arrays for numpy.load, part "
         "by part; tfrecord: a tf.train.Example for each line.",
-        flags.Group.FILES,
         choices=_FORMATS,
     )
-    dtype: str = flags.flag(
+    dtype: str = flags.Group.FILES.flag(
         "float32",
         "Of the numbers in npz and tfrecord files.",
-        flags.Group.FILES,
         choices=("float32", "float16"),
     )
-    bert_config_file: str = flags.required(
-        "JSON file with the sizes of the model.", flags.Group.MODEL
+    bert_config_file: str = flags.Group.MODEL.required(
+        "JSON file with the sizes of the model."
     )
-    init_checkpoint: str = flags.required(
-        "Checkpoint: prefix, .index file or folder.", flags.Group.MODEL
+    init_checkpoint: str = flags.Group.MODEL.required(
+        "Checkpoint: prefix, .index file or folder."
     )
-    vocab_file: str = flags.required(
-        "The vocabulary that the model was trained with.", flags.Group.TEXT
+    vocab_file: str = flags.Group.TEXT.required(
+        "The vocabulary that the model was trained with."
     )
-    do_lower_case: bool = flags.flag(
-        True, "Lower-case the text; False for cased models.", flags.Group.TEXT
+    do_lower_case: bool = flags.Group.TEXT.flag(
+        True, "Lower-case the text; False for cased models."
     )
-    max_seq_length: int = flags.flag(
-        128,
-        "Word pieces of a line at most; the rest is cut.",
-        flags.Group.TEXT,
-        lower_bound=3,
+    max_seq_length: int = flags.Group.TEXT.flag(
+        128, "Word pieces of a line at most; the rest is cut.", lower_bound=3
     )
-    layers: str = flags.flag(
+    layers: str = flags.Group.VECTORS.flag(
         "-1,-2,-3,-4",
         "Numbers of layers between commas: 0 for the lowest, -1 for the "
         "highest.",
-        flags.Group.VECTORS,
     )
-    pooling: str = flags.flag(
+    pooling: str = flags.Group.VECTORS.flag(
         "none",
         "none: a vector for each token; mean, max: of all tokens; cls: that "
         "of [CLS], which without fine-tuning does not represent its "
         "sentence.",
-        flags.Group.VECTORS,
         choices=features.POOLINGS,
     )
-    align: str = flags.flag(
+    align: str = flags.Group.VECTORS.flag(
         "none",
         "word: a vector for each word between white space, not for each token.",
-        flags.Group.VECTORS,
         choices=("none", "word"),
     )
-    word_vector: str = flags.flag(
+    word_vector: str = flags.Group.VECTORS.flag(
         "first",
         "With --align=word: that of a word's first token, or the mean of all.",
-        flags.Group.VECTORS,
         choices=features.WORD_VECTORS,
     )
     precision: str = flags.redeclare(
         training_flags.TrainingOptions, "precision"
     )
-    batch_size: int = flags.flag(
+    batch_size: int = flags.Group.SPEED.flag(
         32,
         "Lines the model reads at once, over all devices together.",
-        flags.Group.SPEED,
         lower_bound=1,
     )
-    bucket_by_length: bool = flags.flag(
+    bucket_by_length: bool = flags.Group.SPEED.flag(
         True,
         "Put lines of like length into a batch and pad it to its longest; "
         "if not, and on a TPU, every batch is padded to --max_seq_length.",
-        flags.Group.SPEED,
     )
-    use_one_hot_embeddings: bool = flags.flag(
+    use_one_hot_embeddings: bool = flags.Group.TPU.flag(
         False,
         "As in the release's commands; changes nothing: words are looked up "
         "the same way everywhere.",
-        flags.Group.TPU,
     )
 
 

@@ -37,43 +37,37 @@ _LAYOUT = swag.Layout()
 class _Files:
     """Which files are read, and what is in their columns."""
 
-    data_dir: str = flags.required("Folder of the files.", flags.Group.FILES)
-    train_file: str = flags.flag(
+    data_dir: str = flags.Group.FILES.required("Folder of the files.")
+    train_file: str = flags.Group.FILES.flag(
         "train.csv",
         "To train on, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
-        flags.Group.FILES,
     )
-    eval_file: str = flags.flag(
+    eval_file: str = flags.Group.FILES.flag(
         "val.csv",
         "To evaluate on, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
-        flags.Group.FILES,
     )
-    predict_file: str = flags.flag(
+    predict_file: str = flags.Group.FILES.flag(
         "test.csv",
         "To predict, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
-        flags.Group.FILES,
     )
-    first_column: str = flags.flag(
-        _LAYOUT.first, "Column of the text before.", flags.Group.COLUMNS
+    first_column: str = flags.Group.COLUMNS.flag(
+        _LAYOUT.first, "Column of the text before."
     )
-    second_column: str = flags.flag(
+    second_column: str = flags.Group.COLUMNS.flag(
         _LAYOUT.second,
         "Column of what every ending follows; empty if there is none.",
-        flags.Group.COLUMNS,
     )
-    label_column: str = flags.flag(
-        _LAYOUT.label, "Column of the right ending.", flags.Group.COLUMNS
+    label_column: str = flags.Group.COLUMNS.flag(
+        _LAYOUT.label, "Column of the right ending."
     )
-    ending_columns: tuple[str, ...] = flags.flag(
+    ending_columns: tuple[str, ...] = flags.Group.COLUMNS.flag(
         _LAYOUT.endings,
         "Columns of the choices, of which there may be any number.",
-        flags.Group.COLUMNS,
     )
-    label_names: tuple[str, ...] = flags.flag(
+    label_names: tuple[str, ...] = flags.Group.COLUMNS.flag(
         (),
         "What the label column holds for each choice, in their order; 0, 1 "
         "and so on if not given.",
-        flags.Group.COLUMNS,
     )
 
 

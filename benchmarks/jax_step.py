@@ -27,22 +27,19 @@ _LEARNING_RATE = 1e-3
 class Options:
     """The flags of this program."""
 
-    bert_config_file: str = flags.required("The model's sizes.", _GROUP)
-    precision: str = flags.flag(
+    bert_config_file: str = _GROUP.required("The model's sizes.")
+    precision: str = _GROUP.flag(
         "mixed_bfloat16",
         "Of the arithmetic.",
-        _GROUP,
         choices=("float32", "mixed_bfloat16"),
     )
-    batch_size: int = flags.flag(32, "Rows of a batch.", _GROUP, lower_bound=1)
-    max_seq_length: int = flags.flag(
-        128, "Tokens of a row.", _GROUP, lower_bound=1
+    batch_size: int = _GROUP.flag(32, "Rows of a batch.", lower_bound=1)
+    max_seq_length: int = _GROUP.flag(128, "Tokens of a row.", lower_bound=1)
+    max_predictions_per_seq: int = _GROUP.flag(
+        20, "Masked tokens of a row.", lower_bound=1
     )
-    max_predictions_per_seq: int = flags.flag(
-        20, "Masked tokens of a row.", _GROUP, lower_bound=1
-    )
-    rounds: int = flags.flag(
-        10, "Steps, of which the median counts.", _GROUP, lower_bound=1
+    rounds: int = _GROUP.flag(
+        10, "Steps, of which the median counts.", lower_bound=1
     )
 
 

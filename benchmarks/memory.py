@@ -45,35 +45,27 @@ _RELEASED_NETWORKS = ("bert_base_uncased", "bert_large_uncased")
 class Options:
     """The flags of this program."""
 
-    networks: tuple[str, ...] = flags.flag(
+    networks: tuple[str, ...] = _GROUP.flag(
         ("bert_tiny", "bert_mini", "bert_base_uncased", "bert_large_uncased"),
         "Networks, by their names in modeling/configs.",
-        _GROUP,
     )
-    kind: str = flags.flag(
-        "fine_tuning",
-        "Of the step.",
-        _GROUP,
-        choices=("fine_tuning", "pretraining"),
+    kind: str = _GROUP.flag(
+        "fine_tuning", "Of the step.", choices=("fine_tuning", "pretraining")
     )
-    precision: str = flags.flag(
-        "float32",
-        "As for run_pretraining.py.",
-        _GROUP,
-        choices=costs.PRECISIONS,
+    precision: str = _GROUP.flag(
+        "float32", "As for run_pretraining.py.", choices=costs.PRECISIONS
     )
-    lengths: tuple[str, ...] = flags.flag(
+    lengths: tuple[str, ...] = _GROUP.flag(
         ("64", "128", "256", "320", "384", "512"),
         "Of a sequence, in word pieces.",
-        _GROUP,
     )
-    memory_gb: tuple[str, ...] = flags.flag(
-        ("8", "12", "16", "24", "40", "80"), "Of devices, in GB.", _GROUP
+    memory_gb: tuple[str, ...] = _GROUP.flag(
+        ("8", "12", "16", "24", "40", "80"), "Of devices, in GB."
     )
-    measure: bool = flags.flag(
-        False, "Measure steps on this machine's CPU and compare.", _GROUP
+    measure: bool = _GROUP.flag(
+        False, "Measure steps on this machine's CPU and compare."
     )
-    cases: tuple[str, ...] = flags.flag(
+    cases: tuple[str, ...] = _GROUP.flag(
         (
             "bert_tiny:128:32+64+128",
             "bert_tiny:128:32+64+128:recompute",
@@ -84,7 +76,6 @@ class Options:
         "What to measure: configuration, sequence length and batch sizes with "
         "+ between them, and after another colon `recompute` or a number of "
         "parts.",
-        _GROUP,
     )
 
 

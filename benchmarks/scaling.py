@@ -67,34 +67,25 @@ PAPER_PHASES = (
 class Options:
     """The flags of this program."""
 
-    configs: tuple[str, ...] = flags.flag(
+    configs: tuple[str, ...] = _GROUP.flag(
         ("bert_base_uncased", "bert_large_uncased"),
         "Networks, by their names in modeling/configs.",
-        _GROUP,
     )
-    devices_file: str = flags.flag(
-        str(_DEVICES), "JSON file of devices.", _GROUP
+    devices_file: str = _GROUP.flag(str(_DEVICES), "JSON file of devices.")
+    devices: tuple[str, ...] = _GROUP.flag((), "Which of them; all if empty.")
+    num_devices: tuple[str, ...] = _GROUP.flag(
+        ("1", "4", "8", "16", "64"), "How many share a batch."
     )
-    devices: tuple[str, ...] = flags.flag(
-        (), "Which of them; all if empty.", _GROUP
-    )
-    num_devices: tuple[str, ...] = flags.flag(
-        ("1", "4", "8", "16", "64"), "How many share a batch.", _GROUP
-    )
-    efficiency: float = flags.flag(
+    efficiency: float = _GROUP.flag(
         0.3,
         "Share of the peak rate that a step reaches: an assumption.",
-        _GROUP,
         lower_bound=0.001,
         upper_bound=1.0,
     )
-    precision: str = flags.flag(
-        "mixed_bfloat16",
-        "As for run_pretraining.py.",
-        _GROUP,
-        choices=costs.PRECISIONS,
+    precision: str = _GROUP.flag(
+        "mixed_bfloat16", "As for run_pretraining.py.", choices=costs.PRECISIONS
     )
-    recompute: bool = flags.flag(False, "As for run_pretraining.py.", _GROUP)
+    recompute: bool = _GROUP.flag(False, "As for run_pretraining.py.")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -52,52 +52,44 @@ _NAMES = (
 class Options:
     """The flags of this program."""
 
-    bert_config_file: str = flags.flag(
-        "modeling/configs/bert_mini.json", "The model's sizes.", _GROUP
+    bert_config_file: str = _GROUP.flag(
+        "modeling/configs/bert_mini.json", "The model's sizes."
     )
-    vocab_file: str = flags.flag(
-        "vocab/english_uncased_30522.txt", "An uncased vocabulary.", _GROUP
+    vocab_file: str = _GROUP.flag(
+        "vocab/english_uncased_30522.txt", "An uncased vocabulary."
     )
-    text_file: str | None = flags.flag(
+    text_file: str | None = _GROUP.flag(
         None,
         "Text, a sentence a line, an empty line between documents; Python's "
         "documentation by default.",
-        _GROUP,
     )
-    peers: str | None = flags.flag(
+    peers: str | None = _GROUP.flag(
         None,
         "The Python of an environment with torch, transformers and keras-hub; "
         "without it no peer takes part.",
-        _GROUP,
     )
-    measurements: tuple[str, ...] = flags.flag(
-        _NAMES, f"Some of {', '.join(_NAMES)}.", _GROUP
+    measurements: tuple[str, ...] = _GROUP.flag(
+        _NAMES, f"Some of {', '.join(_NAMES)}."
     )
-    precision: str = flags.flag(
+    precision: str = _GROUP.flag(
         "mixed_bfloat16",
         "Of all contenders.",
-        _GROUP,
         choices=("float32", "mixed_bfloat16"),
     )
-    batch_size: int = flags.flag(32, "Rows of a batch.", _GROUP, lower_bound=1)
-    max_seq_length: int = flags.flag(
-        128, "Tokens of a row.", _GROUP, lower_bound=1
+    batch_size: int = _GROUP.flag(32, "Rows of a batch.", lower_bound=1)
+    max_seq_length: int = _GROUP.flag(128, "Tokens of a row.", lower_bound=1)
+    max_predictions_per_seq: int = _GROUP.flag(
+        20, "Masked tokens of a row.", lower_bound=1
     )
-    max_predictions_per_seq: int = flags.flag(
-        20, "Masked tokens of a row.", _GROUP, lower_bound=1
+    num_texts: int = _GROUP.flag(
+        872, "Lines of the text to predict.", lower_bound=1
     )
-    num_texts: int = flags.flag(
-        872, "Lines of the text to predict.", _GROUP, lower_bound=1
-    )
-    megabytes: float = flags.flag(
+    megabytes: float = _GROUP.flag(
         2.0,
         "Of the text, to tokenize and to make records of.",
-        _GROUP,
         lower_bound=0.001,
     )
-    rounds: int = flags.flag(
-        5, "Turns of each contender.", _GROUP, lower_bound=1
-    )
+    rounds: int = _GROUP.flag(5, "Turns of each contender.", lower_bound=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

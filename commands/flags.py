@@ -4,9 +4,9 @@ An option is declared once, where its value is kept:
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Options:
-        input_file: str = flags.required("Text files.", flags.Group.FILES)
-        batch_size: int = flags.flag(
-            32, "Examples in a batch.", flags.Group.SPEED, lower_bound=1
+        input_file: str = flags.Group.FILES.required("Text files.")
+        batch_size: int = flags.Group.SPEED.flag(
+            32, "Examples in a batch.", lower_bound=1
         )
 
 `define` makes absl's flags of the fields, in their order; `read` fills the
@@ -63,6 +63,23 @@ class Group(enum.Enum):
     TPU = "TPU, as in the release"
     DISPLAY = "What is shown"
 
+    def flag(self, default: Any, help: str, **details: Any) -> Any:  # noqa: A002
+        """Declares a field of a dataclass as a flag under this heading.
+
+        Args:
+            default: the value where the flag is not given.
+            help: see `Declaration`.
+            **details: the other attributes of `Declaration`.
+        """
+        declaration = Declaration(help=help, group=self, **details)
+        return dataclasses.field(
+            default=default, metadata={"flag": declaration}
+        )
+
+    def required(self, help: str, **details: Any) -> Any:  # noqa: A002
+        """Declares a field as a flag without which its program does not run."""
+        return self.flag(dataclasses.MISSING, help, **details)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declaration:
@@ -85,24 +102,6 @@ class Declaration:
     upper_bound: float | None = None
     parser: flags.ArgumentParser | None = None
     serializer: flags.ArgumentSerializer | None = None
-
-
-def flag(default: Any, help: str, group: Group, **details: Any) -> Any:  # noqa: A002
-    """Declares a field of a dataclass as a flag.
-
-    Args:
-        default: the value where the flag is not given.
-        help: see `Declaration`.
-        group: see `Declaration`.
-        **details: the other attributes of `Declaration`.
-    """
-    declaration = Declaration(help=help, group=group, **details)
-    return dataclasses.field(default=default, metadata={"flag": declaration})
-
-
-def required(help: str, group: Group, **details: Any) -> Any:  # noqa: A002
-    """Declares a field as a flag without which its program does not run."""
-    return flag(dataclasses.MISSING, help, group, **details)
 
 
 def redeclare(options: type, name: str, default: Any = None) -> Any:

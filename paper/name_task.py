@@ -37,20 +37,13 @@ _NAME = "NAME"
 class Options:
     """The flags of this program."""
 
-    input_file: str = flags.required(
+    input_file: str = _GROUP.required(
         "Text, a sentence a line, an empty line between documents: "
-        "comma-separated names or globs.",
-        _GROUP,
+        "comma-separated names or globs."
     )
-    output_dir: str = flags.required(
-        "Folder for train.txt and dev.txt.", _GROUP
-    )
-    num_train: int = flags.flag(
-        20_000, "Sentences at most.", _GROUP, lower_bound=1
-    )
-    num_dev: int = flags.flag(
-        2_500, "Sentences at most.", _GROUP, lower_bound=1
-    )
+    output_dir: str = _GROUP.required("Folder for train.txt and dev.txt.")
+    num_train: int = _GROUP.flag(20_000, "Sentences at most.", lower_bound=1)
+    num_dev: int = _GROUP.flag(2_500, "Sentences at most.", lower_bound=1)
 
 
 def run(options: Options) -> None:

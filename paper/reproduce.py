@@ -33,55 +33,38 @@ def _numbers(kind: str) -> tuple[str, ...]:
 class Options:
     """The flags of this program."""
 
-    table: str | None = flags.flag(
-        None,
-        "The table of the paper.",
-        _GROUP.ACTIONS,
-        choices=_numbers("table"),
+    table: str | None = _GROUP.ACTIONS.flag(
+        None, "The table of the paper.", choices=_numbers("table")
     )
-    figure: str | None = flags.flag(
-        None,
-        "The figure of the paper.",
-        _GROUP.ACTIONS,
-        choices=_numbers("figure"),
+    figure: str | None = _GROUP.ACTIONS.flag(
+        None, "The figure of the paper.", choices=_numbers("figure")
     )
-    scale: str = flags.flag(
+    scale: str = _GROUP.ACTIONS.flag(
         scales.FULL,
         "full: what the paper did. small: what a laptop can do, for the orders "
         "that the paper found.",
-        _GROUP.ACTIONS,
         choices=scales.SCALES,
     )
-    model: str | None = flags.flag(
+    model: str | None = _GROUP.ACTIONS.flag(
         None,
         "Only this model's rows, of tables 1, 2, 3, 4 and 7.",
-        _GROUP.ACTIONS,
         choices=tables.MODELS,
     )
-    dry_run: bool = flags.flag(
-        False,
-        "Write the commands and what they cost; run nothing.",
-        _GROUP.ACTIONS,
+    dry_run: bool = _GROUP.ACTIONS.flag(
+        False, "Write the commands and what they cost; run nothing."
     )
-    report_only: bool = flags.flag(
-        False,
-        "Write the report of what is there; run nothing.",
-        _GROUP.ACTIONS,
+    report_only: bool = _GROUP.ACTIONS.flag(
+        False, "Write the report of what is there; run nothing."
     )
-    data_dir: str = flags.flag(
-        "data", "Folder of data sets and released models.", _GROUP.FILES
+    data_dir: str = _GROUP.FILES.flag(
+        "data", "Folder of data sets and released models."
     )
-    work_dir: str = flags.flag(
-        "runs", "Folder for all that is made.", _GROUP.FILES
-    )
-    training_flags: tuple[str, ...] = flags.flag(
+    work_dir: str = _GROUP.FILES.flag("runs", "Folder for all that is made.")
+    training_flags: tuple[str, ...] = _GROUP.TRAINING.flag(
         (),
         "Passed to every script that trains, such as precision=mixed_bfloat16.",
-        _GROUP.TRAINING,
     )
-    jobs: int = flags.flag(
-        1, "Commands at a time.", _GROUP.TRAINING, lower_bound=1
-    )
+    jobs: int = _GROUP.TRAINING.flag(1, "Commands at a time.", lower_bound=1)
 
     def __post_init__(self):
         if bool(self.table) == bool(self.figure):

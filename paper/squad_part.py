@@ -36,31 +36,28 @@ _SQUAD = {"data": [{"paragraphs": [{"context": str, "qas": [_QUESTION]}]}]}
 class Options:
     """The flags of this program."""
 
-    input_file: str = flags.required("SQuAD file to take from.", _GROUP)
-    output_file: str = flags.required("SQuAD file to write.", _GROUP)
-    num_questions: int = flags.flag(
-        0, "Questions to take, about; 0 for all.", _GROUP, lower_bound=0
+    input_file: str = _GROUP.required("SQuAD file to take from.")
+    output_file: str = _GROUP.required("SQuAD file to write.")
+    num_questions: int = _GROUP.flag(
+        0, "Questions to take, about; 0 for all.", lower_bound=0
     )
-    holdout_every: int = flags.flag(
+    holdout_every: int = _GROUP.flag(
         0,
         "Every Nth article goes to --holdout_file instead; 0 for none.",
-        _GROUP,
         lower_bound=0,
     )
-    holdout_file: str | None = flags.flag(
-        None, "SQuAD file of what is held out.", _GROUP
+    holdout_file: str | None = _GROUP.flag(
+        None, "SQuAD file of what is held out."
     )
-    context_words: int = flags.flag(
+    context_words: int = _GROUP.flag(
         0,
         "Words of context to keep around the first answer of each question; 0 "
         "for whole contexts.",
-        _GROUP,
         lower_bound=0,
     )
-    all_answers: bool = flags.flag(
+    all_answers: bool = _GROUP.flag(
         False,
         "Keep all answers of a question in --output_file, to evaluate on.",
-        _GROUP,
     )
 
     def __post_init__(self):

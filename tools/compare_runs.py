@@ -36,8 +36,8 @@ _Rows = list[tuple[str, ...]]
 class Options:
     """The flags of this tool; see --help."""
 
-    plot: str | None = flags.flag(
-        None, "PNG for the curves of all runs.", flags.Group.FILES
+    plot: str | None = flags.Group.FILES.flag(
+        None, "PNG for the curves of all runs."
     )
 
 

@@ -19,54 +19,44 @@ _HALF = ("float16", "bfloat16")
 class Options:
     """The flags of `tools.convert_checkpoint`; see --help."""
 
-    input: str = flags.required(
+    input: str = flags.Group.FILES.required(
         "Checkpoint: prefix, .index file, .weights.h5, Hugging Face folder, or "
-        "a folder with one of them.",
-        flags.Group.FILES,
+        "a folder with one of them."
     )
-    output: str = flags.required(
-        "Prefix, file that ends in .weights.h5, or folder, by the form.",
-        flags.Group.FILES,
+    output: str = flags.Group.FILES.required(
+        "Prefix, file that ends in .weights.h5, or folder, by the form."
     )
-    output_format: str = flags.required(
-        "Form to write.",
-        flags.Group.FILES,
-        choices=("release", "keras", "huggingface"),
+    output_format: str = flags.Group.FILES.required(
+        "Form to write.", choices=("release", "keras", "huggingface")
     )
-    overwrite: bool = flags.flag(
-        False, "Replace files that are there.", flags.Group.FILES
+    overwrite: bool = flags.Group.FILES.flag(
+        False, "Replace files that are there."
     )
-    bert_config_file: str | None = flags.flag(
+    bert_config_file: str | None = flags.Group.MODEL.flag(
         None,
         "JSON file with the sizes of the model; by default that beside the "
         "input.",
-        flags.Group.MODEL,
     )
-    architecture: str | None = flags.flag(
+    architecture: str | None = flags.Group.MODEL.flag(
         None,
         "What output_weights and output_bias label, sentences or words, where "
         "nothing beside the input says.",
-        flags.Group.MODEL,
         choices=(
             name_tables.SEQUENCE_CLASSIFICATION,
             name_tables.TOKEN_CLASSIFICATION,
         ),
     )
-    strip_optimizer: bool = flags.flag(
-        False,
-        "Leave out the moments of the optimizer and the step.",
-        flags.Group.MODEL,
+    strip_optimizer: bool = flags.Group.MODEL.flag(
+        False, "Leave out the moments of the optimizer and the step."
     )
-    vocab_file: str | None = flags.flag(
+    vocab_file: str | None = flags.Group.TEXT.flag(
         None,
         "Vocabulary of the model; by default the vocab.txt beside the input.",
-        flags.Group.TEXT,
     )
-    do_lower_case: bool | None = flags.flag(
+    do_lower_case: bool | None = flags.Group.TEXT.flag(
         None,
         "Whether the model reads lower-cased text; by default what lies beside "
         "the input says, or the vocabulary shows.",
-        flags.Group.TEXT,
     )
 
 

@@ -23,20 +23,15 @@ from tasks.squad import triviaqa
 class Options:
     """The flags of this tool; see --help."""
 
-    input_file: str = flags.required(
-        "Questions of TriviaQA: wikipedia-train.json.", flags.Group.FILES
+    input_file: str = flags.Group.FILES.required(
+        "Questions of TriviaQA: wikipedia-train.json."
     )
-    evidence_dir: str = flags.required(
-        "Folder with the pages: evidence/wikipedia.", flags.Group.FILES
+    evidence_dir: str = flags.Group.FILES.required(
+        "Folder with the pages: evidence/wikipedia."
     )
-    output_file: str = flags.required(
-        "SQuAD 1.1 file to write.", flags.Group.FILES
-    )
-    max_words: int = flags.flag(
-        triviaqa.MAX_WORDS,
-        "Words kept of the start of a page.",
-        flags.Group.TEXT,
-        lower_bound=1,
+    output_file: str = flags.Group.FILES.required("SQuAD 1.1 file to write.")
+    max_words: int = flags.Group.TEXT.flag(
+        triviaqa.MAX_WORDS, "Words kept of the start of a page.", lower_bound=1
     )
 
 

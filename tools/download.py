@@ -32,29 +32,22 @@ _ARCHIVES = ".downloads"
 class Options:
     """The flags of this tool; see --help."""
 
-    list: bool = flags.flag(
-        False,
-        "List what can be fetched, and where it goes.",
-        flags.Group.ACTIONS,
+    list: bool = flags.Group.ACTIONS.flag(
+        False, "List what can be fetched, and where it goes."
     )
-    output_dir: str | None = flags.flag(
-        None, "Folder below which everything goes.", flags.Group.FILES
+    output_dir: str | None = flags.Group.FILES.flag(
+        None, "Folder below which everything goes."
     )
-    keep_archive: bool = flags.flag(
-        False,
-        "Keep zip files, in .downloads, once they are unpacked.",
-        flags.Group.FILES,
+    keep_archive: bool = flags.Group.FILES.flag(
+        False, "Keep zip files, in .downloads, once they are unpacked."
     )
-    sha256: str | None = flags.flag(
-        None,
-        "Hash that the file to fetch must have; for a single file.",
-        flags.Group.FILES,
+    sha256: str | None = flags.Group.FILES.flag(
+        None, "Hash that the file to fetch must have; for a single file."
     )
-    mirror: str | None = flags.flag(
+    mirror: str | None = flags.Group.FILES.flag(
         None,
         "Address such as https://mirror.example/path to fetch from in place "
         "of https:// and the host of each address; the rest stays the same.",
-        flags.Group.FILES,
     )
 
 

@@ -39,102 +39,81 @@ _TASKS = ("classify", "score", "answer", "tag", "embed", "fill_mask")
 class Options:
     """The flags of this tool; None where the folder of the run decides."""
 
-    model_dir: str | None = flags.flag(
-        None,
-        "Folder of a run: its --output_dir, or that of one of its trials.",
-        flags.Group.FILES,
+    model_dir: str | None = flags.Group.FILES.flag(
+        None, "Folder of a run: its --output_dir, or that of one of its trials."
     )
-    task: str = flags.flag(
+    task: str = flags.Group.FILES.flag(
         AUTO,
         "What the model is for; auto: what it was trained for.",
-        flags.Group.FILES,
         choices=(AUTO, *_TASKS),
     )
-    export_dir: str = flags.required(
+    export_dir: str = flags.Group.FILES.required(
         "Where the model goes: EXPORT_DIR/VERSION. Its last part is the "
-        "model's name to a server.",
-        flags.Group.FILES,
+        "model's name to a server."
     )
-    version: int = flags.flag(
-        1, "Servers take the highest.", flags.Group.FILES, lower_bound=0
+    version: int = flags.Group.FILES.flag(
+        1, "Servers take the highest.", lower_bound=0
     )
-    use_best_checkpoint: bool = flags.flag(
-        False, "Take that in best/ instead of the latest.", flags.Group.MODEL
+    use_best_checkpoint: bool = flags.Group.MODEL.flag(
+        False, "Take that in best/ instead of the latest."
     )
-    init_checkpoint: str | None = flags.flag(
-        None, "Weights other than those of --model_dir.", flags.Group.MODEL
+    init_checkpoint: str | None = flags.Group.MODEL.flag(
+        None, "Weights other than those of --model_dir."
     )
-    bert_config_file: str | None = flags.flag(
-        None, "JSON file with the sizes of the model.", flags.Group.MODEL
+    bert_config_file: str | None = flags.Group.MODEL.flag(
+        None, "JSON file with the sizes of the model."
     )
-    vocab_file: str | None = flags.flag(
-        None,
-        "The vocabulary that the model was trained with.",
-        flags.Group.TEXT,
+    vocab_file: str | None = flags.Group.TEXT.flag(
+        None, "The vocabulary that the model was trained with."
     )
-    do_lower_case: bool | None = flags.flag(
-        None,
-        "Lower-case the text; True where the run does not say.",
-        flags.Group.TEXT,
+    do_lower_case: bool | None = flags.Group.TEXT.flag(
+        None, "Lower-case the text; True where the run does not say."
     )
-    max_seq_length: int | None = flags.flag(
-        None, "Word pieces of a row at most.", flags.Group.TEXT, lower_bound=3
+    max_seq_length: int | None = flags.Group.TEXT.flag(
+        None, "Word pieces of a row at most.", lower_bound=3
     )
-    long_text: str | None = flags.flag(
+    long_text: str | None = flags.Group.TEXT.flag(
         None,
         "classify, score, embed: what is read of text that is too long.",
-        flags.Group.TEXT,
         choices=sentence_pairs.LONG_TEXT,
     )
-    window_stride: int | None = flags.flag(
+    window_stride: int | None = flags.Group.TEXT.flag(
         None,
         "--long_text=windows: tokens from window to window.",
-        flags.Group.TEXT,
         lower_bound=1,
     )
-    doc_stride: int | None = flags.flag(
+    doc_stride: int | None = flags.Group.ANSWERS.flag(
         None,
         "answer: word pieces from the start of one window's part to the "
         "next's.",
-        flags.Group.ANSWERS,
         lower_bound=1,
     )
-    max_query_length: int | None = flags.flag(
+    max_query_length: int | None = flags.Group.ANSWERS.flag(
         None,
         "answer: word pieces of a question; what is longer is cut off.",
-        flags.Group.ANSWERS,
         lower_bound=1,
     )
-    max_answer_length: int = flags.flag(
+    max_answer_length: int = flags.Group.ANSWERS.flag(
         squad_answers.AnswerOptions.max_answer_length,
         "answer: word pieces of the longest answer.",
-        flags.Group.ANSWERS,
         lower_bound=1,
     )
-    n_best_size: int = flags.flag(
+    n_best_size: int = flags.Group.ANSWERS.flag(
         squad_answers.AnswerOptions.n_best_size,
         "answer: starts and ends tried in each window, and answers listed.",
-        flags.Group.ANSWERS,
         lower_bound=1,
     )
-    version_2_with_negative: bool | None = flags.flag(
-        None, "answer: some questions have no answer.", flags.Group.ANSWERS
+    version_2_with_negative: bool | None = flags.Group.ANSWERS.flag(
+        None, "answer: some questions have no answer."
     )
-    null_score_diff_threshold: float = flags.flag(
-        0.0,
-        "answer: the answer is none above this difference of logits.",
-        flags.Group.ANSWERS,
+    null_score_diff_threshold: float = flags.Group.ANSWERS.flag(
+        0.0, "answer: the answer is none above this difference of logits."
     )
-    layers: str = flags.flag(
-        "-1",
-        "embed: numbers of layers between commas; -1 for the highest.",
-        flags.Group.VECTORS,
+    layers: str = flags.Group.VECTORS.flag(
+        "-1", "embed: numbers of layers between commas; -1 for the highest."
     )
-    top_k: int = flags.flag(
-        5,
-        "fill_mask: candidates for each [MASK].",
-        flags.Group.MASKS,
-        lower_bound=1,
+    top_k: int = flags.Group.MASKS.flag(
+        5, "fill_mask: candidates for each [MASK].", lower_bound=1
     )
 
 

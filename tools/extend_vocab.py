@@ -37,51 +37,40 @@ _FREE = re.compile(r"\[unused\d+\]")
 class Options:
     """The flags of this tool; see --help."""
 
-    vocab_file: str = flags.required("Vocabulary to extend.", flags.Group.FILES)
-    output_file: str = flags.required(
-        "Vocabulary to write, of the same size.", flags.Group.FILES
+    vocab_file: str = flags.Group.FILES.required("Vocabulary to extend.")
+    output_file: str = flags.Group.FILES.required(
+        "Vocabulary to write, of the same size."
     )
-    input_file: str | None = flags.flag(
-        None,
-        "Text of the field, UTF-8: globs, comma-separated.",
-        flags.Group.FILES,
+    input_file: str | None = flags.Group.FILES.flag(
+        None, "Text of the field, UTF-8: globs, comma-separated."
     )
-    words_file: str | None = flags.flag(
+    words_file: str | None = flags.Group.FILES.flag(
         None,
         "Words to put in, one a line, instead of choosing them from "
         "--input_file.",
-        flags.Group.FILES,
     )
-    init_checkpoint: str | None = flags.flag(
+    init_checkpoint: str | None = flags.Group.MODEL.flag(
         None,
         "Model whose embeddings the new words get, the mean of their pieces'.",
-        flags.Group.MODEL,
     )
-    output_checkpoint: str | None = flags.flag(
-        None, "Where to write that model: a prefix.", flags.Group.MODEL
+    output_checkpoint: str | None = flags.Group.MODEL.flag(
+        None, "Where to write that model: a prefix."
     )
-    do_lower_case: bool = flags.flag(
-        True,
-        "Lower-case and strip accents, as the model's tokenizer does.",
-        flags.Group.TEXT,
+    do_lower_case: bool = flags.Group.TEXT.flag(
+        True, "Lower-case and strip accents, as the model's tokenizer does."
     )
-    num_words: int = flags.flag(
+    num_words: int = flags.Group.VOCABULARY.flag(
         500,
         "Words to choose at most; no more than there are [unused] entries.",
-        flags.Group.VOCABULARY,
         lower_bound=1,
     )
-    min_count: int = flags.flag(
+    min_count: int = flags.Group.VOCABULARY.flag(
         20,
         "Words seen less often are not chosen: a model could not learn them.",
-        flags.Group.VOCABULARY,
         lower_bound=1,
     )
-    num_workers: int = flags.flag(
-        0,
-        "Processes that count words; 0 for one per core.",
-        flags.Group.SPEED,
-        lower_bound=0,
+    num_workers: int = flags.Group.SPEED.flag(
+        0, "Processes that count words; 0 for one per core.", lower_bound=0
     )
 
 

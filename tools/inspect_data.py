@@ -51,66 +51,53 @@ _CHOICE_FEATURES = {"input_ids", "input_mask", "segment_ids"}
 class Options:
     """The flags of this tool; see --help."""
 
-    input_file: str | None = flags.flag(
-        None,
-        "Text to look at: comma-separated paths or globs.",
-        flags.Group.FILES,
+    input_file: str | None = flags.Group.FILES.flag(
+        None, "Text to look at: comma-separated paths or globs."
     )
-    record_file: str | None = flags.flag(
-        None,
-        "TFRecords to look at: comma-separated paths or globs.",
-        flags.Group.FILES,
+    record_file: str | None = flags.Group.FILES.flag(
+        None, "TFRecords to look at: comma-separated paths or globs."
     )
-    output_file: str | None = flags.flag(
-        None, "JSON file for the numbers, too.", flags.Group.FILES
+    output_file: str | None = flags.Group.FILES.flag(
+        None, "JSON file for the numbers, too."
     )
-    vocab_file: str = flags.required(
-        "Vocabulary of the model.", flags.Group.TEXT
+    vocab_file: str = flags.Group.TEXT.required("Vocabulary of the model.")
+    do_lower_case: bool = flags.Group.TEXT.flag(
+        True, "Lower-case and strip accents, as the model's tokenizer does."
     )
-    do_lower_case: bool = flags.flag(
-        True,
-        "Lower-case and strip accents, as the model's tokenizer does.",
-        flags.Group.TEXT,
+    max_seq_length: int = flags.Group.PAIRS.flag(
+        128, "Of text: tokens per pair."
     )
-    max_seq_length: int = flags.flag(
-        128, "Of text: tokens per pair.", flags.Group.PAIRS
+    max_predictions_per_seq: int = flags.Group.PAIRS.flag(
+        20, "Of text: most tokens to predict per pair."
     )
-    max_predictions_per_seq: int = flags.flag(
-        20, "Of text: most tokens to predict per pair.", flags.Group.PAIRS
+    masked_lm_prob: float = flags.Group.PAIRS.flag(
+        0.15, "Of text: share of tokens to predict."
     )
-    masked_lm_prob: float = flags.flag(
-        0.15, "Of text: share of tokens to predict.", flags.Group.PAIRS
+    do_whole_word_mask: bool = flags.Group.PAIRS.flag(
+        False, "Of text: predict all pieces of a word together."
     )
-    do_whole_word_mask: bool = flags.flag(
-        False,
-        "Of text: predict all pieces of a word together.",
-        flags.Group.PAIRS,
+    short_seq_prob: float = flags.Group.PAIRS.flag(
+        0.1, "Of text: share of documents cut shorter."
     )
-    short_seq_prob: float = flags.flag(
-        0.1, "Of text: share of documents cut shorter.", flags.Group.PAIRS
+    random_seed: int = flags.Group.PAIRS.flag(
+        12345, "Of text: decides every random draw."
     )
-    random_seed: int = flags.flag(
-        12345, "Of text: decides every random draw.", flags.Group.PAIRS
-    )
-    max_documents: int = flags.flag(
+    max_documents: int = flags.Group.DISPLAY.flag(
         20000,
         "The first so many documents are looked at; 0 for all.",
-        flags.Group.DISPLAY,
         lower_bound=0,
     )
-    max_records: int = flags.flag(
+    max_records: int = flags.Group.DISPLAY.flag(
         10000,
         "So many records, spread over the files, are looked at; 0 for all.",
-        flags.Group.DISPLAY,
         lower_bound=0,
     )
-    num_examples: int = flags.flag(
-        3, "Records shown as words.", flags.Group.DISPLAY, lower_bound=0
+    num_examples: int = flags.Group.DISPLAY.flag(
+        3, "Records shown as words.", lower_bound=0
     )
-    color: str = flags.flag(
+    color: str = flags.Group.DISPLAY.flag(
         "auto",
         "Colour what is masked; auto: on a terminal.",
-        flags.Group.DISPLAY,
         choices=terminal.COLOR_CHOICES,
     )
 

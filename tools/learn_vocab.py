@@ -22,48 +22,42 @@ _DEFAULTS = learning.Options()
 class Options:
     """The flags of this tool; see --help."""
 
-    input_file: str = flags.required(
-        "Text to learn from, UTF-8: globs, comma-separated.", flags.Group.FILES
+    input_file: str = flags.Group.FILES.required(
+        "Text to learn from, UTF-8: globs, comma-separated."
     )
-    output_file: str = flags.required(
-        "Vocabulary to write, one entry a line.", flags.Group.FILES
+    output_file: str = flags.Group.FILES.required(
+        "Vocabulary to write, one entry a line."
     )
-    do_lower_case: bool = flags.flag(
+    do_lower_case: bool = flags.Group.TEXT.flag(
         _DEFAULTS.do_lower_case,
         "Lower-case and strip accents, as the model's tokenizer will.",
-        flags.Group.TEXT,
     )
-    vocab_size: int = flags.flag(
+    vocab_size: int = flags.Group.VOCABULARY.flag(
         _DEFAULTS.vocab_size,
         "Entries, special tokens included: vocab_size of the model.",
-        flags.Group.VOCABULARY,
         lower_bound=1,
     )
-    num_unused: int = flags.flag(
+    num_unused: int = flags.Group.VOCABULARY.flag(
         _DEFAULTS.num_unused,
         "[unusedN] entries, to be replaced by words of your own later. 99 "
         "give [UNK] to [MASK] the released ids 100 to 103; more come after.",
-        flags.Group.VOCABULARY,
         lower_bound=_DEFAULTS.num_unused,
     )
-    min_character_count: int = flags.flag(
+    min_character_count: int = flags.Group.VOCABULARY.flag(
         _DEFAULTS.min_character_count,
         "Leave out characters seen less often; words with one become [UNK].",
-        flags.Group.VOCABULARY,
         lower_bound=1,
     )
-    max_words: int = flags.flag(
+    max_words: int = flags.Group.SPEED.flag(
         _DEFAULTS.max_words,
         "Distinct words to hold in memory, about 1 kB each; beyond it the "
         "rarest are forgotten.",
-        flags.Group.SPEED,
         lower_bound=1,
     )
-    num_workers: int = flags.flag(
+    num_workers: int = flags.Group.SPEED.flag(
         _DEFAULTS.num_workers,
         "Processes that count words; 0 for one per core. The vocabulary is "
         "the same.",
-        flags.Group.SPEED,
         lower_bound=0,
     )
 

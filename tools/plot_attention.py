@@ -36,16 +36,13 @@ _DARKEST_PERCENTILE = 99.5
 class Options(text_model.ModelOptions):
     """The flags of this tool; see --help."""
 
-    text: str = flags.required("Text, or pair, to look at.", flags.Group.FILES)
-    output_file: str = flags.required(
-        "Picture to write, PNG.", flags.Group.FILES
-    )
-    layers: str = flags.flag(
+    text: str = flags.Group.FILES.required("Text, or pair, to look at.")
+    output_file: str = flags.Group.FILES.required("Picture to write, PNG.")
+    layers: str = flags.Group.DISPLAY.flag(
         "all",
         "Numbers from 0, or from the end as -1, separated by commas; or all.",
-        flags.Group.DISPLAY,
     )
-    heads: str = flags.flag("all", "Likewise.", flags.Group.DISPLAY)
+    heads: str = flags.Group.DISPLAY.flag("all", "Likewise.")
 
 
 def chosen(flag: str, text: str, count: int) -> list[int]:

@@ -30,24 +30,20 @@ _MASK = "[MASK]"
 class Options(text_model.ModelOptions):
     """The flags of this tool; see --help."""
 
-    text: str | None = flags.flag(
-        None, "Text with at least one [MASK].", flags.Group.FILES
+    text: str | None = flags.Group.FILES.flag(
+        None, "Text with at least one [MASK]."
     )
-    input_file: str | None = flags.flag(
-        None,
-        "File with one such text a line; - for standard input.",
-        flags.Group.FILES,
+    input_file: str | None = flags.Group.FILES.flag(
+        None, "File with one such text a line; - for standard input."
     )
-    output_file: str | None = flags.flag(
-        None,
-        "JSON lines to write instead of the table on standard output.",
-        flags.Group.FILES,
+    output_file: str | None = flags.Group.FILES.flag(
+        None, "JSON lines to write instead of the table on standard output."
     )
-    top_k: int = flags.flag(
-        5, "Candidates for each [MASK].", flags.Group.MASKS, lower_bound=1
+    top_k: int = flags.Group.MASKS.flag(
+        5, "Candidates for each [MASK].", lower_bound=1
     )
-    batch_size: int = flags.flag(
-        8, "Texts the model reads at once.", flags.Group.SPEED, lower_bound=1
+    batch_size: int = flags.Group.SPEED.flag(
+        8, "Texts the model reads at once.", lower_bound=1
     )
 
 

@@ -22,73 +22,56 @@ from files import destinations, paths, progress
 class Options:
     """The flags of this tool; see --help."""
 
-    input_format: str = flags.required(
+    input_format: str = flags.Group.FILES.required(
         "; ".join(
             f"{name}: {form.about}" for name, form in formats.FORMATS.items()
         )
         + ".",
-        flags.Group.FILES,
         choices=tuple(formats.FORMATS),
     )
-    input_file: str | None = flags.flag(
+    input_file: str | None = flags.Group.FILES.flag(
         None,
         "Raw text: globs, comma-separated; also .xz, .gz, .bz2 and .tar.*. "
         "None for python_docs.",
-        flags.Group.FILES,
     )
-    output_file: str = flags.required(
-        "Text file to write; OUT-%05d.txt says where its number goes.",
-        flags.Group.FILES,
+    output_file: str = flags.Group.FILES.required(
+        "Text file to write; OUT-%05d.txt says where its number goes."
     )
-    num_output_files: int = flags.flag(
-        1,
-        "Spread the documents over so many files, in turn.",
-        flags.Group.FILES,
-        lower_bound=1,
+    num_output_files: int = flags.Group.FILES.flag(
+        1, "Spread the documents over so many files, in turn.", lower_bound=1
     )
-    holdout_every: int = flags.flag(
+    holdout_every: int = flags.Group.FILES.flag(
         0,
         "Every Nth document goes to --holdout_file instead; 0 for none.",
-        flags.Group.FILES,
         lower_bound=0,
     )
-    holdout_file: str | None = flags.flag(
-        None, "Held-out text, for evaluation.", flags.Group.FILES
+    holdout_file: str | None = flags.Group.FILES.flag(
+        None, "Held-out text, for evaluation."
     )
-    language: str = flags.flag(
-        "en",
-        "Language of the text, an ISO 639 code: how sentences end.",
-        flags.Group.RAW_TEXT,
+    language: str = flags.Group.RAW_TEXT.flag(
+        "en", "Language of the text, an ISO 639 code: how sentences end."
     )
-    encoding: str = flags.flag(
-        "utf-8", "Encoding of the input files.", flags.Group.RAW_TEXT
+    encoding: str = flags.Group.RAW_TEXT.flag(
+        "utf-8", "Encoding of the input files."
     )
-    text_field: str = flags.flag(
-        "text", "jsonl: the field with the text.", flags.Group.RAW_TEXT
+    text_field: str = flags.Group.RAW_TEXT.flag(
+        "text", "jsonl: the field with the text."
     )
-    min_paragraph_words: int | None = flags.flag(
+    min_paragraph_words: int | None = flags.Group.RAW_TEXT.flag(
         None,
         "Drop shorter paragraphs: headings, items of lists. 8 by default for "
         "wikiextractor, else 0.",
-        flags.Group.RAW_TEXT,
         lower_bound=0,
     )
-    min_document_sentences: int = flags.flag(
-        1,
-        "Drop documents of fewer sentences.",
-        flags.Group.RAW_TEXT,
-        lower_bound=1,
+    min_document_sentences: int = flags.Group.RAW_TEXT.flag(
+        1, "Drop documents of fewer sentences.", lower_bound=1
     )
-    min_document_characters: int = flags.flag(
-        0,
-        "Drop documents of fewer characters.",
-        flags.Group.RAW_TEXT,
-        lower_bound=0,
+    min_document_characters: int = flags.Group.RAW_TEXT.flag(
+        0, "Drop documents of fewer characters.", lower_bound=0
     )
-    num_workers: int = flags.flag(
+    num_workers: int = flags.Group.SPEED.flag(
         0,
         "Processes; 0 for one per core. The output is the same.",
-        flags.Group.SPEED,
         lower_bound=0,
     )
 

@@ -26,8 +26,8 @@ _LIBRARY_EVERY = 8
 class Options:
     """The flags of this tool; see --help."""
 
-    output_dir: str = flags.required(
-        "Folder for train.tsv and dev.tsv.", flags.Group.FILES
+    output_dir: str = flags.Group.FILES.required(
+        "Folder for train.tsv and dev.tsv."
     )
 
 

@@ -21,19 +21,17 @@ if TYPE_CHECKING:
 class ModelOptions:
     """Flags that say which model is loaded, and how it reads text."""
 
-    bert_config_file: str = flags.required(
-        "JSON file with the sizes of the model.", flags.Group.MODEL
+    bert_config_file: str = flags.Group.MODEL.required(
+        "JSON file with the sizes of the model."
     )
-    init_checkpoint: str = flags.required(
-        "Checkpoint: prefix, .index file or folder.", flags.Group.MODEL
+    init_checkpoint: str = flags.Group.MODEL.required(
+        "Checkpoint: prefix, .index file or folder."
     )
-    vocab_file: str = flags.required(
-        "Vocabulary the model was trained with.", flags.Group.TEXT
+    vocab_file: str = flags.Group.TEXT.required(
+        "Vocabulary the model was trained with."
     )
-    do_lower_case: bool = flags.flag(
-        True,
-        "Lower-case and strip accents: what the model was trained with.",
-        flags.Group.TEXT,
+    do_lower_case: bool = flags.Group.TEXT.flag(
+        True, "Lower-case and strip accents: what the model was trained with."
     )
 
 

@@ -38,28 +38,21 @@ FEATURE_BASED = {"learning_rate": 1e-3, "num_train_epochs": 20.0}
 class TpuOptions:
     """Which TPU to compute on; the release's flags."""
 
-    use_tpu: bool = flags.flag(False, "Compute on a TPU.", flags.Group.TPU)
-    tpu_name: str | None = flags.flag(
-        None,
-        "Name or address of the TPU; `local` on a TPU VM.",
-        flags.Group.TPU,
+    use_tpu: bool = flags.Group.TPU.flag(False, "Compute on a TPU.")
+    tpu_name: str | None = flags.Group.TPU.flag(
+        None, "Name or address of the TPU; `local` on a TPU VM."
     )
-    tpu_zone: str | None = flags.flag(None, "Zone of the TPU.", flags.Group.TPU)
-    gcp_project: str | None = flags.flag(
-        None, "Project of the TPU.", flags.Group.TPU
+    tpu_zone: str | None = flags.Group.TPU.flag(None, "Zone of the TPU.")
+    gcp_project: str | None = flags.Group.TPU.flag(None, "Project of the TPU.")
+    master: str | None = flags.Group.TPU.flag(
+        None, "Address of the TPU, where --tpu_name is not given."
     )
-    master: str | None = flags.flag(
-        None,
-        "Address of the TPU, where --tpu_name is not given.",
-        flags.Group.TPU,
+    num_tpu_cores: int = flags.Group.TPU.flag(
+        8, "Cores the TPU should have; all of them are used."
     )
-    num_tpu_cores: int = flags.flag(
-        8, "Cores the TPU should have; all of them are used.", flags.Group.TPU
-    )
-    iterations_per_loop: int = flags.flag(
+    iterations_per_loop: int = flags.Group.TPU.flag(
         1000,
         "Steps a TPU makes in a row at most before the host looks at it.",
-        flags.Group.TPU,
         lower_bound=1,
     )
 
@@ -68,137 +61,108 @@ class TpuOptions:
 class TrainingOptions(TpuOptions):
     """What pre-training and fine-tuning have in common."""
 
-    do_train: bool = flags.flag(False, "Train.", flags.Group.ACTIONS)
-    do_eval: bool = flags.flag(False, "Evaluate.", flags.Group.ACTIONS)
-    output_dir: str = flags.required(
+    do_train: bool = flags.Group.ACTIONS.flag(False, "Train.")
+    do_eval: bool = flags.Group.ACTIONS.flag(False, "Evaluate.")
+    output_dir: str = flags.Group.FILES.required(
         "Folder for checkpoints and results. A run whose folder holds a "
-        "checkpoint goes on from it.",
-        flags.Group.FILES,
+        "checkpoint goes on from it."
     )
-    bert_config_file: str = flags.required(
-        "JSON file with the sizes of the model.", flags.Group.MODEL
+    bert_config_file: str = flags.Group.MODEL.required(
+        "JSON file with the sizes of the model."
     )
-    init_checkpoint: str | None = flags.flag(
+    init_checkpoint: str | None = flags.Group.MODEL.flag(
         None,
         "Checkpoint to start from (prefix, .index file or folder); only its "
         "weights are used. A checkpoint in --output_dir goes before it.",
-        flags.Group.MODEL,
     )
-    train_batch_size: int = flags.flag(
+    train_batch_size: int = flags.Group.TRAINING.flag(
         32,
         "Examples in a training step, over all devices together.",
-        flags.Group.TRAINING,
         lower_bound=1,
     )
-    learning_rate: float = flags.flag(
-        5e-5,
-        "Peak learning rate of Adam.",
-        flags.Group.TRAINING,
-        lower_bound=0.0,
+    learning_rate: float = flags.Group.TRAINING.flag(
+        5e-5, "Peak learning rate of Adam.", lower_bound=0.0
     )
-    optimizer: str = flags.flag(
+    optimizer: str = flags.Group.TRAINING.flag(
         "adamw",
         "adamw: the release's Adam with weight decay; lamb: the same with a "
         "rate for each layer, for very large batches.",
-        flags.Group.TRAINING,
         choices=("adamw", "lamb"),
     )
-    lr_schedule: str = flags.flag(
+    lr_schedule: str = flags.Group.TRAINING.flag(
         "release",
         "release: the linear decay counts from step 0, so the rate drops "
         "where the warm-up ends; continuous: it counts from there.",
-        flags.Group.TRAINING,
         choices=("release", "continuous"),
     )
-    adam_bias_correction: bool = flags.flag(
-        False,
-        "Correct the bias of Adam's moments; the release does not.",
-        flags.Group.TRAINING,
+    adam_bias_correction: bool = flags.Group.TRAINING.flag(
+        False, "Correct the bias of Adam's moments; the release does not."
     )
-    random_seed: int = flags.flag(
+    random_seed: int = flags.Group.TRAINING.flag(
         12345,
         "Seed of initial weights, order of examples and dropout.",
-        flags.Group.TRAINING,
         lower_bound=0,
     )
-    log_every_steps: int = flags.flag(
-        100,
-        "Steps between progress reports.",
-        flags.Group.CHECKPOINTS,
-        lower_bound=1,
+    log_every_steps: int = flags.Group.CHECKPOINTS.flag(
+        100, "Steps between progress reports.", lower_bound=1
     )
-    save_checkpoints_steps: int = flags.flag(
-        1000,
-        "Steps between checkpoints.",
-        flags.Group.CHECKPOINTS,
-        lower_bound=1,
+    save_checkpoints_steps: int = flags.Group.CHECKPOINTS.flag(
+        1000, "Steps between checkpoints.", lower_bound=1
     )
-    keep_checkpoint_max: int = flags.flag(
-        5,
-        "How many checkpoints stay; 0 for all.",
-        flags.Group.CHECKPOINTS,
-        lower_bound=0,
+    keep_checkpoint_max: int = flags.Group.CHECKPOINTS.flag(
+        5, "How many checkpoints stay; 0 for all.", lower_bound=0
     )
-    keep_checkpoint_every_n_steps: int = flags.flag(
+    keep_checkpoint_every_n_steps: int = flags.Group.CHECKPOINTS.flag(
         0,
         "Steps between checkpoints that stay for good; 0 for none.",
-        flags.Group.CHECKPOINTS,
         lower_bound=0,
     )
-    num_accumulation_steps: int = flags.flag(
+    num_accumulation_steps: int = flags.Group.SPEED.flag(
         1,
         "Parts in which a device goes through its share of a batch before "
         "the one update; memory is needed for one part at a time.",
-        flags.Group.SPEED,
         lower_bound=1,
     )
-    recompute: bool = flags.flag(
+    recompute: bool = flags.Group.SPEED.flag(
         False,
         "Keep the inputs of the Transformer layers alone and compute the "
         "rest again on the way back: less memory, a third more arithmetic.",
-        flags.Group.SPEED,
     )
-    distribution_strategy: str = flags.flag(
+    distribution_strategy: str = flags.Group.DEVICES.flag(
         "auto",
         "auto: a TPU if --use_tpu, the workers of TF_CONFIG if it names "
         "several, else all the GPUs of this machine, else its CPU.",
-        flags.Group.DEVICES,
         choices=DISTRIBUTION_STRATEGIES,
     )
-    num_cpu_devices: int = flags.flag(
+    num_cpu_devices: int = flags.Group.DEVICES.flag(
         0,
         "Compute on the CPU and treat it as so many devices, to try out "
         "what a run does on several; 0 for off.",
-        flags.Group.DEVICES,
         lower_bound=0,
     )
-    steps_per_loop: int = flags.flag(
+    steps_per_loop: int = flags.Group.DEVICES.flag(
         0,
         "Steps in a row, in one call of the graph, before there is a look "
         "at signals and the clock; 0: one, and --iterations_per_loop on a "
         "TPU.",
-        flags.Group.DEVICES,
         lower_bound=0,
     )
-    jit_compile: str = flags.flag(
+    jit_compile: str = flags.Group.DEVICES.flag(
         "auto",
         "Let XLA compile the way forward and back as a whole; auto: on "
         "GPUs. Results then differ in their last bits.",
-        flags.Group.DEVICES,
         choices=("auto", "true", "false"),
     )
-    deterministic: bool = flags.flag(
+    deterministic: bool = flags.Group.DEVICES.flag(
         False,
         "Make runs on GPUs repeat bit for bit, also after a stop; slower. Runs "
         "on a CPU do without it.",
-        flags.Group.DEVICES,
     )
-    precision: str = flags.flag(
+    precision: str = flags.Group.SPEED.flag(
         "float32",
         "Arithmetic; weights stay float32. mixed_float16 scales the loss "
         "and is for GPUs without bfloat16. auto: mixed_bfloat16 where the "
         "device is known to multiply it faster, else float32.",
-        flags.Group.SPEED,
         choices=("float32", "mixed_bfloat16", "mixed_float16", "auto"),
     )
 
@@ -207,36 +171,27 @@ class TrainingOptions(TpuOptions):
 class PretrainingInput:
     """Which records pre-training reads, and for how many steps."""
 
-    input_file: str | None = flags.flag(
+    input_file: str | None = flags.Group.FILES.flag(
         None,
         "Record files: comma-separated names or globs. Required, but where "
         "all of --phases name theirs.",
-        flags.Group.FILES,
     )
-    eval_input_file: str | None = flags.flag(
-        None,
-        "Held-out record files to evaluate on; --input_file if not given.",
-        flags.Group.FILES,
+    eval_input_file: str | None = flags.Group.FILES.flag(
+        None, "Held-out record files to evaluate on; --input_file if not given."
     )
-    shard_input_files: bool = flags.flag(
+    shard_input_files: bool = flags.Group.FILES.flag(
         False,
         "Each worker reads files of its own: every so many-th of the sorted "
         "names. The order of the records then depends on the number of "
         "workers.",
-        flags.Group.FILES,
     )
-    num_train_steps: int = flags.flag(
-        100000,
-        "Steps in all, those before a resume included.",
-        flags.Group.TRAINING,
+    num_train_steps: int = flags.Group.TRAINING.flag(
+        100000, "Steps in all, those before a resume included."
     )
-    num_warmup_steps: int = flags.flag(
-        10000,
-        "Steps over which the learning rate rises.",
-        flags.Group.TRAINING,
-        lower_bound=0,
+    num_warmup_steps: int = flags.Group.TRAINING.flag(
+        10000, "Steps over which the learning rate rises.", lower_bound=0
     )
-    phases: str | None = flags.flag(
+    phases: str | None = flags.Group.TRAINING.flag(
         None,
         "Phases of the run, one after the other, parted by semicolons; each "
         "is key=value pairs: `steps`, a number or a share (90%) of "
@@ -245,7 +200,6 @@ class PretrainingInput:
         "train_batch_size, num_accumulation_steps. The learning rate "
         "follows one schedule over all of them. Held-out records are as the "
         "last phase's.",
-        flags.Group.TRAINING,
     )
 
 
@@ -253,61 +207,50 @@ class PretrainingInput:
 class PretrainingOptions(TrainingOptions, PretrainingInput):
     """The flags of run_pretraining.py."""
 
-    eval_all_checkpoints: bool = flags.flag(
+    eval_all_checkpoints: bool = flags.Group.ACTIONS.flag(
         False,
         "With --do_eval: evaluate every checkpoint in --output_dir, too, "
         "and write eval_checkpoints.jsonl, with the perplexity of each.",
-        flags.Group.ACTIONS,
     )
-    objective: str = flags.flag(
+    objective: str = flags.Group.MODEL.flag(
         "mlm_nsp",
         "What is learnt: masked words and next sentences; masked words "
         "alone; or the next word from those to its left (causal attention).",
-        flags.Group.MODEL,
         choices=("mlm_nsp", "mlm", "ltr"),
     )
-    max_seq_length: int = flags.flag(
-        128,
-        "Word pieces per record; as the records were made.",
-        flags.Group.PAIRS,
-        lower_bound=1,
+    max_seq_length: int = flags.Group.PAIRS.flag(
+        128, "Word pieces per record; as the records were made.", lower_bound=1
     )
-    max_predictions_per_seq: int = flags.flag(
+    max_predictions_per_seq: int = flags.Group.PAIRS.flag(
         20,
         "Masked word pieces per record; as the records were made.",
-        flags.Group.PAIRS,
         lower_bound=1,
     )
-    eval_batch_size: int = flags.flag(
+    eval_batch_size: int = flags.Group.EVALUATION.flag(
         8,
         "Examples in an evaluation batch, over all devices together.",
-        flags.Group.EVALUATION,
         lower_bound=1,
     )
-    max_eval_steps: int = flags.flag(
+    max_eval_steps: int = flags.Group.EVALUATION.flag(
         100,
         "Batches of an evaluation, starting over where the records end; 0 "
         "for every record exactly once.",
-        flags.Group.EVALUATION,
         lower_bound=0,
     )
-    eval_every_steps: int = flags.flag(
+    eval_every_steps: int = flags.Group.EVALUATION.flag(
         0,
         "Steps between evaluations while training; 0 for none.",
-        flags.Group.EVALUATION,
         lower_bound=0,
     )
-    keep_best_checkpoint: bool = flags.flag(
+    keep_best_checkpoint: bool = flags.Group.EVALUATION.flag(
         False,
         "Keep the weights with the lowest held-out loss in best/; needs "
         "--eval_every_steps.",
-        flags.Group.EVALUATION,
     )
-    early_stopping_patience: int = flags.flag(
+    early_stopping_patience: int = flags.Group.EVALUATION.flag(
         0,
         "Evaluations without a lower held-out loss after which training ends; "
         "0 for never. Needs --keep_best_checkpoint.",
-        flags.Group.EVALUATION,
         lower_bound=0,
     )
 
@@ -349,16 +292,14 @@ class _RatesSerializer(absl_flags.ArgumentSerializer):
 class Epochs:
     """For how long fine-tuning trains."""
 
-    num_train_epochs: float = flags.flag(
+    num_train_epochs: float = flags.Group.TRAINING.flag(
         3.0,
         "How often training goes through the examples; may be a fraction.",
-        flags.Group.TRAINING,
         lower_bound=0.0,
     )
-    warmup_proportion: float = flags.flag(
+    warmup_proportion: float = flags.Group.TRAINING.flag(
         0.1,
         "Share of the steps over which the learning rate rises.",
-        flags.Group.TRAINING,
         lower_bound=0.0,
         upper_bound=1.0,
     )
@@ -371,55 +312,47 @@ class FineTuningOptions(TrainingOptions, Epochs):
     if TYPE_CHECKING:
         max_seq_length: int  # Declared by each task.
 
-    do_predict: bool = flags.flag(False, "Predict.", flags.Group.ACTIONS)
-    vocab_file: str = flags.required(
-        "The vocabulary that the model was trained with.", flags.Group.TEXT
+    do_predict: bool = flags.Group.ACTIONS.flag(False, "Predict.")
+    vocab_file: str = flags.Group.TEXT.required(
+        "The vocabulary that the model was trained with."
     )
-    do_lower_case: bool = flags.flag(
-        True, "Lower-case the text; False for cased models.", flags.Group.TEXT
+    do_lower_case: bool = flags.Group.TEXT.flag(
+        True, "Lower-case the text; False for cased models."
     )
-    freeze_layers: int = flags.flag(
+    freeze_layers: int = flags.Group.TRAINING.flag(
         0,
         "Leave the embeddings and this many of the first layers as they "
         "are; 0 trains everything.",
-        flags.Group.TRAINING,
         lower_bound=0,
     )
-    predict_batch_size: int = flags.flag(
+    predict_batch_size: int = flags.Group.EVALUATION.flag(
         8,
         "Examples in a prediction batch, over all devices together.",
-        flags.Group.EVALUATION,
         lower_bound=1,
     )
-    eval_every_steps: int = flags.flag(
+    eval_every_steps: int = flags.Group.EVALUATION.flag(
         0,
         "Steps between evaluations while training; 0 for none. The weights "
         "that do best are kept in best/.",
-        flags.Group.EVALUATION,
         lower_bound=0,
     )
-    eval_every_epoch: bool = flags.flag(
-        False,
-        "Evaluate after each epoch while training.",
-        flags.Group.EVALUATION,
+    eval_every_epoch: bool = flags.Group.EVALUATION.flag(
+        False, "Evaluate after each epoch while training."
     )
-    early_stopping_patience: int = flags.flag(
+    early_stopping_patience: int = flags.Group.EVALUATION.flag(
         0,
         "Evaluations without a new best after which training ends; 0 for "
         "never.",
-        flags.Group.EVALUATION,
         lower_bound=0,
     )
-    use_best_checkpoint: bool = flags.flag(
+    use_best_checkpoint: bool = flags.Group.EVALUATION.flag(
         False,
         "Evaluate and predict with best/ instead of the latest checkpoint.",
-        flags.Group.EVALUATION,
     )
-    bucket_by_length: bool = flags.flag(
+    bucket_by_length: bool = flags.Group.SPEED.flag(
         False,
         "Put texts of like length into a batch and cut the padding that "
         "they share.",
-        flags.Group.SPEED,
     )
 
 
@@ -427,27 +360,24 @@ class FineTuningOptions(TrainingOptions, Epochs):
 class TrialOptions(FineTuningOptions):
     """Several runs of one experiment: other seeds, other learning rates."""
 
-    num_trials: int = flags.flag(
+    num_trials: int = flags.Group.TRIALS.flag(
         1,
         "Runs with different seeds, each in its own folder; the best one "
         "predicts.",
-        flags.Group.TRIALS,
         lower_bound=1,
     )
-    learning_rates: tuple[float, ...] | None = flags.flag(
+    learning_rates: tuple[float, ...] | None = flags.Group.TRIALS.flag(
         None,
         "Peak learning rates to try, in place of --learning_rate, separated "
         "by commas; the paper's are 5e-5,4e-5,3e-5,2e-5.",
-        flags.Group.TRIALS,
         parser=_RatesParser(),
         serializer=_RatesSerializer(),
     )
-    stable: bool = flags.flag(
+    stable: bool = flags.Group.TRIALS.flag(
         False,
         "For small data sets, whose runs may collapse: "
         + ", ".join(f"--{name}={value}" for name, value in STABLE.items())
         + ", each unless given. Source: Mosbach et al. 2021.",
-        flags.Group.TRIALS,
     )
 
     @property
@@ -465,17 +395,15 @@ class TrialOptions(FineTuningOptions):
 class SequenceOptions(TrialOptions):
     """What tasks have in common that read each text once."""
 
-    eval_batch_size: int = flags.flag(
+    eval_batch_size: int = flags.Group.EVALUATION.flag(
         8,
         "Examples in an evaluation batch, over all devices together.",
-        flags.Group.EVALUATION,
         lower_bound=1,
     )
-    max_seq_length: int = flags.flag(
+    max_seq_length: int = flags.Group.TEXT.flag(
         128,
         "Word pieces the model reads at once; longer text is cut, shorter "
         "padded.",
-        flags.Group.TEXT,
         lower_bound=1,
     )
 
@@ -494,19 +422,17 @@ class TaggingOptions(SequenceOptions):
     max_seq_length: int = flags.redeclare(
         SequenceOptions, "max_seq_length", 512
     )
-    features: str | None = flags.flag(
+    features: str | None = flags.Group.MODEL.flag(
         None,
         "Train a BiLSTM on these hidden layers of --init_checkpoint, which "
         "stays as it is, instead of fine-tuning. Sets "
         + ", ".join(f"--{name}={x}" for name, x in FEATURE_BASED.items())
         + ", each unless given.",
-        flags.Group.MODEL,
         choices=feature_layers.CHOICES,
     )
-    lstm_units: int = flags.flag(
+    lstm_units: int = flags.Group.MODEL.flag(
         768,
         "Units of the BiLSTM in each direction, with --features.",
-        flags.Group.MODEL,
         lower_bound=1,
     )
 
@@ -524,18 +450,16 @@ class AblationOptions:
     Source: Devlin et al. 2019, section 5.1.
     """
 
-    attention: str = flags.flag(
+    attention: str = flags.Group.MODEL.flag(
         BIDIRECTIONAL,
         "causal: each token sees those before it alone. For models that "
         "run_pretraining.py trained with --objective=ltr, and no others.",
-        flags.Group.MODEL,
         choices=ATTENTIONS,
     )
-    bilstm_head: bool = flags.flag(
+    bilstm_head: bool = flags.Group.MODEL.flag(
         False,
         "Put a BiLSTM, which begins at random, between the encoder and the "
         "output layer.",
-        flags.Group.MODEL,
     )
 
     @property

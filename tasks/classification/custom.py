@@ -34,35 +34,30 @@ class DataOptions:
     Columns are names, or numbers: 0 is the first, -1 the last.
     """
 
-    problem_type: str = flags.flag(
+    problem_type: str = flags.Group.OWN_DATA.flag(
         labels.SINGLE_LABEL,
         "One label a row, any number of them, or a score.",
-        flags.Group.OWN_DATA,
         choices=labels.PROBLEM_TYPES,
     )
-    text_a_column: str = flags.flag(
-        "", "Name, or number from 0, of the text.", flags.Group.OWN_DATA
+    text_a_column: str = flags.Group.OWN_DATA.flag(
+        "", "Name, or number from 0, of the text."
     )
-    text_b_column: str = flags.flag(
-        "", "That of a second text, if there is one.", flags.Group.OWN_DATA
+    text_b_column: str = flags.Group.OWN_DATA.flag(
+        "", "That of a second text, if there is one."
     )
-    label_column: str = flags.flag(
-        "", "That of the label.", flags.Group.OWN_DATA
+    label_column: str = flags.Group.OWN_DATA.flag("", "That of the label.")
+    label_separator: str = flags.Group.OWN_DATA.flag(
+        ",", "What parts several labels in a cell."
     )
-    label_separator: str = flags.flag(
-        ",", "What parts several labels in a cell.", flags.Group.OWN_DATA
-    )
-    label_names: tuple[str, ...] = flags.flag(
+    label_names: tuple[str, ...] = flags.Group.OWN_DATA.flag(
         (),
         "The labels, separated by commas; if not given, those of the "
         "training file.",
-        flags.Group.OWN_DATA,
     )
-    has_header: bool | None = flags.flag(
+    has_header: bool | None = flags.Group.OWN_DATA.flag(
         None,
         "Whether TSV and CSV begin with the names of the columns; if not "
         "given, they do where a column is given by name.",
-        flags.Group.OWN_DATA,
     )
 
     def check_columns(self) -> None:

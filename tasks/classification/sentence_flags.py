@@ -18,40 +18,34 @@ from tasks.classification import (
 class SentenceOptions(custom.DataOptions):
     """Which task a sentence classifier learns, and from which files."""
 
-    task_name: str = flags.required(
-        f"{', '.join(glue.DATASETS)}, XNLI or custom.", flags.Group.FILES
+    task_name: str = flags.Group.FILES.required(
+        f"{', '.join(glue.DATASETS)}, XNLI or custom."
     )
-    data_dir: str = flags.required(
-        "Folder of the task's files.", flags.Group.FILES
-    )
-    write_submission: str | None = flags.flag(
+    data_dir: str = flags.Group.FILES.required("Folder of the task's files.")
+    write_submission: str | None = flags.Group.FILES.flag(
         None,
         "GLUE: a zip that the test set's answers are added to, for the "
         "server of GLUE.",
-        flags.Group.FILES,
     )
-    xnli_language: str = flags.flag(
-        "zh", "The language.", flags.Group.XNLI, choices=glue.XNLI_LANGUAGES
+    xnli_language: str = flags.Group.XNLI.flag(
+        "zh", "The language.", choices=glue.XNLI_LANGUAGES
     )
-    xnli_mode: str = flags.flag(
+    xnli_mode: str = flags.Group.XNLI.flag(
         glue.TRANSLATE_TRAIN,
         "Train on the translation into the language; or on English and test "
         "on the translation into English; or on the language.",
-        flags.Group.XNLI,
         choices=glue.XNLI_MODES,
     )
-    long_text: str = flags.flag(
+    long_text: str = flags.Group.TEXT.flag(
         sentence_pairs.HEAD,
         "What is read of text that is too long: its head, as released; head "
         "and tail; or all of it, in windows whose answers are averaged.",
-        flags.Group.TEXT,
         choices=sentence_pairs.LONG_TEXT,
     )
-    window_stride: int | None = flags.flag(
+    window_stride: int | None = flags.Group.TEXT.flag(
         None,
         "--long_text=windows: tokens from window to window; half of one if "
         "not given.",
-        flags.Group.TEXT,
         lower_bound=1,
     )
 

@@ -35,23 +35,17 @@ class AnswerOptions:
         ValueError: a number is below 1.
     """
 
-    n_best_size: int = flags.flag(
+    n_best_size: int = flags.Group.ANSWERS.flag(
         20,
         "Starts and ends tried in each window, and answers in "
         "nbest_predictions.json.",
-        flags.Group.ANSWERS,
         lower_bound=1,
     )
-    max_answer_length: int = flags.flag(
-        30,
-        "Word pieces of the longest answer.",
-        flags.Group.ANSWERS,
-        lower_bound=1,
+    max_answer_length: int = flags.Group.ANSWERS.flag(
+        30, "Word pieces of the longest answer.", lower_bound=1
     )
-    version_2_with_negative: bool = flags.flag(
-        False,
-        "The files are of SQuAD 2.0: some questions have no answer.",
-        flags.Group.ANSWERS,
+    version_2_with_negative: bool = flags.Group.ANSWERS.flag(
+        False, "The files are of SQuAD 2.0: some questions have no answer."
     )
 
     def __post_init__(self):

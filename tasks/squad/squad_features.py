@@ -30,23 +30,20 @@ class WindowOptions:
         ValueError: no room is left for the paragraph, or no way forward.
     """
 
-    max_seq_length: int = flags.flag(
+    max_seq_length: int = flags.Group.TEXT.flag(
         384,
         "Word pieces of a window: question, part of the paragraph and three "
         "special tokens.",
-        flags.Group.TEXT,
         lower_bound=1,
     )
-    doc_stride: int = flags.flag(
+    doc_stride: int = flags.Group.TEXT.flag(
         128,
         "Word pieces from the start of a window's part to the next one's.",
-        flags.Group.TEXT,
         lower_bound=1,
     )
-    max_query_length: int = flags.flag(
+    max_query_length: int = flags.Group.TEXT.flag(
         64,
         "Word pieces of a question; what is longer is cut off.",
-        flags.Group.TEXT,
         lower_bound=1,
     )
 

@@ -40,48 +40,40 @@ class _ThresholdParser(absl_flags.ArgumentParser):
 class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
     """Which questions are answered, and how; the flags of run_squad.py."""
 
-    train_file: str | None = flags.flag(
+    train_file: str | None = flags.Group.FILES.flag(
         None,
         "SQuAD files to train on: comma-separated names or globs, gone "
         "through one after the other, each for --num_train_epochs.",
-        flags.Group.FILES,
     )
-    predict_file: str | None = flags.flag(
-        None, "SQuAD file whose questions are answered.", flags.Group.FILES
+    predict_file: str | None = flags.Group.FILES.flag(
+        None, "SQuAD file whose questions are answered."
     )
-    predictions_file: str | None = flags.flag(
+    predictions_file: str | None = flags.Group.FILES.flag(
         None,
         "Answers for --do_eval without --do_predict; predictions.json in "
         "--output_dir if not given.",
-        flags.Group.FILES,
     )
-    null_odds_file: str | None = flags.flag(
-        None,
-        "Their null odds; null_odds.json beside them, if there is one.",
-        flags.Group.FILES,
+    null_odds_file: str | None = flags.Group.FILES.flag(
+        None, "Their null odds; null_odds.json beside them, if there is one."
     )
-    ensemble: str | None = flags.flag(
+    ensemble: str | None = flags.Group.FILES.flag(
         None,
         "nbest_predictions.json or logits (.npz) of several systems, "
         "comma-separated names or globs: --do_predict combines them and "
         "runs no model.",
-        flags.Group.FILES,
     )
-    save_logits: bool = flags.flag(
-        False, "Write logits.npz too, for --ensemble.", flags.Group.FILES
+    save_logits: bool = flags.Group.FILES.flag(
+        False, "Write logits.npz too, for --ensemble."
     )
-    null_score_diff_threshold: float | str = flags.flag(
+    null_score_diff_threshold: float | str = flags.Group.ANSWERS.flag(
         0.0,
         'Above it the answer is "no answer"; a difference of logits, or '
         f"{AUTO} for the one with the best F1 on --predict_file.",
-        flags.Group.ANSWERS,
         parser=_ThresholdParser(),
         serializer=absl_flags.ArgumentSerializer(),
     )
-    verbose_logging: bool = flags.flag(
-        False,
-        "Log where word pieces could not be found in the paragraph.",
-        flags.Group.CHECKPOINTS,
+    verbose_logging: bool = flags.Group.CHECKPOINTS.flag(
+        False, "Log where word pieces could not be found in the paragraph."
     )
 
     @property

@@ -35,46 +35,36 @@ _SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 class NerOptions:
     """Which tagged files a run reads, and how."""
 
-    data_dir: str | None = flags.flag(
+    data_dir: str | None = flags.Group.FILES.flag(
         None,
         "Folder with eng.train, eng.testa and eng.testb of CoNLL-2003, or "
         "train.txt, valid.txt (or dev.txt) and test.txt.",
-        flags.Group.FILES,
     )
-    train_file: str | None = flags.flag(
-        None,
-        "Column file that is trained on, in place of one in --data_dir.",
-        flags.Group.FILES,
+    train_file: str | None = flags.Group.FILES.flag(
+        None, "Column file that is trained on, in place of one in --data_dir."
     )
-    eval_file: str | None = flags.flag(
-        None,
-        "Column file that is evaluated on, in place of one in --data_dir.",
-        flags.Group.FILES,
+    eval_file: str | None = flags.Group.FILES.flag(
+        None, "Column file that is evaluated on, in place of one in --data_dir."
     )
-    predict_file: str | None = flags.flag(
-        None,
-        "Column file that is tagged, in place of one in --data_dir.",
-        flags.Group.FILES,
+    predict_file: str | None = flags.Group.FILES.flag(
+        None, "Column file that is tagged, in place of one in --data_dir."
     )
-    columns: str = flags.flag(
+    columns: str = flags.Group.COLUMNS.flag(
         "word:0,tag:-1",
         "Where words and tags are: 0 is the first column, -1 the last. "
         "Without a tag, as in word:0, files can only be tagged.",
-        flags.Group.COLUMNS,
     )
-    scheme: str = flags.flag(
+    scheme: str = flags.Group.COLUMNS.flag(
         entities.AUTO,
         "How the tags of the files mark entities; auto looks at them. raw: "
         "each run of equal names is one. Inside, and in what is written, it "
         "is IOB2.",
-        flags.Group.COLUMNS,
         choices=entities.SCHEMES,
     )
-    context: str = flags.flag(
+    context: str = flags.Group.TEXT.flag(
         DOCUMENT,
         "document: each sentence is read with as much of its document "
         "around it as fits; sentence: by itself.",
-        flags.Group.TEXT,
         choices=CONTEXTS,
     )
 

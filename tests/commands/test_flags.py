@@ -11,20 +11,20 @@ Group = flags_lib.Group
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Base:
-    first: int = flags_lib.flag(1, "First.", Group.TRAINING)
-    inner: float | None = flags_lib.flag(None, "Inner.", Group.SPEED)
+    first: int = Group.TRAINING.flag(1, "First.")
+    inner: float | None = Group.SPEED.flag(None, "Inner.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Options(_Base):
-    zzz: tuple[str, ...] = flags_lib.flag(("a", "b"), "Z.", Group.TRAINING)
-    last: str = flags_lib.required("Last.", Group.TRAINING, choices=("x", "y"))
+    zzz: tuple[str, ...] = Group.TRAINING.flag(("a", "b"), "Z.")
+    last: str = Group.TRAINING.required("Last.", choices=("x", "y"))
     first: int = flags_lib.redeclare(_Base, "first", 7)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Unfit:
-    size: complex | None = flags_lib.flag(None, "Size.", Group.FILES)
+    size: complex | None = Group.FILES.flag(None, "Size.")
 
 
 def _names(values, group):

@@ -16,17 +16,15 @@ _COMMON = {"flagfile", "verbosity", "traceback", "helpfull"}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Options:
-    precision: str = flags_lib.flag(
-        "low", "Of numbers.", Group.SPEED, choices=("low", "high")
+    precision: str = Group.SPEED.flag(
+        "low", "Of numbers.", choices=("low", "high")
     )
-    source: str = flags_lib.required("Read.", Group.FILES)
-    out: str | None = flags_lib.flag(None, "Written.", Group.FILES)
-    part: str = flags_lib.flag("", "Of it.", Group.FILES)
-    names: tuple[str, ...] = flags_lib.flag(("a", "b"), "Of it.", Group.FILES)
-    fast: bool = flags_lib.flag(True, "Hurry.", Group.FILES)
-    count: int = flags_lib.flag(
-        3, "How many\n  there are.", Group.FILES, lower_bound=1
-    )
+    source: str = Group.FILES.required("Read.")
+    out: str | None = Group.FILES.flag(None, "Written.")
+    part: str = Group.FILES.flag("", "Of it.")
+    names: tuple[str, ...] = Group.FILES.flag(("a", "b"), "Of it.")
+    fast: bool = Group.FILES.flag(True, "Hurry.")
+    count: int = Group.FILES.flag(3, "How many\n  there are.", lower_bound=1)
 
 
 def test_a_page():

@@ -32,8 +32,8 @@ from files import paths
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    task: str = flags.required("What.", flags.Group.ACTIONS)
-    quick: bool = flags.flag(False, "Be quick.", flags.Group.ACTIONS)
+    task: str = flags.Group.ACTIONS.required("What.")
+    quick: bool = flags.Group.ACTIONS.flag(False, "Be quick.")
 
 
 def main(options, arguments=()):
