@@ -29,13 +29,12 @@ from tasks.masked_lm import data_warnings, masked_pairs
 from vocab import tokenization
 
 _FORMATS = {name: form for name, form in formats.FORMATS.items() if form.read}
-_DEFAULTS = masked_pairs.InstanceOptions()
 ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
-    """The flags of this script; see --help."""
+class _TextOptions:
+    """Which text is read, and how."""
 
     input_file: str = flags.Group.FILES.required(
         "Text files: comma-separated paths or globs."
@@ -76,30 +75,12 @@ class Options:
         "for text.",
         lower_bound=0,
     )
-    max_seq_length: int = flags.Group.PAIRS.flag(
-        _DEFAULTS.max_seq_length, "Tokens per pair."
-    )
-    max_predictions_per_seq: int = flags.Group.PAIRS.flag(
-        _DEFAULTS.max_predictions_per_seq, "Most tokens to predict per pair."
-    )
-    masked_lm_prob: float = flags.Group.PAIRS.flag(
-        _DEFAULTS.masked_lm_prob, "Share to predict."
-    )
-    do_whole_word_mask: bool = flags.Group.PAIRS.flag(
-        _DEFAULTS.do_whole_word_mask, "Predict all pieces of a word together."
-    )
-    masking: str = flags.Group.PAIRS.flag(
-        ",".join(map(str, _DEFAULTS.masking)),
-        "Percent of the predicted tokens that become [MASK], stay the same, "
-        "become a random token (not in the release).",
-    )
-    short_seq_prob: float = flags.Group.PAIRS.flag(
-        _DEFAULTS.short_seq_prob,
-        "Share of documents cut into pairs of a random shorter length.",
-    )
-    dupe_factor: int = flags.Group.PAIRS.flag(
-        _DEFAULTS.dupe_factor, "Passes over the text."
-    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(masked_pairs.InstanceOptions, _TextOptions):
+    """The flags of this script; see --help."""
+
     random_seed: int = flags.Group.PAIRS.flag(
         12345, "Decides every random draw."
     )
@@ -122,6 +103,7 @@ class Options:
     )
 
     def __post_init__(self):
+        super().__post_init__()
         if not self.output_files:
             raise ValueError("output_file must name one or more files.")
         if self.shard_documents and self.shard_by_file:
@@ -143,12 +125,12 @@ class Options:
     @property
     def instances(self) -> masked_pairs.InstanceOptions:
         """How pairs are made."""
-        masking = masked_pairs.parse_masking(self.masking)
-        return flags.narrow(masked_pairs.InstanceOptions, self, masking=masking)
+        return flags.narrow(masked_pairs.InstanceOptions, self)
 
     def made_with(self) -> dict[str, Any]:
         """Returns what decides the records, for their sidecars."""
-        values = dataclasses.asdict(self) | dataclasses.asdict(self.instances)
+        values = dataclasses.asdict(self)
+        values["masking"] = self.masking_rates
         values["output_file"] = self.output_files
         return {
             name: value

@@ -175,7 +175,7 @@ def test_flags_become_options():
     assert instances.masked_lm_prob == 0.2
     assert instances.short_seq_prob == 0.5
     assert instances.do_whole_word_mask is True
-    assert instances.masking == (100.0, 0.0, 0.0)
+    assert instances.masking_rates == (100.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -345,7 +345,7 @@ class _Drawer:
         else:
             chosen = choose_tokens(places, num_to_predict, self._rng)
         replacements = draw_replacements(
-            len(chosen), self._num_words, self._options.masking, self._rng
+            len(chosen), self._num_words, self._options.masking_rates, self._rng
         )
         self.instances.append(
             (begin_a, end_a, begin_b, end_b, is_random_next),
@@ -474,7 +474,7 @@ def draw_replacements(
     Args:
         num_places: how many are drawn.
         num_words: the tokens that may replace another one.
-        rates: `InstanceOptions.masking`.
+        rates: `InstanceOptions.masking_rates`.
         rng: draws.
 
     Returns:

@@ -11,9 +11,12 @@ earlier changes all that follow.
 """
 
 import dataclasses
+import functools
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
+
+from commands import flags
 
 # A sentence is a list of tokens, a document a list of sentences.
 Sentence = list[str]
@@ -27,29 +30,31 @@ TRIES_FOR_ANOTHER_DOCUMENT = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InstanceOptions:
-    """Options of the instances; defaults are the release's.
-
-    Attributes:
-        max_seq_length: tokens per instance, [CLS] and both [SEP] included.
-        max_predictions_per_seq: at most so many tokens are predicted.
-        masked_lm_prob: share of the tokens to predict.
-        do_whole_word_mask: pieces of one word are predicted together.
-        masking: percent of the predicted tokens that become [MASK], stay the
-            same, become a random token. Source: Devlin et al. 2019, Table 8.
-        dupe_factor: passes over the corpus, each cut and masked anew.
-        short_seq_prob: share of documents cut for a random shorter length.
+    """How instances are made; defaults are the release's.
 
     Raises:
         ValueError: a value is impossible; names it and what must hold.
     """
 
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    do_whole_word_mask: bool = False
-    masking: tuple[float, float, float] = (80, 10, 10)
-    dupe_factor: int = 10
-    short_seq_prob: float = 0.1
+    max_seq_length: int = flags.Group.PAIRS.flag(128, "Tokens per pair.")
+    max_predictions_per_seq: int = flags.Group.PAIRS.flag(
+        20, "Most tokens to predict per pair."
+    )
+    masked_lm_prob: float = flags.Group.PAIRS.flag(0.15, "Share to predict.")
+    do_whole_word_mask: bool = flags.Group.PAIRS.flag(
+        False, "Predict all pieces of a word together."
+    )
+    # Source: Devlin et al. 2019, Table 8.
+    masking: str = flags.Group.PAIRS.flag(
+        "80,10,10",
+        "Percent of the predicted tokens that become [MASK], stay the same, "
+        "become a random token (not in the release).",
+    )
+    short_seq_prob: float = flags.Group.PAIRS.flag(
+        0.1,
+        "Share of documents cut into pairs of a random shorter length.",
+    )
+    dupe_factor: int = flags.Group.PAIRS.flag(10, "Passes over the text.")
 
     def __post_init__(self):
         shortest = NUM_SPECIAL_TOKENS + 2
@@ -68,12 +73,28 @@ class InstanceOptions:
                 raise ValueError(
                     f"{name} must be from 0 to 1; got {getattr(self, name)}."
                 )
-        if (
-            len(self.masking) != 3
-            or not all(rate >= 0 for rate in self.masking)
-            or not math.isclose(sum(self.masking), 100)
-        ):
-            raise _wrong_masking(",".join(map(str, self.masking)))
+        _ = self.masking_rates  # Checked as it is read.
+
+    @functools.cached_property
+    def masking_rates(self) -> tuple[float, float, float]:
+        """The three percentages of `masking`.
+
+        Raises:
+            ValueError: they are not three, or do not sum to 100.
+        """
+        try:
+            mask, same, replace = rates = tuple(
+                map(float, self.masking.split(","))
+            )
+            if min(rates) < 0 or not math.isclose(sum(rates), 100):
+                raise ValueError("these are no percentages of a whole")
+        except ValueError as error:
+            raise ValueError(
+                "masking must be three percentages that sum to 100, of tokens "
+                "masked, kept the same and replaced at random, such as "
+                f"80,10,10; got {self.masking}."
+            ) from error
+        return mask, same, replace
 
     def num_to_predict(self, num_tokens: int) -> int:
         """Counts the predictions that a share of the tokens asks for.
@@ -89,27 +110,6 @@ class InstanceOptions:
         return min(
             self.max_predictions_per_seq, self.num_to_predict(num_tokens)
         )
-
-
-def parse_masking(text: str) -> tuple[float, float, float]:
-    """Reads the rates of masking, such as "80,10,10".
-
-    Raises:
-        ValueError: the text is not three numbers.
-    """
-    try:
-        mask, same, replace = map(float, text.split(","))
-    except ValueError as error:
-        raise _wrong_masking(text) from error
-    return mask, same, replace
-
-
-def _wrong_masking(masking: str) -> ValueError:
-    return ValueError(
-        "masking must be three percentages that sum to 100, of tokens masked, "
-        "kept the same and replaced at random, such as 80,10,10; "
-        f"got {masking}."
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -335,7 +335,7 @@ def create_masked_lm_predictions(
         # (google-research/bert#910).
         for position in word:
             masked[position] = _hidden(
-                tokens[position], vocab_words, options.masking, rng
+                tokens[position], vocab_words, options.masking_rates, rng
             )
         positions += word
     positions.sort()

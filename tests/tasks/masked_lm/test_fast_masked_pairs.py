@@ -112,7 +112,7 @@ _DOCUMENTS = st.lists(
     min_size=1,
     max_size=6,
 )
-_MASKINGS = [(80, 10, 10), (100, 0, 0), (0, 0, 100), (0, 100, 0), (80, 20, 0)]
+_MASKINGS = ["80,10,10", "100,0,0", "0,0,100", "0,100,0", "80,20,0"]
 
 
 @hypothesis.settings(max_examples=50, deadline=None)

@@ -350,7 +350,7 @@ def test_share_of_each_kind_is_as_asked(rates):
     tokens = ["[CLS]", *(f"old{number}" for number in range(98)), "[SEP]"]
     found = {"mask": 0, "same": 0, "replace": 0}
     for _ in range(300):
-        masked = _masked(tokens, rng, masking=rates)
+        masked = _masked(tokens, rng, masking=",".join(map(str, rates)))
         for at, label in zip(masked.positions, masked.labels, strict=True):
             token = masked.tokens[at]
             if token == "[MASK]":
@@ -402,13 +402,14 @@ def test_number_of_predictions(num_tokens, prob, wanted):
 
 
 def test_reads_rates():
-    assert masked_pairs.parse_masking("80, 10,10") == (80.0, 10.0, 10.0)
+    options = masked_pairs.InstanceOptions(masking="80, 10,10")
+    assert options.masking_rates == (80.0, 10.0, 10.0)
 
 
 @pytest.mark.parametrize("text", ["80,10", "80,10,5,5", "a,b,c", ""])
 def test_masking_must_be_three_numbers(text):
     with pytest.raises(ValueError, match=f"three percentages.*got {text}"):
-        masked_pairs.parse_masking(text)
+        masked_pairs.InstanceOptions(masking=text)
 
 
 @pytest.mark.parametrize(
@@ -417,9 +418,9 @@ def test_masking_must_be_three_numbers(text):
         ({"max_seq_length": 4}, "max_seq_length must be 5 or more.*got 4"),
         ({"dupe_factor": 0}, "dupe_factor must be 1 or more; got 0"),
         ({"short_seq_prob": 2.0}, "short_seq_prob must be.*got 2.0"),
-        ({"masking": (80, 10, 20)}, "sum to 100.*got 80,10,20"),
-        ({"masking": (120, -10, -10)}, "sum to 100.*got 120,-10,-10"),
-        ({"masking": (math.nan, 10, 10)}, "sum to 100.*got nan"),
+        ({"masking": "80,10,20"}, "sum to 100.*got 80,10,20"),
+        ({"masking": "120,-10,-10"}, "sum to 100.*got 120,-10,-10"),
+        ({"masking": "nan,10,10"}, "sum to 100.*got nan"),
         ({"masked_lm_prob": 1.5}, "masked_lm_prob must be.*got 1.5"),
         ({"masked_lm_prob": -0.1}, "masked_lm_prob must be.*got -0.1"),
         ({"max_predictions_per_seq": 0}, "max_predictions_per_seq.*got 0"),
