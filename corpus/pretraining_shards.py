@@ -426,7 +426,7 @@ def _log_total(total: Report, text: Text) -> None:
         return  # What is known is not of the whole text.
     for warning in (
         *data_warnings.corpus_warnings(total.num_documents),
-        *data_warnings.random_next_warnings(
+        *data_warnings.balance_warnings(
             total.num_random_next, total.num_instances
         ),
     ):

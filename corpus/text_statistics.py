@@ -1,4 +1,4 @@
-"""What a text looks like to the tokenizer: lengths, unknown words, repeats."""
+"""Statistics of a text as the tokenizer sees it, and warnings about it."""
 
 import array
 import collections
@@ -7,17 +7,29 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tasks.masked_lm import record_contents
+from tasks.masked_lm import data_warnings, record_contents
 from vocab import tokenization
 
 _MOST_KEPT = 10
 # Beyond so many different lines the first ones alone are compared: 100 MB.
 _MAX_LINES_COMPARED = 1_000_000
 
+# What is usual, as shares of the whole text.
+_MAX_SINGLE_SENTENCE_DOCUMENTS = 0.5
+_MAX_UNKNOWN_WORDS = 0.01
+_MAX_REPEATED_LINES = 0.1
+_MAX_PIECES_PER_WORD = 2.0
+# English has about 5 % capitals; a text in all capitals, none in lower case.
+_FEWEST_CAPITALS = 0.002
+_MOST_CAPITALS = 0.5
+_FEW_LETTERS = 1000  # Too few to judge by.
+# A paragraph on a line: sentences of more than half of a sequence.
+_MAX_SENTENCE_SHARE = 0.5
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextStatistics:
-    """Counts and spreads of a text.
+    """Counts and distributions of a text.
 
     Attributes:
         num_documents: of the text.
@@ -50,8 +62,8 @@ class TextStatistics:
     num_cut: int
     num_repeated: int
     num_single: int
-    sentences_per_document: record_contents.Spread
-    pieces_per_sentence: record_contents.Spread
+    sentences_per_document: record_contents.Distribution
+    pieces_per_sentence: record_contents.Distribution
     unknown_words: tuple[tuple[str, int], ...]
     repeated_lines: tuple[tuple[str, int], ...]
 
@@ -135,8 +147,8 @@ class _Counter:
             num_cut=int(np.maximum(sentences - max_pieces, 0).sum()),
             num_repeated=self._num_repeated,
             num_single=int((documents == 1).sum()),
-            sentences_per_document=record_contents.spread_of(documents),
-            pieces_per_sentence=record_contents.spread_of(sentences),
+            sentences_per_document=record_contents.summarize(documents),
+            pieces_per_sentence=record_contents.summarize(sentences),
             unknown_words=tuple(unknown.most_common(_MOST_KEPT)),
             # A line is counted from its second time on.
             repeated_lines=tuple(
@@ -144,3 +156,72 @@ class _Counter:
                 for line, n in self._repeated.most_common(_MOST_KEPT)
             ),
         )
+
+
+def warnings(
+    text: TextStatistics, *, max_seq_length: int, do_lower_case: bool
+) -> list[str]:
+    """Says what looks wrong with a text to pre-train on, a sentence each.
+
+    Args:
+        text: its statistics.
+        max_seq_length: tokens of a pair to be made of it.
+        do_lower_case: whether the tokenizer lower-cases it.
+    """
+    num_words, num_lines = max(1, text.num_words), max(1, text.num_sentences)
+    median = text.pieces_per_sentence.median
+    capitals = text.num_capitals / max(1, text.num_letters)
+    is_cased = not do_lower_case and text.num_letters >= _FEW_LETTERS
+    single = _MAX_SINGLE_SENTENCE_DOCUMENTS * text.num_documents
+    checks = (
+        (
+            text.num_single > single,
+            f"{text.num_single:,} of {text.num_documents:,} documents are one "
+            "line. A document is what stands between empty lines, one sentence "
+            "a line: take away the empty lines between its sentences, and "
+            "split paragraphs into sentences (python -m tools.prepare_corpus "
+            "does).",
+        ),
+        (
+            median > _MAX_SENTENCE_SHARE * max_seq_length,
+            f"Half of the lines are longer than {median:.0f} word pieces, of "
+            f"{max_seq_length} in a sequence: are they paragraphs? Of a line "
+            "that does not fit, the rest is thrown away. Write one sentence a "
+            "line (python -m tools.prepare_corpus splits text).",
+        ),
+        (
+            text.num_unknown > _MAX_UNKNOWN_WORDS * text.num_words,
+            f"{text.num_unknown / num_words:.1%} of the words become [UNK]: is "
+            "this the vocabulary, and the casing, for this language? "
+            "python -m tools.extend_vocab adds words, tools.learn_vocab learns "
+            "a vocabulary.",
+        ),
+        (
+            text.num_pieces > _MAX_PIECES_PER_WORD * text.num_words,
+            f"Words are cut into {text.num_pieces / num_words:.1f} pieces "
+            "each, English ones with the vocabulary of its model into 1.1: is "
+            "this the vocabulary for this language?",
+        ),
+        (
+            is_cased and capitals < _FEWEST_CAPITALS,
+            f"Only {capitals:.2%} of the letters are capitals, but "
+            "do_lower_case is False: the text seems lower-cased already, or "
+            "its script has no capitals. A cased model learns no names from "
+            "it.",
+        ),
+        (
+            is_cased and capitals > _MOST_CAPITALS,
+            f"{capitals:.0%} of the letters are capitals, but do_lower_case is "
+            "False: a cased vocabulary has few words in capitals.",
+        ),
+        (
+            text.num_repeated > _MAX_REPEATED_LINES * text.num_sentences,
+            f"{text.num_repeated / num_lines:.0%} of the lines stood further "
+            "up already: headers, menus, the same document twice? They are "
+            "easy to learn and teach nothing.",
+        ),
+    )
+    return [
+        *data_warnings.corpus_warnings(text.num_documents),
+        *(sentence for is_wrong, sentence in checks if is_wrong),
+    ]

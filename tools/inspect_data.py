@@ -166,34 +166,15 @@ def inspect_text(
         },
         examples=_records(instances.features(0, options.num_examples)),
         warnings=[
-            *_text_warnings(options, text),
+            *text_statistics.warnings(
+                text,
+                max_seq_length=options.max_seq_length,
+                do_lower_case=options.do_lower_case,
+            ),
             *data_warnings.prediction_warnings(instance_options),
             *_balance_warnings(contents),
         ],
     )
-
-
-def _text_warnings(
-    options: Options, text: text_statistics.TextStatistics
-) -> list[str]:
-    return [
-        *data_warnings.corpus_warnings(text.num_documents),
-        *data_warnings.document_warnings(text.num_single, text.num_documents),
-        *data_warnings.sentence_warnings(
-            text.pieces_per_sentence.median, options.max_seq_length
-        ),
-        *data_warnings.word_warnings(
-            text.num_words, text.num_pieces, text.num_unknown
-        ),
-        *data_warnings.case_warnings(
-            text.num_capitals,
-            text.num_letters,
-            do_lower_case=options.do_lower_case,
-        ),
-        *data_warnings.repetition_warnings(
-            text.num_repeated, text.num_sentences
-        ),
-    ]
 
 
 def _balance_warnings(contents: record_contents.RecordContents) -> list[str]:

@@ -44,8 +44,8 @@ def text_section(name: str, text: text_statistics.TextStatistics) -> str:
         name: of the text.
         text: its statistics.
     """
-    sentences = _spread(text.sentences_per_document)
-    pieces = _spread(text.pieces_per_sentence)
+    sentences = _summary(text.sentences_per_document)
+    pieces = _summary(text.pieces_per_sentence)
     cut = _share(text.num_cut, text.num_pieces)
     repeated = _share(text.num_repeated, text.num_sentences)
     per_word = text.num_pieces / max(1, text.num_words)
@@ -93,7 +93,7 @@ def records_section(
     num_records, predicted = contents.num_records, contents.num_predicted
     num_tokens = contents.lengths.mean * num_records
     num_places = num_records * contents.seq_length
-    lengths = _spread(contents.lengths)
+    lengths = _summary(contents.lengths)
     full = _share(contents.num_full, num_records)
     padding = _share(num_places - num_tokens, num_places)
     unknown = _share(contents.num_unknown, contents.num_words)
@@ -145,8 +145,8 @@ def sequences_section(
         labels: `[R]` whole numbers, if each record has one.
     """
     num_full = int((lengths == seq_length).sum())
-    spread = _spread(record_contents.spread_of(lengths))
-    tokens = f"tokens: {spread}, of {seq_length}"
+    summary = _summary(record_contents.summarize(lengths))
+    tokens = f"tokens: {summary}, of {seq_length}"
     if lengths.ndim == 2:
         rows = [
             _row("records", len(lengths), f"choices: {lengths.shape[1]} each"),
@@ -180,7 +180,7 @@ def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.3g} %" if whole else "-"
 
 
-def _spread(values: record_contents.Spread) -> str:
+def _summary(values: record_contents.Distribution) -> str:
     return (
         f"mean {values.mean:.1f}, median {values.median:.0f}, 95 % up to "
         f"{values.percentile_95:.0f}, largest {values.largest:.0f}"

@@ -19,8 +19,8 @@ _CONTINUATION = "##"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Spread:
-    """A distribution of numbers, in a few numbers.
+class Distribution:
+    """Summary statistics of some numbers.
 
     Attributes:
         count: how many there are.
@@ -37,14 +37,14 @@ class Spread:
     largest: float
 
 
-def spread_of(values: np.ndarray) -> Spread:
+def summarize(values: np.ndarray) -> Distribution:
     """Summarises `[N]` numbers."""
     values = np.asarray(values)
     if not values.size:
         values = np.zeros(1)
-        return dataclasses.replace(spread_of(values), count=0)
+        return dataclasses.replace(summarize(values), count=0)
     median, high = np.percentile(values, [50, 95])
-    return Spread(
+    return Distribution(
         count=int(values.size),
         mean=float(values.mean()),
         median=float(median),
@@ -103,7 +103,7 @@ class RecordContents:
     num_records: int
     seq_length: int
     max_predictions: int
-    lengths: Spread
+    lengths: Distribution
     num_full: int
     num_random_next: int
     num_words: int
@@ -151,7 +151,7 @@ def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
     return RecordContents(
         seq_length=shape[0],
         max_predictions=shape[1],
-        lengths=spread_of(np.concatenate(lengths)),
+        lengths=summarize(np.concatenate(lengths)),
         num_repeated=num_repeated,
         faults={name: count for name, count in faults.items() if count},
         **sums,

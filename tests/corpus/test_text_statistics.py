@@ -1,6 +1,9 @@
+import dataclasses
+
 import pytest
 
 from corpus import text_statistics
+from tasks.masked_lm import record_contents
 from vocab import tokenization
 
 _WORDS = [
@@ -60,3 +63,66 @@ def test_only_so_many_lines_are_compared(tokenizer, monkeypatch):
         [["a", "b", "c", "c", "a"]], tokenizer, max_pieces=3
     )
     assert found.repeated_lines == (("a", 2),)
+
+
+# A sound text: 10 documents, 100 lines of 30 word pieces, 2,000 letters.
+_SOUND = text_statistics.TextStatistics(
+    num_documents=10,
+    num_sentences=100,
+    num_words=1000,
+    num_pieces=1200,
+    num_whole=900,
+    num_unknown=10,
+    num_letters=2000,
+    num_capitals=100,
+    num_too_long=0,
+    num_cut=0,
+    num_repeated=10,
+    num_single=5,
+    sentences_per_document=record_contents.summarize([10]),
+    pieces_per_sentence=record_contents.summarize([64]),
+    unknown_words=(),
+    repeated_lines=(),
+)
+
+
+def _warnings(do_lower_case=False, **changes):
+    return text_statistics.warnings(
+        dataclasses.replace(_SOUND, **changes),
+        max_seq_length=128,
+        do_lower_case=do_lower_case,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"num_documents": 1, "num_single": 0}, "one document"),
+        ({"num_single": 6}, "6 of 10 documents"),
+        (
+            {"pieces_per_sentence": record_contents.summarize([65])},
+            "are they paragraphs",
+        ),
+        ({"num_unknown": 11}, "1.1% of the words"),
+        ({"num_pieces": 2010}, "2.0 pieces each"),
+        ({"num_capitals": 1}, "lower-cased already"),
+        ({"num_capitals": 1900}, "95% of the letters are capitals"),
+        ({"num_repeated": 11}, "11% of the lines"),
+    ],
+)
+def test_what_looks_wrong_is_said_once(changes, words):
+    (warning,) = _warnings(**changes)
+    assert words in warning
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"num_words": 0, "num_pieces": 0, "num_unknown": 0},
+        {"num_capitals": 0, "num_letters": 10},
+        {"num_capitals": 0, "do_lower_case": True},
+    ],
+)
+def test_what_is_usual_is_left_alone(changes):
+    assert _warnings(**changes) == []

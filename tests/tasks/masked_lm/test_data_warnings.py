@@ -16,8 +16,8 @@ def test_a_sound_corpus_gives_no_warning():
     options = masked_pairs.InstanceOptions()
     assert data_warnings.prediction_warnings(options) == []
     assert data_warnings.corpus_warnings(2) == []
-    assert data_warnings.random_next_warnings(60, 100) == []
-    assert data_warnings.random_next_warnings(0, 0) == []
+    assert data_warnings.balance_warnings(60, 100) == []
+    assert data_warnings.balance_warnings(0, 0) == []
 
 
 def test_one_document_is_a_warning():
@@ -38,7 +38,7 @@ def test_too_few_predictions_are_a_warning(limit, num_warnings):
 
 
 def test_too_many_random_pairs_are_a_warning():
-    (text,) = data_warnings.random_next_warnings(61, 100)
+    (text,) = data_warnings.balance_warnings(61, 100)
     assert text.startswith("61% of the pairs")
 
 
@@ -68,45 +68,9 @@ def test_special_tokens_have_no_casing():
         )
 
 
-@pytest.mark.parametrize(
-    ("warnings", "words"),
-    [
-        (data_warnings.document_warnings(6, 10), "6 of 10 documents"),
-        (data_warnings.sentence_warnings(65.0, 128), "are they paragraphs"),
-        (data_warnings.word_warnings(1000, 1200, 11), "1.1% of the words"),
-        (data_warnings.word_warnings(100, 201, 0), "2.0 pieces each"),
-        (
-            data_warnings.case_warnings(1, 2000, do_lower_case=False),
-            "lower-cased already",
-        ),
-        (
-            data_warnings.case_warnings(1900, 2000, do_lower_case=False),
-            "95% of the letters are capitals",
-        ),
-        (data_warnings.repetition_warnings(11, 100), "11% of the lines"),
-        (data_warnings.balance_warnings(61, 100, 128), "blank line between"),
-        (data_warnings.balance_warnings(61, 100, 32), "Longer sequences"),
-    ],
-)
-def test_what_looks_wrong_is_said_once(warnings, words):
-    (warning,) = warnings
-    assert words in warning
-
-
-@pytest.mark.parametrize(
-    "warnings",
-    [
-        data_warnings.document_warnings(5, 10),
-        data_warnings.sentence_warnings(64.0, 128),
-        data_warnings.word_warnings(1000, 1200, 10),
-        data_warnings.word_warnings(0, 0, 0),
-        data_warnings.case_warnings(0, 10, do_lower_case=False),
-        data_warnings.case_warnings(0, 5000, do_lower_case=True),
-        data_warnings.case_warnings(250, 5000, do_lower_case=False),
-        data_warnings.repetition_warnings(10, 100),
-        data_warnings.balance_warnings(60, 100, 32),
-        data_warnings.balance_warnings(0, 0, 32),
-    ],
-)
-def test_what_is_usual_is_left_alone(warnings):
-    assert warnings == []
+def test_short_sequences_explain_random_pairs():
+    assert data_warnings.balance_warnings(60, 100, 32) == []
+    (short,) = data_warnings.balance_warnings(61, 100, 32)
+    assert "Longer sequences" in short
+    (usual,) = data_warnings.balance_warnings(61, 100, 128)
+    assert "blank line between" in usual

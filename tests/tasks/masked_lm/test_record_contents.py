@@ -150,14 +150,14 @@ def test_braces_in_a_text_are_text():
 
 
 def test_numbers_in_a_few_numbers():
-    found = record_contents.spread_of(np.arange(101)[::-1])
-    assert found == record_contents.Spread(
+    found = record_contents.summarize(np.arange(101)[::-1])
+    assert found == record_contents.Distribution(
         count=101, mean=50.0, median=50.0, percentile_95=95.0, largest=100.0
     )
 
 
 @pytest.mark.parametrize("values", [[], np.zeros(0)])
 def test_no_numbers_are_zeros(values):
-    assert record_contents.spread_of(values) == record_contents.Spread(
+    assert record_contents.summarize(values) == record_contents.Distribution(
         count=0, mean=0.0, median=0.0, percentile_95=0.0, largest=0.0
     )
