@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from tasks.masked_lm import draws, encoded_corpus, masked_pairs
+from tasks.masked_lm import encoded_corpus, fast_random, masked_pairs
 
 # A sentence, or part of a text: its first token in the corpus and one past the
 # last.
@@ -80,7 +80,7 @@ class Instances:
 
     def shuffle(self, rng: random.Random) -> None:
         """Puts the instances in a random order."""
-        draws.shuffle(self._order, rng)
+        fast_random.shuffle(self._order, rng)
 
     def num_random_next(self) -> int:
         """Counts the pairs whose second part is random."""
@@ -222,7 +222,7 @@ def create_instances(
         on_progress: is told now and then which share is done, 0 to 1.
     """
     order = list(range(corpus.num_documents))
-    draws.shuffle(order, rng)
+    fast_random.shuffle(order, rng)
     drawer = _Drawer(corpus, vocabulary, options, rng, order)
     num_rounds = options.dupe_factor * len(order)
     for number in range(num_rounds):
@@ -283,13 +283,13 @@ class _Drawer:
         # Some pairs are shorter than the rest, as inputs are when fine-tuning.
         target_length = max_num_tokens
         if rng.random() < self._options.short_seq_prob:
-            target_length = draws.between(2, max_num_tokens, rng)
+            target_length = fast_random.between(2, max_num_tokens, rng)
         first, document_end = self._sentences(place)
         while first < document_end:
             end = _chunk_end(starts, first, document_end, target_length)
             is_single = end - first == 1
             a_end = first + (
-                1 if is_single else draws.between(1, end - first - 1, rng)
+                1 if is_single else fast_random.between(1, end - first - 1, rng)
             )
             span_a = starts[first], starts[a_end]
             # As released: a chunk of one sentence always gets a random next.
@@ -319,11 +319,11 @@ class _Drawer:
     def _random_next(self, place: int, target_length: int) -> _Span:
         """Takes sentences from a random place of another document."""
         for _ in range(masked_pairs.TRIES_FOR_ANOTHER_DOCUMENT):
-            other = draws.below(len(self._order), self._rng)
+            other = fast_random.below(len(self._order), self._rng)
             if other != place:
                 break
         begin, document_end = self._sentences(other)
-        first = begin + draws.below(document_end - begin, self._rng)
+        first = begin + fast_random.below(document_end - begin, self._rng)
         end = _chunk_end(self._starts, first, document_end, target_length)
         return self._starts[first], self._starts[end]
 
@@ -424,7 +424,7 @@ def choose_words(
     Returns:
         The places to predict, in the order they were drawn.
     """
-    draws.shuffle(words, rng)
+    fast_random.shuffle(words, rng)
     places = []
     for word in words:
         if len(places) == num_to_predict:
@@ -438,7 +438,7 @@ def choose_tokens(
     places: list[int], num_to_predict: int, rng: random.Random
 ) -> list[int]:
     """Draws the tokens to predict, each by itself; see `choose_words`."""
-    return draws.first_of_shuffled(places, num_to_predict, rng)
+    return fast_random.first_of_shuffled(places, num_to_predict, rng)
 
 
 def whole_words(places: Iterable[int], continues: bytes) -> list[list[int]]:
@@ -491,6 +491,6 @@ def draw_replacements(
         if draw() < mask_prob
         else SAME
         if draw() < same_prob
-        else draws.below(num_words, rng)
+        else fast_random.below(num_words, rng)
         for _ in range(num_places)
     ]

@@ -1,4 +1,4 @@
-"""Random draws: the numbers of `random.Random`, in less time."""
+"""The random numbers of `random.Random`, in less time."""
 
 import functools
 import random
