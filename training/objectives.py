@@ -186,8 +186,10 @@ def _next_tokens(features: Features) -> _Targets:
     )
 
 
-class _PerExample:
-    """What objectives share that count each example of a batch once.
+class PerExample:
+    """The base of objectives that count each example of a batch once.
+
+    A subclass defines `row_losses` and `predictions`.
 
     Args:
         model: the encoder with its output layer.
@@ -200,7 +202,26 @@ class _PerExample:
         weights = example_weights(features)
         return {"loss": tf.reduce_sum(weights)}
 
-    def _outputs(self, features, dropout_seed):
+    def outcome(
+        self,
+        features: Features,
+        denominators: Mapping[str, tf.Tensor],
+        dropout_seed: tf.Tensor | None,
+    ) -> Outcome:
+        outputs = self.outputs(features, dropout_seed)
+        weights = example_weights(features)
+        row_losses = self.row_losses(features, outputs)
+        loss = losses.mean_loss(row_losses, weights, denominators["loss"])
+        metrics = {
+            name: weighted(values, weights)
+            for name, values in self.row_metrics(features, outputs).items()
+        }
+        return Outcome(losses={"loss": loss}, metrics=metrics)
+
+    def outputs(
+        self, features: Features, dropout_seed: tf.Tensor | None
+    ) -> dict[str, tf.Tensor]:
+        """Runs the model; without a dropout seed, as in evaluation."""
         return self.model(
             input_ids=features["input_ids"],
             input_mask=features["input_mask"],
@@ -208,8 +229,25 @@ class _PerExample:
             dropout_seed=dropout_seed,
         )
 
+    def row_losses(
+        self, features: Features, outputs: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        """Computes the loss of each row, `[B]` float32."""
+        raise NotImplementedError
 
-class Classification(_PerExample):
+    def row_metrics(
+        self, features: Features, outputs: Mapping[str, tf.Tensor]
+    ) -> dict[str, tf.Tensor]:
+        """Scores each row: `[B]` float32 by name; nothing by default."""
+        del features, outputs
+        return {}
+
+    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+        """Scores rows: `[B, ...]` tensors by name."""
+        raise NotImplementedError
+
+
+class Classification(PerExample):
     """One label, several labels or a score for each example.
 
     Source: Devlin et al. 2019, §4.1. An example is a text or a pair; or, with a
@@ -232,20 +270,23 @@ class Classification(_PerExample):
         super().__init__(model)
         self._problem_type = problem_type
 
-    def outcome(
-        self,
-        features: Features,
-        denominators: Mapping[str, tf.Tensor],
-        dropout_seed: tf.Tensor | None,
-    ) -> Outcome:
-        rows = self._rows(features, dropout_seed)
-        weights = example_weights(features)
-        loss = losses.mean_loss(rows["losses"], weights, denominators["loss"])
-        metrics = {}
+    def row_losses(
+        self, features: Features, outputs: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        logits, labels = outputs["logits"], features["label_ids"]
         if self._problem_type == SINGLE_LABEL:
-            hits = correct(rows["logits"], features["label_ids"][:, 0])
-            metrics["accuracy"] = weighted(hits, weights)
-        return Outcome(losses={"loss": loss}, metrics=metrics)
+            return losses.fused_cross_entropy(logits, labels[:, 0])
+        if self._problem_type == REGRESSION:
+            return losses.squared_error(logits[:, 0], labels[:, 0])
+        return losses.several_labels_cross_entropy(logits, labels)
+
+    def row_metrics(
+        self, features: Features, outputs: Mapping[str, tf.Tensor]
+    ) -> dict[str, tf.Tensor]:
+        if self._problem_type != SINGLE_LABEL:
+            return {}
+        labels = features["label_ids"][:, 0]
+        return {"accuracy": correct(outputs["logits"], labels)}
 
     def predictions(self, features: Features) -> dict[str, tf.Tensor]:
         """Scores each row.
@@ -254,30 +295,19 @@ class Classification(_PerExample):
             `outputs` `[B, K]` float32, probabilities or scores, and `losses`
             `[B]` float32.
         """
-        rows = self._rows(features, None)
+        outputs = self.outputs(features, None)
         activation = {
             SINGLE_LABEL: tf.nn.softmax,
             MULTI_LABEL: tf.nn.sigmoid,
             REGRESSION: tf.identity,
         }[self._problem_type]
         return {
-            "outputs": activation(rows["logits"]),
-            "losses": rows["losses"],
+            "outputs": activation(outputs["logits"]),
+            "losses": self.row_losses(features, outputs),
         }
 
-    def _rows(self, features, dropout_seed):
-        logits = self._outputs(features, dropout_seed)["logits"]
-        labels = features["label_ids"]
-        if self._problem_type == SINGLE_LABEL:
-            row_losses = losses.fused_cross_entropy(logits, labels[:, 0])
-        elif self._problem_type == REGRESSION:
-            row_losses = losses.squared_error(logits[:, 0], labels[:, 0])
-        else:
-            row_losses = losses.several_labels_cross_entropy(logits, labels)
-        return {"logits": logits, "losses": row_losses}
 
-
-class SpanExtraction(_PerExample):
+class SpanExtraction(PerExample):
     """Where the answer to a question starts and ends.
 
     Source: Devlin et al. 2019, §4.2 and §4.3. Features beside the model's
@@ -294,7 +324,7 @@ class SpanExtraction(_PerExample):
         denominators: Mapping[str, tf.Tensor],
         dropout_seed: tf.Tensor | None,
     ) -> Outcome:
-        outputs = self._outputs(features, dropout_seed)
+        outputs = self.outputs(features, dropout_seed)
         row_losses = losses.span_cross_entropy(
             (outputs["start_logits"], outputs["end_logits"]),
             (
@@ -313,7 +343,7 @@ class SpanExtraction(_PerExample):
             `unique_ids` `[B]` int32, `start_logits` and `end_logits` `[B, T]`
             float32.
         """
-        outputs = self._outputs(features, None)
+        outputs = self.outputs(features, None)
         return {"unique_ids": features["unique_ids"][:, 0], **outputs}
 
 

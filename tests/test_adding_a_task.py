@@ -1,0 +1,67 @@
+"""The task that the manual builds is short, and learns."""
+
+import importlib.util
+import pathlib
+import re
+
+import numpy as np
+from absl import flags
+
+from commands import flags as flags_lib
+from tests import toy_sentences
+
+_PAGE = pathlib.Path(__file__).parents[1] / "docs" / "adding_a_task.md"
+# A word of a text says its rating.
+_WORDS = ("awful", "bad", "fine", "good", "great")
+
+
+def _script(folder):
+    """Imports the program of the page."""
+    (code,) = re.findall(r"```python\n(.*?)```", _PAGE.read_text(), re.DOTALL)
+    assert code.count("\n") < 120
+    path = folder / "run_rating.py"
+    path.write_text(code)
+    spec = importlib.util.spec_from_file_location("run_rating", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _write(path, count, seed):
+    rng = np.random.default_rng(seed)
+    ratings = rng.integers(5, size=count)
+    path.write_text(
+        "".join(f"{r}\tthe match was {_WORDS[r]}\n" for r in ratings)
+    )
+    return ratings
+
+
+def test_the_task_of_the_page_learns_predicts_and_tries_seeds(tmp_path):
+    script = _script(tmp_path)
+    toy_sentences.write_model(tmp_path / "model")
+    for split, count in (("train", 400), ("eval", 40)):
+        _write(tmp_path / f"{split}.tsv", count, seed=count)
+    expected = _write(tmp_path / "predict.tsv", 30, seed=3)
+    values = flags.FlagValues()
+    flags_lib.define(script.Options, values)
+    model, out = tmp_path / "model", tmp_path / "out"
+    values(
+        [
+            "run_rating.py",
+            f"--data_dir={tmp_path}",
+            f"--output_dir={out}",
+            f"--vocab_file={model / 'vocab.txt'}",
+            f"--bert_config_file={model / 'bert_config.json'}",
+            "--max_seq_length=16",
+            "--learning_rate=5e-3",
+            "--num_train_epochs=12",
+            "--train_batch_size=8",
+            "--num_trials=2",
+            *("--do_train", "--do_eval", "--do_predict"),
+        ]
+    )
+    script.run(flags_lib.read(script.Options, values))
+    (answers,) = out.glob("trial-*/ratings.txt")  # Those of the best trial.
+    found = np.array(answers.read_text().split(), int)
+    assert np.mean(found == expected) > 0.9
+    assert "eval_accuracy" in (answers.parent / "eval_results.txt").read_text()
