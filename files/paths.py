@@ -7,6 +7,9 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
+# Of the files beside records, which a glob over their folder also finds.
+SIDECAR_ENDING = ".meta.json"
+
 
 def is_remote(path: str) -> bool:
     """Tells whether a path names a remote store, such as `gs://bucket/x`."""

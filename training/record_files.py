@@ -30,9 +30,6 @@ from absl import logging
 
 from files import paths, writing
 
-# Files beside the records that a glob over their folder also finds.
-SIDECAR_ENDING = ".meta.json"
-
 _LENGTH = struct.Struct("<Q")
 _CHECKSUM = struct.Struct("<I")
 _HEADER_BYTES = _LENGTH.size + _CHECKSUM.size
@@ -78,7 +75,9 @@ class RecordFiles:
 
     def __init__(self, record_paths: Sequence[str]):
         self.paths = tuple(
-            path for path in record_paths if not path.endswith(SIDECAR_ENDING)
+            path
+            for path in record_paths
+            if not path.endswith(paths.SIDECAR_ENDING)
         )
         # For each file the byte at which each record begins, then its size.
         self._starts = [_index(path) for path in self.paths]

@@ -336,7 +336,7 @@ def vocab_sha256(tokens: Iterable[str]) -> str:
 
 def metadata_path(record_path: str) -> str:
     """Names the sidecar of a record file."""
-    return record_path + record_files.SIDECAR_ENDING
+    return record_path + paths.SIDECAR_ENDING
 
 
 def write_metadata(record_path: str, metadata: Metadata) -> None:

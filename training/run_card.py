@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from absl import logging
 
 from files import json_text, lines, locking, paths, progress, writing
-from training import record_files, reporting
+from training import reporting
 
 FILE = "run_card.json"
 _FORMAT = 1
@@ -371,7 +371,7 @@ def _expand(patterns: str) -> list[str]:
         found = paths.expand(patterns)
     except ValueError:
         return [patterns]
-    ending = record_files.SIDECAR_ENDING
+    ending = paths.SIDECAR_ENDING
     return [path for path in found if not path.endswith(ending)]
 
 
@@ -385,7 +385,7 @@ def _checkpoint_files(path: str) -> list[str]:
 
 
 def _describe_file(path: str, budget: int) -> dict[str, Any]:
-    sidecar = path + record_files.SIDECAR_ENDING
+    sidecar = path + paths.SIDECAR_ENDING
     try:
         with paths.open_to_read(path) as file:
             size = file.seek(0, os.SEEK_END) or file.tell()

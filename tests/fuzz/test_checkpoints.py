@@ -88,7 +88,7 @@ def test_indices_name_files_of_their_folder_or_an_error(tmp_path, num_cases):
 
     def read(path):
         try:
-            return huggingface.weight_files(str(tmp_path))
+            return huggingface.files(str(tmp_path))
         except FileNotFoundError as error:
             # Names the folder, and the index in it.
             assert f"{str(tmp_path)!r} must hold all files" in str(error)
@@ -169,4 +169,4 @@ def test_parts_outside_of_the_folder_are_refused(tmp_path, name):
     path = tmp_path / huggingface.INDEX
     path.write_text(json.dumps({"weight_map": {"x": name}}))
     with pytest.raises(ValueError, match="weight_map of names of files"):
-        huggingface.weight_files(str(tmp_path))
+        huggingface.files(str(tmp_path))

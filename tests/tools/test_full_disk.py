@@ -9,7 +9,6 @@ import pytest
 
 import create_pretraining_data
 from modeling import checkpoints
-from tasks.masked_lm import masked_pairs
 from tools import conversion, convert_checkpoint
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -79,18 +78,18 @@ def test_data_creation_names_the_file_and_goes_on_later(tmp_path):
     text.write_text(f"{' '.join(words)}\n" * 40 + "\n" + "rain\n" * 3)
     options = create_pretraining_data.Options(
         input_file=str(text),
-        output_file=(str(tmp_path / "out/records"),),
+        output_file=str(tmp_path / "out/records"),
         vocab_file=str(_GOLDEN / "inputs/vocab.txt"),
-        instances=masked_pairs.InstanceOptions(dupe_factor=1),
+        dupe_factor=1,
+        num_workers=1,
         shard_documents=1,
     )
-    machinery = create_pretraining_data.Machinery(num_workers=1)
     with (
         _room_for_files_of(4_000),
         pytest.raises(OSError, match=r"no room .* run the same") as caught,
     ):
-        create_pretraining_data.run(options, machinery)
+        create_pretraining_data.run(options)
     assert str(tmp_path / "out/records-00000") in str(caught.value)
     assert not list((tmp_path / "out").iterdir())
-    create_pretraining_data.run(options, machinery)
+    create_pretraining_data.run(options)
     assert "records-00001.meta.json" in _content(tmp_path / "out")
