@@ -80,8 +80,8 @@ class NewWord:
 
     Attributes:
         word: as `BasicTokenizer` gives it.
-        count: how often it comes in the text.
-        pieces: what it is cut into so far; `[UNK]` if it cannot be.
+        count: its occurrences in the text.
+        pieces: its pieces in the old vocabulary; `[UNK]` if it has none.
     """
 
     word: str
@@ -90,10 +90,9 @@ class NewWord:
 
     @property
     def num_saved(self) -> int:
-        """The pieces that the text has fewer with the word as an entry.
+        """The number of pieces that the text saves with the word as an entry.
 
-        A word that is unknown so far counts as if it were cut into letters,
-        since all of it is lost.
+        An unknown word counts as if it were cut into letters.
         """
         if self.pieces == ("[UNK]",):
             return self.count * len(self.word)
@@ -114,16 +113,16 @@ def choose_words(
 ) -> list[NewWord]:
     """Chooses the words that save a text the most pieces.
 
-    Words without a letter, such as numbers, are passed over.
+    Words without a letter, such as numbers, are not chosen.
 
     Args:
         counts: of words, as `BasicTokenizer` cuts them.
-        tokenizer: of the vocabulary as it is.
-        num_words: how many at most.
-        min_count: how often a word must come.
+        tokenizer: of the old vocabulary.
+        num_words: the number of words to choose at most.
+        min_count: the occurrences that a word must have.
 
     Returns:
-        The word that saves most first; of equals the first by the alphabet.
+        The words by pieces saved, most first, then by the alphabet.
     """
     candidates = [
         new_word(word, count, tokenizer)
@@ -149,19 +148,18 @@ def new_word(
 def check_words(
     words: Iterable[str], tokenizer: tokenization.FullTokenizer
 ) -> list[str]:
-    """Checks words that somebody chose.
+    """Checks words that the user chose.
 
     Args:
-        words: one each; white space around them is dropped, empty ones are
-            passed over.
-        tokenizer: of the vocabulary as it is.
+        words: one each; white space around them and empty ones are ignored.
+        tokenizer: of the old vocabulary.
 
     Returns:
         The words that are not in the vocabulary yet, each once, in order.
 
     Raises:
-        ValueError: the tokenizer cuts one before it looks words up, so that
-            its entry would never be met.
+        ValueError: the tokenizer splits one before it looks words up, so that
+            its entry would never be used.
     """
     checked = {}
     for text in words:
@@ -181,14 +179,14 @@ def check_words(
 
 
 def fill(entries: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Puts words into the free entries, from the first on.
+    """Replaces free entries by words, from the first on.
 
     Args:
         entries: of the vocabulary, in the order of their ids.
         words: not among the entries.
 
     Returns:
-        As many entries; all others have their ids as before.
+        As many entries; the others keep their ids.
 
     Raises:
         ValueError: there are more words than free entries.
@@ -209,16 +207,16 @@ def fill(entries: Sequence[str], words: Sequence[str]) -> list[str]:
 def choose(
     options: Options, tokenizer: tokenization.FullTokenizer, num_free: int
 ) -> list[NewWord]:
-    """Chooses the words to put in.
+    """Chooses the words to add: those of --words_file, or of --input_file.
 
     Args:
         options: of the tool.
-        tokenizer: of the vocabulary as it is.
-        num_free: entries that there are for them.
+        tokenizer: of the old vocabulary.
+        num_free: the number of free entries.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: a word will not do.
+        ValueError: a word is not one to the tokenizer.
     """
     pieces = tokenizer.wordpiece_tokenizer
     if options.words_file:
@@ -240,34 +238,15 @@ def choose(
     )
 
 
-def means_of_rows(
-    table: np.ndarray, places: Sequence[int], rows: Sequence[Sequence[int]]
-) -> np.ndarray:
-    """Gives rows of a table the mean of others.
-
-    Args:
-        table: `[V, ...]` float.
-        places: the rows that change.
-        rows: for each of them, those whose mean it takes, as they were.
-
-    Returns:
-        `[V, ...]`, a new table.
-    """
-    changed = np.array(table)
-    for place, sources in zip(places, rows, strict=True):
-        changed[place] = table[list(sources)].mean(axis=0)
-    return changed
-
-
 def write_checkpoint(
     options: Options,
     tokenizer: tokenization.FullTokenizer,
     words: Sequence[NewWord],
     places: Sequence[int],
 ) -> None:
-    """Copies a model, its new words begun as the mean of their pieces.
+    """Copies a model; the rows of new words are the mean of their pieces'.
 
-    The moments of its optimizer are left out: it starts to learn anew.
+    The moments of its optimizer are left out.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
@@ -276,7 +255,7 @@ def write_checkpoint(
     from modeling import checkpoints
     from training import attention_checks
 
-    # What is written says nothing of how it was trained.
+    # The copy would not say that it is an ablation.
     attention_checks.check_bert(options.init_checkpoint)
     tensors = checkpoints.read(options.init_checkpoint)
     names = set(tensors)
@@ -292,10 +271,14 @@ def write_checkpoint(
             f"{tokenizer.vocab_size} entries of {options.vocab_file}; it has "
             f"{0 if held is None else len(held)}. Is this its vocabulary?"
         )
-    rows = [tokenizer.convert_tokens_to_ids(word.pieces) for word in words]
     for name in (_EMBEDDINGS, _OUTPUT_BIAS):
-        if name in tensors:
-            tensors[name] = means_of_rows(tensors[name], places, rows)
+        if name not in tensors:
+            continue
+        before = tensors[name]  # [V, D] or [V]
+        tensors[name] = np.array(before)
+        for place, word in zip(places, words, strict=True):
+            ids = tokenizer.convert_tokens_to_ids(word.pieces)
+            tensors[name][place] = before[ids].mean(axis=0)
     checkpoints.save(options.output_checkpoint, tensors)
     beside = os.path.dirname(options.output_checkpoint)
     logging.info(
@@ -310,7 +293,7 @@ def run(options: Options) -> None:
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the flags do not fit together, or the words not in.
+        ValueError: the flags contradict each other, or words do not fit in.
     """
     if bool(options.input_file) == bool(options.words_file):
         raise ValueError("Pass one of --input_file and --words_file.")
