@@ -1,4 +1,4 @@
-"""JSON of files: reading it, with one error for all faults, and its numbers."""
+"""JSON parsing with one kind of error, shape checks and finite numbers."""
 
 import json
 import math

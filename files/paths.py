@@ -1,4 +1,4 @@
-"""Names of files: globs, comma-separated lists, remote stores."""
+"""File paths: globs, comma-separated lists, remote stores."""
 
 import glob
 import hashlib

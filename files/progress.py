@@ -1,4 +1,4 @@
-"""Progress of a long piece of work, in the log."""
+"""Progress reports in the log."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Files written aside and renamed when whole."""
+"""Files and folders that appear whole or not at all."""
 
 import contextlib
 import errno
@@ -17,7 +17,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def aside(path: str) -> str:
-    """Names the file beside `path` that holds it until it is whole.
+    """Names the temporary file beside `path`.
 
     The name is of this process alone, also where machines share a folder.
     """
@@ -112,7 +112,7 @@ def _open(path: str, mode: str) -> IO:
 
 @contextlib.contextmanager
 def _replacing(path: str, mode: str) -> Iterator[IO]:
-    """Opens a file aside; puts it in the place of `path` when it is whole."""
+    """Opens a temporary file that replaces `path` when it is whole."""
     path = os.path.realpath(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     remove_remains(path)

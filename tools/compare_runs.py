@@ -1,4 +1,4 @@
-"""Lays runs side by side: what differed, what came of it, how fast.
+"""Compares runs: their settings, results and throughput.
 
 Example:
 
@@ -6,8 +6,8 @@ Example:
 
 Each argument is the --output_dir of a run. Flags, files, versions and machines
 come from its run_card.json, and only those that differ are shown; losses and
-metrics come from metrics.jsonl and the result files. Of one run alone, its
-summary is shown.
+metrics come from metrics.jsonl and the result files. For a single run, the
+tool shows its summary.
 """
 
 import dataclasses

@@ -1,12 +1,11 @@
-"""Fetches the released checkpoints, GLUE, SQuAD, XNLI and SWAG by name.
+"""Downloads the released checkpoints, GLUE, SQuAD, XNLI and SWAG by name.
 
 For example:
 
   python -m tools.download --list
   python -m tools.download bert_base_uncased glue --output_dir=data
 
-A download that was broken off goes on where it was. What is there already is
-left as it is.
+An interrupted download resumes. Files that are already there are kept.
 """
 
 import contextlib

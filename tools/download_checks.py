@@ -1,4 +1,4 @@
-"""Whether what was fetched is what its name says, part by part."""
+"""Checks of downloaded files, data sets and checkpoints."""
 
 import codecs
 import math
@@ -31,7 +31,7 @@ def missing(folder: str, files: Iterable[str]) -> list[str]:
 
 
 def check_files(folder: str, files: Iterable[str], origin: str) -> None:
-    """Checks that files are there and look like what their names say.
+    """Checks that files are there, with content of the expected kind.
 
     Args:
         folder: they should be in.
@@ -56,7 +56,7 @@ def check_content(path: str) -> None:
     """Checks that a file has content, no web page, JSON if called so.
 
     Raises:
-        ValueError: it is not what its name says.
+        ValueError: the content is of another kind.
     """
     with open(path, "rb") as file:
         head = file.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
@@ -81,11 +81,11 @@ def check_checkpoint(folder: str, name: str) -> str:
         name: the release's, which says the sizes (`..._L-2_H-128_A-2`).
 
     Returns:
-        What it is, in a line.
+        A description of the model, in a line.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: two of the three disagree, or with the name.
+        ValueError: the parts contradict each other or the name.
     """
     # Imported late: it brings TensorFlow, which data sets do without.
     from modeling import checkpoints

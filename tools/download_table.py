@@ -1,4 +1,4 @@
-"""What `tools.download` fetches: names, addresses, and where each belongs.
+"""Names, addresses and folders of the downloads of `tools.download`.
 
 Addresses are those that the authors publish: the release's README and
 multilingual.md for checkpoints, GLUE's own list of addresses for its tasks,
@@ -251,7 +251,7 @@ _ARCHIVE_NAMES = {
 
 
 def find(name: str) -> tuple[Item, ...]:
-    """Lists what a name means: an item, a group, or a checkpoint's folder.
+    """Finds the items of a name: of an item, a group, or a released folder.
 
     Raises:
         ValueError: no such name.
@@ -271,7 +271,7 @@ def find(name: str) -> tuple[Item, ...]:
 
 
 def listing() -> str:
-    """Lays all names out for people, with their folders and addresses."""
+    """Formats all names with their folders and descriptions."""
     rows = [
         (item.name, "" if item.folder == "." else item.folder, item.about)
         for item in ITEMS.values()

@@ -1,4 +1,4 @@
-"""Puts words of your own field into the [unused] entries of a vocabulary.
+"""Adds words of your own field to the [unused] entries of a vocabulary.
 
 Example, for medicine:
 
@@ -7,9 +7,9 @@ Example, for medicine:
     --init_checkpoint=$BERT/bert_model.ckpt \\
     --output_checkpoint=medicine_start/bert_model.ckpt
 
-The words that the vocabulary cuts into the most pieces, over the whole text,
-come in. No id changes, so the released model still fits. With a checkpoint,
-each new word begins as the mean of its pieces instead of at random.
+The tool adds the words that the vocabulary cuts into the most pieces over the
+whole text. No id changes, so the released model still fits. With a checkpoint,
+the embedding of a new word starts as the mean of its pieces, not at random.
 Docs: docs/own_field.md.
 """
 

@@ -1,4 +1,4 @@
-"""Looks at text, or at records, before a model is trained on them.
+"""Inspects text or records before a model is trained on them.
 
 Examples:
 
@@ -7,10 +7,9 @@ Examples:
     --record_file='wiki*.tfrecord' --num_examples=5
 
 Text is what create_pretraining_data.py takes: one sentence a line, an empty
-line between documents. It is cut into masked pairs as that program would do
-with the same flags, so that the balance of next sentences, truncation and
-masking are seen before records are made. Records may be those of pre-training
-or of sentences with labels.
+line between documents. The tool makes masked pairs of it as that program would
+with the same flags, and reports the share of random next sentences, truncation
+and masking. Records may be those of pre-training or of fine-tuning.
 """
 
 import collections

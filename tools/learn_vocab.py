@@ -1,4 +1,4 @@
-"""Learns a WordPiece vocabulary from text, laid out as the released ones.
+"""Learns a WordPiece vocabulary from text, in the layout of the released ones.
 
 For example, for a model of another language or field:
 

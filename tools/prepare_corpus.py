@@ -83,7 +83,7 @@ def check(options: Options) -> list[str]:
         The input files, none for python_docs.
 
     Raises:
-        ValueError: what must hold, and what came.
+        ValueError: two options contradict each other.
     """
     if options.holdout_every == 1:
         raise ValueError("holdout_every must be 0 or 2 or more; got 1.")

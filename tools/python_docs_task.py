@@ -1,7 +1,8 @@
-"""Makes a small task to fine-tune on, from text that every Python carries.
+"""Makes a small classification task from the documentation of this Python.
 
-Does a paragraph come from the language reference, or from the docstrings of
-the library? Writes train.tsv and dev.tsv, with the columns `text` and `label`:
+The label of a paragraph is its origin: the language reference, or the
+docstrings of the library. The tool writes train.tsv and dev.tsv, with the
+columns `text` and `label`:
 
   python -m tools.python_docs_task --output_dir=task
 """
