@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-import numpy as np
 from absl import logging
 
 from files import json_text, paths, writing
@@ -204,6 +203,8 @@ def write_results(path: str, results: Mapping[str, float]) -> None:
 
     As released: numbers with a fraction are printed as float32.
     """
+    import numpy as np  # Late: --help need not wait for it.
+
     logging.info("***** Eval results *****")
     with writing.whole_file(path) as file:
         for key in sorted(results):
