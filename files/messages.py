@@ -26,8 +26,8 @@ def truncate(text: str, length: int = 300) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def listed(values: Collection[Any]) -> str:
-    """Lists the first 20 values, and the number of the others."""
-    first = [short(value) for value in itertools.islice(values, _MOST_NAMES)]
+def listed(values: Collection[Any], limit: int = _MOST_NAMES) -> str:
+    """Lists the first values, and the number of the others."""
+    first = [short(value) for value in itertools.islice(values, limit)]
     rest = len(values) - len(first)
     return ", ".join(first) + (f" and {rest} more" if rest else "")

@@ -9,7 +9,7 @@ from typing import Any
 
 from absl import logging
 
-from files import paths
+from files import messages, paths
 from tasks import tables, word_pieces
 from tasks.classification import labels, sentence_pairs
 
@@ -370,12 +370,11 @@ def _rows(table: tables.Table, layout: Layout) -> Iterator[tables.Row]:
             continue
         yield row
     if short:
-        shown = ", ".join(map(str, short[:_MAX_LINES_SHOWN]))
-        more = ", ..." if len(short) > _MAX_LINES_SHOWN else ""
         logging.warning(
             "%s: left out %d row(s) that have fewer than %d columns, a known "
-            "damage of this data set (lines %s%s)",
-            *(table.path, len(short), width, shown, more),
+            "damage of this data set (lines %s)",
+            *(table.path, len(short), width),
+            messages.listed(short, _MAX_LINES_SHOWN),
         )
 
 

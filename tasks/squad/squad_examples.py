@@ -439,10 +439,10 @@ def _warn_of_empty_texts(dataset: Dataset) -> None:
 def _warn(dataset: Dataset, ids: Sequence[str], what: str) -> None:
     if ids:
         logging.warning(
-            "%s: %d of %d questions %s; first of them: %s.",
+            "%s: %d of %d questions %s: %s.",
             dataset.path,
             len(ids),
             len(dataset.questions),
             what,
-            ", ".join(ids[:_NUM_NAMED]),
+            messages.listed(ids, _NUM_NAMED),
         )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 from absl import logging
 
+from files import messages
 from tasks.squad import squad_examples
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -69,8 +70,8 @@ def evaluate_v1(
     if unanswerable:
         raise ValueError(
             f"In SQuAD 1.1 every question has an answer; {len(unanswerable)} "
-            f"have none: {_named(unanswerable)}. For a file of SQuAD 2.0 pass "
-            "--version_2_with_negative."
+            f"have none: {messages.listed(unanswerable, _NUM_NAMED)}. For a "
+            "file of SQuAD 2.0 pass --version_2_with_negative."
         )
     exact, f1 = _score(gold, predictions, f1_v1)
     return {"exact_match": _percent(exact), "f1": _percent(f1)}
@@ -255,7 +256,7 @@ def _require_odds(ids: Iterable[str], null_odds: Mapping[str, float]) -> None:
     if missing:
         raise ValueError(
             f"Every question must have null odds; {len(missing)} have none: "
-            f"{_named(missing)}."
+            f"{messages.listed(missing, _NUM_NAMED)}."
         )
 
 
@@ -307,9 +308,6 @@ def _percent(scores: Mapping[str, float]) -> float:
 
 def _warn(ids: Sequence[str], what: str) -> None:
     if ids:
-        logging.warning("%d %s: %s.", len(ids), what, _named(ids))
-
-
-def _named(ids: Sequence[str]) -> str:
-    names = ", ".join(ids[:_NUM_NAMED])
-    return names if len(ids) <= _NUM_NAMED else f"{names}, ..."
+        logging.warning(
+            "%d %s: %s.", len(ids), what, messages.listed(ids, _NUM_NAMED)
+        )

@@ -173,9 +173,9 @@ def _context(evidence_dir: str, name: str, max_words: int) -> str | None:
 def _warn(path: str, names: Sequence[str], what: str) -> None:
     if names:
         logging.warning(
-            "%s: %d %s; first of them: %s.",
+            "%s: %d %s: %s.",
             path,
             len(names),
             what,
-            messages.listed(names[:_NUM_NAMED]),
+            messages.listed(names, _NUM_NAMED),
         )

@@ -237,17 +237,16 @@ def _warn_of_empty_documents(
     held = {sentence.document for sentence in sentences}
     # Document 0 is what stands before the first start.
     empty = [
-        str(line)
+        line
         for document, line in enumerate(starts, start=1)
         if document not in held
     ]
     if empty:
         logging.warning(
             "%s: %d of %d documents have no sentence and are left out; they "
-            "begin at line(s) %s%s",
+            "begin at line(s) %s",
             path,
             len(empty),
             len(starts),
-            ", ".join(empty[:_MOST_LINES_SHOWN]),
-            ", ..." if len(empty) > _MOST_LINES_SHOWN else "",
+            messages.listed(empty, _MOST_LINES_SHOWN),
         )

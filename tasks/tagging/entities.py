@@ -19,8 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from files import messages
 from tasks.tagging import conll
 
-# Of a tag in a message: a damaged file may hold one of any length.
-_LONGEST_SHOWN = 60
+_NUM_SHOWN = 8  # Tags named in a message.
 
 OUTSIDE = "O"
 BEGIN, INSIDE = "B", "I"
@@ -75,15 +74,16 @@ def detect(tags: Iterable[str]) -> str:
     if all(_MARKED_OTHERWISE.fullmatch(tag) for tag in tags):
         raise ValueError(
             "the tags must have their letter in front, as B-TYPE or B_TYPE; "
-            f"got {_shown(tags)}. If they are names, pass --scheme=raw."
+            f"got {messages.listed(sorted(tags), _NUM_SHOWN)}. If they are "
+            "names, pass --scheme=raw."
         )
     if not any("-" in tag for tag in tags):
         return RAW
     raise ValueError(
         "the tags must be of one scheme: O, and B-TYPE, I-TYPE (IOB1, IOB2, "
         "IO), also with E and S (IOBES), L and U (BILOU), M, E and W or S; "
-        f"got {_shown(tags)}. If they are names without such letters, pass "
-        "--scheme=raw."
+        f"got {messages.listed(sorted(tags), _NUM_SHOWN)}. If they are names "
+        "without such letters, pass --scheme=raw."
     )
 
 
@@ -202,11 +202,6 @@ def _check_known(
 
 def _joined(letter: str, kind: str) -> str:
     return f"{letter}-{kind}" if kind else letter
-
-
-def _shown(tags: Iterable[str]) -> str:
-    shown = [messages.truncate(tag, _LONGEST_SHOWN) for tag in sorted(tags)]
-    return ", ".join(shown[:8]) + (", ..." if shown[8:] else "")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -59,12 +59,12 @@ def test_version_1_takes_the_best_of_several_answers(caplog):
         "f1": pytest.approx(100 * (1 + 2 / 3) / 3),
     }
     assert list(scores) == ["exact_match", "f1"]
-    assert "1 questions have no prediction and score 0: q3" in caplog.text
+    assert "1 questions have no prediction and score 0: 'q3'" in caplog.text
     assert "1 predictions are for ids that are not in the file" in caplog.text
 
 
 def test_version_1_needs_an_answer_to_every_question():
-    with pytest.raises(ValueError, match="1 have none: q2"):
+    with pytest.raises(ValueError, match="1 have none: 'q2'"):
         squad_metrics.evaluate_v1({"q1": ("x",), "q2": ()}, {})
     with pytest.raises(ValueError, match="must be a question to score"):
         squad_metrics.evaluate_v1({}, {})
@@ -141,12 +141,14 @@ def test_answers_of_articles_alone_do_not_count_but_are_answers():
 def test_missing_prediction_of_version_2_scores_0(caplog):
     scores = squad_metrics.evaluate_v2(_GOLD, {"q1": "cat"})
     assert (scores["exact"], scores["total"]) == (25, 4)
-    assert "3 questions have no prediction and score 0: q2, q3" in caplog.text
+    assert (
+        "3 questions have no prediction and score 0: 'q2', 'q3'" in caplog.text
+    )
 
 
 def test_missing_null_odds_are_named():
     odds = {"q1": 0.0, "q2": 0.0, "q3": 0.0}
-    with pytest.raises(ValueError, match="1 have none: q4"):
+    with pytest.raises(ValueError, match="1 have none: 'q4'"):
         squad_metrics.evaluate_v2(_GOLD, _PREDICTIONS, odds)
 
 
