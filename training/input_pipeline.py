@@ -7,7 +7,7 @@ step at once, and its batches do not depend on how many devices share them.
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -34,8 +34,12 @@ class Source(Protocol):
             length that this divides; 0 to leave it.
     """
 
-    files: record_files.RecordFiles
-    length_step: int
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def files(self) -> record_files.RecordFiles: ...
+    @property
+    def length_step(self) -> int: ...
 
     def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
         """Turns `[B]` records into a batch of tensors."""

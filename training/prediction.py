@@ -30,7 +30,7 @@ class CompiledByShape:
     def __init__(self, function: Callable[[Any], Any]):
         self._function = function
         # A function each: one for all would warn that it is compiled anew.
-        self._of_shape = {}
+        self._of_shape: dict[tuple[Any, ...], Callable[[Any], Any]] = {}
         self._of_any_shape = tf.function(
             function, autograph=False, reduce_retracing=True
         )

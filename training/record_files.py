@@ -23,6 +23,7 @@ import math
 import mmap
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -118,7 +119,7 @@ class RecordFiles:
         number = int(np.searchsorted(self._first, index, side="right")) - 1
         return f"{self.paths[number]} record {index - self._first[number]}"
 
-    def read(self, indices: Sequence[int]) -> list[bytes]:
+    def read(self, indices: Sequence[int] | np.ndarray) -> list[bytes]:
         """Reads records.
 
         Args:
@@ -133,17 +134,17 @@ class RecordFiles:
             ValueError: a record does not match its checksums; names the file,
                 the record in it (counted from 0) and the byte.
         """
-        indices = np.asarray(indices, np.int64)
-        if np.any((indices < 0) | (indices >= len(self))):
+        wanted = np.asarray(indices, np.int64)  # [n]
+        if np.any((wanted < 0) | (wanted >= len(self))):
             raise IndexError(
                 f"Records are numbered 0 to {len(self) - 1}; "
-                f"got {indices.min()} to {indices.max()}."
+                f"got {wanted.min()} to {wanted.max()}."
             )
-        found = [b""] * len(indices)
-        numbers = np.searchsorted(self._first, indices, side="right") - 1
+        found = [b""] * len(wanted)
+        numbers = np.searchsorted(self._first, wanted, side="right") - 1
         for number in np.unique(numbers).tolist():
             places = np.flatnonzero(numbers == number)
-            records = indices[places] - self._first[number]
+            records = wanted[places] - self._first[number]
             with paths.open_to_read(self.paths[number]) as file:
                 for place, record in zip(
                     places.tolist(), records.tolist(), strict=True
@@ -198,7 +199,7 @@ def _header_reader(path: str, file) -> Iterator[Callable[[int], bytes]]:
 def _walk(path: str, size: int, header_at: Callable) -> np.ndarray:
     # Lengths repeat, so that a table of the headers already checked spares
     # nearly every checksum.
-    frame_sizes = {}
+    frame_sizes: dict[bytes, int] = {}
     starts = array.array("q")
     start = 0
     while start < size:
@@ -360,7 +361,8 @@ def _varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
         return values.astype(np.uint8).tobytes(), np.full(*values.shape)
     if least >= 0:
         width = -(-int(largest).bit_length() // _BITS_PER_BYTE)
-        rest = values.astype(np.uint32 if width <= 4 else np.uint64)  # [B, W]
+        unsigned = np.uint32 if width <= 4 else np.uint64
+        rest: np.ndarray[Any, Any] = values.astype(unsigned)  # [B, W]
     else:
         width = _MAX_VARINT_BYTES
         rest = values.astype(np.int64).view(np.uint64)  # [B, W]

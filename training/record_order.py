@@ -66,8 +66,8 @@ class RecordOrder(Stream):
         self._seed = seed
         self._num_blocks = -(-num_records // _RECORDS_PER_BLOCK)
         # Cached per object: two epochs meet in a batch, readers run ahead.
-        self._epoch = functools.lru_cache(maxsize=2)(self._epoch)
-        self._window = functools.lru_cache(maxsize=4)(self._window)
+        self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
+        self._window = functools.lru_cache(maxsize=4)(self._make_window)
 
     def indices(self, start: int, count: int) -> np.ndarray:
         """Lists the records at places `start` to `start + count - 1`.
@@ -88,7 +88,7 @@ class RecordOrder(Stream):
             count -= len(part)
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
-    def _epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+    def _make_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns an epoch's order of blocks, and where its windows start."""
         rng = np.random.default_rng([self._seed, _BLOCK_STREAM, epoch])
         blocks = rng.permutation(self._num_blocks)
@@ -98,7 +98,7 @@ class RecordOrder(Stream):
         ends = np.concatenate([[0], np.cumsum(sizes)])
         return blocks, ends[:-1][::_BLOCKS_PER_WINDOW]
 
-    def _window(self, epoch: int, window: int) -> np.ndarray:
+    def _make_window(self, epoch: int, window: int) -> np.ndarray:
         blocks, _ = self._epoch(epoch)
         first = window * _BLOCKS_PER_WINDOW
         chosen = blocks[first : first + _BLOCKS_PER_WINDOW]
@@ -201,14 +201,14 @@ class BucketedOrder:
         self._order = order
         self._lengths = lengths
         self._seed = seed
-        self._group = functools.lru_cache(maxsize=2)(self._group)
+        self._group = functools.lru_cache(maxsize=2)(self._make_group)
 
     def batch(self, step: int, batch_size: int) -> np.ndarray:
         """Lists the records of a step's global batch: `[batch_size]` int64."""
         group, place = divmod(step, _BATCHES_PER_GROUP)
         return self._group(group, batch_size)[place]
 
-    def _group(self, group: int, batch_size: int) -> np.ndarray:
+    def _make_group(self, group: int, batch_size: int) -> np.ndarray:
         size = _BATCHES_PER_GROUP * batch_size
         members = self._order.indices(group * size, size)
         by_length = np.argsort(self._lengths[members], kind="stable")

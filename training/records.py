@@ -392,7 +392,7 @@ def _check_values(path: str, values: Mapping[str, Any]) -> None:
             if is_required:
                 raise ValueError(f"{path}: {name!r} is missing.")
             continue
-        allowed = (field.type,)
+        allowed: tuple[Any, ...] = (field.type,)
         if name == "flags":
             allowed = (dict,)
         elif isinstance(field.type, types.UnionType):
@@ -441,7 +441,7 @@ def check_pretraining_records(
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
     }
-    hashes = {}
+    hashes: dict[str, str] = {}
     for number, path in enumerate(files.paths):
         metadata = read_metadata(path)
         if metadata is None:

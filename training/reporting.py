@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from absl import logging
 
@@ -32,9 +33,9 @@ _LEARNING_RATE = "learning_rate"
 # Properties of the machine and of single steps, not of the quality of a run.
 _NOT_DRAWN = {"step", *_SPEEDS, "gradient_norm", "skipped_steps"}
 
-# One line of `metrics.jsonl`: `step`, then metrics by name. A number that is
-# not finite is None.
-Record = Mapping[str, float | None]
+# One line of `metrics.jsonl`: `step`, then metrics by name; numbers all, and
+# None for one that is not finite.
+Record = Mapping[str, Any]
 # Step and metrics of a report -> a warning for everything that looks wrong.
 SanityCheck = Callable[[int, Mapping[str, float]], Iterable[str]]
 
@@ -208,9 +209,8 @@ def write_results(path: str, results: Mapping[str, float]) -> None:
     logging.info("***** Eval results *****")
     with writing.whole_file(path) as file:
         for key in sorted(results):
-            value = results[key]
-            if isinstance(value, float):
-                value = np.float32(value)
+            number = results[key]
+            value = np.float32(number) if isinstance(number, float) else number
             logging.info("  %s = %s", key, value)
             file.write(f"{key} = {value!s}\n")
 
@@ -220,7 +220,7 @@ def metrics_path(folder: str) -> str:
     return os.path.join(folder, METRICS_FILE)
 
 
-def read_metrics(path: str) -> list[dict[str, float | None]]:
+def read_metrics(path: str) -> list[dict[str, Any]]:
     """Reads all reports; a last line cut short by a crash is left out.
 
     Returns:
@@ -257,7 +257,7 @@ def remove_later_metrics(path: str, step: int) -> None:
         file.writelines(f"{json.dumps(record)}\n" for record in kept)
 
 
-def summarize(records: Sequence[Record]) -> dict[str, object]:
+def summarize(records: Sequence[Record]) -> dict[str, Any]:
     """Summarises the reports of a run.
 
     Returns:
@@ -268,9 +268,11 @@ def summarize(records: Sequence[Record]) -> dict[str, object]:
     """
     if not records:
         return {}
-    summary = {"last_step": max(record["step"] for record in records)}
+    summary: dict[str, Any] = {
+        "last_step": max(record["step"] for record in records)
+    }
     for name in _SPEEDS:
-        speeds = [record[name] for record in records if name in record]
+        speeds = [r[name] for r in records if r.get(name) is not None]
         if speeds:
             summary[name] = statistics.median(speeds)
     evaluations = [r for r in records if _is_evaluation(r)]
@@ -349,7 +351,7 @@ def _draw_run(
             (r["step"], r[column]) for r in records if r.get(column) is not None
         ]
         if points:
-            label = f"{run}, {kind}" if run else kind
+            label: str | None = f"{run}, {kind}" if run else kind
             if name == _LEARNING_RATE:
                 label = run or None
             axis.plot(

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from absl import logging
 
@@ -78,7 +78,15 @@ _METRICS_NOT_SHOWN = {
     *("gradient_norm", "learning_rate"),
 }
 
-_Options = TypeVar("_Options")
+
+class _OptionsOfRun(Protocol):
+    """A dataclass of flags."""
+
+    @property
+    def output_dir(self) -> str: ...
+
+
+_Options = TypeVar("_Options", bound=_OptionsOfRun)
 
 
 def record(run: Callable[[_Options], None], options: _Options) -> None:
@@ -325,7 +333,7 @@ def describe_inputs(options: Any) -> dict[str, list[dict[str, Any]]]:
     if checkpoint := flags.get("init_checkpoint"):
         named["init_checkpoint"] = _checkpoint_files(checkpoint)
     budget = _MAX_HASHED_BYTES
-    described = {}
+    described: dict[str, list[dict[str, Any]]] = {}
     for flag, names in named.items():
         described[flag] = []
         for name in names:
@@ -408,7 +416,7 @@ def _model(folder: str) -> dict[str, Any]:
     """
     from modeling import checkpoints
 
-    described = {}
+    described: dict[str, Any] = {}
     path = os.path.join(folder, _CONFIG)
     if paths.exists(path):
         described["config"] = json_text.read_object(path)
