@@ -1,10 +1,13 @@
 """Programs that do the same work in turns, each in a process of its own.
 
-A contender is a module that calls `serve`. It may run in another environment:
-this file needs nothing but Python.
+A contender is a module with a function `prepare`, which gets a `Job` and
+returns the work of one turn: a call that returns a number where the seconds on
+the clock are not what is measured. `prepare` may raise ImportError. A contender
+may run in another environment: this file needs Python and NumPy alone.
 """
 
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
@@ -14,8 +17,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ROOT = pathlib.Path(__file__).parents[1]
+NUM_LABELS = 2  # Of fine-tuning and of next sentences.
 _READY, _ABSENT = "ready", "absent"
 
 
@@ -70,22 +78,52 @@ class Job:
             for start in range(0, len(lengths), self.batch_size)
         ]
 
+    def rows(self) -> "dict[str, np.ndarray]":
+        """Makes a batch of random words without padding.
 
-def serve(prepare: Callable[[Job], Callable[[], float | None]]) -> None:
-    """Does the job of the command line whenever a line comes in.
+        Returns:
+            By feature: `[B, T]`, `[B, P]` or `[B, 1]` int32; weights float32.
+        """
+        import numpy as np
+
+        rng = np.random.default_rng(1)
+        shape = (self.batch_size, self.max_seq_length)
+        picked = (self.batch_size, self.max_predictions_per_seq)
+        words = self.sizes["vocab_size"]
+        rows = {
+            "input_ids": rng.integers(1, words, shape),
+            "input_mask": np.ones(shape),
+            "segment_ids": np.arange(shape[1]) * np.ones(shape) > shape[1] // 2,
+        }
+        label = rng.integers(0, NUM_LABELS, (shape[0], 1))
+        if self.kind != "pretraining":
+            rows["label_ids"] = label
+        else:
+            rows |= {
+                "masked_lm_positions": rng.integers(1, shape[1], picked),
+                "masked_lm_ids": rng.integers(1, words, picked),
+                "next_sentence_labels": label,
+            }
+        rows = {name: values.astype(np.int32) for name, values in rows.items()}
+        if self.kind == "pretraining":
+            rows["masked_lm_weights"] = np.ones(picked, np.float32)
+        return rows
+
+
+def serve(module: str, work: str) -> None:
+    """Does the work of a contender whenever a line comes in.
 
     Args:
-        prepare: makes the work of one turn, which returns a number where the
-            seconds on the clock are not what is measured. It may raise
-            ImportError.
+        module: of this package.
+        work: the fields of a `Job` as JSON.
     """
-    job = Job(**json.loads(sys.argv[1]))
+    job = Job(**json.loads(work))
     # Output of libraries must not be taken for an answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        work = prepare(job)
-        work()  # Compiles, and fills caches.
+        turn = importlib.import_module(f"benchmarks.{module}").prepare(job)
+        turn()  # Compiles, and fills caches.
     except ImportError as error:
         answers.write(f"{_ABSENT} {error}\n")
         answers.close()
@@ -94,7 +132,7 @@ def serve(prepare: Callable[[Job], Callable[[], float | None]]) -> None:
     answers.flush()
     for _ in sys.stdin:
         start = time.perf_counter()
-        measured = work()
+        measured = turn()
         if measured is None:
             measured = time.perf_counter() - start
         answers.write(f"{measured}\n")
@@ -105,7 +143,7 @@ class Contender:
     """A process that waits for its turns.
 
     Args:
-        module: of this package; it calls `serve`.
+        module: of this package.
         job: the work.
         python: the interpreter it runs on.
 
@@ -121,7 +159,7 @@ class Contender:
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             [
-                *(python, "-m", f"benchmarks.{module}"),
+                *(python, "-m", "benchmarks.contenders", module),
                 json.dumps(dataclasses.asdict(job)),
             ],
             cwd=ROOT,
@@ -233,3 +271,7 @@ def alternate(
         for name, contender in present.items():
             measured[name].append(contender.turn())
     return {name: statistics.median(each) for name, each in measured.items()}
+
+
+if __name__ == "__main__":
+    serve(*sys.argv[1:])

@@ -54,7 +54,3 @@ def _create(job: contenders.Job) -> None:
                 numbers = stored.float_list if is_float else stored.int64_list
                 numbers.value.extend(values)
             file.write(record_files.frame(message.SerializeToString()))
-
-
-if __name__ == "__main__":
-    contenders.serve(prepare)

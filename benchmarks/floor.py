@@ -113,7 +113,3 @@ def prepare(job: contenders.Job):
         return total
 
     return run
-
-
-if __name__ == "__main__":
-    contenders.serve(prepare)

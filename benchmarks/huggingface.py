@@ -18,7 +18,7 @@ def prepare(job: contenders.Job):
 
     torch.manual_seed(1)
     sizes = {**job.sizes, "hidden_act": "gelu_new"}
-    config = transformers.BertConfig(**sizes, num_labels=2)
+    config = transformers.BertConfig(**sizes, num_labels=contenders.NUM_LABELS)
     kind = (
         transformers.BertForPreTraining
         if job.kind == "pretraining"
@@ -57,16 +57,19 @@ def _training(model, precision, job):
 def _rows(job):
     import torch
 
-    shape = (job.batch_size, job.max_seq_length)
-    words = torch.randint(1, job.sizes["vocab_size"], shape)
-    rows = {"input_ids": words, "attention_mask": torch.ones_like(words)}
-    if job.kind == "pretraining":
-        labels = words.clone()
-        # -100 is what it ignores.
-        labels[:, job.max_predictions_per_seq :] = -100
-        pairs = torch.randint(0, 2, shape[:1])
-        return {**rows, "labels": labels, "next_sentence_label": pairs}
-    return {**rows, "labels": torch.randint(0, 2, shape[:1])}
+    rows = {
+        name: torch.from_numpy(values).long()
+        for name, values in job.rows().items()
+    }
+    words = rows["input_ids"]
+    inputs = {"input_ids": words, "attention_mask": rows["input_mask"]}
+    if job.kind != "pretraining":
+        return {**inputs, "labels": rows["label_ids"][:, 0]}
+    labels = words.clone()
+    # -100 is what it ignores.
+    labels[:, job.max_predictions_per_seq :] = -100
+    pairs = rows["next_sentence_labels"][:, 0]
+    return {**inputs, "labels": labels, "next_sentence_label": pairs}
 
 
 def _prediction(model, precision, job):
@@ -98,7 +101,3 @@ def _tokenization(job):
         contenders.processor_seconds,
         lambda: tokenizer.encode_batch(texts, add_special_tokens=False),
     )
-
-
-if __name__ == "__main__":
-    contenders.serve(prepare)

@@ -17,10 +17,15 @@ import time
 
 from absl import logging
 
+from benchmarks import contenders
 from commands import flags, program
 
 _GROUP = flags.Group.MEASUREMENT
 _LEARNING_RATE = 1e-3
+_INPUTS = (
+    *("input_ids", "input_mask", "segment_ids"),
+    *("masked_lm_positions", "masked_lm_ids"),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,23 +74,6 @@ def make_step(model):
     return jax.jit(step, donate_argnums=0)
 
 
-def rows_of(options: Options, vocab_size: int) -> dict:
-    """Makes a batch of random words."""
-    import numpy as np
-
-    rng = np.random.default_rng(1)
-    shape = (options.batch_size, options.max_seq_length)
-    picked = (options.batch_size, options.max_predictions_per_seq)
-    rows = {
-        "input_ids": rng.integers(1, vocab_size, shape),
-        "input_mask": np.ones(shape),
-        "segment_ids": np.zeros(shape),
-        "masked_lm_positions": rng.integers(1, shape[1], picked),
-        "masked_lm_ids": rng.integers(1, vocab_size, picked),
-    }
-    return {name: value.astype(np.int32) for name, value in rows.items()}
-
-
 def measure(options: Options) -> list[float]:
     """Returns the loss of each step; logs the median time.
 
@@ -109,7 +97,15 @@ def measure(options: Options) -> list[float]:
     sizes = json.loads(pathlib.Path(options.bert_config_file).read_text())
     config = config_lib.BertConfig(**sizes)
     model = heads.BertForPreTraining(config)
-    step, rows = make_step(model), rows_of(options, config.vocab_size)
+    step = make_step(model)
+    job = contenders.Job(
+        kind="pretraining",
+        sizes=sizes,
+        batch_size=options.batch_size,
+        max_seq_length=options.max_seq_length,
+        max_predictions_per_seq=options.max_predictions_per_seq,
+    )
+    rows = {k: v for k, v in job.rows().items() if k in _INPUTS}
     weights = [variable.value for variable in model.trainable_variables]
     seconds, losses = [], []
     for number in range(options.rounds + 1):

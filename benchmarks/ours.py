@@ -1,6 +1,7 @@
 """This project as a contender: its training step, predictor and tokenizers."""
 
 import functools
+import os
 import pathlib
 import re
 import tempfile
@@ -23,7 +24,6 @@ from training import (
     steps,
 )
 
-_NUM_LABELS = 2
 _TEXTS_PER_CALL = 2000  # Of the tokenizer in the graph.
 
 
@@ -57,7 +57,7 @@ def _work(job):
             objective = objectives.Pretraining(model, "mlm_nsp")
         else:
             model = heads.BertForSequenceClassification(
-                config, num_labels=_NUM_LABELS
+                config, num_labels=contenders.NUM_LABELS
             )
             objective = objectives.Classification(
                 model, objectives.SINGLE_LABEL
@@ -92,7 +92,7 @@ def _training(strategy, objective, job):
             seed=1,
         )
     trainer = steps.Trainer(strategy, state)
-    batch = {k: tf.constant(v) for k, v in training_rows(job).items()}
+    batch = {k: tf.constant(v) for k, v in job.rows().items()}
     batches = tf.data.Dataset.from_tensors(batch).repeat()
     iterator = iter(strategy.experimental_distribute_dataset(batches))
 
@@ -105,48 +105,17 @@ def _training(strategy, objective, job):
     return step
 
 
-def training_rows(job: contenders.Job) -> dict[str, np.ndarray]:
-    """Makes a batch of random words without padding.
-
-    Returns:
-        By feature: `[B, T]`, `[B, P]` or `[B, 1]` int32; weights float32.
-    """
-    rng = np.random.default_rng(1)
-    shape = (job.batch_size, job.max_seq_length)
-    words = job.sizes["vocab_size"]
-    rows = {
-        "input_ids": rng.integers(1, words, shape),
-        "input_mask": np.ones(shape),
-        "segment_ids": np.arange(shape[1]) * np.ones(shape) > shape[1] // 2,
-    }
-    if job.kind == "pretraining":
-        shape = (job.batch_size, job.max_predictions_per_seq)
-        rows |= {
-            "masked_lm_positions": rng.integers(1, job.max_seq_length, shape),
-            "masked_lm_ids": rng.integers(1, words, shape),
-            "next_sentence_labels": rng.integers(0, 2, (shape[0], 1)),
-        }
-    else:
-        rows["label_ids"] = rng.integers(0, _NUM_LABELS, (shape[0], 1))
-    rows = {name: values.astype(np.int32) for name, values in rows.items()}
-    if job.kind == "pretraining":
-        rows["masked_lm_weights"] = np.ones(shape, np.float32)
-    return rows
-
-
 def _prediction(strategy, objective, job):
     import tensorflow as tf
 
     features = records.classification_features(job.max_seq_length)
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(pathlib.Path(folder) / "texts.tfrecord")
-        with tf.io.TFRecordWriter(path) as writer:
-            for length in job.lengths:
-                writer.write(_text(length, job, features))
-        files = record_files.RecordFiles([path])
-        serialized = files.read(range(len(files)))
+    folder = tempfile.TemporaryDirectory()
+    path = os.path.join(folder.name, "texts.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for length in job.lengths:
+            writer.write(_text(length, job, features))
     source = input_pipeline.RecordSource(
-        files=_InMemory(serialized),
+        files=record_files.RecordFiles([path]),
         features=features,
         vocab_size=job.sizes["vocab_size"],
         length_step=input_pipeline.TRAINING_LENGTH_STEP,
@@ -156,23 +125,10 @@ def _prediction(strategy, objective, job):
     if job.by_length:
         source, order = prediction.longest_first(source)
 
-    def predict():
+    def predict(_=folder):  # The folder is there as long as the function.
         predictor.predict(source, batch_size=job.batch_size, order=order)
 
     return predict
-
-
-class _InMemory:
-    """Records as `record_files.RecordFiles` gives them, without the files."""
-
-    def __init__(self, serialized: list[bytes]):
-        self._serialized = serialized
-
-    def __len__(self) -> int:
-        return len(self._serialized)
-
-    def read(self, indices) -> list[bytes]:
-        return [self._serialized[index] for index in indices]
 
 
 def _text(length, job, features) -> bytes:
@@ -206,16 +162,12 @@ def _tokenization(job):
         return encode
     import tensorflow as tf
 
-    tokenize = graph_tokenizer.GraphTokenizer(job.vocab_file).tokenize
+    tokenizer = graph_tokenizer.GraphTokenizer(job.vocab_file)
     batches = [
         tf.constant(texts[start : start + _TEXTS_PER_CALL])
         for start in range(0, len(texts), _TEXTS_PER_CALL)
     ]
     return functools.partial(
         contenders.processor_seconds,
-        lambda: [tokenize(batch) for batch in batches],
+        lambda: [tokenizer.tokenize(batch) for batch in batches],
     )
-
-
-if __name__ == "__main__":
-    contenders.serve(prepare)

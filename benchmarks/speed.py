@@ -13,13 +13,13 @@ importing Keras and TensorFlow. benchmarks/README.md has more.
 """
 
 import dataclasses
-import functools
+import itertools
 import json
 import pathlib
 import platform
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from absl import logging
 
@@ -40,9 +40,8 @@ _START_UP_BYTES = 100_000
 
 # The contenders of a measurement, by column.
 _Contenders = dict[str, contenders.Contender | contenders.Command]
-
-
-_NAMES = (
+# Methods of `Bench`.
+MEASUREMENTS = (
     *("pretraining_step", "fine_tuning_step", "prediction", "tokenization"),
     *("graph_tokenization", "data_creation", "start_up", "help"),
 )
@@ -69,7 +68,7 @@ class Options:
         "without it no peer takes part.",
     )
     measurements: tuple[str, ...] = _GROUP.flag(
-        _NAMES, f"Some of {', '.join(_NAMES)}."
+        MEASUREMENTS, f"Some of {', '.join(MEASUREMENTS)}."
     )
     precision: str = _GROUP.flag(
         "mixed_bfloat16",
@@ -94,7 +93,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
-    """The inputs of all measurements.
+    """The measurements: a method starts the contenders of each, by column.
 
     Attributes:
         options: of the command line.
@@ -104,13 +103,85 @@ class Bench:
     options: Options
     folder: pathlib.Path
 
+    def pretraining_step(self) -> _Contenders:
+        """Forward, backward and update of one batch of random words."""
+        return self._of_model(self._job("pretraining"))
+
+    def fine_tuning_step(self) -> _Contenders:
+        """The same of a classifier."""
+        return self._of_model(self._job("fine_tuning"))
+
+    def prediction(self) -> _Contenders:
+        """Prediction of texts of mixed length, tokenized beforehand."""
+        tokenizer = tokenization.FullTokenizer(self.options.vocab_file)
+        texts = filter(str.strip, lines.read_lines(self.text_file))
+        lengths = [
+            len(tokenizer.tokenize(text)) + _SPECIAL_TOKENS
+            for text in itertools.islice(texts, self.options.num_texts)
+        ]
+        longest = self.options.max_seq_length
+        job = self._job(
+            "prediction",
+            lengths=[min(length, longest) for length in lengths],
+            by_length=True,
+        )
+        return self._of_model(job)
+
+    def tokenization(self) -> _Contenders:
+        """Tokenization of the text, in processor seconds."""
+        return self._tokenization("tokenization")
+
+    def graph_tokenization(self) -> _Contenders:
+        """The same by the tokenizer of exported models."""
+        return self._tokenization("graph_tokenization")
+
+    def data_creation(self) -> _Contenders:
+        """Records of the text, one process, one shard, in processor seconds."""
+        return {
+            _OURS: contenders.Command(
+                lambda folder: self._create_records(
+                    self.text_file, f"{folder}/records"
+                ),
+                of_processor=True,
+            ),
+            _DEFINITION: contenders.Contender(
+                "definition", self._job("data_creation")
+            ),
+        }
+
+    def start_up(self) -> _Contenders:
+        """A run of one step, from launch to end, checkpoint included."""
+        records = str(self.folder / "records")
+        part = str(self.folder / "part.txt")
+        _cut(self.text_file, part, _START_UP_BYTES)
+        contenders.Command(lambda _: self._create_records(part, records)).turn()
+        return {
+            _OURS: contenders.Command(
+                lambda folder: [
+                    "run_pretraining.py",
+                    f"--input_file={records}",
+                    f"--bert_config_file={self.options.bert_config_file}",
+                    *(f"--output_dir={folder}", "--do_train"),
+                    *("--num_train_steps=1", "--num_warmup_steps=0"),
+                    f"--precision={self.options.precision}",
+                ]
+            ),
+            _FLOOR: contenders.Command(
+                lambda _: ["-c", "import tensorflow, keras"]
+            ),
+        }
+
+    def help(self) -> _Contenders:
+        """The page of --help of a script."""
+        command = ["run_pretraining.py", "--help"]
+        return {_OURS: contenders.Command(lambda _: command)}
+
     @property
     def text_file(self) -> str:
         """The name of the text to tokenize and to make records of."""
         return str(self.folder / "text.txt")
 
-    def job(self, kind: str, **more) -> contenders.Job:
-        """Makes the work of a kind."""
+    def _job(self, kind: str, **more) -> contenders.Job:
         options = self.options
         config = pathlib.Path(options.bert_config_file)
         return contenders.Job(
@@ -125,21 +196,36 @@ class Bench:
             **more,
         )
 
-    def peers(
-        self, entries: Mapping[str, tuple[str, contenders.Job]]
-    ) -> _Contenders:
-        """Starts the peers, each a module and its work, by column."""
-        started = {}
-        for column, (module, job) in entries.items():
-            if self.options.peers:
-                started[column] = contenders.Contender(
-                    module, job, self.options.peers
-                )
-                if (reason := started[column].absent) is not None:
-                    logging.info("Without %s: %s", column, reason)
-        return started
+    def _of_model(self, job: contenders.Job) -> _Contenders:
+        """Starts all who train a model or predict with it."""
+        plain = dataclasses.replace(job, precision="float32", by_length=False)
+        running = {
+            _OURS: contenders.Contender("ours", job),
+            **self._peer(_PEER, "huggingface", job),
+            **self._peer(_PEER_DEFAULTS, "huggingface", plain),
+        }
+        if job.kind == "pretraining":
+            running |= self._peer(_KERAS_HUB, "keras_hub", job)
+        return {**running, _FLOOR: contenders.Contender("floor", job)}
 
-    def create_records(self, text_file: str, output: str) -> list[str]:
+    def _tokenization(self, kind: str) -> _Contenders:
+        return {
+            _OURS: contenders.Contender("ours", self._job(kind)),
+            **self._peer(_PEER, "huggingface", self._job("tokenization")),
+        }
+
+    def _peer(
+        self, column: str, module: str, job: contenders.Job
+    ) -> _Contenders:
+        """Starts a peer, if there is an environment for it."""
+        if not self.options.peers:
+            return {}
+        peer = contenders.Contender(module, job, self.options.peers)
+        if peer.absent is not None:
+            logging.info("Without %s: %s", column, peer.absent)
+        return {column: peer}
+
+    def _create_records(self, text_file: str, output: str) -> list[str]:
         """Returns the command that makes records of a text."""
         return [
             "create_pretraining_data.py",
@@ -147,125 +233,6 @@ class Bench:
             f"--vocab_file={self.options.vocab_file}",
             f"--output_file={output}",
         ]
-
-
-def _training_step(bench: Bench, kind: str) -> _Contenders:
-    """Forward, backward and update of one batch of random words, dropout on."""
-    job = bench.job(kind)
-    peers = {
-        _PEER: ("huggingface", job),
-        _PEER_DEFAULTS: (
-            "huggingface",
-            dataclasses.replace(job, precision="float32"),
-        ),
-    }
-    if kind == "pretraining":
-        peers[_KERAS_HUB] = ("keras_hub", job)
-    return {
-        _OURS: contenders.Contender("ours", job),
-        **bench.peers(peers),
-        _FLOOR: contenders.Contender("floor", job),
-    }
-
-
-def _prediction(bench: Bench) -> _Contenders:
-    """Prediction of texts of mixed length, tokenized beforehand, by length."""
-    tokenizer = tokenization.FullTokenizer(bench.options.vocab_file)
-    counts = (
-        len(tokenizer.tokenize(text)) + _SPECIAL_TOKENS
-        for text in lines.read_lines(bench.text_file)
-        if text.strip()
-    )
-    lengths = [
-        min(count, bench.options.max_seq_length)
-        for _, count in zip(
-            range(bench.options.num_texts), counts, strict=False
-        )
-    ]
-    job = bench.job("prediction", lengths=lengths, by_length=True)
-    plain = dataclasses.replace(job, precision="float32", by_length=False)
-    return {
-        _OURS: contenders.Contender("ours", job),
-        **bench.peers(
-            {
-                _PEER: ("huggingface", job),
-                _PEER_DEFAULTS: ("huggingface", plain),
-            }
-        ),
-        _FLOOR: contenders.Contender("floor", job),
-    }
-
-
-def _tokenization(bench: Bench, kind: str) -> _Contenders:
-    """Tokenization of the text, in processor seconds."""
-    peers = {_PEER: ("huggingface", bench.job("tokenization"))}
-    return {
-        _OURS: contenders.Contender("ours", bench.job(kind)),
-        **bench.peers(peers),
-    }
-
-
-def _data_creation(bench: Bench) -> _Contenders:
-    """Records of the text, one process, one shard, in processor seconds."""
-    return {
-        _OURS: contenders.Command(
-            lambda folder: bench.create_records(
-                bench.text_file, f"{folder}/records"
-            ),
-            of_processor=True,
-        ),
-        _DEFINITION: contenders.Contender(
-            "definition", bench.job("data_creation")
-        ),
-    }
-
-
-def _start_up(bench: Bench) -> _Contenders:
-    """A run of one step, from its launch to its end, checkpoint included."""
-    records = str(bench.folder / "records")
-    part = str(bench.folder / "part.txt")
-    _cut(bench.text_file, part, _START_UP_BYTES)
-    contenders.Command(lambda _: bench.create_records(part, records)).turn()
-    return {
-        _OURS: contenders.Command(
-            lambda folder: [
-                "run_pretraining.py",
-                f"--input_file={records}",
-                f"--bert_config_file={bench.options.bert_config_file}",
-                *(f"--output_dir={folder}", "--do_train"),
-                *("--num_train_steps=1", "--num_warmup_steps=0"),
-                f"--precision={bench.options.precision}",
-            ]
-        ),
-        _FLOOR: contenders.Command(
-            lambda _: ["-c", "import tensorflow, keras"]
-        ),
-    }
-
-
-def _help(_: Bench) -> _Contenders:
-    """The page of --help of a script."""
-    return {
-        _OURS: contenders.Command(lambda _: ["run_pretraining.py", "--help"])
-    }
-
-
-MEASUREMENTS: Mapping[str, Callable[[Bench], _Contenders]] = dict(
-    zip(
-        _NAMES,
-        (
-            functools.partial(_training_step, kind="pretraining"),
-            functools.partial(_training_step, kind="fine_tuning"),
-            _prediction,
-            functools.partial(_tokenization, kind="tokenization"),
-            functools.partial(_tokenization, kind="graph_tokenization"),
-            _data_creation,
-            _start_up,
-            _help,
-        ),
-        strict=True,
-    )
-)
 
 
 def _cut(source: str, target: str, num_bytes: int) -> None:
@@ -324,7 +291,7 @@ def compare(options: Options) -> str:
             ).turn()
         _cut(text_file, bench.text_file, round(options.megabytes * 1e6))
         for name in options.measurements:
-            running = MEASUREMENTS[name](bench)
+            running = getattr(bench, name)()
             medians = contenders.alternate(running, options.rounds)
             for contender in running.values():
                 contender.close()

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import contenders, floor, ours, speed
+from benchmarks import contenders, floor, speed
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SIZES = {
@@ -145,7 +145,7 @@ def test_table_has_a_row_for_each_measurement(tmp_path):
 
 
 def test_rows_are_a_batch_of_the_models_features():
-    rows = ours.training_rows(_job())
+    rows = _job().rows()
     assert {name: row.shape for name, row in rows.items()} == {
         "input_ids": (4, 6),
         "input_mask": (4, 6),
@@ -156,7 +156,7 @@ def test_rows_are_a_batch_of_the_models_features():
         "next_sentence_labels": (4, 1),
     }
     assert rows["masked_lm_weights"].dtype == np.float32
-    assert set(ours.training_rows(_job(kind="fine_tuning"))) == {
+    assert set(_job(kind="fine_tuning").rows()) == {
         *("input_ids", "input_mask", "segment_ids", "label_ids")
     }
 
@@ -164,8 +164,8 @@ def test_rows_are_a_batch_of_the_models_features():
 def test_a_peer_that_is_not_installed_says_so():
     script = (
         "import sys; sys.modules['torch'] = None; "
-        "from benchmarks import contenders, huggingface; "
-        "contenders.serve(huggingface.prepare)"
+        "from benchmarks import contenders; "
+        "contenders.serve('huggingface', sys.argv[1])"
     )
     job = json.dumps({"kind": "pretraining", "sizes": {}, "batch_size": 1})
     done = subprocess.run(
