@@ -1,11 +1,12 @@
 """Values and texts shortened for messages."""
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 _MOST_CHARACTERS = 60
-_MOST_NAMES = 20
+_MOST_VALUES = 20
+_MOST_NAMES = 8
 
 
 def short(value: Any) -> str:
@@ -26,8 +27,15 @@ def truncate(text: str, length: int = 300) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def listed(values: Collection[Any], limit: int = _MOST_NAMES) -> str:
+def listed(values: Collection[Any], limit: int = _MOST_VALUES) -> str:
     """Lists the first values, and the number of the others."""
     first = [short(value) for value in itertools.islice(values, limit)]
     rest = len(values) - len(first)
     return ", ".join(first) + (f" and {rest} more" if rest else "")
+
+
+def names(values: Sequence[str]) -> str:
+    """Lists the first eight names, and the number of the others."""
+    first = ", ".join(values[:_MOST_NAMES])
+    rest = len(values) - _MOST_NAMES
+    return f"{first} and {rest} more" if rest > 0 else first

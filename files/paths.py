@@ -87,6 +87,13 @@ def exists(path: str) -> bool:
     return True
 
 
+def is_folder(path: str) -> bool:
+    """Tells whether a path, local or remote, is a folder."""
+    if not is_remote(path):
+        return os.path.isdir(path)
+    return _gfile().isdir(path)
+
+
 def open_to_read(path: str) -> BinaryIO:
     """Opens a local or remote file as bytes.
 

@@ -124,7 +124,7 @@ def fetch(
             )
         os.replace(partial, path)
         paths.remove(f"{partial}.json")
-    writing.sync_folder(folder)
+    writing.sync(folder)
     return digest
 
 

@@ -127,7 +127,7 @@ def _replacing(path: str, mode: str) -> Iterator[IO]:
         with contextlib.suppress(FileNotFoundError):
             os.remove(partial)
         raise
-    sync_folder(os.path.dirname(path))
+    sync(os.path.dirname(path))
 
 
 @contextlib.contextmanager
@@ -148,7 +148,7 @@ def whole_folder(path: str) -> Iterator[str]:
     with temporary_folder(path) as partial:
         yield partial
         os.rename(partial, path)
-        sync_folder(os.path.dirname(os.path.abspath(path)))
+        sync(os.path.dirname(os.path.abspath(path)))
 
 
 @contextlib.contextmanager
@@ -163,9 +163,9 @@ def temporary_folder(path: str) -> Iterator[str]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def sync_folder(folder: str) -> None:
-    """Waits until the renames made in a folder are on disk."""
-    descriptor = os.open(folder or ".", os.O_RDONLY)
+def sync(path: str) -> None:
+    """Waits until a file, or the renames made in a folder, are on disk."""
+    descriptor = os.open(path or ".", os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -1,8 +1,8 @@
 """The forms of checkpoint, and which of them a path is of.
 
-A form is a module with a `Reader`, which is a `checkpoints.Source`, a function
-`files` and what writes it. A new one is such a module, a row of `FORMATS`, and
-the lines of `find` that recognise its files.
+A form is a module with a `Reader`, which is a `checkpoints.Source`, and the
+functions `files` and `write`. A new one is such a module, a row of `FORMATS`,
+and the lines of `find` that recognise its files.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import glob
 import os
 import types
 
+from files import paths
 from modeling import huggingface, keras_format, release_format
 
 RELEASE = "release"
@@ -92,7 +93,7 @@ def find(path: str) -> Place:
     )
     # A name that nothing here begins with is refused at once: TensorFlow takes
     # seconds to import.
-    if "://" not in path and not glob.glob(f"{glob.escape(path)}*"):
+    if not paths.is_remote(path) and not glob.glob(f"{glob.escape(path)}*"):
         raise missing
     import tensorflow as tf
 
@@ -180,7 +181,7 @@ def _kind_by_content(path: str) -> str | None:
 
 
 def _local(path: str) -> str:
-    if "://" in path:
+    if paths.is_remote(path):
         raise ValueError(
             f"Weights of Keras and Hugging Face must be local files; got "
             f"{path!r}. Copy them here."

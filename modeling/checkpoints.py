@@ -6,20 +6,36 @@ A model's variable is called what its path says after the model's own name.
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import keras
 import numpy as np
 
-from modeling import (
-    checkpoint_formats,
-    config_beside,
-    mismatches,
-    release_format,
-)
+from files import messages
+from modeling import checkpoint_formats, name_tables, release_format
+from modeling.annotations import Spec, Tensor
 
 _GLOBAL_STEP = "global_step"
+_FLOATS = r"float(16|32|64)|bfloat16"
+
+# Which field of the config is the length of which axis; the first pattern
+# found in a name counts.
+_HYPER_PARAMETERS = (
+    (r"/word_embeddings$", ("vocab_size", "hidden_size")),
+    (r"/token_type_embeddings$", ("type_vocab_size", "hidden_size")),
+    (r"/position_embeddings$", ("max_position_embeddings", "hidden_size")),
+    (r"/intermediate/dense/kernel$", ("hidden_size", "intermediate_size")),
+    (r"/intermediate/dense/bias$", ("intermediate_size",)),
+    (r"layer_\d+/output/dense/kernel$", ("intermediate_size", "hidden_size")),
+    (r"^cls/predictions/output_bias$", ("vocab_size",)),
+    (r"^output_weights$", ("num_labels", "hidden_size")),
+    (r"^output_bias$", ("num_labels",)),
+    (r"output_weights$", ("outputs of the head", "hidden_size")),
+    (r"output_bias$", ("outputs of the head",)),
+    (r"", ("hidden_size", "hidden_size")),
+)
 
 
 class Source(Protocol):
@@ -35,7 +51,7 @@ class Source(Protocol):
 
     kind: str
     origin: str
-    variables: Mapping[str, tuple[tuple[int, ...], str]]
+    variables: Mapping[str, Spec]
     architectures: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -70,7 +86,7 @@ class LoadReport:
             ("in the checkpoint only", self.unexpected),
         ):
             if names:
-                lines.append(f"{len(names)} {what}: {mismatches.listed(names)}")
+                lines.append(f"{len(names)} {what}: {messages.names(names)}")
         return "; ".join([*lines, *self.notes])
 
 
@@ -128,7 +144,7 @@ def opened(path: str) -> Iterator[Source]:
         source.close()
 
 
-def list_variables(path: str) -> dict[str, tuple[tuple[int, ...], str]]:
+def list_variables(path: str) -> dict[str, Spec]:
     """Lists shape and type by name, for everything in a checkpoint.
 
     Args:
@@ -159,13 +175,12 @@ def read(
         absent = sorted(set(names) - set(source.variables))
         if absent:
             raise KeyError(
-                f"Checkpoint {source.origin!r} has no "
-                f"{mismatches.listed(absent)}."
+                f"Checkpoint {source.origin!r} has no {messages.names(absent)}."
             )
         return {name: source.read(name) for name in names}
 
 
-def release_name(model: keras.Model, variable: Any) -> str:
+def release_name(model: keras.Model, variable: keras.Variable) -> str:
     """Names a variable of a model as the release does.
 
     Args:
@@ -186,7 +201,7 @@ def release_name(model: keras.Model, variable: Any) -> str:
     return f"{scope}/{name}" if scope else name
 
 
-def variables_by_name(model: keras.Model) -> dict[str, Any]:
+def variables_by_name(model: keras.Model) -> dict[str, keras.Variable]:
     """Lists a model's variables by the release's names, in model order."""
     return {release_name(model, v): v for v in model.weights}
 
@@ -215,13 +230,13 @@ def load(
     variables = variables_by_name(model)
     with opened(path) as source:
         shapes = {name: held[0] for name, held in source.variables.items()}
-        mismatches.check_names(source.origin, variables, shapes, new)
+        check_names(source.origin, variables, shapes, new)
         wanted = {n: tuple(v.shape) for n, v in variables.items()}
-        mismatches.check_shapes(source.origin, wanted, shapes)
+        check_shapes(source.origin, wanted, shapes)
         config = getattr(model, "config", None)
-        beside = config_beside.check(config, source.origin) if config else ()
+        beside = config.check_checkpoint(source.origin) if config else ()
         common = [name for name in variables if name in shapes]
-        mismatches.check_types(
+        check_types(
             source.origin, {name: source.variables[name][1] for name in common}
         )
         for name in common:
@@ -244,7 +259,118 @@ def load(
     )
 
 
-def save(prefix: str, tensors: Mapping[str, Any]) -> None:
+def check_names(
+    prefix: str,
+    variables: Collection[str],
+    held: Collection[str],
+    new: Sequence[str],
+) -> None:
+    """Checks that a checkpoint holds what a model needs of it.
+
+    Args:
+        prefix: of the checkpoint, for messages.
+        variables: names in the model.
+        held: names in the checkpoint.
+        new: regular expressions; what one matches wholly may be absent.
+
+    Raises:
+        ValueError: no name is common, or one is absent that is not new.
+    """
+    if not set(variables) & set(held):
+        raise ValueError(
+            f"Checkpoint {prefix!r} holds no variable of the model. It holds "
+            f"{messages.names(sorted(held))}; the model has "
+            f"{messages.names(sorted(variables))}."
+        )
+    absent = [
+        name
+        for name in variables
+        if name not in held
+        and not any(re.fullmatch(pattern, name) for pattern in new)
+    ]
+    if absent:
+        layers = name_tables.num_layers(variables), name_tables.num_layers(held)
+        raise ValueError(
+            f"Checkpoint {prefix!r} must hold every variable that is not new "
+            f"(new: {', '.join(new) or 'none'}); it lacks {len(absent)}: "
+            f"{', '.join(absent)}."
+            + (
+                f" num_hidden_layers is {layers[0]} in the model and "
+                f"{layers[1]} in the checkpoint."
+                if layers[0] > layers[1]
+                else ""
+            )
+        )
+
+
+def check_shapes(
+    prefix: str,
+    wanted: Mapping[str, tuple[int, ...]],
+    held: Mapping[str, tuple[int, ...]],
+) -> None:
+    """Checks the shapes of what a model and a checkpoint have in common.
+
+    Args:
+        prefix: of the checkpoint, for messages.
+        wanted: shapes by name in the model.
+        held: shapes by name in the checkpoint.
+
+    Raises:
+        ValueError: some differ; says which fields of the config explain it.
+    """
+    wrong, causes = [], {}
+    for name, want in wanted.items():
+        got = held.get(name)
+        if got is None or got == want:
+            continue
+        wrong.append(f"{name} {list(want)} (checkpoint: {list(got)})")
+        for field, ours, theirs in zip(_axes_of(name), want, got, strict=False):
+            if ours != theirs:
+                causes[field] = (
+                    f"{field} is {ours} in the model and {theirs} in the "
+                    "checkpoint"
+                )
+    if wrong:
+        raise ValueError(
+            f"Checkpoint {prefix!r} is of a model of another size: "
+            f"{'; '.join(causes.values()) or 'other axes'}. "
+            f"Variables: {messages.names(wrong)}."
+        )
+
+
+def check_types(prefix: str, held: Mapping[str, str]) -> None:
+    """Checks that the weights of a checkpoint are floating-point numbers.
+
+    Args:
+        prefix: of the checkpoint, for messages.
+        held: types by name, of what a model takes from it.
+
+    Raises:
+        ValueError: some are not: as numbers they would be wrong, without the
+            scales of whatever quantized them.
+    """
+    wrong = [
+        f"{name} ({dtype})"
+        for name, dtype in held.items()
+        if not re.fullmatch(_FLOATS, dtype)
+    ]
+    if wrong:
+        raise ValueError(
+            f"Checkpoint {prefix!r} must hold floating-point weights; these "
+            f"are not: {messages.names(wrong)}. Quantized weights cannot be "
+            "read; convert the model that they were made from."
+        )
+
+
+def _axes_of(name: str) -> tuple[str, ...]:
+    return next(
+        fields
+        for pattern, fields in _HYPER_PARAMETERS
+        if re.search(pattern, name)
+    )
+
+
+def save(prefix: str, tensors: Mapping[str, Tensor]) -> None:
     """Writes a checkpoint in the release's format, whole or not at all.
 
     Args, raises: as `release_format.write`.

@@ -1,15 +1,18 @@
-"""The sizes of a network, as the release's `bert_config.json` holds them."""
+"""The sizes of a network: a `bert_config.json`, and that of a checkpoint."""
 
 import dataclasses
 import json
 import logging
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from files import json_text
+from files import json_text, paths
 from modeling import huggingface_config
 
+# Beside a checkpoint.
+FILE = "bert_config.json"
 # "gelu" is the tanh form, as released. "gelu_exact" is this project's name,
 # which the release refuses rather than compute the other form.
 ACTIVATIONS = ("gelu", "gelu_exact", "linear", "relu", "tanh")
@@ -180,9 +183,89 @@ class BertConfig:
         """
         values = json_text.read_object(path)
         if huggingface_config.is_huggingface(values):
-            huggingface_config.check(values, path)
-            values = huggingface_config.to_release(values, path)
+            return cls._from_huggingface(values, path)
         return cls.from_dict(values, origin=path)
+
+    @classmethod
+    def _from_huggingface(cls, values: Mapping[str, Any], path: str) -> Self:
+        huggingface_config.check(values, path)
+        return cls.from_dict(
+            huggingface_config.to_release(values, path), origin=path
+        )
+
+    @classmethod
+    def find(cls, checkpoint: str) -> Self | None:
+        """Reads the configuration beside a checkpoint, if there is one.
+
+        Args:
+            checkpoint: as for `from_checkpoint`.
+
+        Raises:
+            ValueError: as `from_checkpoint`.
+        """
+        folder = folder_of(checkpoint)
+        ours = os.path.join(folder, FILE)
+        if paths.exists(ours):
+            return cls.from_json_file(ours)
+        theirs = os.path.join(folder, huggingface_config.CONFIG)
+        if not os.path.exists(theirs):
+            return None
+        values = json_text.read_object(theirs)
+        if not huggingface_config.is_of_a_model(values):
+            return None
+        return cls._from_huggingface(values, theirs)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: str) -> Self:
+        """Reads the configuration beside a checkpoint.
+
+        Args:
+            checkpoint: anything `checkpoints.resolve` takes, or a folder with
+                a configuration alone.
+
+        Raises:
+            FileNotFoundError: there is none beside it.
+            ValueError: it is broken, or not of BERT.
+        """
+        config = cls.find(checkpoint)
+        if config is None:
+            raise FileNotFoundError(
+                f"There must be a {FILE}, or Hugging Face's "
+                f"{huggingface_config.CONFIG}, beside {checkpoint!r}."
+            )
+        return config
+
+    def check_checkpoint(self, checkpoint: str) -> tuple[str, ...]:
+        """Compares a model with the configuration beside its checkpoint.
+
+        Shapes of variables are compared where they are loaded; this is for
+        what they do not show.
+
+        Args:
+            checkpoint: as for `from_checkpoint`.
+
+        Returns:
+            What else differs, in words.
+
+        Raises:
+            ValueError: the number of attention heads differs: the same
+                weights would compute something else.
+        """
+        held = BertConfig.find(checkpoint)
+        if held is None:
+            return ()
+        where = f"the configuration beside {checkpoint}"
+        if held.num_attention_heads != self.num_attention_heads:
+            raise ValueError(
+                f"num_attention_heads must be what the checkpoint was trained "
+                f"with; it is {self.num_attention_heads} in the model and "
+                f"{held.num_attention_heads} in {where}. Pass that "
+                "configuration."
+            )
+        here, there = (activation_name(c.hidden_act) for c in (self, held))
+        if here != there:
+            return (f"hidden_act is {here} here and {there} in {where}",)
+        return ()
 
     def check_length(self, max_seq_length: int) -> None:
         """Checks that there is a position for every word piece.
@@ -245,6 +328,13 @@ class BertConfig:
                 f"got {self.hidden_act!r}."
             )
         return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
+
+
+def folder_of(checkpoint: str) -> str:
+    """Returns the folder that a checkpoint, however it is named, lies in."""
+    if paths.is_folder(checkpoint):
+        return checkpoint
+    return os.path.dirname(checkpoint)
 
 
 def activation_name(hidden_act: str | Callable | None) -> str | None:

@@ -7,17 +7,18 @@ release's names; what has none in the release is called `huggingface/NAME`.
 """
 
 import contextlib
+import json
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import BinaryIO
 
 import ml_dtypes  # noqa: F401, so that NumPy knows bfloat16
 import numpy as np
 import safetensors
-import safetensors.numpy
 
-from files import json_text, messages
-from modeling import huggingface_config, mismatches, name_tables
+from files import json_text, messages, paths, writing
+from modeling import huggingface_config, name_tables
+from modeling.annotations import Spec
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -63,8 +64,8 @@ class Reader:
 
     def __init__(self, folder: str):
         self.origin = folder
-        self.config = huggingface_config.read(folder)
-        self.architectures = tuple(self.config.get("architectures") or ())
+        config = huggingface_config.read(folder)
+        self.architectures = tuple(config.get("architectures") or ())
         self._files = contextlib.ExitStack()
         try:
             weights = self._open(files(folder))
@@ -72,17 +73,16 @@ class Reader:
             self._places = self._named(weights)
             others = os.path.join(folder, OTHERS)
             if os.path.exists(others):
-                for name, (part, _) in self._open([others]).items():
+                for name, part in self._open([others]).items():
                     self._places[name] = (part, name, False)
         except BaseException:
             self.close()
             raise
-        self.variables = {
-            name: _held_spec(part.entries[theirs], is_transposed)
-            for name, (part, theirs, is_transposed) in sorted(
-                self._places.items()
-            )
-        }
+        self.variables: dict[str, Spec] = {}
+        for name, (part, theirs, is_transposed) in sorted(self._places.items()):
+            shape, dtype = part.entries[theirs]
+            shape = shape[::-1] if is_transposed else shape
+            self.variables[name] = (shape, dtype)
         self.notes = self._notes()
 
     def read(self, name: str) -> np.ndarray:
@@ -95,28 +95,26 @@ class Reader:
         """Closes the files."""
         self._files.close()
 
-    def _open(self, paths: Iterable[str]) -> dict[str, tuple]:
-        """Opens files; returns the part and the metadata by name."""
-        places = {}
-        for path in paths:
+    def _open(self, names: Iterable[str]) -> "dict[str, _Part]":
+        """Opens files; returns that of each weight."""
+        parts = {}
+        for path in names:
             part = _Part(path, self._files)
             for name in part.entries:
-                if name in places:
+                if name in parts:
                     raise ValueError(
                         f"{self.origin!r} must hold each weight once; {name} "
                         "is in two of its files."
                     )
-                places[name] = (part, part.metadata)
-        return places
+                parts[name] = part
+        return parts
 
-    def _check_tied(self, places: Mapping[str, tuple]) -> None:
-        ours = {canonical_name(name): name for name in places}
+    def _check_tied(self, parts: "Mapping[str, _Part]") -> None:
+        ours = {canonical_name(name): name for name in parts}
         for alias, name in _TIED.items():
             if alias not in ours or name not in ours:
                 continue
-            one, other = (
-                places[ours[n]][0].read(ours[n]) for n in (alias, name)
-            )
+            one, other = (parts[ours[n]].read(ours[n]) for n in (alias, name))
             # Bytes, so that NaN equals itself.
             if one.shape != other.shape or not np.array_equal(
                 *(a.reshape(-1).view(np.uint8) for a in (one, other))
@@ -126,16 +124,17 @@ class Reader:
                     "BERT ties them. This is another model."
                 )
 
-    def _named(self, places: Mapping[str, tuple]) -> dict[str, tuple]:
+    def _named(
+        self, parts: "Mapping[str, _Part]"
+    ) -> "dict[str, tuple[_Part, str, bool]]":
         """Maps release names to (part, name in it, is transposed)."""
-        canonical = [canonical_name(name) for name in places]
+        canonical = [canonical_name(name) for name in parts]
         table = names_of(name_tables.num_layers(canonical), self.architectures)
-        found: dict[str, tuple] = {}
-        for theirs, (part, metadata) in places.items():
+        found: dict[str, tuple[_Part, str, bool]] = {}
+        for theirs, part in parts.items():
             name = canonical_name(theirs)
-            if name.endswith(_BUFFERS) or theirs in metadata.get(
-                _ADDED, ""
-            ).split(","):
+            added = part.metadata.get(_ADDED, "").split(",")
+            if name.endswith(_BUFFERS) or theirs in added:
                 continue
             if name in _TIED:
                 if _TIED[name] in canonical:
@@ -226,7 +225,7 @@ def files(folder: str) -> list[str]:
     if absent:
         raise FileNotFoundError(
             f"{folder!r} must hold all files that its {INDEX} names; it lacks "
-            f"{mismatches.listed(absent)}. Copy them there too."
+            f"{messages.names(absent)}. Copy them there too."
         )
     return [os.path.join(folder, name) for name in names]
 
@@ -274,85 +273,124 @@ def names_of(
     return {variable.huggingface: variable for variable in variables}
 
 
-class Writer:
-    """Lays out what `model.safetensors` and the file beside it will hold.
+def write(
+    folder: str,
+    variables: Mapping[str, Spec],
+    read: Callable[[str], np.ndarray],
+    *,
+    num_layers: int,
+    architectures: Collection[str],
+) -> dict[str, int]:
+    """Writes a folder's weights; one array at a time is in memory.
+
+    Old weights go first and `model.safetensors` comes last: until it is there,
+    the folder holds no model.
 
     Args:
-        variables: the release's names.
-        num_layers: of the configuration; deeper layers go into the other file.
+        folder: to write into.
+        variables: shape and type by the release's name.
+        read: returns the array of a name.
+        num_layers: of the configuration; what deeper layers hold is written
+            to the other file.
         architectures: of `name_tables.architectures`, for the same variables.
 
-    Attributes:
-        weights: of the release's names, those with one at Hugging Face.
-        others: those without.
+    Returns:
+        The number of variables in each file written: `model.safetensors` and,
+        where there is something without a name at Hugging Face,
+        `release_variables.safetensors`.
+
+    Raises:
+        OSError: a file cannot be written.
+        ValueError: a variable is of a type that safetensors does not have.
     """
+    table = names_of(num_layers, architectures) if architectures else {}
+    ours = {
+        theirs: variable.release
+        for theirs, variable in table.items()
+        if variable.release in variables
+    }
+    for name in variables:
+        if name.startswith(_FOREIGN):
+            ours[name.removeprefix(_FOREIGN)] = name
+    others = sorted(set(variables) - set(ours.values()))
 
-    def __init__(
-        self,
-        variables: Collection[str],
-        num_layers: int,
-        architectures: Collection[str],
-    ):
-        table = names_of(num_layers, architectures) if architectures else {}
-        self._theirs = {
-            variable.release: (name, variable.is_transposed)
-            for name, variable in table.items()
-            if variable.release in variables
-        }
-        for name in variables:
-            if name.startswith(_FOREIGN):
-                theirs = name.removeprefix(_FOREIGN)
-                self._theirs[name] = (theirs, False)
-        self.weights = sorted(self._theirs)
-        self.others = sorted(set(variables) - set(self._theirs))
+    specs = {}
+    for theirs, name in ours.items():
+        shape, dtype = variables[name]
+        is_transposed = theirs in table and table[theirs].is_transposed
+        specs[theirs] = (shape[::-1] if is_transposed else shape, dtype)
+    # PyTorch's own readers ask for the first; the second is ours.
+    metadata = {"format": "pt"}
+    if _CHOICE in ours.values() and _CHOICE_BIAS not in ours:
+        # Hugging Face's class has a bias, which moves all choices alike.
+        specs[_CHOICE_BIAS] = ((1,), "float32")
+        metadata[_ADDED] = _CHOICE_BIAS
 
-    def write_weights(
-        self, file: BinaryIO, read: Callable[[str], np.ndarray]
-    ) -> None:
-        """Writes `model.safetensors`.
+    def read_theirs(theirs: str) -> np.ndarray:
+        if theirs not in ours:
+            return np.zeros([1], np.float32)
+        value = read(ours[theirs])
+        is_transposed = theirs in table and table[theirs].is_transposed
+        return value.T if is_transposed else value
 
-        Args:
-            file: takes the bytes.
-            read: returns a variable by the release's name.
-        """
-        arrays = {
-            theirs: np.asarray(
-                read(name).T if is_transposed else read(name), order="C"
-            )
-            for name, (theirs, is_transposed) in self._theirs.items()
-        }
-        # PyTorch's own readers ask for the first; the second is ours.
-        metadata = {"format": "pt"}
-        if _CHOICE in self._theirs and _CHOICE_BIAS not in arrays:
-            # Hugging Face's class has a bias, which moves all choices alike.
-            arrays[_CHOICE_BIAS] = np.zeros([1], np.float32)
-            metadata[_ADDED] = _CHOICE_BIAS
-        _write(file, arrays, metadata)
-
-    def write_others(
-        self, file: BinaryIO, read: Callable[[str], np.ndarray]
-    ) -> None:
-        """Writes `release_variables.safetensors`; as `write_weights`."""
-        arrays = {n: np.asarray(read(n), order="C") for n in self.others}
-        _write(file, arrays, None)
+    weights_path, others_path, index_path = (
+        os.path.join(folder, name) for name in (WEIGHTS, OTHERS, INDEX)
+    )
+    for path in (weights_path, others_path, index_path):
+        paths.remove(os.path.realpath(path))
+    written = {}
+    if others:
+        _write_file(others_path, {n: variables[n] for n in others}, read, {})
+        written[others_path] = len(others)
+    _write_file(weights_path, specs, read_theirs, metadata)
+    return {**written, weights_path: len(ours)}
 
 
-def _write(
-    file: BinaryIO,
-    arrays: dict[str, np.ndarray],
-    metadata: dict[str, str] | None,
+def _write_file(
+    path: str,
+    specs: Mapping[str, Spec],
+    read: Callable[[str], np.ndarray],
+    metadata: Mapping[str, str],
 ) -> None:
-    try:
-        data = safetensors.numpy.save(arrays, metadata)
-    except safetensors.SafetensorError as error:
+    """Writes a safetensors file; the library wants all arrays in memory.
+
+    Source: github.com/huggingface/safetensors, "Format": the length of the
+    header in 8 bytes, the header in JSON, the arrays one after the other.
+    """
+    names_of_types = {ours: theirs for theirs, ours in _TYPES.items()}
+    wrong = [
+        f"{name} ({dtype})"
+        for name, (_, dtype) in specs.items()
+        if dtype not in names_of_types
+    ]
+    if wrong:
         raise ValueError(
-            f"A safetensors file cannot hold these arrays: {error}."
-        ) from error
-    file.write(data)
+            f"A safetensors file cannot hold these arrays: "
+            f"{messages.names(wrong)}."
+        )
+    header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
+    end = 0
+    # The widest types first, so that every array begins at a multiple of its
+    # own width.
+    for name in sorted(specs, key=lambda n: (-_width(specs[n]), n)):
+        shape, dtype = specs[name]
+        start, end = end, end + math.prod(shape) * _width(specs[name])
+        header[name] = {
+            "dtype": names_of_types[dtype],
+            "shape": shape,
+            "data_offsets": [start, end],
+        }
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
+    data = text.encode("utf-8")
+    data += b" " * (-len(data) % 8)
+    with writing.whole_file(path, "wb") as file:
+        file.write(len(data).to_bytes(8, "little"))
+        file.write(data)
+        for name in header:
+            if name in specs:
+                array = np.ascontiguousarray(read(name), specs[name][1])
+                file.write(array.reshape(-1).view(np.uint8))
 
 
-def _held_spec(
-    spec: tuple[tuple[int, ...], str], is_transposed: bool
-) -> tuple[tuple[int, ...], str]:
-    shape, dtype = spec
-    return (shape[::-1] if is_transposed else shape), dtype
+def _width(spec: Spec) -> int:
+    return np.dtype(spec[1]).itemsize

@@ -9,11 +9,16 @@ the optimizer, the step, other heads) is in a group of its own.
 import collections
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from modeling import mismatches, name_tables
+from files import messages, writing
+from modeling import name_tables
+from modeling.annotations import Spec
+
+if TYPE_CHECKING:
+    import h5py
 
 SUFFIX = ".weights.h5"
 
@@ -36,6 +41,10 @@ _TELLING = {
     "BertModel": "bert",
 }
 _MODELS = (*_TELLING, name_tables.TOKEN_CLASSIFICATION)
+_CLASSIFIERS = (
+    name_tables.SEQUENCE_CLASSIFICATION,
+    name_tables.TOKEN_CLASSIFICATION,
+)
 
 
 class Reader:
@@ -65,13 +74,13 @@ class Reader:
                 raise ValueError(
                     f"{path!r} must be the weights of a model of this "
                     "project; it holds the groups "
-                    f"{mismatches.listed(groups) or '(none)'}, which are "
+                    f"{messages.names(groups) or '(none)'}, which are "
                     "another model's. Convert them with the program that "
                     "wrote them."
                 )
             with _explained(path):
                 self._paths = _named(self._file, architecture)
-                self.variables = {
+                self.variables: dict[str, Spec] = {
                     name: (tuple(held.shape), held.dtype.name)
                     for name, held in sorted(self._paths.items())
                 }
@@ -82,7 +91,6 @@ class Reader:
         self.architectures = (
             () if architecture in _CLASSIFIERS else (architecture,)
         )
-        self.config: Mapping[str, Any] = {}
         self.notes: tuple[str, ...] = ()
 
     def read(self, name: str) -> np.ndarray:
@@ -95,15 +103,9 @@ class Reader:
         self._file.close()
 
 
-_CLASSIFIERS = (
-    name_tables.SEQUENCE_CLASSIFICATION,
-    name_tables.TOKEN_CLASSIFICATION,
-)
-
-
 def write(
-    file: BinaryIO,
-    variables: Mapping[str, tuple[tuple[int, ...], str]],
+    path: str,
+    variables: Mapping[str, Spec],
     read: Callable[[str], np.ndarray],
     *,
     num_layers: int,
@@ -112,18 +114,21 @@ def write(
     """Writes a `.weights.h5`; one array at a time is in memory.
 
     Args:
-        file: opened to be read and written.
+        path: of the file; a name that ends in `SUFFIX`.
         variables: shape and type by the release's name.
         read: returns the array of a name.
         num_layers: of the configuration; deeper layers become other variables.
         architectures: of `name_tables.architectures`; the first that is a
             class of ours is what Keras can load.
+
+    Raises:
+        OSError: the file cannot be written.
     """
     import h5py
 
     architecture = next((a for a in architectures if a in _MODELS), None)
     paths = keras_paths(architecture, num_layers) if architecture else {}
-    with h5py.File(file, "w") as h5:
+    with writing.whole_file(path, "w+b") as file, h5py.File(file, "w") as h5:
         others = 0
         for name in sorted(variables):
             if name in paths:
@@ -177,7 +182,7 @@ def _explained(path: str) -> Iterator[None]:
         ) from error
 
 
-def _require_own_data(file: Any) -> None:
+def _require_own_data(file: "h5py.File") -> None:
     """Checks that a file holds all of its data.
 
     HDF5 may point to other files, where the data of others lie, may claim
@@ -207,7 +212,7 @@ def _require_own_data(file: Any) -> None:
                 _require_plain(member, place)
 
 
-def _require_plain(dataset: Any, place: str) -> None:
+def _require_plain(dataset: "h5py.Dataset", place: str) -> None:
     if dataset.is_virtual or dataset.external:
         raise OSError(f"{place} lies in another file")
     if dataset.dtype.kind not in "fiub":
@@ -219,7 +224,7 @@ def _require_plain(dataset: Any, place: str) -> None:
         )
 
 
-def _architecture(file: Any) -> str | None:
+def _architecture(file: "h5py.File") -> str | None:
     for name, telling in _TELLING.items():
         if telling in file and _ENCODER in file:
             return name
@@ -227,7 +232,7 @@ def _architecture(file: Any) -> str | None:
     return "BertModel" if is_known else None
 
 
-def _named(file: Any, architecture: str) -> dict[str, Any]:
+def _named(file: "h5py.File", architecture: str) -> "dict[str, h5py.Dataset]":
     """Finds the datasets by release name."""
     held = dict(_datasets(file))
     is_bare = _ENCODER not in file
@@ -244,7 +249,7 @@ def _named(file: Any, architecture: str) -> dict[str, Any]:
     return named
 
 
-def _own_name(dataset: Any) -> str | None:
+def _own_name(dataset: "h5py.Dataset") -> str | None:
     """Returns the name that `write` gave a variable, if it did.
 
     Raises:
@@ -264,13 +269,15 @@ def _own_name(dataset: Any) -> str | None:
     return name.decode("utf-8")
 
 
-def _datasets(file: Any) -> Iterator[tuple[str, Any]]:
+def _datasets(file: "h5py.File") -> "Iterator[tuple[str, h5py.Dataset]]":
     """Yields datasets by path, once those that stand there twice."""
     import h5py
 
     aliases = _ENCODER_PARTS if _ENCODER in file else ()
 
-    def below(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    def below(
+        group: "h5py.Group", path: str
+    ) -> "Iterator[tuple[str, h5py.Dataset]]":
         for name, member in group.items():
             if isinstance(member, h5py.Dataset):
                 yield path + name, member

@@ -8,7 +8,10 @@ release and `[out, in]` in PyTorch; output layers are `[K, D]` in both.
 import dataclasses
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modeling import config as config_lib
 
 # The name in the release and at Hugging Face, the number that Keras gives it,
 # and whether PyTorch holds it transposed.
@@ -176,12 +179,10 @@ def encoder(layers: int) -> tuple[Variable, ...]:
     return _variables((*_BEFORE_LAYERS, *inside, _POOLER))
 
 
-def encoder_shapes(config: Any) -> dict[str, tuple[int, ...]]:
-    """Says what shapes an encoder of a configuration has, by release name.
-
-    Args:
-        config: a `config.BertConfig`.
-    """
+def encoder_shapes(
+    config: "config_lib.BertConfig",
+) -> dict[str, tuple[int, ...]]:
+    """Says what shapes an encoder of a configuration has, by release name."""
     size, inside = config.hidden_size, config.intermediate_size
     lengths = {
         "word": config.vocab_size,

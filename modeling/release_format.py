@@ -5,16 +5,21 @@ the older "V1".
 """
 
 import collections
-import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from modeling import mismatches
+from files import messages, paths, writing
+from modeling.annotations import Spec, Tensor
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+_T = TypeVar("_T")
 
 _DATA_SUFFIX = re.compile(r"\.data-\d{5}-of-(\d{5})$")
 _STEP_SUFFIX = re.compile(r"-(\d+)$")
@@ -55,7 +60,7 @@ class Reader:
         shapes = self._reader.get_variable_to_shape_map()
         if _OBJECT_GRAPH in shapes:
             raise ValueError(_object_checkpoint(prefix, shapes))
-        self.variables = {
+        self.variables: dict[str, Spec] = {
             name: (tuple(shapes[name]), types[name].name)
             for name in sorted(shapes)
         }
@@ -69,15 +74,15 @@ class Reader:
         if self._links:
             self._links.cleanup()
 
-    def _open(self, prefix: str) -> Any:
+    def _open(self, prefix: str) -> "tf.train.CheckpointReader":
         import tensorflow as tf
 
-        if _PATTERN.search(prefix) and "://" not in prefix:
+        if _PATTERN.search(prefix) and not paths.is_remote(prefix):
             self._links = tempfile.TemporaryDirectory()
             prefix = _link(prefix, self._links.name)
         return tf.train.load_checkpoint(prefix)
 
-    def _try(self, call: Any, argument: str) -> Any:
+    def _try(self, call: Callable[[str], _T], argument: str) -> _T:
         """Calls TensorFlow; explains what goes wrong."""
         import tensorflow as tf
 
@@ -95,7 +100,7 @@ class Reader:
             ) from error
 
 
-def write(prefix: str, tensors: Mapping[str, Any]) -> None:
+def write(prefix: str, tensors: Mapping[str, Tensor]) -> None:
     """Writes arrays under names, whole or not at all.
 
     The files are written aside, brought to disk and renamed, the index last:
@@ -114,13 +119,9 @@ def write(prefix: str, tensors: Mapping[str, Any]) -> None:
 
     if not tensors:
         raise ValueError(f"Checkpoint {prefix!r} would hold no variable.")
-    is_remote = "://" in prefix
-    folder, name = os.path.split(prefix)
-    aside = (
-        prefix
-        if is_remote
-        else os.path.join(folder, f".{name}.{os.getpid()}.partial")
-    )
+    is_remote = paths.is_remote(prefix)
+    aside = prefix if is_remote else writing.aside(prefix)
+    folder = os.path.dirname(prefix)
     if folder:
         tf.io.gfile.makedirs(folder)
     try:
@@ -135,7 +136,7 @@ def write(prefix: str, tensors: Mapping[str, Any]) -> None:
     except BaseException as error:
         if not is_remote:
             for suffix in _SUFFIXES:
-                _remove(aside + suffix)
+                paths.remove(aside + suffix)
         if isinstance(error, tf.errors.OpError):
             raise OSError(
                 f"Checkpoint {prefix!r} could not be written: {error.message}. "
@@ -151,25 +152,12 @@ def written_files(prefix: str) -> list[str]:
 
 def _publish(aside: str, prefix: str) -> None:
     for suffix in _SUFFIXES:
-        _sync(aside + suffix)
+        writing.sync(aside + suffix)
     # An old index beside new data would be a broken checkpoint.
-    _remove(os.path.realpath(f"{prefix}.index"))
+    paths.remove(os.path.realpath(f"{prefix}.index"))
     for suffix in _SUFFIXES:
         os.replace(aside + suffix, os.path.realpath(prefix + suffix))
-    _sync(os.path.dirname(prefix) or ".")
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
+    writing.sync(os.path.dirname(prefix))
 
 
 def prefix_of(path: str) -> str | None:
@@ -216,7 +204,7 @@ def latest(folder: str) -> str | None:
         return max(steps, key=steps.get)
     raise ValueError(
         f"The folder {folder!r} must hold one checkpoint, or only numbered "
-        f"ones; it holds {mismatches.listed(found)}. Name one of them."
+        f"ones; it holds {messages.names(found)}. Name one of them."
     )
 
 

@@ -11,7 +11,6 @@ from modeling import checkpoints
 from serving import run_folder
 from tests import toy_pretraining
 from tools import (
-    conversion,
     convert_checkpoint,
     export_model,
     extend_vocab,
@@ -76,7 +75,7 @@ def _plot(model, output):
 
 def _convert(model, output):
     convert_checkpoint.convert(
-        conversion.Options(
+        convert_checkpoint.Options(
             input=model,
             output=output,
             output_format="huggingface",

@@ -10,7 +10,7 @@ import pytest
 
 from modeling import checkpoints
 from tests import toy_sentences as toy
-from tools import conversion, convert_checkpoint
+from tools import convert_checkpoint
 from training import record_files
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -75,7 +75,7 @@ def test_outputs_are_taken_by_the_names_of_their_labels(tmp_path, caplog):
     (other / "labels.json").write_text(json.dumps(names))
     config = str(tmp_path / "model/bert_config.json")
     convert_checkpoint.convert(
-        conversion.Options(
+        convert_checkpoint.Options(
             input=str(other),
             output=str(folder),
             output_format="huggingface",

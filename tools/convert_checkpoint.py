@@ -11,17 +11,123 @@ form that is written is kept beside what has; `docs/checkpoints.md` says where.
 """
 
 import collections
+import dataclasses
+import json
 import math
+import os
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from absl import logging
 
-from commands import program
-from tools import conversion, conversion_outputs
+from commands import flags, program
+from files import destinations, json_text, paths, writing
+from modeling import name_tables
 
-Options = conversion.Options
+if TYPE_CHECKING:
+    from modeling import checkpoints
+    from modeling import config as config_lib
+    from modeling.annotations import Spec
+
+_HALF = ("float16", "bfloat16")
+_BILSTM = "bilstm/"
+_DEFAULT_NAME = "bert_model"  # Source: the names of the released files.
+_KINDS = (
+    (re.compile(r"^huggingface/|^keras/"), "variables without a release name"),
+    (re.compile(r"/adam_[mv]$|^global_step$"), "of the optimizer"),
+    (re.compile(r"^bert/"), "of the encoder"),
+    (re.compile(r""), "of heads"),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of `tools.convert_checkpoint`; see --help."""
+
+    input: str = flags.Group.FILES.required(
+        "Checkpoint: prefix, .index file, .weights.h5, Hugging Face folder, or "
+        "a folder with one of them."
+    )
+    output: str = flags.Group.FILES.required(
+        "Prefix, file that ends in .weights.h5, or folder, by the form."
+    )
+    output_format: str = flags.Group.FILES.required(
+        "Form to write.", choices=("release", "keras", "huggingface")
+    )
+    overwrite: bool = flags.Group.FILES.flag(
+        False, "Replace files that are there."
+    )
+    bert_config_file: str | None = flags.Group.MODEL.flag(
+        None,
+        "JSON file with the sizes of the model; by default that beside the "
+        "input.",
+    )
+    architecture: str | None = flags.Group.MODEL.flag(
+        None,
+        "What output_weights and output_bias label, sentences or words, where "
+        "nothing beside the input says.",
+        choices=(
+            name_tables.SEQUENCE_CLASSIFICATION,
+            name_tables.TOKEN_CLASSIFICATION,
+        ),
+    )
+    strip_optimizer: bool = flags.Group.MODEL.flag(
+        False, "Leave out the moments of the optimizer and the step."
+    )
+    vocab_file: str | None = flags.Group.TEXT.flag(
+        None,
+        "Vocabulary of the model; by default the vocab.txt beside the input.",
+    )
+    do_lower_case: bool | None = flags.Group.TEXT.flag(
+        None,
+        "Whether the model reads lower-cased text; by default what lies beside "
+        "the input says, or the vocabulary shows.",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Model:
+    """All that is known of what is converted.
+
+    Attributes:
+        variables: shape and type as written, by the release's name.
+        read: returns the array of a name, in that shape and type.
+        config: its sizes, if known.
+        architectures: of `name_tables.architectures`.
+        beside: what lies beside the input.
+    """
+
+    variables: "Mapping[str, Spec]"
+    read: Callable[[str], np.ndarray]
+    config: "config_lib.BertConfig | None"
+    architectures: list[str]
+    beside: "Beside"
+
+    @property
+    def num_layers(self) -> int:
+        """Encoder layers: of the configuration, or else of the variables."""
+        if self.config is not None:
+            return self.config.num_hidden_layers
+        return name_tables.num_layers(self.variables)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What lies beside a model besides its weights.
+
+    Attributes:
+        vocab_file: its vocabulary, or None.
+        do_lower_case: how text is read, or None where nothing tells.
+        labels: what `labels.json` would say, or None.
+        huggingface: Hugging Face's `config.json`, or nothing.
+    """
+
+    vocab_file: str | None
+    do_lower_case: bool | None
+    labels: Mapping[str, Any] | None
+    huggingface: Mapping[str, Any]
 
 
 def convert(options: Options) -> None:
@@ -41,8 +147,8 @@ def convert(options: Options) -> None:
         )
         for note in source.notes:
             logging.info("%s: %s.", source.origin, note)
-        model = conversion.understand(options, source)
-        written = conversion_outputs.write(options, model)
+        model = _understand(options, source)
+        written = _WRITERS[options.output_format](options, model)
     counts = _counts(model.variables)
     logging.info(
         "Converted %s: %s. Wrote %s.",
@@ -50,14 +156,6 @@ def convert(options: Options) -> None:
         ", ".join(f"{count} {what}" for what, count in counts.items()),
         ", ".join(written),
     )
-
-
-_KINDS = (
-    (re.compile(r"^huggingface/|^keras/"), "variables without a release name"),
-    (re.compile(r"/adam_[mv]$|^global_step$"), "of the optimizer"),
-    (re.compile(r"^bert/"), "of the encoder"),
-    (re.compile(r""), "of heads"),
-)
 
 
 def _counts(variables: Mapping[str, Any]) -> dict[str, int]:
@@ -68,6 +166,361 @@ def _counts(variables: Mapping[str, Any]) -> dict[str, int]:
     )
     total = sum(math.prod(shape) for shape, _ in variables.values())
     return {**counts, "numbers in all": total}
+
+
+def _understand(options: Options, source: "checkpoints.Source") -> Model:
+    """Checks a checkpoint against what lies beside it and what the flags say.
+
+    Args:
+        options: of the tool.
+        source: a `checkpoints.Source`, open.
+
+    Raises:
+        OSError: a file that is named is missing.
+        ValueError: the checkpoint contradicts its configuration, vocabulary
+            or casing, or reads from left to right.
+    """
+    from modeling import checkpoints
+    from training import attention_checks
+
+    # What is written says nothing of how it was trained.
+    attention_checks.check_bert(options.input)
+    variables = {
+        name: (shape, "float32" if dtype in _HALF else dtype)
+        for name, (shape, dtype) in source.variables.items()
+    }
+    if options.strip_optimizer:
+        variables = {
+            name: held
+            for name, held in variables.items()
+            if not checkpoints.is_training_state(name, source.variables)
+        }
+    config = _config(options)
+    if config is not None and name_tables.WORD_EMBEDDINGS in variables:
+        wanted = name_tables.encoder_shapes(config)
+        held = {name: shape for name, (shape, _) in variables.items()}
+        optional = ["bert/pooler/.*"]
+        checkpoints.check_names(source.origin, wanted, held, optional)
+        checkpoints.check_shapes(source.origin, wanted, held)
+        num_layers = name_tables.num_layers(held)
+        if num_layers > config.num_hidden_layers:
+            logging.warning(
+                "%s holds %d layers, its configuration says %d: the others "
+                "are kept among the variables that have no place in the "
+                "model.",
+                source.origin,
+                num_layers,
+                config.num_hidden_layers,
+            )
+    beside = _look_beside(options, config)
+    hint = options.architecture or _hint(source, beside)
+
+    def read(name: str) -> np.ndarray:
+        return source.read(name).astype(variables[name][1], copy=False)
+
+    return Model(
+        variables=variables,
+        read=read,
+        config=config,
+        architectures=name_tables.architectures(variables, hint),
+        beside=beside,
+    )
+
+
+def _config(options: Options) -> "config_lib.BertConfig | None":
+    from modeling import config as config_lib
+
+    if options.bert_config_file is None:
+        return config_lib.BertConfig.find(options.input)
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    for remark in config.check_checkpoint(options.input):
+        logging.warning("%s.", remark)
+    return config
+
+
+def _look_beside(
+    options: Options, config: "config_lib.BertConfig | None"
+) -> Beside:
+    from modeling import huggingface_config
+    from training import model_folder, vocabulary_checks
+    from vocab import tokenization
+
+    folder = model_folder.of_checkpoint(options.input)
+    beside = os.path.join(folder, model_folder.VOCABULARY)
+    vocab_file = options.vocab_file
+    if vocab_file is not None:
+        model_folder.check_vocabulary(folder, vocab_file)
+    elif os.path.exists(beside):
+        vocab_file = beside
+    if vocab_file is not None and config is not None:
+        size = 1 + max(tokenization.load_vocab(vocab_file).values(), default=-1)
+        config.check_vocabulary(size, vocab_file)
+    lower = options.do_lower_case
+    if lower is not None:
+        tokenization.validate_case_matches_checkpoint(lower, options.input)
+        model_folder.check_casing(folder, lower)
+    else:
+        known = model_folder.casing(folder)
+        lower = known.do_lower_case if known else None
+    if vocab_file is not None:
+        shown = vocabulary_checks.is_lower_case(vocab_file)
+        lower = shown if lower is None else lower
+        if shown is not None and shown != lower:
+            logging.warning(
+                "do_lower_case is %s; the entries of %s look as if it were %s.",
+                lower,
+                vocab_file,
+                shown,
+            )
+    theirs = os.path.join(folder, huggingface_config.CONFIG)
+    values = json_text.read_object(theirs) if os.path.exists(theirs) else {}
+    return Beside(
+        vocab_file=vocab_file,
+        do_lower_case=lower,
+        labels=model_folder.labels(folder),
+        huggingface=values if "model_type" in values else {},
+    )
+
+
+def _hint(source: "checkpoints.Source", beside: Beside) -> str | None:
+    """Says whether sentences or words are labelled, where that is known."""
+    from training import model_folder
+
+    said = {
+        *model_folder.architectures(source),
+        *(beside.huggingface.get("architectures") or ()),
+    }
+    return (
+        name_tables.TOKEN_CLASSIFICATION
+        if name_tables.TOKEN_CLASSIFICATION in said
+        else None
+    )
+
+
+def _write_release(options: Options, model: Model) -> list[str]:
+    import tensorflow as tf
+
+    from modeling import checkpoints
+
+    prefix = options.output.removesuffix(".index")
+    if os.path.isdir(prefix) or prefix.endswith("/"):
+        prefix = os.path.join(prefix, f"{_DEFAULT_NAME}.ckpt")
+    sidecars = _sidecars(os.path.dirname(prefix), model)
+    _check_targets(options, checkpoints.saved_files(prefix), sidecars)
+    _write_sidecars(sidecars)
+    writing.remove_remains(prefix)
+    # One by one, or all would be in memory twice.
+    tensors = {n: tf.convert_to_tensor(model.read(n)) for n in model.variables}
+    checkpoints.save(prefix, tensors)
+    return [f"{prefix}.index", *sidecars]
+
+
+def _write_keras(options: Options, model: Model) -> list[str]:
+    from modeling import keras_format
+
+    path = options.output
+    if os.path.isdir(path) or path.endswith("/"):
+        path = os.path.join(path, _DEFAULT_NAME + keras_format.SUFFIX)
+    if not path.endswith(keras_format.SUFFIX):
+        raise ValueError(
+            f"--output must end in {keras_format.SUFFIX}, which Keras asks "
+            f"for; got {path!r}."
+        )
+    sidecars = _sidecars(os.path.dirname(path), model)
+    _check_targets(options, [path], sidecars)
+    _write_sidecars(sidecars)
+    keras_format.write(
+        path,
+        model.variables,
+        model.read,
+        num_layers=model.num_layers,
+        architectures=model.architectures,
+    )
+    return [path, *sidecars]
+
+
+def _write_huggingface(options: Options, model: Model) -> list[str]:
+    from modeling import huggingface, huggingface_config
+
+    folder = options.output
+    if os.path.isfile(folder) or folder.endswith(".safetensors"):
+        raise ValueError(
+            f"--output must be a folder for this form; got {folder!r}."
+        )
+    if model.config is None:
+        raise ValueError(
+            f"{huggingface_config.CONFIG} needs the sizes of the model, and "
+            "there is no configuration beside --input: pass "
+            "--bert_config_file."
+        )
+    if any(name.startswith(_BILSTM) for name in model.variables):
+        raise ValueError(
+            f"{options.input} has a BiLSTM below its output layer "
+            "(--bilstm_head), which no model of this form has: it would be "
+            "read without. Choose another --output_format."
+        )
+    # Without weights, what lies there is of a run that was killed.
+    weights, index = (
+        os.path.join(folder, name)
+        for name in (huggingface.WEIGHTS, huggingface.INDEX)
+    )
+    sidecars = _huggingface_sidecars(folder, model)
+    _check_targets(options, [weights, index], sidecars)
+    _write_sidecars(sidecars)
+    written = huggingface.write(
+        folder,
+        model.variables,
+        model.read,
+        num_layers=model.num_layers,
+        architectures=model.architectures,
+    )
+    del written[weights]
+    for others, num_variables in written.items():
+        logging.info(
+            "%d variables without a name there are in %s.",
+            num_variables,
+            others,
+        )
+    return [weights, *sidecars, *written]
+
+
+_WRITERS = {
+    "release": _write_release,
+    "keras": _write_keras,
+    "huggingface": _write_huggingface,
+}
+
+
+def _sidecars(folder: str, model: Model) -> dict[str, bytes]:
+    """Makes what lies beside weights of the release's or Keras' form."""
+    from modeling import config as config_lib
+    from modeling import huggingface_config
+    from training import model_folder, records
+    from vocab import tokenization
+
+    made = {}
+    if model.config is not None:
+        made[config_lib.FILE] = model.config.to_json_string().encode()
+    known = model.beside
+    if known.labels is not None:
+        made[model_folder.LABELS] = _json(known.labels)
+    if known.huggingface:
+        made[huggingface_config.CONFIG] = _json(known.huggingface)
+    if known.vocab_file is not None:
+        made[model_folder.VOCABULARY] = _content(known.vocab_file)
+    if known.vocab_file is not None and known.do_lower_case is not None:
+        vocab = tokenization.load_vocab(known.vocab_file)
+        made[model_folder.TOKENIZER] = _json(
+            {
+                "vocab_sha256": records.vocab_sha256(vocab),
+                "do_lower_case": known.do_lower_case,
+            }
+        )
+    return {os.path.join(folder, name): data for name, data in made.items()}
+
+
+def _huggingface_sidecars(folder: str, model: Model) -> dict[str, bytes]:
+    from modeling import config as config_lib
+    from modeling import huggingface_config
+    from training import model_folder
+    from vocab import tokenization
+
+    known, config = model.beside, model.config.to_dict()
+    made = {}
+    pad_token_id = 0
+    if known.vocab_file is None:
+        logging.warning(
+            "There is no vocabulary beside --input, nor --vocab_file: the "
+            "folder gets no tokenizer."
+        )
+    else:
+        made[model_folder.VOCABULARY] = _content(known.vocab_file)
+        vocab = tokenization.load_vocab(known.vocab_file)
+        pad_token_id = vocab.get("[PAD]", pad_token_id)
+        if known.do_lower_case is None:
+            raise ValueError(
+                "Nothing says whether the model reads lower-cased text: pass "
+                "--do_lower_case or --nodo_lower_case."
+            )
+        made[huggingface_config.TOKENIZER] = _json(
+            huggingface_config.tokenizer(
+                do_lower_case=known.do_lower_case,
+                model_max_length=config["max_position_embeddings"],
+            )
+        )
+    values = huggingface_config.from_release(
+        config, model.architectures, _labels(model), pad_token_id
+    )
+    values = huggingface_config.merged(known.huggingface, values)
+    made[huggingface_config.CONFIG] = _json(values)
+    # For the scripts of this project, which read it.
+    made[config_lib.FILE] = model.config.to_json_string().encode()
+    return {os.path.join(folder, name): data for name, data in made.items()}
+
+
+def _labels(model: Model) -> dict[str, Any]:
+    """Says what an output layer answers; its rows have names in any case."""
+    from modeling import huggingface_config
+
+    known = dict(model.beside.labels or {})
+    if "output_bias" not in model.variables or not model.architectures:
+        return known
+    (num_labels,), _ = model.variables["output_bias"]
+    names = huggingface_config.label_names(num_labels, known.get("labels", ()))
+    return {**known, "labels": names}
+
+
+def _json(value: Any) -> bytes:
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return text.encode("utf-8")
+
+
+def _content(path: str) -> bytes:
+    return b"".join(paths.chunks_of(path))
+
+
+def _check_targets(
+    options: Options,
+    weights: list[str],
+    sidecars: Mapping[str, bytes],
+) -> None:
+    """Checks that nothing is replaced that should not be."""
+    from modeling import checkpoints
+
+    changed = _changed(sidecars)
+    inputs = checkpoints.files(options.input)
+    inputs += filter(None, (options.bert_config_file, options.vocab_file))
+    destinations.check_files([*weights, *changed], inputs)
+    destinations.check_seekable(weights)
+    if options.overwrite:
+        return
+    for path in weights:
+        if os.path.exists(path):
+            raise FileExistsError(
+                f"{path} is there already. Choose another --output, or pass "
+                "--overwrite."
+            )
+    for path in changed:
+        if os.path.exists(path):
+            raise FileExistsError(
+                f"{path} is there already, with other content. Choose another "
+                "folder for --output, or pass --overwrite."
+            )
+
+
+def _changed(sidecars: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Picks the files that are not there yet with the same content."""
+    return {
+        path: data
+        for path, data in sidecars.items()
+        if not paths.exists(path) or _content(path) != data
+    }
+
+
+def _write_sidecars(sidecars: Mapping[str, bytes]) -> None:
+    for path, data in _changed(sidecars).items():
+        with writing.whole_file(path, "wb") as file:
+            file.write(data)
 
 
 def main(options: Options) -> None:

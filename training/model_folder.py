@@ -15,12 +15,8 @@ from typing import Any
 import tensorflow as tf
 
 from files import json_text, messages, paths, writing
-from modeling import (
-    checkpoints,
-    config_beside,
-    huggingface_config,
-    name_tables,
-)
+from modeling import checkpoints, huggingface_config, name_tables
+from modeling import config as config_lib
 from training import checkpointing, vocabulary_checks
 
 VOCABULARY = "vocab.txt"
@@ -71,7 +67,7 @@ def validate_output_dir(output_dir: str, described: Description) -> None:
 
 
 def _validate_config(output_dir: str, config: Mapping[str, object]) -> None:
-    path = os.path.join(output_dir, config_beside.CONFIG)
+    path = os.path.join(output_dir, config_lib.FILE)
     held = _read_json(path)
     if held == config:
         return
@@ -376,7 +372,7 @@ def architectures(source: Any) -> tuple[str, ...]:
 
 def of_checkpoint(path: str) -> str:
     """Returns the folder that a checkpoint, however it is named, lies in."""
-    return config_beside.folder_of(path)
+    return config_lib.folder_of(path)
 
 
 def _read_json(path: str) -> dict | None:

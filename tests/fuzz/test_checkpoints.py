@@ -53,15 +53,13 @@ def test_release_checkpoints_hold_what_was_saved_or_an_error(
 @harness.both_suites
 def test_keras_files_hold_arrays_or_an_error(tmp_path, num_cases):
     path = tmp_path / "model.weights.h5"
-    with path.open("w+b") as file:
-        specs = {n: (a.shape, a.dtype.name) for n, a in _ARRAYS.items()}
-        keras_format.write(
-            file,
-            specs,
-            _ARRAYS.__getitem__,
-            num_layers=1,
-            architectures=["BertModel"],
-        )
+    keras_format.write(
+        str(path),
+        {n: (a.shape, a.dtype.name) for n, a in _ARRAYS.items()},
+        _ARRAYS.__getitem__,
+        num_layers=1,
+        architectures=["BertModel"],
+    )
     cases = _cases(path.read_bytes(), num_cases)
 
     def is_right(found, content):

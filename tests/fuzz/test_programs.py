@@ -29,7 +29,7 @@ from tests import (
     toy_tagging,
 )
 from tests.fuzz import harness, mutations
-from tools import conversion, convert_checkpoint
+from tools import convert_checkpoint
 from training import fine_tuning, record_files, records
 from vocab import tokenization
 
@@ -212,7 +212,7 @@ def test_convert_checkpoint(tmp_path, name, output_format, num_cases):
     shutil.copy(toy_pretraining.CONFIG, tmp_path)
     out = tmp_path / "out"
     target = {"keras": out / "x.weights.h5", "release": out / "x.ckpt"}
-    options = conversion.Options(
+    options = convert_checkpoint.Options(
         input=str(tmp_path / "tiny.ckpt"),
         output=str(target.get(output_format, out)),
         output_format=output_format,

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, checkpoints, heads, release_format
+from files import writing
+from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -168,7 +169,7 @@ def test_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
     def fail(path):
         raise OSError(f"disk full: {path}")
 
-    monkeypatch.setattr(release_format, "_sync", fail)
+    monkeypatch.setattr(writing, "sync", fail)
     with pytest.raises(OSError, match="disk full"):
         checkpoints.save(prefix, {"a": np.ones(3)})
     np.testing.assert_array_equal(checkpoints.read(prefix)["a"], np.zeros(3))

@@ -1,17 +1,21 @@
 """Configs: the release's fields, defaults and file format."""
 
+import dataclasses
 import io
 import json
 import pathlib
+import shutil
 
+import numpy as np
 import pytest
 
 from files import paths
+from modeling import bert, checkpoints, kernels
 from modeling import config as config_lib
-from modeling import kernels
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _FIELDS = json.loads((_GOLDEN / "inputs/bert_config.json").read_text())
+_GOLDEN_CONFIG = config_lib.BertConfig.from_dict(_FIELDS)
 
 
 def test_defaults_are_the_release_s():
@@ -152,3 +156,58 @@ def test_a_vocabulary_must_fit_the_model(caplog):
     assert not caplog.records
     sizes.check_vocabulary(10, "v.txt")
     assert "v.txt has 10 entries" in caplog.text
+
+
+@pytest.fixture
+def prefix(tmp_path):
+    for file in (_GOLDEN / "model").glob("tiny.ckpt.*"):
+        shutil.copyfile(file, tmp_path / file.name)
+    return str(tmp_path / "tiny.ckpt")
+
+
+def _put_beside(prefix, name="bert_config.json", **changes):
+    values = {**_GOLDEN_CONFIG.to_dict(), **changes}
+    (pathlib.Path(prefix).parent / name).write_text(json.dumps(values))
+
+
+def test_either_file_is_read_from_prefix_or_folder(prefix):
+    with pytest.raises(FileNotFoundError, match="must be a bert_config"):
+        config_lib.BertConfig.from_checkpoint(prefix)
+    _put_beside(prefix, "config.json", model_type="bert", hidden_act="gelu_new")
+    assert config_lib.BertConfig.from_checkpoint(prefix) == _GOLDEN_CONFIG
+    _put_beside(prefix, hidden_act="relu")
+    want = dataclasses.replace(_GOLDEN_CONFIG, hidden_act="relu")
+    assert (
+        config_lib.BertConfig.from_checkpoint(str(pathlib.Path(prefix).parent))
+        == want
+    )
+
+
+def test_a_file_of_that_name_that_is_no_model_s_is_left_alone(prefix):
+    path = pathlib.Path(prefix).parent / "config.json"
+    path.write_text('{"editor": "dark"}')
+    assert config_lib.BertConfig.find(prefix) is None
+
+
+def test_other_attention_heads_are_refused(prefix):
+    _put_beside(prefix, num_attention_heads=8)
+    with pytest.raises(
+        ValueError, match=r"num_attention_heads must be .* 4 in the model and 8"
+    ):
+        checkpoints.load(bert.BertModel(_GOLDEN_CONFIG), prefix)
+
+
+def test_another_activation_is_reported(prefix):
+    _put_beside(prefix, hidden_act="relu")
+    report = checkpoints.load(bert.BertModel(_GOLDEN_CONFIG), prefix)
+    assert "hidden_act is gelu here and relu in" in str(report)
+    _put_beside(prefix, hidden_act="GELU", hidden_dropout_prob=0.5)
+    assert checkpoints.load(bert.BertModel(_GOLDEN_CONFIG), prefix).notes == ()
+
+
+def test_three_lines_are_enough(prefix):
+    _put_beside(prefix)
+    model = bert.BertModel(config_lib.BertConfig.from_checkpoint(prefix))
+    checkpoints.load(model, prefix)
+    outputs = model(np.array([[3, 5, 7]]))
+    assert outputs["sequence_output"].shape == (1, 3, 32)

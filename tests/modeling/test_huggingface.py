@@ -1,6 +1,5 @@
 """Hugging Face's folders: names old and new, parts, ties, other models."""
 
-import io
 import json
 import pathlib
 
@@ -9,13 +8,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from modeling import (
-    bert,
-    checkpoints,
-    config_beside,
-    huggingface,
-    huggingface_config,
-)
+from modeling import bert, checkpoints, huggingface, huggingface_config
 from modeling import config as config_lib
 
 _CONFIG = config_lib.BertConfig(
@@ -46,6 +39,17 @@ def _folder(folder, arrays, **config):
     (folder / "config.json").write_text(json.dumps(values))
     _write(folder / "model.safetensors", arrays)
     return str(folder)
+
+
+def _write_ours(folder, arrays, architectures):
+    """Writes a folder as the converter does, of two layers."""
+    huggingface.write(
+        str(folder),
+        {n: (a.shape, a.dtype.name) for n, a in arrays.items()},
+        arrays.__getitem__,
+        num_layers=2,
+        architectures=architectures,
+    )
 
 
 def _encoder(prefix="bert.", weight="weight", bias="bias", dtype=np.float32):
@@ -244,13 +248,15 @@ def test_an_old_config_names_another_network_by_its_class():
 def test_activations_are_what_hugging_face_computes(tmp_path, theirs, ours):
     folder = _folder(tmp_path, _encoder(), **theirs)
     path = f"{folder}/config.json"
-    assert config_beside.read(folder).hidden_act == ours
+    assert config_lib.BertConfig.from_checkpoint(folder).hidden_act == ours
     # Also where the file itself is given as --bert_config_file.
     assert config_lib.BertConfig.from_json_file(path).hidden_act == ours
     values = json.loads(pathlib.Path(path).read_text())
     del values["hidden_act"]
     pathlib.Path(path).write_text(json.dumps(values))
-    assert config_beside.read(folder).hidden_act == "gelu_exact"
+    assert (
+        config_lib.BertConfig.from_checkpoint(folder).hidden_act == "gelu_exact"
+    )
 
 
 def test_the_name_that_is_written_is_that_of_the_form_computed():
@@ -273,7 +279,7 @@ def test_the_name_that_is_written_is_that_of_the_form_computed():
 )
 def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
     folder = _folder(tmp_path, _encoder(), **config)
-    config = config_beside.read(folder)
+    config = config_lib.BertConfig.from_checkpoint(folder)
     assert config.classifier_dropout_prob == want
     # Also through the file that is written here.
     again = config_lib.BertConfig.from_dict(json.loads(config.to_json_string()))
@@ -329,9 +335,8 @@ def test_every_type_and_shape_comes_back(tmp_path, dtype, shape):
     array = np.asarray(rng.integers(0, 2, shape)).astype(dtype)
     others = {"x": array, "transposed": array.T, "odd": np.ones(3, np.int8)}
     folder = _folder(tmp_path, _encoder())
-    layout = huggingface.Writer(others, 2, [])
-    with open(tmp_path / "release_variables.safetensors", "wb") as file:
-        layout.write_others(file, others.__getitem__)
+    held = others | checkpoints.read(folder)
+    _write_ours(tmp_path, held, ["BertModel"])
     listed, got = checkpoints.list_variables(folder), checkpoints.read(folder)
     for name, want in others.items():
         assert listed[name] == (want.shape, want.dtype.name)
@@ -339,11 +344,34 @@ def test_every_type_and_shape_comes_back(tmp_path, dtype, shape):
         assert got[name].tobytes() == want.tobytes()
 
 
-def test_arrays_without_a_type_there_are_refused():
-    others = {"x": np.array(["text"])}
-    layout = huggingface.Writer(others, 2, [])
-    with pytest.raises(ValueError, match="cannot hold these arrays"):
-        layout.write_others(io.BytesIO(), others.__getitem__)
+def test_arrays_without_a_type_there_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"cannot hold these arrays: x \(str"):
+        _write_ours(tmp_path, {"x": np.array(["text"])}, [])
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_are_those_of_the_library(tmp_path):
+    rng = np.random.default_rng(1)
+    others = {
+        "global_step": np.array(3, np.int64),
+        "é": np.asarray(rng.normal(size=[3, 2]), np.float32).T,
+        "odd": np.ones(3, np.int8),
+        "empty": np.zeros([0, 4], np.float32),
+    }
+    _write_ours(tmp_path, others, [])
+    want = safetensors.numpy.save(
+        {name: np.asarray(a, order="C") for name, a in others.items()}
+    )
+    path = tmp_path / "release_variables.safetensors"
+    assert path.read_bytes() == want
+    weights = _encoder()
+    source = tmp_path / "source"
+    source.mkdir()
+    held = checkpoints.read(_folder(source, weights))
+    _write_ours(tmp_path, held, ["BertModel"])
+    want = safetensors.numpy.save(weights, {"format": "pt"})
+    assert (tmp_path / "model.safetensors").read_bytes() == want
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99])
@@ -365,17 +393,12 @@ def test_names_without_a_place_go_beside_and_come_back(tmp_path):
         "bert/encoder/layer_2/output/dense/bias": np.ones(6, np.float32),
         "huggingface/crf.transitions": rng.normal(size=[2, 2]),
     }
-    layout = huggingface.Writer(held, 2, ["BertForMultipleChoice"])
-    assert layout.others == [
+    _write_ours(tmp_path, held, ["BertForMultipleChoice"])
+    others = tmp_path / "release_variables.safetensors"
+    assert safetensors.numpy.load_file(others).keys() == {
         "bert/encoder/layer_2/output/dense/bias",
         "global_step",
-    ]
-    for name, write in (
-        ("model.safetensors", layout.write_weights),
-        ("release_variables.safetensors", layout.write_others),
-    ):
-        with open(tmp_path / name, "wb") as file:
-            write(file, held.__getitem__)
+    }
     weights = safetensors.numpy.load_file(tmp_path / "model.safetensors")
     assert "crf.transitions" in weights
     # Of their class alone; added, so it does not come back.

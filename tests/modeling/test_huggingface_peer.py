@@ -15,11 +15,10 @@ import pytest
 from modeling import (
     bert,
     checkpoints,
-    config_beside,
     heads,
 )
 from modeling import config as config_lib
-from tools import conversion, convert_checkpoint
+from tools import convert_checkpoint
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
@@ -122,7 +121,7 @@ def _inputs(path, shape=(3, 11)):
 
 def _convert(source, target, output_format="huggingface", **options):
     convert_checkpoint.convert(
-        conversion.Options(
+        convert_checkpoint.Options(
             input=str(source),
             output=str(target),
             output_format=output_format,
@@ -332,7 +331,7 @@ def test_real_weights_give_their_hidden_states(tmp_path):
     )
     _peer(_HIDDEN_STATES, pathlib.Path(_MODEL).resolve(), arrays)
     want = np.load(f"{arrays}.out.npy")  # [L + 1, B, T, D]
-    model = bert.BertModel(config_beside.read(_MODEL))
+    model = bert.BertModel(config_lib.BertConfig.from_checkpoint(_MODEL))
     report = checkpoints.load(model, _MODEL, new=["bert/pooler/.*"])
     assert report.unexpected == ()
     outputs = model(ids.astype(np.int32), mask.astype(np.int32))

@@ -16,14 +16,13 @@ _CONFIG = config_lib.BertConfig.from_json_file(
 
 
 def _write(path, arrays, architectures):
-    with open(path, "w+b") as file:
-        keras_format.write(
-            file,
-            {n: (a.shape, a.dtype.name) for n, a in arrays.items()},
-            arrays.__getitem__,
-            num_layers=2,
-            architectures=architectures,
-        )
+    keras_format.write(
+        str(path),
+        {n: (a.shape, a.dtype.name) for n, a in arrays.items()},
+        arrays.__getitem__,
+        num_layers=2,
+        architectures=architectures,
+    )
     return str(path)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from modeling import checkpoints, heads, tagging
 from modeling import config as config_lib
-from tools import conversion, convert_checkpoint
+from tools import convert_checkpoint
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
@@ -29,7 +29,7 @@ _OUTPUTS = {
 
 def _convert(source, target, output_format, **options):
     convert_checkpoint.convert(
-        conversion.Options(
+        convert_checkpoint.Options(
             input=str(source),
             output=str(target),
             output_format=output_format,

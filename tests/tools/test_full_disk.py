@@ -9,7 +9,7 @@ import pytest
 
 import create_pretraining_data
 from modeling import checkpoints
-from tools import conversion, convert_checkpoint
+from tools import convert_checkpoint
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 
@@ -39,7 +39,7 @@ def _content(folder):
 def test_conversion_names_the_file_and_leaves_what_was_there(
     tmp_path, output_format, name, weights
 ):
-    options = conversion.Options(
+    options = convert_checkpoint.Options(
         input=str(_GOLDEN / "model/tiny.ckpt"),
         output=str(tmp_path / "out" / name),
         output_format=output_format,

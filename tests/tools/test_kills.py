@@ -16,7 +16,6 @@ from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tests import web_server
 from tools import (
-    conversion,
     convert_checkpoint,
     download,
     export_model,
@@ -132,7 +131,7 @@ def _check_kills(work, arguments, expected, folder, num_kills):
 )
 def test_conversion(tmp_path, model, output_format, name, num_kills):
     def options(folder):
-        return conversion.Options(
+        return convert_checkpoint.Options(
             input=str(model),
             output=str(tmp_path / folder / name),
             output_format=output_format,

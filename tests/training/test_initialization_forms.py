@@ -8,7 +8,7 @@ import pytest
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from tools import conversion, convert_checkpoint
+from tools import convert_checkpoint
 from training import initialization, objectives, optimization
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -27,7 +27,7 @@ class _Objective:
 
 def _convert(source, target, output_format, **options):
     convert_checkpoint.convert(
-        conversion.Options(
+        convert_checkpoint.Options(
             input=str(source),
             output=str(target),
             output_format=output_format,
