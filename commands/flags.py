@@ -20,12 +20,21 @@ import math
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from absl import flags
 
-T = typing.TypeVar("T")
+if typing.TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = typing.TypeVar("T", bound="DataclassInstance")
+_DEFINE: Mapping[Any, Callable[..., Any]] = {
+    bool: flags.DEFINE_boolean,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+}
 # Messages of absl's.
 _MISSING = re.compile(r"flag --(\w+)=None: .* must have a value other than")
 _VALUE_ERRORS = (
@@ -141,37 +150,30 @@ def _define(
 ) -> None:
     declaration = field.metadata["flag"]
     is_required = field.default is dataclasses.MISSING
-    default = None if is_required else field.default
-    common = {"flag_values": values, "required": is_required}
-    bounds = {
-        "lower_bound": declaration.lower_bound,
-        "upper_bound": declaration.upper_bound,
-    }
-    arguments = field.name, default, declaration.help
+    default: Any = None if is_required else field.default
+    common: dict[str, Any] = {"flag_values": values, "required": is_required}
     if declaration.parser:
         flags.DEFINE(
             declaration.parser,
-            *arguments,
+            field.name,
+            default,
+            declaration.help,
             serializer=declaration.serializer,
             **common,
         )
     elif declaration.choices and kind is str:
-        name, default, text = arguments
+        choices = list(declaration.choices)
         flags.DEFINE_enum(
-            name, default, list(declaration.choices), text, **common
+            field.name, default, choices, declaration.help, **common
         )
-    elif kind is bool:
-        flags.DEFINE_boolean(*arguments, **common)
-    elif kind is int:
-        flags.DEFINE_integer(*arguments, **bounds, **common)
-    elif kind is float:
-        flags.DEFINE_float(*arguments, **bounds, **common)
-    elif kind is str:
-        flags.DEFINE_string(*arguments, **common)
     elif typing.get_origin(kind) is tuple:
-        name, default, text = arguments
-        default = None if default is None else list(default)
-        flags.DEFINE_list(name, default, text, **common)
+        listed = None if default is None else list(default)
+        flags.DEFINE_list(field.name, listed, declaration.help, **common)
+    elif kind in _DEFINE:
+        if kind in (int, float):
+            common["lower_bound"] = declaration.lower_bound
+            common["upper_bound"] = declaration.upper_bound
+        _DEFINE[kind](field.name, default, declaration.help, **common)
     else:
         raise TypeError(f"{field.name}: no kind of flag holds {kind}.")
 

@@ -44,7 +44,7 @@ def start(
     define_common_flags()
 
     def run(argv: list[str]) -> Any:
-        own = flags_lib.read(options)
+        own: Any = flags_lib.read(options)
         return main(own, argv[1:]) if arguments else main(own)
 
     app.run(
@@ -91,7 +91,7 @@ def _parse(
     def page() -> str:
         return help_page.write(
             flags.FLAGS,
-            module.__doc__,
+            module.__doc__ or "",
             f"{_command(module)} [--FLAG=VALUE ...] {arguments or ''}".strip(),
             flags.get_help_width(),
         )

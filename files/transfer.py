@@ -171,7 +171,7 @@ def _receive(url: str, file: BinaryIO, state_path: str, hooks: Hooks) -> None:
         response = _open(urllib.request.Request(url, headers=headers))
     except urllib.error.HTTPError as error:
         with error:
-            if have and error.code == _RANGE_NOT_SATISFIABLE:
+            if known and have and error.code == _RANGE_NOT_SATISFIABLE:
                 sent = error.headers.get("Content-Range", "")
                 match = _CONTENT_RANGE.match(sent)
                 if have == (_number(match[2]) if match else known.size):

@@ -54,7 +54,7 @@ class Run:
 
     name: str
     card: _Values
-    records: Sequence[Mapping[str, float]]
+    records: Sequence[Mapping[str, float | None]]
     results: Mapping[str, _Values]
 
 
@@ -82,7 +82,9 @@ def read(folder: str) -> Run:
 def compare(runs: Sequence[Run]) -> str:
     """Formats the differences and the results of runs."""
     cards = [run.card for run in runs]
-    summaries = [reporting.summarize(run.records) for run in runs]
+    summaries: list[_Values] = [
+        reporting.summarize(run.records) for run in runs
+    ]
     sections = {
         "RUN": _overview(cards, summaries),
         "FLAGS that differ": _differing([c.get("flags", {}) for c in cards]),
@@ -199,10 +201,15 @@ def _all(columns: Sequence[_Values]) -> _Rows:
         values = [column.get(name) for column in columns]
         row = [name, *map(_cell, values)]
         if len(values) == 2:
-            are_numbers = all(isinstance(v, int | float) for v in values)
-            row.append(f"{values[1] - values[0]:+.4g}" if are_numbers else "")
+            row.append(_change(*values))
         rows.append(tuple(row))
     return rows
+
+
+def _change(before: Any, after: Any) -> str:
+    if isinstance(before, int | float) and isinstance(after, int | float):
+        return f"{after - before:+.4g}"
+    return ""
 
 
 def _cell(value: Any) -> str:

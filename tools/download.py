@@ -76,7 +76,7 @@ def run(names: Sequence[str], options: Options) -> None:
     failures = []
     for item in items:
         try:
-            logging.info("%s", install(item, options))
+            logging.info("%s", install(item, options.output_dir, options))
         except (OSError, ValueError) as error:
             if len(items) == 1:
                 raise
@@ -89,11 +89,18 @@ def run(names: Sequence[str], options: Options) -> None:
         )
 
 
-def install(item: download_table.Item, options: Options) -> str:
+def install(
+    item: download_table.Item, output_dir: str, options: Options
+) -> str:
     """Fetches, checks and unpacks one item, unless it is there.
 
     An archive is unpacked into a temporary folder, checked, and then renamed,
     so that a folder of its name is always complete.
+
+    Args:
+        item: to install.
+        output_dir: the folder of all items.
+        options: of the tool.
 
     Returns:
         A line about the result.
@@ -103,20 +110,22 @@ def install(item: download_table.Item, options: Options) -> str:
         ValueError: the fetched files, or files in their place, are invalid.
     """
     if item.kind == download_table.FILES:
-        return _install_files(item, options)
+        return _install_files(item, output_dir, options)
     if item.kind == download_table.CHECKPOINTS:
-        return _install_checkpoints(item, options)
-    folder = os.path.join(options.output_dir, item.folder)
+        return _install_checkpoints(item, output_dir, options)
+    folder = os.path.join(output_dir, item.folder)
     if _is_there(item, folder, options.sha256):
         return f"{item.name}: already in {folder}"
-    with _archive(item, options) as archive:
+    with _archive(item, output_dir, options) as archive:
         found = _unpack(item, archive.path, archive, folder)
     return f"{item.name}: in {folder}{found}"
 
 
-def _install_files(item: download_table.Item, options: Options) -> str:
+def _install_files(
+    item: download_table.Item, output_dir: str, options: Options
+) -> str:
     """Fetches files that are not in an archive."""
-    folder = os.path.join(options.output_dir, item.folder)
+    folder = os.path.join(output_dir, item.folder)
     fetched = []
     for url in item.urls:
         name = url.rpartition("/")[2]
@@ -141,14 +150,16 @@ def _install_files(item: download_table.Item, options: Options) -> str:
     return f"{item.name}: {', '.join(fetched)} in {folder}"
 
 
-def _install_checkpoints(item: download_table.Item, options: Options) -> str:
+def _install_checkpoints(
+    item: download_table.Item, output_dir: str, options: Options
+) -> str:
     """Fetches one archive of several checkpoints; each gets its folder."""
     members = {
         member.urls[0].rpartition("/")[2]: member
         for member in download_table.MINIATURES
     }
     folders = {
-        name: os.path.join(options.output_dir, member.folder)
+        name: os.path.join(output_dir, member.folder)
         for name, member in members.items()
     }
     wanted = [
@@ -158,9 +169,9 @@ def _install_checkpoints(item: download_table.Item, options: Options) -> str:
     ]
     if not wanted:
         return f"{item.name}: all {len(members)} already there"
-    whole = os.path.join(options.output_dir, item.name)
+    whole = os.path.join(output_dir, item.name)
     with (
-        _archive(item, options) as archive,
+        _archive(item, output_dir, options) as archive,
         writing.temporary_folder(whole) as unpacked,
     ):
         archives.unpack(archive.path, unpacked)
@@ -179,7 +190,7 @@ def _install_checkpoints(item: download_table.Item, options: Options) -> str:
         for name in wanted:
             _unpack(members[name], inner[name], archive, folders[name])
             logging.info("%s: in %s", members[name].name, folders[name])
-    return f"{item.name}: {len(wanted)} checkpoints in {options.output_dir}"
+    return f"{item.name}: {len(wanted)} checkpoints in {output_dir}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -192,7 +203,9 @@ class _Archive:
 
 
 @contextlib.contextmanager
-def _archive(item: download_table.Item, options: Options) -> Iterator[_Archive]:
+def _archive(
+    item: download_table.Item, output_dir: str, options: Options
+) -> Iterator[_Archive]:
     """Fetches the archive of an item; removes it once it is unpacked.
 
     An invalid archive is removed if this call fetched it.
@@ -200,7 +213,7 @@ def _archive(item: download_table.Item, options: Options) -> Iterator[_Archive]:
     url = _address(item.urls[0], options)
     # Two archives have one name, so the item's stands before it.
     name = f"{item.name}.zip"
-    path = os.path.join(options.output_dir, _ARCHIVES, name)
+    path = os.path.join(output_dir, _ARCHIVES, name)
     was_there = os.path.isfile(path)
     if was_there:
         digest = paths.sha256(path)

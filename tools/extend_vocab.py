@@ -161,7 +161,7 @@ def check_words(
         ValueError: the tokenizer splits one before it looks words up, so that
             its entry would never be used.
     """
-    checked = {}
+    checked: dict[str, None] = {}
     for text in words:
         word = text.strip()
         if not word:
@@ -205,12 +205,16 @@ def fill(entries: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def choose(
-    options: Options, tokenizer: tokenization.FullTokenizer, num_free: int
+    options: Options,
+    text_files: Sequence[str],
+    tokenizer: tokenization.FullTokenizer,
+    num_free: int,
 ) -> list[NewWord]:
     """Chooses the words to add: those of --words_file, or of --input_file.
 
     Args:
         options: of the tool.
+        text_files: the files of that flag.
         tokenizer: of the old vocabulary.
         num_free: the number of free entries.
 
@@ -218,14 +222,13 @@ def choose(
         OSError: a file cannot be opened.
         ValueError: a word is not one to the tokenizer.
     """
+    text = itertools.chain.from_iterable(map(lines.read_lines, text_files))
     pieces = tokenizer.wordpiece_tokenizer
     if options.words_file:
-        given = check_words(lines.read_lines(options.words_file), tokenizer)
+        given = check_words(text, tokenizer)
         return [new_word(word, 0, pieces) for word in given]
     counts = learning.count_words(
-        itertools.chain.from_iterable(
-            map(lines.read_lines, paths.expand(options.input_file))
-        ),
+        text,
         do_lower_case=options.do_lower_case,
         max_words=_MAX_WORDS_HELD,
         num_workers=options.num_workers,
@@ -239,7 +242,8 @@ def choose(
 
 
 def write_checkpoint(
-    options: Options,
+    source: str,
+    target: str,
     tokenizer: tokenization.FullTokenizer,
     words: Sequence[NewWord],
     places: Sequence[int],
@@ -247,6 +251,13 @@ def write_checkpoint(
     """Copies a model; the rows of new words are the mean of their pieces'.
 
     The moments of its optimizer are left out.
+
+    Args:
+        source: the checkpoint of the model.
+        target: the prefix of the copy.
+        tokenizer: of the old vocabulary.
+        words: the new words.
+        places: their ids.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
@@ -256,8 +267,8 @@ def write_checkpoint(
     from training import attention_checks
 
     # The copy would not say that it is an ablation.
-    attention_checks.check_bert(options.init_checkpoint)
-    tensors = checkpoints.read(options.init_checkpoint)
+    attention_checks.check_bert(source)
+    tensors = checkpoints.read(source)
     names = set(tensors)
     tensors = {
         name: value
@@ -267,8 +278,8 @@ def write_checkpoint(
     held = tensors.get(_EMBEDDINGS)
     if held is None or len(held) < tokenizer.vocab_size:
         raise ValueError(
-            f"{options.init_checkpoint} must have word embeddings for the "
-            f"{tokenizer.vocab_size} entries of {options.vocab_file}; it has "
+            f"{source} must have word embeddings for the "
+            f"{tokenizer.vocab_size} entries of {tokenizer.vocab_file}; it has "
             f"{0 if held is None else len(held)}. Is this its vocabulary?"
         )
     for name in (_EMBEDDINGS, _OUTPUT_BIAS):
@@ -279,12 +290,11 @@ def write_checkpoint(
         for place, word in zip(places, words, strict=True):
             ids = tokenizer.convert_tokens_to_ids(word.pieces)
             tensors[name][place] = before[ids].mean(axis=0)
-    checkpoints.save(options.output_checkpoint, tensors)
-    beside = os.path.dirname(options.output_checkpoint)
+    checkpoints.save(target, tensors)
     logging.info(
         "Wrote the model to %s; its bert_config.json is that of %s.",
-        beside or ".",
-        options.init_checkpoint,
+        os.path.dirname(target) or ".",
+        source,
     )
 
 
@@ -297,18 +307,31 @@ def run(options: Options) -> None:
     """
     if bool(options.input_file) == bool(options.words_file):
         raise ValueError("Pass one of --input_file and --words_file.")
-    if bool(options.init_checkpoint) != bool(options.output_checkpoint):
+    source, target = options.init_checkpoint, options.output_checkpoint
+    if bool(source) != bool(target):
         raise ValueError(
             "Pass --init_checkpoint and --output_checkpoint together."
         )
-    _check_files(options)
+    if options.words_file:
+        text_files = [options.words_file]
+    else:
+        text_files = paths.expand(options.input_file or "")
+    outputs, inputs = [options.output_file], [options.vocab_file, *text_files]
+    if source and target:
+        from modeling import checkpoints
+
+        written = checkpoints.saved_files(target)
+        destinations.check_seekable(written)
+        outputs += written
+        inputs += checkpoints.files(source)
+    destinations.check_files(outputs, inputs)
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )
     tokenizer.require_tokens("[UNK]")
     entries = [line.strip() for line in lines.read_lines(options.vocab_file)]
     places = free_places(entries)
-    words = choose(options, tokenizer, len(places))
+    words = choose(options, text_files, tokenizer, len(places))
     if not words:
         raise ValueError(
             "No word is to be put in: the vocabulary has all of them, or no "
@@ -316,8 +339,8 @@ def run(options: Options) -> None:
         )
     filled = fill(entries, [word.word for word in words])
     places = places[: len(words)]
-    if options.init_checkpoint:
-        write_checkpoint(options, tokenizer, words, places)
+    if source and target:
+        write_checkpoint(source, target, tokenizer, words, places)
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in filled)
     for word in words[:_MOST_SHOWN]:
@@ -333,22 +356,6 @@ def run(options: Options) -> None:
         len(free_places(filled)),
         options.output_file,
     )
-
-
-def _check_files(options: Options) -> None:
-    outputs, inputs = [options.output_file], [options.vocab_file]
-    if options.words_file:
-        inputs.append(options.words_file)
-    else:
-        inputs += paths.expand(options.input_file)
-    if options.init_checkpoint:
-        from modeling import checkpoints
-
-        made = checkpoints.saved_files(options.output_checkpoint)
-        destinations.check_seekable(made)
-        outputs += made
-        inputs += checkpoints.files(options.init_checkpoint)
-    destinations.check_files(outputs, inputs)
 
 
 if __name__ == "__main__":

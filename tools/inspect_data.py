@@ -119,9 +119,16 @@ class Findings:
 
 
 def inspect_text(
-    options: Options, tokenizer: tokenization.FullTokenizer
+    names: Sequence[str],
+    options: Options,
+    tokenizer: tokenization.FullTokenizer,
 ) -> Findings:
     """Measures text, and the pairs that would be made of it.
+
+    Args:
+        names: of the files.
+        options: of the tool.
+        tokenizer: of the model.
 
     Raises:
         OSError: a file cannot be opened.
@@ -130,7 +137,6 @@ def inspect_text(
     instance_options = flags.narrow(
         masked_pairs.InstanceOptions, options, dupe_factor=1
     )
-    names = paths.expand(options.input_file)
 
     def documents() -> Iterator[list[str]]:
         limit = options.max_documents or None
@@ -140,7 +146,7 @@ def inspect_text(
     text = text_statistics.measure(documents(), tokenizer, max_pieces)
     if not text.num_sentences:
         raise ValueError(f"There must be text in {', '.join(names)}.")
-    name = options.input_file
+    name = f"{options.input_file}"
     if text.num_documents == options.max_documents:
         name += f" (the first {text.num_documents:,} documents)"
     memory = word_memory.WordMemory(options.vocab_file, options.do_lower_case)
@@ -183,9 +189,16 @@ def _balance_warnings(contents: record_contents.RecordContents) -> list[str]:
 
 
 def inspect_records(
-    options: Options, tokenizer: tokenization.FullTokenizer
+    names: Sequence[str],
+    options: Options,
+    tokenizer: tokenization.FullTokenizer,
 ) -> Findings:
     """Measures records of pre-training or fine-tuning.
+
+    Args:
+        names: of the files.
+        options: of the tool.
+        tokenizer: of the model.
 
     Raises:
         OSError: a file cannot be opened.
@@ -193,13 +206,13 @@ def inspect_records(
     """
     from training import record_files
 
-    files = record_files.RecordFiles(paths.expand(options.record_file))
+    files = record_files.RecordFiles(names)
     count = min(options.max_records or len(files), len(files))
     places = np.unique(np.linspace(0, len(files) - 1, count, dtype=np.int64))
     batches = list(_read_batches(files, places))
     title = f"RECORDS {options.record_file} ({len(places):,} of {len(files):,})"
     examples = _records(batches[0])[: options.num_examples]
-    warnings = _vocabulary_warnings(options, files.paths, tokenizer)
+    warnings = _vocabulary_warnings(options, names, tokenizer)
     if "masked_lm_ids" not in batches[0]:
         lengths = np.concatenate([b["input_mask"].sum(-1) for b in batches])
         labels = _labels(batches)
@@ -235,21 +248,23 @@ def _read_batches(
     features = _features(files, int(places[0]))
     # The choices of a record lie end to end; the metadata has their length.
     metadata = records.read_metadata(files.paths[0])
-    has_choices = metadata is not None and metadata.kind == _CHOICES
+    choice_length = None
+    if metadata is not None and metadata.kind == _CHOICES:
+        choice_length = metadata.max_seq_length
     for start in range(0, len(places), _RECORDS_PER_BATCH):
-        chosen = places[start : start + _RECORDS_PER_BATCH]
+        chosen = places[start : start + _RECORDS_PER_BATCH].tolist()
         try:
             parsed = records.parse(tf.constant(files.read(chosen)), features)
         except tf.errors.InvalidArgumentError as error:
             raise ValueError(
-                f"{files.name(int(chosen[0]))} and those after it must have "
+                f"{files.name(chosen[0])} and those after it must have "
                 f"the features of {files.name(int(places[0]))}; "
                 f"{error.message}"
             ) from error
         batch = {name: value.numpy() for name, value in parsed.items()}
-        if has_choices:
+        if choice_length is not None:
             for name in _CHOICE_FEATURES & batch.keys():
-                shape = len(chosen), -1, metadata.max_seq_length  # [B, C, T]
+                shape = len(chosen), -1, choice_length  # [B, C, T]
                 batch[name] = batch[name].reshape(shape)
         yield batch
 
@@ -331,17 +346,17 @@ def run(options: Options, output: IO[str]) -> None:
     """
     if bool(options.input_file) == bool(options.record_file):
         raise ValueError("Pass one of --input_file and --record_file.")
+    names = paths.expand(options.input_file or options.record_file or "")
     if options.output_file:
-        read = paths.expand(options.input_file or options.record_file)
         destinations.check_files(
-            [options.output_file], [*read, options.vocab_file]
+            [options.output_file], [*names, options.vocab_file]
         )
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )
     tokenizer.require_tokens(*_SPECIAL_TOKENS)
     inspect = inspect_text if options.input_file else inspect_records
-    findings = inspect(options, tokenizer)
+    findings = inspect(names, options, tokenizer)
     warnings = [
         *data_warnings.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case

@@ -38,7 +38,7 @@ def run(options: Options) -> None:
     Raises:
         ValueError: this Python came without its documentation.
     """
-    rows = {"train": [], "dev": []}
+    rows: dict[str, list[tuple[str, str]]] = {"train": [], "dev": []}
     outputs = {
         name: os.path.join(options.output_dir, f"{name}.tsv") for name in rows
     }
