@@ -62,7 +62,7 @@ class _Answers:
     """The ranked answers to each question, and the logits they are from."""
 
     ranked: Sequence[squad_answers.RankedAnswers]
-    logits: Sequence[squad_answers.WindowLogits]
+    logits: squad_answers.Logits
 
 
 class QuestionAnswering(task.Task):
@@ -173,9 +173,9 @@ class QuestionAnswering(task.Task):
         return objectives.SpanExtraction(model)
 
     def decode(self, data: task.Data, outputs: Mapping[str, Any]) -> _Answers:
-        logits = []
+        logits = squad_answers.NO_LOGITS
         if outputs:
-            logits = squad_answers.window_logits(
+            logits = squad_answers.padded_logits(
                 **outputs, max_seq_length=self.options.max_seq_length
             )
         ranked = _rank(data.content, logits, self.options, self._tokenizer)
@@ -233,7 +233,7 @@ def _cut(
 
 def _rank(
     questions: squad_results.Questions,
-    logits: Sequence[squad_answers.WindowLogits],
+    logits: squad_answers.Logits,
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> list[squad_answers.RankedAnswers]:

@@ -79,16 +79,14 @@ def _has_most_context(
 
 def random_logits(
     features: Sequence[squad_features.SquadFeatures], seed: int = _SEED
-) -> list[squad_answers.WindowLogits]:
+) -> squad_answers.Logits:
     """Draws normal logits for every window."""
     rng = np.random.default_rng(seed)
     logits = [
         rng.normal(0, 3, (2, len(feature.input_ids))).astype(np.float32)
         for feature in features
     ]
-    return [
-        squad_answers.WindowLogits(
-            unique_id=feature.unique_id, start_logits=start, end_logits=end
-        )
-        for feature, (start, end) in zip(features, logits, strict=True)
-    ]
+    return squad_answers.Logits(
+        unique_ids=np.array([feature.unique_id for feature in features]),
+        values=np.array(logits),
+    )

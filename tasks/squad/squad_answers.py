@@ -6,9 +6,10 @@ Devlin et al. 2019, §4.2 and §4.3.
 
 import collections
 import dataclasses
+import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -56,13 +57,59 @@ class AnswerOptions:
             )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class WindowLogits:
-    """What the network says of one window: `[T]` float start, end logits."""
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Logits:
+    """The outputs of the network for windows.
 
-    unique_id: int
-    start_logits: np.ndarray
-    end_logits: np.ndarray
+    Attributes:
+        unique_ids: `[W]` integers, of the windows.
+        values: `[W, 2, T]` float, start and end logits.
+    """
+
+    unique_ids: np.ndarray
+    values: np.ndarray
+
+    def of(self, windows: Sequence[squad_features.SquadFeatures]) -> np.ndarray:
+        """Returns the logits of some windows, `[w, 2, T]` float64.
+
+        Raises:
+            ValueError: a window has no logits, or too few, or some that are
+                not finite.
+        """
+        missing = [w for w in windows if w.unique_id not in self._row_of]
+        if missing:
+            raise ValueError(
+                f"Every window must have logits; window {missing[0].unique_id} "
+                "has none. Were the windows made with other options than the "
+                "logits?"
+            )
+        rows = [self._row_of[window.unique_id] for window in windows]
+        # Scores are added as float64, as released.
+        logits = self.values[rows].astype(np.float64)
+        shape = 2, len(windows[0].input_ids)
+        if logits.shape[1:] != shape:
+            raise ValueError(
+                f"Window {windows[0].unique_id} must have start and end logits "
+                f"of shape {shape}; got {logits.shape[1:]}."
+            )
+        is_finite = np.isfinite(logits).all(axis=(1, 2))  # [w]
+        if not is_finite.all():
+            raise ValueError(
+                "Logits must be finite; those of window "
+                f"{windows[np.argmin(is_finite)].unique_id} are not. Has the "
+                "model diverged?"
+            )
+        return logits
+
+    @functools.cached_property
+    def _row_of(self) -> dict[int, int]:
+        return {each: row for row, each in enumerate(self.unique_ids.tolist())}
+
+
+# Of data without a window.
+NO_LOGITS = Logits(
+    unique_ids=np.zeros(0, np.int64), values=np.zeros((0, 2, 0), np.float32)
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,58 +128,26 @@ class Span:
         return self.start_logit + self.end_logit
 
 
-def window_logits(
+def padded_logits(
     unique_ids: np.ndarray,
     start_logits: np.ndarray,
     end_logits: np.ndarray,
     max_seq_length: int,
-) -> list[WindowLogits]:
-    """Takes apart the logits of all windows.
+) -> Logits:
+    """Joins the logits of windows from which common padding was cut.
 
     Args:
         unique_ids: `[W]` integers.
-        start_logits, end_logits: `[W, t]` float, `t <= T` where padding that
-            all windows share was cut; its places score below any other.
+        start_logits, end_logits: `[W, t]` float, `t <= T`; the places that
+            were cut score below any other.
         max_seq_length: `T`.
     """
-    cut = [(0, 0), (0, max_seq_length - start_logits.shape[1])]
-    starts, ends = (
-        np.pad(logits, cut, constant_values=_CUT_PADDING)  # [W, T]
-        for logits in (start_logits, end_logits)
+    values = np.stack([start_logits, end_logits], axis=1)  # [W, 2, t]
+    cut = [(0, 0), (0, 0), (0, max_seq_length - values.shape[2])]
+    return Logits(
+        unique_ids=unique_ids,
+        values=np.pad(values, cut, constant_values=_CUT_PADDING),  # [W, 2, T]
     )
-    return [
-        WindowLogits(unique_id=unique_id, start_logits=start, end_logits=end)
-        for unique_id, start, end in zip(
-            unique_ids.tolist(), starts, ends, strict=True
-        )
-    ]
-
-
-def checked_logits(
-    feature: squad_features.SquadFeatures,
-    logits_of: Mapping[int, WindowLogits],
-) -> np.ndarray:
-    """Returns the checked logits of a window, `[2, T]` float64."""
-    result = logits_of.get(feature.unique_id)
-    if result is None:
-        raise ValueError(
-            f"Every window must have logits; window {feature.unique_id} has "
-            "none. Were the windows made with other options than the logits?"
-        )
-    # Scores are added as float64, as released.
-    logits = np.array([result.start_logits, result.end_logits], np.float64)
-    shape = 2, len(feature.input_ids)
-    if logits.shape != shape:
-        raise ValueError(
-            f"Window {feature.unique_id} must have start and end logits of "
-            f"shape {shape}; got {logits.shape}."
-        )
-    if not np.isfinite(logits).all():
-        raise ValueError(
-            f"Logits must be finite; those of window {feature.unique_id} are "
-            "not. Has the model diverged?"
-        )
-    return logits
 
 
 def null_span(logits: np.ndarray) -> Span:
@@ -302,7 +317,7 @@ class RankedAnswers:
 def rank_answers(
     examples: Sequence[squad_examples.SquadExample],
     features: Iterable[squad_features.SquadFeatures],
-    results: Iterable[WindowLogits],
+    logits: Logits,
     options: AnswerOptions,
     basic_tokenizer: BasicTokenizer,
 ) -> list[RankedAnswers]:
@@ -311,7 +326,7 @@ def rank_answers(
     Args:
         examples: the questions, in the order of the result.
         features: every window of every question.
-        results: the logits of every window, in any order.
+        logits: of every window, in any order.
         options: how answers are searched.
         basic_tokenizer: the one that made the windows, before word pieces.
 
@@ -319,7 +334,6 @@ def rank_answers(
         ValueError: a window has no logits, or too few, or some that are not
             finite.
     """
-    logits_of = {result.unique_id: result for result in results}
     windows_of = collections.defaultdict(list)
     for feature in features:
         windows_of[feature.example_index].append(feature)
@@ -330,10 +344,9 @@ def rank_answers(
         if not windows:
             answers.append(_without_windows(example, options))
             continue
-        logits = np.array(  # [W, 2, T]
-            [checked_logits(w, logits_of) for w in windows]
+        answers.append(
+            _rank(example, windows, logits.of(windows), options, basic_text)
         )
-        answers.append(_rank(example, windows, logits, options, basic_text))
     return answers
 
 

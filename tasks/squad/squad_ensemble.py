@@ -75,8 +75,8 @@ def combine_nbest(
 
 
 def average_logits(
-    systems: Sequence[Sequence[squad_answers.WindowLogits]],
-) -> list[squad_answers.WindowLogits]:
+    systems: Sequence[squad_answers.Logits],
+) -> squad_answers.Logits:
     """Averages start and end logits, window by window.
 
     The systems must share vocabulary and window options, so that a window
@@ -87,17 +87,28 @@ def average_logits(
     """
     if not systems:
         raise ValueError("An ensemble needs at least one system; got none.")
-    stacks = [_stack(system) for system in systems]
-    ids, shape = stacks[0][0], stacks[0][1].shape
-    for number, (other_ids, logits) in enumerate(stacks[1:], start=2):
-        if logits.shape != shape or not np.array_equal(ids, other_ids):
+    systems = [_in_order(system) for system in systems]
+    ids, shape = systems[0].unique_ids, systems[0].values.shape
+    for number, other in enumerate(systems[1:], start=2):
+        logits = other.values
+        if logits.shape != shape or not np.array_equal(ids, other.unique_ids):
             raise ValueError(
                 "Systems must have the same windows; system 1 has "
                 f"{shape[0]} of {shape[2]} tokens, system {number} has "
                 f"{logits.shape[0]} of {logits.shape[2]}, or their ids "
                 "differ. Predict with the same file, vocabulary and options."
             )
-    return _unstack(ids, np.mean([logits for _, logits in stacks], axis=0))
+    mean = np.mean([system.values for system in systems], axis=0)
+    return squad_answers.Logits(unique_ids=ids, values=mean)
+
+
+def _in_order(logits: squad_answers.Logits) -> squad_answers.Logits:
+    """Returns logits in the order of the ids, as int64 and float32."""
+    order = np.argsort(logits.unique_ids, kind="stable")
+    return squad_answers.Logits(
+        unique_ids=logits.unique_ids[order].astype(np.int64),
+        values=logits.values[order].astype(np.float32),
+    )
 
 
 def answer_by_nbest(
@@ -190,16 +201,16 @@ def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
     return candidate
 
 
-def write_logits(
-    path: str, results: Sequence[squad_answers.WindowLogits]
-) -> None:
+def write_logits(path: str, logits: squad_answers.Logits) -> None:
     """Writes logits as arrays `unique_ids` `[W]`, `logits` `[W, 2, T]`."""
-    ids, logits = _stack(results)
+    logits = _in_order(logits)
     with writing.whole_file(path, "wb") as file:
-        np.savez_compressed(file, unique_ids=ids, logits=logits)
+        np.savez_compressed(
+            file, unique_ids=logits.unique_ids, logits=logits.values
+        )
 
 
-def read_logits(path: str) -> list[squad_answers.WindowLogits]:
+def read_logits(path: str) -> squad_answers.Logits:
     """Reads what `write_logits` wrote.
 
     Raises:
@@ -209,9 +220,7 @@ def read_logits(path: str) -> list[squad_answers.WindowLogits]:
     with paths.open_to_read(path) as file:
         try:
             with np.load(file, allow_pickle=False) as arrays:
-                return _unstack(
-                    *_checked(arrays["unique_ids"], arrays["logits"])
-                )
+                return _checked(arrays["unique_ids"], arrays["logits"])
         except _NOT_LOGITS as error:
             raise ValueError(
                 f"{path}: must be a file of logits with arrays unique_ids and "
@@ -219,9 +228,7 @@ def read_logits(path: str) -> list[squad_answers.WindowLogits]:
             ) from error
 
 
-def _checked(
-    ids: np.ndarray, logits: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _checked(ids: np.ndarray, logits: np.ndarray) -> squad_answers.Logits:
     """Checks that arrays are ids `[W]` and logits `[W, 2, T]`."""
     # A damaged member comes as its bytes.
     if not isinstance(ids, np.ndarray) or not isinstance(logits, np.ndarray):
@@ -238,7 +245,7 @@ def _checked(
             f"logits must be [{len(ids)}, 2, T] floats; got {logits.dtype} of "
             f"shape {list(logits.shape)}"
         )
-    return ids, logits
+    return squad_answers.Logits(unique_ids=ids, values=logits)
 
 
 def _in_order_of(
@@ -254,27 +261,6 @@ def _in_order_of(
             f"{(missing + unknown)[0]!r}."
         )
     return [answer_of[qas_id] for qas_id in qas_ids]
-
-
-def _stack(
-    results: Sequence[squad_answers.WindowLogits],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns ids `[W]` in order and logits `[W, 2, T]` float32."""
-    results = sorted(results, key=lambda result: result.unique_id)
-    ids = np.array([result.unique_id for result in results], np.int64)
-    logits = [(result.start_logits, result.end_logits) for result in results]
-    return ids, np.array(logits, np.float32)
-
-
-def _unstack(
-    ids: np.ndarray, logits: np.ndarray
-) -> list[squad_answers.WindowLogits]:
-    return [
-        squad_answers.WindowLogits(
-            unique_id=unique_id, start_logits=start, end_logits=end
-        )
-        for unique_id, (start, end) in zip(ids.tolist(), logits, strict=True)
-    ]
 
 
 def _combine(

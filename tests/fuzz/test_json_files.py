@@ -231,14 +231,11 @@ def test_evidence_stays_in_its_folder_or_an_error(tmp_path, num_cases):
 @harness.both_suites
 def test_logits_are_those_written_or_an_error(tmp_path, num_cases):
     path = tmp_path / "logits.npz"
-    given = [
-        squad_answers.WindowLogits(
-            unique_id=number,
-            start_logits=np.arange(3, dtype=np.float32) + number,
-            end_logits=-np.arange(3, dtype=np.float32),
-        )
-        for number in (1000, 1001)
-    ]
+    places = np.arange(3, dtype=np.float32)
+    given = squad_answers.Logits(
+        unique_ids=np.array([1000, 1001]),
+        values=np.array([[places + n, -places] for n in (1000, 1001)]),
+    )
     squad_ensemble.write_logits(str(path), given)
     content = path.read_bytes()
     file = io.BytesIO()
@@ -246,10 +243,10 @@ def test_logits_are_those_written_or_an_error(tmp_path, num_cases):
     goods = [content, file.getvalue()]
 
     def is_right(found, content):
-        return all(
-            type(window.unique_id) is int
-            and len(window.start_logits) == len(window.end_logits)
-            for window in found
+        return (
+            found.unique_ids.dtype.kind in "iu"
+            and found.values.dtype.kind == "f"
+            and found.values.shape[:2] == (len(found.unique_ids), 2)
         )
 
     cases = mutations.endless(4, goods, mutations.BINARY_WORDS)

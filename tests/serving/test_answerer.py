@@ -156,13 +156,14 @@ def _by_the_script(tokenizer, options, texts):
             examples, tokenizer.definition, options.windows, num_workers=1
         )
     )
-    results = [
-        squad_answers.WindowLogits(
-            unique_id=f.unique_id, start_logits=start, end_logits=end
+    results = squad_answers.NO_LOGITS
+    if features:
+        results = squad_answers.Logits(
+            unique_ids=np.array([f.unique_id for f in features]),
+            values=np.concatenate(
+                [drawn_logits(f.input_ids[np.newaxis]) for f in features]
+            ),
         )
-        for f in features
-        for ((start, end),) in [drawn_logits(f.input_ids[np.newaxis]).numpy()]
-    ]
     return squad_answers.rank_answers(
         examples,
         features,

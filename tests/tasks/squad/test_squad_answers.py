@@ -57,15 +57,11 @@ def _rank_case(case, tokenizer, logits):
             max_seq_length=length, doc_stride=stride, max_query_length=query
         ),
     )
-    ids = logits[f"{case['name']}/unique_ids"].tolist()
-    results = [
-        squad_answers.WindowLogits(
-            unique_id=unique_id, start_logits=start, end_logits=end
-        )
-        for unique_id, (start, end) in zip(
-            ids, logits[f"{case['name']}/logits"], strict=True
-        )
-    ]
+    results = squad_answers.Logits(
+        # In any order.
+        unique_ids=logits[f"{case['name']}/unique_ids"][::-1],
+        values=logits[f"{case['name']}/logits"][::-1],
+    )
     options = squad_answers.AnswerOptions(
         n_best_size=case["n_best_size"],
         max_answer_length=case["max_answer_length"],
@@ -74,7 +70,7 @@ def _rank_case(case, tokenizer, logits):
     return squad_answers.rank_answers(
         examples,
         features,
-        reversed(results),  # In any order.
+        results,
         options,
         tokenizer.basic_tokenizer,
     )
@@ -150,14 +146,15 @@ def _rank(example, tokenizer, make_logits=None, **options):
             ),
         )
     )
-    results = [
-        squad_answers.WindowLogits(
-            unique_id=feature.unique_id,
-            start_logits=make_logits(feature.tokens, 0),
-            end_logits=make_logits(feature.tokens, 1),
-        )
-        for feature in features
-    ]
+    results = squad_answers.Logits(
+        unique_ids=np.array([feature.unique_id for feature in features]),
+        values=np.array(
+            [
+                [make_logits(feature.tokens, side) for side in (0, 1)]
+                for feature in features
+            ]
+        ),
+    )
     (answer,) = squad_answers.rank_answers(
         [example],
         features,
@@ -230,7 +227,7 @@ def test_window_without_logits_is_named(tokenizer):
         squad_answers.rank_answers(
             [_example()],
             [feature],
-            [],
+            squad_answers.NO_LOGITS,
             squad_answers.AnswerOptions(),
             tokenizer.basic_tokenizer,
         )
@@ -357,17 +354,14 @@ def test_null_span_is_the_lowest_and_of_equals_the_first():
 
 
 def _logits(unique_id, start, end):
-    return {
-        unique_id: squad_answers.WindowLogits(
-            unique_id=unique_id,
-            start_logits=np.array(start, np.float32),
-            end_logits=np.array(end, np.float32),
-        )
-    }
+    return squad_answers.Logits(
+        unique_ids=np.array([unique_id]),
+        values=np.array([[start, end]], np.float32),
+    )
 
 
 @pytest.mark.parametrize(
-    ("logits_of", "message"),
+    ("logits", "message"),
     [
         (_logits(8, [0, 0, 0], [0, 0, 0]), "window 7 has none"),
         (_logits(7, [0, 0], [0, 0]), r"shape \(2, 3\); got \(2, 2\)"),
@@ -375,10 +369,10 @@ def _logits(unique_id, start, end):
         (_logits(7, [0, 0, 0], [0, np.inf, 0]), "finite; those of window 7"),
     ],
 )
-def test_wrong_logits_are_named(logits_of, message):
+def test_wrong_logits_are_named(logits, message):
     feature = _feature(7, [-1, 0, -1], [0, 1, 0])
     with pytest.raises(ValueError, match=message):
-        squad_answers.checked_logits(feature, logits_of)
+        logits.of([feature])
 
 
 def test_sizes_must_be_positive():

@@ -21,11 +21,10 @@ def _entry(text, probability, start_logit=0.0, end_logit=0.0):
     )
 
 
-def _window(unique_id, start, end):
-    return squad_answers.WindowLogits(
-        unique_id=unique_id,
-        start_logits=np.array(start, np.float32),
-        end_logits=np.array(end, np.float32),
+def _logits(logits_of):
+    return squad_answers.Logits(
+        unique_ids=np.array(list(logits_of)),
+        values=np.array(list(logits_of.values()), np.float32),
     )
 
 
@@ -89,38 +88,37 @@ def test_version_2_needs_no_answer_in_every_system():
 
 
 def test_logits_are_averaged_by_window():
-    first = [_window(5, [1, 2, 3], [0, 0, 0]), _window(6, [0] * 3, [3] * 3)]
-    second = [_window(6, [2] * 3, [4] * 3), _window(5, [3, 2, 1], [8, 4, 2])]
+    first = _logits({5: [[1, 2, 3], [0, 0, 0]], 6: [[0] * 3, [3] * 3]})
+    second = _logits({6: [[2] * 3, [4] * 3], 5: [[3, 2, 1], [8, 4, 2]]})
     mean = squad_ensemble.average_logits([first, second])
-    assert [window.unique_id for window in mean] == [5, 6]
-    np.testing.assert_array_equal(mean[0].start_logits, [2, 2, 2])
-    np.testing.assert_array_equal(mean[0].end_logits, [4, 2, 1])
-    np.testing.assert_array_equal(mean[1].end_logits, [3.5] * 3)
+    assert mean.unique_ids.tolist() == [5, 6]
+    np.testing.assert_array_equal(
+        mean.values, [[[2, 2, 2], [4, 2, 1]], [[1] * 3, [3.5] * 3]]
+    )
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        [_window(6, [0, 0], [0, 0])],
-        [_window(5, [0, 0, 0], [0, 0, 0])],
-        [_window(5, [0, 0], [0, 0]), _window(6, [0, 0], [0, 0])],
+        {6: [[0, 0], [0, 0]]},
+        {5: [[0, 0, 0], [0, 0, 0]]},
+        {5: [[0, 0], [0, 0]], 6: [[0, 0], [0, 0]]},
     ],
 )
 def test_systems_must_have_the_same_windows(other):
     with pytest.raises(ValueError, match="must have the same windows"):
-        squad_ensemble.average_logits([[_window(5, [0, 0], [0, 0])], other])
+        squad_ensemble.average_logits(
+            [_logits({5: [[0, 0], [0, 0]]}), _logits(other)]
+        )
 
 
 def test_logits_come_back_from_a_file(tmp_path):
     path = str(tmp_path / "logits.npz")
-    windows = [_window(5, [1.5, 2], [0, -1]), _window(6, [0, 0.1], [7, 8])]
-    squad_ensemble.write_logits(path, windows)
-    for ours, window in zip(
-        squad_ensemble.read_logits(path), windows, strict=True
-    ):
-        assert ours.unique_id == window.unique_id
-        np.testing.assert_array_equal(ours.start_logits, window.start_logits)
-        np.testing.assert_array_equal(ours.end_logits, window.end_logits)
+    logits = _logits({5: [[1.5, 2], [0, -1]], 6: [[0, 0.1], [7, 8]]})
+    squad_ensemble.write_logits(path, logits)
+    found = squad_ensemble.read_logits(path)
+    np.testing.assert_array_equal(found.unique_ids, logits.unique_ids)
+    np.testing.assert_array_equal(found.values, logits.values)
 
 
 def _single_array():

@@ -132,15 +132,16 @@ def test_other_thresholds_are_refused(text):
 
 
 def test_logits_of_cut_padding_score_below_any_other():
-    (window,) = squad_answers.window_logits(
+    logits = squad_answers.padded_logits(
         unique_ids=np.array([7]),
         start_logits=np.array([[1.0, -2.0]], np.float32),
         end_logits=np.array([[3.0, 4.0]], np.float32),
         max_seq_length=5,
     )
-    assert window.unique_id == 7
-    assert window.start_logits.tolist() == [1, -2, -1e9, -1e9, -1e9]
-    assert window.end_logits.tolist() == [3, 4, -1e9, -1e9, -1e9]
+    assert logits.unique_ids.tolist() == [7]
+    assert logits.values.tolist() == [
+        [[1, -2, -1e9, -1e9, -1e9], [3, 4, -1e9, -1e9, -1e9]]
+    ]
 
 
 def test_records_come_example_by_example():
