@@ -228,33 +228,25 @@ def evaluation_dataset(
     def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
         rows = _RowsOfReplicas(context, batch_size)
 
-        def places_of(element: int) -> np.ndarray:
+        def places(element, row_numbers):
             batch, first_row = rows.of(element)
-            start = batch * batch_size + first_row
-            return np.arange(start, start + rows.per_replica)
+            return batch * batch_size + first_row + row_numbers
 
         def read(element: np.ndarray) -> np.ndarray:
-            indices = places_of(int(element)) % num_records
+            row_numbers = np.arange(rows.per_replica)
+            indices = places(int(element), row_numbers) % num_records
             if order is not None:
                 indices = order[indices]
             return _byte_strings(source.files.read(indices))
 
-        def weights(element: np.ndarray) -> np.ndarray:
-            real = places_of(int(element)) < num_records
-            return real.astype(np.float32) if once else np.ones_like(real, "f4")
+        def weights(element: tf.Tensor) -> tf.Tensor:
+            row_numbers = tf.range(rows.per_replica, dtype=tf.int64)
+            is_first = places(element, row_numbers) < num_records
+            return tf.cast(is_first if once else row_numbers >= 0, tf.float32)
 
         elements = tf.data.Dataset.range(num_batches * rows.local_replicas)
-        batches = _read_and_parse(elements, read, source, rows.per_replica)
-        weighted = _mapped(
-            elements,
-            lambda element: tf.ensure_shape(
-                tf.numpy_function(weights, [element], tf.float32),
-                [rows.per_replica],
-            ),
-        )
-        return _mapped(
-            tf.data.Dataset.zip(batches, weighted),
-            lambda batch, weight: {**batch, "example_weights": weight},
+        return _read_and_parse(
+            elements, read, source, rows.per_replica, weights
         )
 
     return dataset
@@ -312,28 +304,39 @@ class _RowsOfReplicas:
         self.local_replicas = replicas // context.num_input_pipelines
         self._first_replica = context.input_pipeline_id * self.local_replicas
 
-    def of(self, element: int) -> tuple[int, int]:
-        """Returns the batch and the first row of an element of a worker."""
-        batch, local_replica = divmod(element, self.local_replicas)
+    def of(self, element):
+        """Returns the batch and the first row of an element of a worker.
+
+        Args:
+            element: an integer or a tensor of integers, as are the results.
+        """
+        local_replica = element % self.local_replicas
         replica = self._first_replica + local_replica
-        return batch, replica * self.per_replica
+        return element // self.local_replicas, replica * self.per_replica
 
 
-def _read_and_parse(elements, read, source, per_replica) -> tf.data.Dataset:
+def _read_and_parse(
+    elements: tf.data.Dataset,
+    read: Callable[[np.ndarray], np.ndarray],
+    source: Source,
+    per_replica: int,
+    weights: Callable[[tf.Tensor], tf.Tensor] | None = None,
+) -> tf.data.Dataset:
+    """Turns numbers of elements into batches, several at the same time."""
+
+    # Without AutoGraph, for the reason given in `steps.Trainer`.
+    @tf.autograph.experimental.do_not_convert
     def load(element):
         serialized = tf.numpy_function(read, [element], tf.string)
         serialized = tf.ensure_shape(serialized, [per_replica])
-        return source.parse(serialized)
+        batch = source.parse(serialized)
+        if weights is None:
+            return batch
+        return {**batch, "example_weights": weights(element)}
 
-    return _mapped(
-        elements, load, num_parallel_calls=_READERS, deterministic=True
+    return elements.map(
+        load, num_parallel_calls=_READERS, deterministic=True
     ).prefetch(_PREFETCHED_BATCHES)
-
-
-def _mapped(dataset, function, **options) -> tf.data.Dataset:
-    """Maps without AutoGraph, for the reason given in `steps.Trainer`."""
-    as_written = tf.autograph.experimental.do_not_convert(function)
-    return dataset.map(as_written, **options)
 
 
 def _check_word_ids(batch, vocab_size: int) -> None:
