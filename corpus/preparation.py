@@ -103,24 +103,14 @@ def prepare(
     """
     yield from processes.map_in_order(
         functools.partial(prepare_batch, rules),
-        _batched(documents),
+        processes.batches(documents, _BATCH_CHARACTERS, _num_characters),
         num_workers,
         _BATCHES_AHEAD,
     )
 
 
-def _batched(
-    documents: Iterable[formats.Document],
-) -> Iterator[list[formats.Document]]:
-    batch, size = [], 0
-    for document in documents:
-        batch.append(document)
-        size += sum(map(len, document.lines))
-        if size >= _BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def _num_characters(document: formats.Document) -> int:
+    return sum(map(len, document.lines))
 
 
 def prepare_batch(
@@ -131,7 +121,7 @@ def prepare_batch(
     texts = []
     for document in documents:
         counts.documents_read += 1
-        counts.characters_read += sum(map(len, document.lines))
+        counts.characters_read += _num_characters(document)
         counts.characters_read += len(document.lines)
         text = _prepare_document(document, rules, counts)
         if text:

@@ -1,4 +1,4 @@
-"""A process pool: one function mapped over items, in order."""
+"""A process pool that maps a function in order, and batches of work for it."""
 
 import collections
 import multiprocessing
@@ -62,6 +62,28 @@ def map_in_order(
         finally:
             for future in pending:
                 future.cancel()
+
+
+def batches(
+    items: Iterable[_Item], min_size: int, size_of: Callable[[_Item], int]
+) -> Iterator[list[_Item]]:
+    """Groups items; the groups depend on the items alone.
+
+    Args:
+        items: read as they are needed.
+        min_size: a group ends with the item that brings it to this size.
+        size_of: returns the size of an item.
+    """
+    batch: list[_Item] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += size_of(item)
+        if size >= min_size:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 # What this process does, if it is a worker.

@@ -14,7 +14,7 @@ import functools
 import heapq
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from absl import logging
 
@@ -204,7 +204,8 @@ def count_words(
     count = functools.partial(_count_chunk, do_lower_case=do_lower_case)
     total = WordCounts()
     report = progress.Progress()
-    for counts in processes.map_in_order(count, _chunks(lines), num_workers):
+    chunks = processes.batches(lines, _CHUNK_CHARS, lambda line: len(line) + 1)
+    for counts in processes.map_in_order(count, chunks, num_workers):
         total.add(counts)
         total.forget_rarest(max_words)
         report(
@@ -251,19 +252,6 @@ def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:
         num_chars=sum(map(len, lines)),
         num_too_long=num_too_long,
     )
-
-
-def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Groups lines; the groups depend on nothing but the lines."""
-    chunk, num_chars = [], 0
-    for line in lines:
-        chunk.append(line)
-        num_chars += len(line) + 1
-        if num_chars >= _CHUNK_CHARS:
-            yield chunk
-            chunk, num_chars = [], 0
-    if chunk:
-        yield chunk
 
 
 # ------------------------------------------------------ Byte-pair encoding

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from files import lines
+from files import lines, processes
 
 _BATCH_CHARACTERS = 1 << 20
 _CONTINUATION = "##"
@@ -133,7 +133,11 @@ def encode_documents(
     sentence_starts = array.array("q", [0])
     document_starts = array.array("q", [0])
     num_tokenless = 0
-    for batch in _batches(documents):
+    for batch in processes.batches(
+        filter(None, documents),
+        _BATCH_CHARACTERS,
+        lambda document: sum(map(len, document)),
+    ):
         encoded = encode([sentence for part in batch for sentence in part])
         lengths = np.asarray(encoded.row_lengths, np.int64)
         ends = len(ids) + np.cumsum(lengths)
@@ -154,17 +158,3 @@ def encode_documents(
         document_starts=document_starts,
         num_tokenless=num_tokenless,
     )
-
-
-def _batches(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
-    batch, size = [], 0
-    for document in documents:
-        if not document:
-            continue
-        batch.append(document)
-        size += sum(map(len, document))
-        if size >= _BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

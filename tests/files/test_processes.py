@@ -27,6 +27,15 @@ def test_results_come_in_order_and_items_as_needed(num_workers):
     assert list(results) == [2, 0, 4, 1, 2, 1]
 
 
+def test_a_batch_ends_with_the_item_that_fills_it():
+    items = iter(["a", "bb", "", "cccc", "d"])
+    batches = processes.batches(items, 3, len)
+    assert next(batches) == ["a", "bb"]
+    assert next(items) == ""  # Not read ahead.
+    assert list(batches) == [["cccc"], ["d"]]
+    assert list(processes.batches([], 3, len)) == []
+
+
 def test_a_failure_comes_back():
     with pytest.raises(TypeError, match="int"):
         list(processes.map_in_order(len, ["a", 1, "b", "c", "d"], 2))
