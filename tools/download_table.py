@@ -46,9 +46,36 @@ class Item:
 
 
 _CHECKPOINT_FILES = (
-    *("bert_config.json", "vocab.txt"),
-    *("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"),
+    "bert_config.json",
+    "vocab.txt",
+    "bert_model.ckpt.index",
+    "bert_model.ckpt.data-00000-of-00001",
 )
+# Name, archive and description of the checkpoints of 2018 and 2019.
+_RELEASED = (
+    ("bert_base_uncased",
+     "2018_10_18/uncased_L-12_H-768_A-12", "BERT-Base, uncased"),
+    ("bert_large_uncased",
+     "2018_10_18/uncased_L-24_H-1024_A-16", "BERT-Large, uncased"),
+    ("bert_base_cased",
+     "2018_10_18/cased_L-12_H-768_A-12", "BERT-Base, cased"),
+    ("bert_large_cased",
+     "2018_10_18/cased_L-24_H-1024_A-16", "BERT-Large, cased"),
+    ("bert_large_uncased_wwm",
+     "2019_05_30/wwm_uncased_L-24_H-1024_A-16",
+     "BERT-Large, uncased, whole-word masking"),
+    ("bert_large_cased_wwm",
+     "2019_05_30/wwm_cased_L-24_H-1024_A-16",
+     "BERT-Large, cased, whole-word masking"),
+    ("bert_base_multilingual_cased",
+     "2018_11_23/multi_cased_L-12_H-768_A-12",
+     "BERT-Base, 104 languages, cased"),
+    ("bert_base_multilingual_uncased",
+     "2018_11_03/multilingual_L-12_H-768_A-12",
+     "BERT-Base, 102 languages, uncased; superseded by the cased one"),
+    ("bert_base_chinese",
+     "2018_11_03/chinese_L-12_H-768_A-12", "BERT-Base, Chinese"),
+)  # fmt: skip
 _MINIATURE_NAMES = {
     (2, 128): "bert_tiny",
     (4, 256): "bert_mini",
@@ -60,14 +87,19 @@ _MINIATURE_NAMES = {
 _MINIATURE_DATE = "2020_02_20"
 
 
-def _checkpoint(
-    name: str, date: str, archive: str, about: str, folder: str = ""
-) -> Item:
+def _checkpoint(name: str, archive: str, about: str) -> Item:
+    """Describes a released checkpoint.
+
+    Args:
+        name: of the item.
+        archive: the date of the release and the name of the zip file.
+        about: of the item.
+    """
     return Item(
         name=name,
         kind=CHECKPOINT,
-        folder=folder or archive,
-        urls=(f"{_MODELS}/{date}/{archive}.zip",),
+        folder=archive.partition("/")[2],
+        urls=(f"{_MODELS}/{archive}.zip",),
         files=_CHECKPOINT_FILES,
         about=about,
     )
@@ -76,15 +108,12 @@ def _checkpoint(
 def _miniature(num_layers: int, hidden_size: int) -> Item:
     archive = f"uncased_L-{num_layers}_H-{hidden_size}_A-{hidden_size // 64}"
     name = _MINIATURE_NAMES.get((num_layers, hidden_size), archive)
-    # Beside the BERT-Base of 2018, which has the same archive name.
-    is_base = name == "bert_base_uncased_2020"
-    return _checkpoint(
-        name,
-        _MINIATURE_DATE,
-        archive,
-        f"miniature, {num_layers} layers of {hidden_size}, 2020",
-        folder=f"{archive}_2020" if is_base else archive,
-    )
+    about = f"miniature, {num_layers} layers of {hidden_size}, 2020"
+    item = _checkpoint(name, f"{_MINIATURE_DATE}/{archive}", about)
+    if name == "bert_base_uncased_2020":
+        # Beside the BERT-Base of 2018, which has the same archive name.
+        return dataclasses.replace(item, folder=f"{archive}_2020")
+    return item
 
 
 def _glue_task(name: str, archive: str = "") -> Item:
@@ -133,48 +162,6 @@ def _xnli(archive: str, files: tuple[str, ...], about: str) -> Item:
     )
 
 
-_RELEASED_CHECKPOINTS = (
-    _checkpoint(
-        "bert_base_uncased",
-        *("2018_10_18", "uncased_L-12_H-768_A-12", "BERT-Base, uncased"),
-    ),
-    _checkpoint(
-        "bert_large_uncased",
-        *("2018_10_18", "uncased_L-24_H-1024_A-16", "BERT-Large, uncased"),
-    ),
-    _checkpoint(
-        "bert_base_cased",
-        *("2018_10_18", "cased_L-12_H-768_A-12", "BERT-Base, cased"),
-    ),
-    _checkpoint(
-        "bert_large_cased",
-        *("2018_10_18", "cased_L-24_H-1024_A-16", "BERT-Large, cased"),
-    ),
-    _checkpoint(
-        "bert_large_uncased_wwm",
-        *("2019_05_30", "wwm_uncased_L-24_H-1024_A-16"),
-        "BERT-Large, uncased, whole-word masking",
-    ),
-    _checkpoint(
-        "bert_large_cased_wwm",
-        *("2019_05_30", "wwm_cased_L-24_H-1024_A-16"),
-        "BERT-Large, cased, whole-word masking",
-    ),
-    _checkpoint(
-        "bert_base_multilingual_cased",
-        *("2018_11_23", "multi_cased_L-12_H-768_A-12"),
-        "BERT-Base, 104 languages, cased",
-    ),
-    _checkpoint(
-        "bert_base_multilingual_uncased",
-        *("2018_11_03", "multilingual_L-12_H-768_A-12"),
-        "BERT-Base, 102 languages, uncased; superseded by the cased one",
-    ),
-    _checkpoint(
-        "bert_base_chinese",
-        *("2018_11_03", "chinese_L-12_H-768_A-12", "BERT-Base, Chinese"),
-    ),
-)
 MINIATURES = tuple(
     _miniature(num_layers, hidden_size)
     for num_layers in (2, 4, 6, 8, 10, 12)
@@ -230,7 +217,7 @@ _SWAG_ITEM = _files(
 ITEMS = {
     item.name: item
     for item in (
-        *_RELEASED_CHECKPOINTS,
+        *(_checkpoint(*row) for row in _RELEASED),
         *MINIATURES,
         _ALL_MINIATURES,
         *_GLUE_ITEMS,
@@ -244,10 +231,6 @@ GROUPS = {
     "squad": tuple(item.name for item in _SQUAD_ITEMS),
     "xnli": tuple(item.name for item in _XNLI_ITEMS),
 }
-# The release's own names; that of two archives means the older.
-_ARCHIVE_NAMES = {
-    item.folder: item.name for item in ITEMS.values() if item.kind == CHECKPOINT
-}
 
 
 def find(name: str) -> tuple[Item, ...]:
@@ -259,15 +242,16 @@ def find(name: str) -> tuple[Item, ...]:
     key = name.lower()
     if key in GROUPS:
         return tuple(ITEMS[member] for member in GROUPS[key])
-    names = {item.lower(): item for item in ITEMS}
-    folders = {folder.lower(): item for folder, item in _ARCHIVE_NAMES.items()}
-    known = names.get(key) or folders.get(key)
-    if known is None:
+    # The folder of a checkpoint is the release's own name for it.
+    checkpoints = [i for i in ITEMS.values() if i.kind == CHECKPOINT]
+    known = {item.folder.lower(): item for item in checkpoints}
+    known |= {item.name.lower(): item for item in ITEMS.values()}
+    if key not in known:
         raise ValueError(
             f"No download is called {name!r}. "
             "`python -m tools.download --list` lists all."
         )
-    return (ITEMS[known],)
+    return (known[key],)
 
 
 def listing() -> str:
