@@ -388,8 +388,11 @@ def _write_file(
         file.write(data)
         for name in header:
             if name in specs:
-                array = np.ascontiguousarray(read(name), specs[name][1])
-                file.write(array.reshape(-1).view(np.uint8))
+                file.write(_bytes_of(read(name), specs[name][1]))
+
+
+def _bytes_of(array: np.ndarray, dtype: str) -> np.ndarray:
+    return np.ascontiguousarray(array, dtype).reshape(-1).view(np.uint8)
 
 
 def _width(spec: Spec) -> int:

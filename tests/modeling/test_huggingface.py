@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import weakref
 
 import ml_dtypes
 import numpy as np
@@ -348,6 +349,26 @@ def test_arrays_without_a_type_there_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"cannot hold these arrays: x \(str"):
         _write_ours(tmp_path, {"x": np.array(["text"])}, [])
     assert not list(tmp_path.iterdir())
+
+
+def test_one_array_at_a_time_is_in_memory(tmp_path):
+    arrays = checkpoints.read(_folder(tmp_path, _encoder()))
+    held = []
+
+    def read(name):
+        assert not any(array() is not None for array in held)
+        array = arrays[name].copy()
+        held.append(weakref.ref(array))
+        return array
+
+    huggingface.write(
+        str(tmp_path),
+        {n: (a.shape, a.dtype.name) for n, a in arrays.items()},
+        read,
+        num_layers=2,
+        architectures=["BertModel"],
+    )
+    assert len(held) == len(arrays)
 
 
 def test_files_are_those_of_the_library(tmp_path):
