@@ -124,14 +124,14 @@ class Job:
     def _make_folder(self) -> str:
         written = [self.program]
         for name, value in self.flags:
-            written.append([name, _text(value, Places("DATA", "WORK"), "OWN")])
+            written.append([name, _text(value, Folders("DATA", "WORK"), "OWN")])
         digest = hashlib.sha256(json.dumps(written).encode()).hexdigest()
         words = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-").lower()
         return f"{words}-{digest[:_HASH_LENGTH]}"
 
 
 @dataclasses.dataclass(frozen=True)
-class Places:
+class Folders:
     """The folders of a run.
 
     Attributes:
@@ -151,19 +151,19 @@ class Places:
         return os.path.join(self.job_folder(job), "out")
 
 
-def arguments(job: Job, places: Places) -> list[str]:
+def arguments(job: Job, folders: Folders) -> list[str]:
     """Lists the arguments of a job's command: program, then flags."""
     return [
         *_program(job),
-        *(_flag(name, text) for name, text in _texts(job, places)),
+        *(_flag(name, text) for name, text in _texts(job, folders)),
     ]
 
 
-def command(job: Job, places: Places) -> str:
+def command(job: Job, folders: Folders) -> str:
     """Writes a job's command as one types it."""
     flags = [
         _flag(name, text if text == "True" else shlex.quote(text))
-        for name, text in _texts(job, places)
+        for name, text in _texts(job, folders)
     ]
     return " \\\n  ".join([" ".join(["python", *_program(job)]), *flags])
 
@@ -173,9 +173,9 @@ def _program(job: Job) -> list[str]:
     return [job.program] if is_script else ["-m", job.program]
 
 
-def _texts(job: Job, places: Places) -> Iterator[tuple[str, str]]:
+def _texts(job: Job, folders: Folders) -> Iterator[tuple[str, str]]:
     for name, value in job.flags:
-        yield name, _text(value, places, places.output(job))
+        yield name, _text(value, folders, folders.output(job))
 
 
 def in_order(wanted: Iterable[Job]) -> list[Job]:
@@ -197,26 +197,26 @@ def _flag(name: str, text: str) -> str:
     return f"--{name}" if text == "True" else f"--{name}={text}"
 
 
-def _text(value: Value, places: Places, own: str) -> str:
+def _text(value: Value, folders: Folders, own: str) -> str:
     """Writes the value of a flag.
 
     Args:
         value: the value.
-        places: where things lie.
+        folders: of data and of work.
         own: the folder that the job itself writes to.
     """
     if isinstance(value, tuple):
         separator = "; " if isinstance(value[0], Phase) else ","
-        return separator.join(_text(part, places, own) for part in value)
+        return separator.join(_text(part, folders, own) for part in value)
     if isinstance(value, Phase):
         return " ".join(
-            f"{name}={_quoted(_text(inner, places, own))}"
+            f"{name}={_quoted(_text(inner, folders, own))}"
             for name, inner in value.pairs
         )
     if isinstance(value, Given):
-        return os.path.join(places.data_dir, value.path)
+        return os.path.join(folders.data_dir, value.path)
     if isinstance(value, Output):
-        folder = own if value.job is None else places.output(value.job)
+        folder = own if value.job is None else folders.output(value.job)
         return os.path.join(folder, value.path) if value.path else folder
     return str(value)
 

@@ -28,7 +28,7 @@ def read_config(path: str) -> config_lib.BertConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Bench:
+class CommonOptions:
     """Options that all commands of an experiment share.
 
     Attributes:
@@ -140,7 +140,7 @@ class DataSet:
 
 
 def fine_tune(
-    bench: Bench,
+    common: CommonOptions,
     model: Model,
     data: DataSet,
     tuning: Tuning,
@@ -149,17 +149,17 @@ def fine_tune(
     """Makes the jobs that fine-tune a model on a task and evaluate it.
 
     Args:
-        bench: options that commands share.
+        common: options that commands share.
         model: to start from.
         data: of the task.
         tuning: of the model. Questions have a job for each seed, with the first
             rate; other tasks have one job for the whole grid.
         more_flags: of the task.
     """
-    scoring: Flags = (("predict_batch_size", bench.scoring_batch_size),)
-    if bench.bucket_by_length:
+    scoring: Flags = (("predict_batch_size", common.scoring_batch_size),)
+    if common.bucket_by_length:
         scoring += (("bucket_by_length", True),)
-    scoring += bench.more_flags
+    scoring += common.more_flags
     num_runs = len(tuning.learning_rates) * tuning.num_trials
     name = f"{data.name} {model.name}{' bilstm' if tuning.bilstm_head else ''}"
     if data.program == SQUAD:
@@ -181,7 +181,7 @@ def fine_tune(
                     *more_flags,
                     *scoring,
                 ),
-                seconds=_seconds(bench, model, data, tuning),
+                seconds=_seconds(common, model, data, tuning),
             )
             for number in range(tuning.num_trials)
         )
@@ -200,7 +200,7 @@ def fine_tune(
         ("learning_rates", tuple(map(str, tuning.learning_rates))),
         ("num_trials", tuning.num_trials),
         *(() if is_named else more_flags),
-        ("eval_batch_size", bench.scoring_batch_size),
+        ("eval_batch_size", common.scoring_batch_size),
         *scoring,
     )
     features = dict(more_flags).get("features")
@@ -210,21 +210,21 @@ def fine_tune(
         flags=flags,
         seconds=num_runs
         * data.num_sequences
-        * _seconds(bench, model, data, tuning),
+        * _seconds(common, model, data, tuning),
     )
     return (job,)
 
 
 def _seconds(
-    bench: Bench, model: Model, data: DataSet, tuning: Tuning
+    common: CommonOptions, model: Model, data: DataSet, tuning: Tuning
 ) -> float:
     """Estimates one run."""
     return costs.fine_tuning_seconds(
-        bench.machine,
+        common.machine,
         model.config,
         num_trained=data.num_train * tuning.num_epochs,
         num_scored=data.num_dev,
-        length=bench.padded(data.length, tuning.max_seq_length),
+        length=common.padded(data.length, tuning.max_seq_length),
     )
 
 
@@ -289,7 +289,7 @@ class Scheme:
     """Text and hyperparameters of pre-training, the same for all models.
 
     Attributes:
-        bench: options that commands share.
+        common: options that commands share.
         train: files, or globs, of one sentence a line.
         held_out: files of the same kind, never trained on.
         vocab_file: lower-cased.
@@ -304,7 +304,7 @@ class Scheme:
             that are fine-tuned from intermediate steps.
     """
 
-    bench: Bench
+    common: CommonOptions
     train: tuple[jobs.Path, ...]
     held_out: tuple[jobs.Path, ...]
     vocab_file: jobs.Path
@@ -386,7 +386,7 @@ def prepare_text(
 
 def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
     """Makes the job that pre-trains a model, with all it needs."""
-    bench = scheme.bench
+    common = scheme.common
     config_file = scheme.networks[variant.network]
     phases, seconds = [], 0.0
     for phase in scheme.phases:
@@ -416,8 +416,8 @@ def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
             if variant.objective == LTR  # It predicts every token.
             else phase.max_predictions_per_seq,
         )
-        seconds += bench.machine.start_seconds + costs.pretraining_seconds(
-            bench.machine,
+        seconds += common.machine.start_seconds + costs.pretraining_seconds(
+            common.machine,
             read_config(config_file),
             shape,
             phase.num_steps * phase.batch_size,
@@ -442,13 +442,13 @@ def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
             ("do_train", True),
             ("do_eval", True),
             ("max_eval_steps", 0),
-            ("eval_batch_size", bench.scoring_batch_size),
+            ("eval_batch_size", common.scoring_batch_size),
             ("objective", variant.objective),
             ("learning_rate", scheme.learning_rate),
             ("num_train_steps", sum(p.num_steps for p in scheme.phases)),
             ("num_warmup_steps", scheme.num_warmup_steps),
             *(keep if variant.keeps_checkpoints(scheme) else ()),
-            *bench.more_flags,
+            *common.more_flags,
         ),
         seconds=seconds,
     )
@@ -464,7 +464,7 @@ def _records(
     label: str = "",
 ) -> jobs.Output:
     """Makes the records of a phase from text of so many bytes."""
-    machine = scheme.bench.machine
+    machine = scheme.common.machine
     masking = ",".join(map(str, variant.masking))
     job = jobs.Job(
         name=f"records {phase.max_seq_length} {masking}{label}",

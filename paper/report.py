@@ -12,7 +12,8 @@ _NOTHING = "–"
 # Differences beyond this many standard errors are taken as real.
 _ERRORS = 2.0
 
-Found = Mapping[tuple[str, str], results.Summary | None]
+_Place = tuple[str, str]  # The names of a row and a column.
+Found = Mapping[_Place, results.Summary | None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,16 +29,16 @@ class Measured:
     problems: tuple[str, ...]
 
 
-def measure(table: tables.Table, places: jobs.Places) -> Measured:
+def measure(table: tables.Table, folders: jobs.Folders) -> Measured:
     """Reads the results of all finished jobs of a table."""
     found, problems = {}, []
     for row, column, cell in table.cells():
-        folders = [
-            places.output(job)
+        outputs = [
+            folders.output(job)
             for job in cell.jobs
-            if runner.is_done(job, places)
+            if runner.is_done(job, folders)
         ]
-        found[row, column], wrong = results.collect(folders, cell.column.metric)
+        found[row, column], wrong = results.collect(outputs, cell.column.metric)
         problems += wrong
     return Measured(found=found, problems=tuple(dict.fromkeys(problems)))
 
@@ -46,7 +47,7 @@ def write(
     table: tables.Table,
     scale: str,
     measured: Measured,
-    places: jobs.Places,
+    folders: jobs.Folders,
     plot_file: str | None = None,
 ) -> str:
     """Writes the report of a table.
@@ -55,7 +56,7 @@ def write(
         table: the experiment.
         scale: "full" or "small".
         measured: the results so far.
-        places: where things lie.
+        folders: of data and of work.
         plot_file: a picture beside the report, if there is one.
     """
     title = table.name.replace("-", " ").capitalize()
@@ -79,7 +80,7 @@ def write(
             "## Problems",
             "\n".join(f"- {problem}" for problem in measured.problems),
         ]
-    parts += ["## Commands", *_command_parts(table, places)]
+    parts += ["## Commands", *_command_parts(table, folders)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -206,39 +207,39 @@ def _notes(table: tables.Table) -> Iterator[str]:
         )
 
 
-def _command_parts(table: tables.Table, places: jobs.Places) -> Iterator[str]:
+def _command_parts(table: tables.Table, folders: jobs.Folders) -> Iterator[str]:
     """Yields every command, and how long it took."""
     for job in table.jobs():
-        state = runner.read_state(job, places)
+        state = runner.read_state(job, folders)
         word = "not run" if state is None else state.state
         if state is not None:
             word += f" in {costs.hours(state.seconds)}"
-        command = state.command if state else jobs.command(job, places)
+        command = state.command if state else jobs.command(job, folders)
         yield (
             f"{job.name}: {word}, estimated {costs.hours(job.seconds)}.\n\n"
             f"```\n{command}\n```"
         )
 
 
-def plan(table: tables.Table, places: jobs.Places, machine: str) -> str:
+def plan(table: tables.Table, folders: jobs.Folders, machine: str) -> str:
     """Writes every command of a table, what it costs and what it lacks.
 
     Args:
         table: the experiment.
-        places: where things lie.
+        folders: of data and of work.
         machine: for which costs are estimated.
     """
     wanted = table.jobs()
     lines, missing = [], {}
     for number, job in enumerate(wanted, start=1):
-        done = ", done" if runner.is_done(job, places) else ""
+        done = ", done" if runner.is_done(job, folders) else ""
         lines.append(
             f"# {number} of {len(wanted)}: {job.name}, about "
             f"{costs.hours(job.seconds)}{done}\n"
-            f"{jobs.command(job, places)}\n"
+            f"{jobs.command(job, folders)}\n"
         )
-        missing |= dict.fromkeys(runner.missing_files(job, places))
-    left = [job for job in wanted if not runner.is_done(job, places)]
+        missing |= dict.fromkeys(runner.missing_files(job, folders))
+    left = [job for job in wanted if not runner.is_done(job, folders)]
     total = sum(job.seconds for job in left)
     lines.append(
         f"# {len(left)} of {len(wanted)} commands are to be run: about "
@@ -262,26 +263,18 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
     # Imported late: it takes a second, and most calls draw nothing.
     from matplotlib import figure
 
-    lines: dict[str, list[tuple[float, tables.Cell, results.Summary | None]]]
-    lines = {}
-    for row, column, cell in table.cells():
-        name = row.rpartition(" ")[0]
-        if len(table.rows[row]) > 1:
-            name = f"{name}, {column}"
-        point = (table.steps[row] / 1000, cell, found[row, column])
-        lines.setdefault(name, []).append(point)
+    if not any(found.values()):
+        return False
     drawing = figure.Figure(figsize=(7, 4.5), layout="constrained")
     axes = drawing.add_subplot()
-    anything = False
-    for number, (name, points) in enumerate(lines.items()):
+    for number, (name, places) in enumerate(_lines(table).items()):
         colour = f"C{number}"
         ours = [
-            (x, summary.mean, summary.deviation or 0.0)
-            for x, _, summary in points
-            if summary is not None
+            (x, found[place].mean, found[place].deviation or 0.0)
+            for x, place in places
+            if found[place]
         ]
         if ours:
-            anything = True
             x, mean, deviation = zip(*ours, strict=True)
             axes.errorbar(
                 x,
@@ -293,7 +286,9 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
                 label=name,
             )
         paper = [
-            (x, cell.paper) for x, cell, _ in points if cell.paper is not None
+            (x, table.rows[row][column].paper)
+            for x, (row, column) in places
+            if table.rows[row][column].paper is not None
         ]
         if paper:
             axes.plot(
@@ -302,8 +297,6 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
                 color=colour,
                 label=f"{name}, paper",
             )
-    if not anything:
-        return False
     axes.set_title("\n".join(textwrap.wrap(table.title, 50)))
     axes.set_xlabel("thousand steps of pre-training")
     axes.set_ylabel("score on the development set")
@@ -312,3 +305,16 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
     with writing.whole_file(path, "wb") as file:
         drawing.savefig(file, format="png", dpi=150)
     return True
+
+
+def _lines(table: tables.Table) -> dict[str, list[tuple[float, _Place]]]:
+    """Lists the lines of a figure: thousand steps, and the cell of a point."""
+    lines: dict[str, list[tuple[float, _Place]]] = {}
+    for row, column, _ in table.cells():
+        name = row.rpartition(" ")[0]
+        if len(table.rows[row]) > 1:
+            name = f"{name}, {column}"
+        lines.setdefault(name, []).append(
+            (table.steps[row] / 1000, (row, column))
+        )
+    return lines

@@ -92,30 +92,30 @@ def run(options: Options) -> bool:
     scale = scales.read(options.scale, _more_flags(options.training_flags))
     models = (options.model,) if options.model else tables.MODELS
     table = tables.make(options.name, scale, models)
-    places = jobs.Places(options.data_dir, options.work_dir)
+    folders = jobs.Folders(options.data_dir, options.work_dir)
     if options.dry_run:
-        machine = scale.scheme.bench.machine.name
-        sys.stdout.write(report.plan(table, places, machine))
+        machine = scale.scheme.common.machine.name
+        sys.stdout.write(report.plan(table, folders, machine))
         return True
     is_complete = True
     if not options.report_only:
-        summary = runner.Runner(places, num_parallel=options.jobs).run(
+        summary = runner.Runner(folders, num_parallel=options.jobs).run(
             table.jobs()
         )
         is_complete = summary.is_complete
-    path = write_report(table, options.scale, places)
+    path = write_report(table, options.scale, folders)
     logging.info("The report is %s", path)
     return is_complete
 
 
-def write_report(table: tables.Table, scale: str, places: jobs.Places) -> str:
+def write_report(table: tables.Table, scale: str, folders: jobs.Folders) -> str:
     """Writes the report of what is there, and the plot of a figure.
 
     Returns:
         The name of the report.
     """
-    measured = report.measure(table, places)
-    folder = os.path.join(places.work_dir, "reports")
+    measured = report.measure(table, folders)
+    folder = os.path.join(folders.work_dir, "reports")
     name = f"{table.name}-{scale}"
     plot_file = f"{name}.png" if table.steps else None
     if plot_file and not report.draw(
@@ -124,7 +124,7 @@ def write_report(table: tables.Table, scale: str, places: jobs.Places) -> str:
         plot_file = None
     path = os.path.join(folder, f"{name}.md")
     with writing.whole_file(path) as file:
-        file.write(report.write(table, scale, measured, places, plot_file))
+        file.write(report.write(table, scale, measured, folders, plot_file))
     return path
 
 

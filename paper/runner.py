@@ -38,48 +38,44 @@ class State:
     command: str
 
 
-def read_state(job: jobs.Job, places: jobs.Places) -> State | None:
+def read_state(job: jobs.Job, folders: jobs.Folders) -> State | None:
     """Reads how a job ended; None if it was never run to an end."""
-    path = os.path.join(places.job_folder(job), _FILE)
+    path = os.path.join(folders.job_folder(job), _FILE)
     if not os.path.exists(path):
         return None
     return State(**json_text.read_object(path))
 
 
-def write_state(job: jobs.Job, places: jobs.Places, state: State) -> None:
+def write_state(job: jobs.Job, folders: jobs.Folders, state: State) -> None:
     """Writes how a job ended."""
-    path = os.path.join(places.job_folder(job), _FILE)
+    path = os.path.join(folders.job_folder(job), _FILE)
     writing.write_json(path, dataclasses.asdict(state))
 
 
-def is_done(job: jobs.Job, places: jobs.Places) -> bool:
+def is_done(job: jobs.Job, folders: jobs.Folders) -> bool:
     """Tells whether a job need not be run."""
-    state = read_state(job, places)
+    state = read_state(job, folders)
     return state is not None and state.state == DONE
 
 
-def log_tail(job: jobs.Job, places: jobs.Places, num_lines: int) -> str:
+def log_tail(job: jobs.Job, folders: jobs.Folders, num_lines: int) -> str:
     """Returns the last lines of a job's log; empty if there is none."""
-    path = os.path.join(places.job_folder(job), LOG)
+    path = os.path.join(folders.job_folder(job), LOG)
     if not os.path.exists(path):
         return ""
     with open(path, encoding="utf-8", errors="replace") as file:
         return "".join(file.readlines()[-num_lines:]).rstrip()
 
 
-def missing_files(job: jobs.Job, places: jobs.Places) -> list[str]:
+def missing_files(job: jobs.Job, folders: jobs.Folders) -> list[str]:
     """Lists the files that the user must have for a job, and has not."""
-    return [
-        path
-        for given in job.given
-        if not _exists(path := os.path.join(places.data_dir, given.path), given)
-    ]
-
-
-def _exists(path: str, given: jobs.Given) -> bool:
-    if given.is_prefix:
-        return bool(glob.glob(glob.escape(path) + "*"))
-    return os.path.exists(path) or bool(glob.glob(path))
+    missing = []
+    for given in job.given:
+        path = os.path.join(folders.data_dir, given.path)
+        pattern = glob.escape(path) + "*" if given.is_prefix else path
+        if not (glob.glob(pattern) or os.path.exists(path)):
+            missing.append(path)
+    return missing
 
 
 def seconds_left(
@@ -129,26 +125,26 @@ class _Running:
     job: jobs.Job
     process: subprocess.Popen
     started: float
-    told: float
+    reported: float
 
 
 class Runner:
     """Runs commands, several at a time if wanted.
 
     Args:
-        places: where things lie.
+        folders: of data and of work.
         num_parallel: commands at a time.
         poll_seconds: between looks at them.
     """
 
     def __init__(
         self,
-        places: jobs.Places,
+        folders: jobs.Folders,
         *,
         num_parallel: int = 1,
         poll_seconds: float = _POLL_SECONDS,
     ):
-        self._places = places
+        self._folders = folders
         self._num_parallel = num_parallel
         self._poll_seconds = poll_seconds
         self._todo: list[jobs.Job] = []
@@ -170,7 +166,7 @@ class Runner:
             OSError: a file of the work folder cannot be written.
         """
         for job in jobs.in_order(wanted):
-            state = read_state(job, self._places)
+            state = read_state(job, self._folders)
             if state is not None and state.state == DONE:
                 self._finished.append((job, state))
             else:
@@ -181,7 +177,7 @@ class Runner:
             len(self._todo),
             self._time_left(),
         )
-        work_dir = self._places.work_dir
+        work_dir = self._folders.work_dir
         lock = locking.lock_folder(work_dir, f"--work_dir={work_dir}")
         with lock, self._signals():
             while self._running or (self._todo and not self._stopping):
@@ -189,7 +185,7 @@ class Runner:
                     self._start_ready()
                 if self._running:
                     time.sleep(self._poll_seconds)
-                self._look()
+                self._poll()
         return Summary(
             failed=tuple(self._failed),
             skipped=tuple(self._skipped.items()),
@@ -199,10 +195,10 @@ class Runner:
     def _start_ready(self) -> None:
         """Starts what can be started, and leaves out what never can."""
         done = {job for job, _ in self._finished}
-        lost = {*self._failed, *self._skipped}
+        unavailable = {*self._failed, *self._skipped}
         for job in list(self._todo):
-            missing = missing_files(job, self._places)
-            blocking = [needed for needed in job.needs if needed in lost]
+            missing = missing_files(job, self._folders)
+            blocking = [needed for needed in job.needs if needed in unavailable]
             if missing or blocking:
                 reason = ", ".join(
                     [f"{path} is missing" for path in missing]
@@ -210,7 +206,7 @@ class Runner:
                 )
                 logging.warning("Left out: %s: %s", job.name, reason)
                 self._skipped[job] = reason
-                lost.add(job)
+                unavailable.add(job)
                 self._todo.remove(job)
             elif len(self._running) < self._num_parallel and all(
                 needed in done for needed in job.needs
@@ -219,15 +215,15 @@ class Runner:
                 self._start(job)
 
     def _start(self, job: jobs.Job) -> None:
-        folder = self._places.job_folder(job)
-        os.makedirs(self._places.output(job), exist_ok=True)
-        text = jobs.command(job, self._places)
-        logging.info("Starts: %s\n%s", job.name, text)
+        folder = self._folders.job_folder(job)
+        os.makedirs(self._folders.output(job), exist_ok=True)
+        text = jobs.command(job, self._folders)
+        logging.info("Starting: %s\n%s", job.name, text)
         with open(os.path.join(folder, LOG), "a", encoding="utf-8") as log:
             log.write(f"$ {text}\n")
             log.flush()
             process = subprocess.Popen(
-                [sys.executable, *jobs.arguments(job, self._places)],
+                [sys.executable, *jobs.arguments(job, self._folders)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -237,12 +233,12 @@ class Runner:
             )
         now = time.monotonic()
         self._running.append(
-            _Running(job=job, process=process, started=now, told=now)
+            _Running(job=job, process=process, started=now, reported=now)
         )
         if self._stopping:  # The signal came before there was whom to tell.
             self._stop_commands()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Notes what has ended; says from time to time what goes on."""
         for running in list(self._running):
             code = running.process.poll()
@@ -250,24 +246,28 @@ class Runner:
             if code is not None:
                 self._running.remove(running)
                 self._end(running, code, now - running.started)
-            elif now - running.told > _REPORT_EVERY_SECONDS:
-                running.told = now
+            elif now - running.reported > _REPORT_EVERY_SECONDS:
+                running.reported = now
                 logging.info(
                     "Runs for %s: %s\n  %s",
                     costs.hours(now - running.started),
                     running.job.name,
-                    log_tail(running.job, self._places, 1),
+                    log_tail(running.job, self._folders, 1),
                 )
 
     def _end(self, running: _Running, code: int, seconds: float) -> None:
         job = running.job
-        before = read_state(job, self._places)
+        before = read_state(job, self._folders)
+        outcome = DONE if code == 0 else FAILED
+        if self._stopping:
+            # A script that was told to stop saves, and may well end with 0.
+            outcome = STOPPED
         state = State(
-            state=self._word(code),
+            state=outcome,
             seconds=seconds + (before.seconds if before else 0.0),
-            command=jobs.command(job, self._places),
+            command=jobs.command(job, self._folders),
         )
-        write_state(job, self._places, state)
+        write_state(job, self._folders, state)
         if state.state == DONE:
             self._finished.append((job, state))
         elif state.state == FAILED:
@@ -276,8 +276,8 @@ class Runner:
                 "Failed with code %d: %s; %s ends in\n%s",
                 code,
                 job.name,
-                os.path.join(self._places.job_folder(job), LOG),
-                log_tail(job, self._places, _TAIL_LINES),
+                os.path.join(self._folders.job_folder(job), LOG),
+                log_tail(job, self._folders, _TAIL_LINES),
             )
         else:
             self._todo.append(job)
@@ -295,12 +295,6 @@ class Runner:
         for running in self._running:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.process.pid, signal.SIGTERM)
-
-    def _word(self, code: int) -> str:
-        if self._stopping:
-            # A script that was told to stop saves, and may well end with 0.
-            return STOPPED
-        return DONE if code == 0 else FAILED
 
     def _time_left(self) -> str:
         todo = [*self._todo, *(running.job for running in self._running)]

@@ -98,8 +98,8 @@ def _full(
         for size in ("base", "large")
         for casing, suffix in (("uncased", ""), ("cased", "-cased"))
     }
-    bench = recipes.Bench(machine=costs.GPU, more_flags=more_flags)
-    scheme = _scheme(content, bench, models["base"].vocab_file)
+    common = recipes.CommonOptions(machine=costs.GPU, more_flags=more_flags)
+    scheme = _scheme(content, common, models["base"].vocab_file)
     trivia_qa = jobs.Job(
         name="TriviaQA as SQuAD",
         program="tools.convert_triviaqa",
@@ -121,13 +121,13 @@ def _small(
     content: Mapping[str, Any], more_flags: recipes.Flags
 ) -> tuple[recipes.Scheme, dict[str, recipes.Model], _Paths]:
     """Describes pre-training, its models, parts of SQuAD, and names to tag."""
-    bench = recipes.Bench(
+    common = recipes.CommonOptions(
         machine=costs.CORE,
         more_flags=more_flags,
         bucket_by_length=True,
         scoring_batch_size=128,
     )
-    scheme = _scheme(content, bench)
+    scheme = _scheme(content, common)
     models = {
         size: recipes.pretrained(scheme, recipes.Variant(network=network))
         for size, network in _SMALL_MODELS.items()
@@ -190,14 +190,14 @@ def _released(casing: str, size: str) -> recipes.Model:
 
 def _scheme(
     content: Mapping[str, Any],
-    bench: recipes.Bench,
+    common: recipes.CommonOptions,
     vocab_file: jobs.Path | None = None,
 ) -> recipes.Scheme:
     """Describes pre-training.
 
     Args:
         content: the scale's file.
-        bench: options that commands share.
+        common: options that commands share.
         vocab_file: None to learn the vocabulary from the text.
     """
     text, pretraining = content["text"], content["pretraining"]
@@ -216,12 +216,12 @@ def _scheme(
                 ("vocab_size", _VOCAB_SIZE),
                 ("min_character_count", 50),
             ),
-            seconds=bench.machine.start_seconds + 180,
+            seconds=common.machine.start_seconds + 180,
         )
         vocab_file = jobs.Output(job=vocabulary, path="vocab.txt")
     phases = tuple(recipes.Phase(**phase) for phase in pretraining["phases"])
     return recipes.Scheme(
-        bench=bench,
+        common=common,
         train=train,
         held_out=tuple(
             jobs.Output(job=job, path="held_out.txt") for job in prepared

@@ -205,12 +205,12 @@ def make(
         row: _cells(row, each, content, scale)
         for row, each in described.items()
     }
-    common = scale.content.get("note")
+    note = scale.content.get("note")
     return Table(
         name=name,
         title=content["title"],
         rows=rows,
-        notes=(*([common] if common else []), *content["notes"]),
+        notes=(*([note] if note else []), *content["notes"]),
         expected=tuple(
             Expectation(
                 better=better,
@@ -293,7 +293,7 @@ def _jobs(
         return (model.checkpoint.job,)
     data = scale.data[row.data] if row.data else column.data
     made = recipes.fine_tune(
-        scale.scheme.bench,
+        scale.scheme.common,
         model,
         data,
         dataclasses.replace(

@@ -10,7 +10,7 @@ from paper import costs, jobs, scales, tables
 from tests import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_PLACES = jobs.Places("my data", "my runs")
+_FOLDERS = jobs.Folders("my data", "my runs")
 _TABLES = [(name, scale) for name in tables.NAMES for scale in scales.SCALES]
 
 
@@ -21,7 +21,7 @@ def _make(name, scale, models=tables.MODELS, more_flags=()):
 def _parse(job):
     """Parses a command as its script would; returns its options."""
     values = documented.defined(job.program)
-    program, *given = jobs.arguments(job, _PLACES)
+    program, *given = jobs.arguments(job, _FOLDERS)
     if program == "-m":
         program, *given = given
     left = values([program, *given])
@@ -42,16 +42,16 @@ def test_every_command_is_accepted_by_its_script(name, scale):
     for job in table.jobs():
         options = _parse(job)
         if job.program in ("run_squad.py", "run_pretraining.py"):
-            assert options.output_dir == _PLACES.output(job)
+            assert options.output_dir == _FOLDERS.output(job)
         if job.program == "run_pretraining.py":
             phases = importlib.import_module("training.pretraining_phases")
             made = phases.of_run(options)
             assert made[-1].end == options.num_train_steps
         for needed in job.needs:
             # What a command needs is what another writes.
-            folder = _PLACES.output(needed)
+            folder = _FOLDERS.output(needed)
             assert any(
-                folder in argument for argument in jobs.arguments(job, _PLACES)
+                folder in argument for argument in jobs.arguments(job, _FOLDERS)
             )
 
 

@@ -69,8 +69,8 @@ def test_durations_are_written_for_people():
 
 
 def test_batches_of_like_length_are_shorter_than_the_longest():
-    fixed = recipes.Bench(machine=costs.GPU)
-    by_length = recipes.Bench(machine=costs.CORE, bucket_by_length=True)
+    fixed = recipes.CommonOptions(machine=costs.GPU)
+    by_length = recipes.CommonOptions(machine=costs.CORE, bucket_by_length=True)
     assert fixed.padded(20, 128) == 128
     assert by_length.padded(20, 128) == pytest.approx(22)
     assert by_length.padded(200, 128) == 128

@@ -5,7 +5,7 @@ import shlex
 
 from paper import jobs
 
-_PLACES = jobs.Places("the data", "runs")
+_FOLDERS = jobs.Folders("the data", "runs")
 
 
 def _job(name="a task", **flags):
@@ -45,7 +45,7 @@ def test_arguments_name_places():
         learning_rate=3e-5,
     )
     own = f"runs/jobs/{job.folder}/out"
-    assert jobs.arguments(job, _PLACES) == [
+    assert jobs.arguments(job, _FOLDERS) == [
         "run_classifier.py",
         "--data_dir=the data/glue/MRPC",
         f"--output_dir={own}",
@@ -65,9 +65,9 @@ def test_what_is_typed_is_what_is_run():
         )
     )
     job = _job(phases=(phase, phase), data_dir=jobs.Given(path="it's"))
-    typed = jobs.command(job, _PLACES).replace("\\\n", " ")
-    assert shlex.split(typed) == ["python", *jobs.arguments(job, _PLACES)]
-    assert jobs.arguments(job, _PLACES)[1] == (
+    typed = jobs.command(job, _FOLDERS).replace("\\\n", " ")
+    assert shlex.split(typed) == ["python", *jobs.arguments(job, _FOLDERS)]
+    assert jobs.arguments(job, _FOLDERS)[1] == (
         "--phases=steps=3 input_file='the data/x*.tfrecord'; "
         "steps=3 input_file='the data/x*.tfrecord'"
     )
@@ -82,7 +82,7 @@ def test_phases_name_what_they_need():
 
 def test_modules_are_run_as_modules():
     job = jobs.Job(name="x", program="tools.learn_vocab", flags=())
-    assert jobs.command(job, _PLACES) == "python -m tools.learn_vocab"
+    assert jobs.command(job, _FOLDERS) == "python -m tools.learn_vocab"
 
 
 def test_jobs_in_order_are_each_once_and_after_what_they_need():

@@ -36,30 +36,30 @@ def _cells(name, selection=tables.MEAN, **more):
     return {"MRPC": cell}
 
 
-def _finish(places, job, values, rates=None):
+def _finish(folders, job, values, rates=None):
     """Writes what a job of several trials leaves behind."""
-    os.makedirs(places.output(job))
+    os.makedirs(folders.output(job))
     trials = [
         {"learning_rate": rate, "eval_accuracy": value}
         for rate, value in zip(
             rates or [2e-5] * len(values), values, strict=True
         )
     ]
-    path = os.path.join(places.output(job), "trials.json")
+    path = os.path.join(folders.output(job), "trials.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"trials": trials}, file)
     runner.write_state(
         job,
-        places,
+        folders,
         runner.State(
             state=runner.DONE, seconds=300.0, command=f"as run: {job.name}"
         ),
     )
 
 
-@pytest.fixture(name="places")
-def fixture_places(tmp_path):
-    return jobs.Places("data", str(tmp_path))
+@pytest.fixture(name="folders")
+def fixture_folders(tmp_path):
+    return jobs.Folders("data", str(tmp_path))
 
 
 @pytest.fixture(name="table")
@@ -94,13 +94,13 @@ def _lines(text, start):
     return [line for line in text.splitlines() if line.startswith(start)]
 
 
-def test_a_report_by_hand(table, places):
+def test_a_report_by_hand(table, folders):
     with_nsp, without, _ = table.jobs()
     # Means 86 and 85; deviations 1 (of 85, 86, 87) and 2 (of 83, 85, 87).
-    _finish(places, with_nsp, [0.85, 0.86, 0.87])
-    _finish(places, without, [0.83, 0.85, 0.87])
-    measured = report.measure(table, places)
-    text = report.write(table, "small", measured, places)
+    _finish(folders, with_nsp, [0.85, 0.86, 0.87])
+    _finish(folders, without, [0.83, 0.85, 0.87])
+    measured = report.measure(table, folders)
+    text = report.write(table, "small", measured, folders)
 
     assert _lines(text, "| with | MRPC") == [
         "| with | MRPC | 86.7 | 86.0 ± 1.0 | 87.0 | 3 | 2e-05 | -0.7 | "
@@ -127,10 +127,10 @@ def test_a_report_by_hand(table, places):
     assert "python run_classifier.py" in text
 
 
-def test_outside_the_band_is_said_loudly(table, places):
+def test_outside_the_band_is_said_loudly(table, folders):
     job = table.jobs()[0]
-    _finish(places, job, [0.80])
-    text = report.write(table, "full", report.measure(table, places), places)
+    _finish(folders, job, [0.80])
+    text = report.write(table, "full", report.measure(table, folders), folders)
     assert _lines(text, "| with | MRPC")[0].endswith(
         "| 80.0 | 80.0 | 1 | 2e-05 | -6.7 | -1 to +2: OUTSIDE |"
     )
@@ -182,20 +182,20 @@ def test_of_perplexity_the_lower_is_better():
     assert report.judge(table, expected, found) == (1.5, "holds (one run)")
 
 
-def test_results_of_failed_jobs_do_not_count(table, places):
+def test_results_of_failed_jobs_do_not_count(table, folders):
     job = table.jobs()[0]
-    _finish(places, job, [0.9])
+    _finish(folders, job, [0.9])
     failed = runner.State(state=runner.FAILED, seconds=1.0, command="x")
-    runner.write_state(job, places, failed)
-    assert report.measure(table, places).found["with", "MRPC"] is None
+    runner.write_state(job, folders, failed)
+    assert report.measure(table, folders).found["with", "MRPC"] is None
 
 
-def test_damaged_results_are_named(table, places):
+def test_damaged_results_are_named(table, folders):
     job = table.jobs()[0]
-    _finish(places, job, [0.9])
-    os.remove(os.path.join(places.output(job), "trials.json"))
-    measured = report.measure(table, places)
-    text = report.write(table, "full", measured, places)
+    _finish(folders, job, [0.9])
+    os.remove(os.path.join(folders.output(job), "trials.json"))
+    measured = report.measure(table, folders)
+    text = report.write(table, "full", measured, folders)
     assert "## Problems" in text
     assert "eval_results.txt" in text
 
@@ -208,14 +208,14 @@ def test_expectations_name_cells_that_exist(table):
         dataclasses.replace(table, expected=(expected,))
 
 
-def test_the_plan_lists_commands_costs_and_what_is_missing(table, places):
-    text = report.plan(table, places, "some machine")
+def test_the_plan_lists_commands_costs_and_what_is_missing(table, folders):
+    text = report.plan(table, folders, "some machine")
     assert (
         "# 3 of 3 commands are to be run: about 6 min on some machine" in text
     )
     assert text.count("python run_classifier.py") == 3
-    _finish(places, table.jobs()[0], [0.9])
-    text = report.plan(table, places, "some machine")
+    _finish(folders, table.jobs()[0], [0.9])
+    text = report.plan(table, folders, "some machine")
     assert "# 1 of 3: MRPC, about 2 min, done" in text
     assert "# 2 of 3 commands are to be run: about 4 min" in text
 
@@ -238,11 +238,11 @@ def _reproduce(tmp_path, **changes):
 
 
 def test_a_figure_is_drawn_of_what_is_there(tmp_path):
-    places = jobs.Places(str(tmp_path / "data"), str(tmp_path / "work"))
+    folders = jobs.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
     table = tables.make("figure-5", scales.read("small"))
     for row in ("MLM 500", "MLM 1000"):
         (job,) = table.rows[row]["SST-2"].jobs
-        _finish(places, job, [0.7, 0.75])
+        _finish(folders, job, [0.7, 0.75])
     assert _reproduce(tmp_path, report_only=True)
     reports = tmp_path / "work" / "reports"
     text = (reports / "figure-5-small.md").read_text()

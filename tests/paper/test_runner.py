@@ -31,12 +31,12 @@ _SCRIPT = """
 """
 
 
-@pytest.fixture(name="bench")
-def fixture_bench(tmp_path, monkeypatch):
-    """Makes jobs of a small script, and places for them."""
+@pytest.fixture(name="folders")
+def fixture_folders(tmp_path, monkeypatch):
+    """Makes jobs of a small script, and folders for them."""
     (tmp_path / "script.py").write_text(textwrap.dedent(_SCRIPT))
     monkeypatch.chdir(tmp_path)
-    return jobs.Places(str(tmp_path / "data"), str(tmp_path / "work"))
+    return jobs.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
 
 
 def _job(name, seconds=1.0, **flags):
@@ -48,75 +48,77 @@ def _job(name, seconds=1.0, **flags):
     )
 
 
-def _run(bench, wanted, **options):
-    return runner.Runner(bench, poll_seconds=0.01, **options).run(wanted)
+def _run(folders, wanted, **options):
+    return runner.Runner(folders, poll_seconds=0.01, **options).run(wanted)
 
 
-def _num_runs(bench, job):
-    path = os.path.join(bench.output(job), "runs")
+def _num_runs(folders, job):
+    path = os.path.join(folders.output(job), "runs")
     if not os.path.exists(path):
         return 0
     with open(path, encoding="utf-8") as file:
         return len(file.read())
 
 
-def test_jobs_run_after_what_they_need_and_once(bench):
+def test_jobs_run_after_what_they_need_and_once(folders):
     first = _job("first", word="one")
     second = _job("second", needs=jobs.Output(job=first))
-    assert _run(bench, [second]).is_complete
-    assert _run(bench, [second]).is_complete
-    assert [_num_runs(bench, job) for job in (first, second)] == [1, 1]
-    state = runner.read_state(first, bench)
+    assert _run(folders, [second]).is_complete
+    assert _run(folders, [second]).is_complete
+    assert [_num_runs(folders, job) for job in (first, second)] == [1, 1]
+    state = runner.read_state(first, folders)
     assert state.state == runner.DONE
-    assert state.command == jobs.command(first, bench)
-    assert "says one" in runner.log_tail(first, bench, 5)
+    assert state.command == jobs.command(first, folders)
+    assert "says one" in runner.log_tail(first, folders, 5)
 
 
-def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(bench, caplog):
+def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(
+    folders, caplog
+):
     bad = _job("bad", fail="once", word="before it fell")
     after = _job("after", needs=jobs.Output(job=bad))
     good = _job("good")
     logging.set_verbosity(logging.INFO)
     with caplog.at_level("INFO", logger="absl"):
-        summary = _run(bench, [after, good])
+        summary = _run(folders, [after, good])
     assert summary.failed == (bad,)
     assert summary.skipped == ((after, "'bad' is not done"),)
     assert not summary.is_complete
-    assert runner.is_done(good, bench)
+    assert runner.is_done(good, folders)
     assert "Failed with code 3: bad" in caplog.text
     assert "says before it fell" in caplog.text
 
     # The next time it is tried again, and what is done is not.
-    assert _run(bench, [after, good]).is_complete
-    assert [_num_runs(bench, job) for job in (bad, after, good)] == [2, 1, 1]
+    assert _run(folders, [after, good]).is_complete
+    assert [_num_runs(folders, job) for job in (bad, after, good)] == [2, 1, 1]
 
 
-def test_what_is_missing_is_named(bench):
+def test_what_is_missing_is_named(folders):
     job = _job("needy", data=jobs.Given(path="glue/MRPC"))
-    summary = _run(bench, [job])
+    summary = _run(folders, [job])
     assert summary.skipped[0][1].endswith("data/glue/MRPC is missing")
-    os.makedirs(os.path.join(bench.data_dir, "glue", "MRPC"))
-    assert _run(bench, [job]).is_complete
+    os.makedirs(os.path.join(folders.data_dir, "glue", "MRPC"))
+    assert _run(folders, [job]).is_complete
 
 
-def test_a_checkpoint_is_there_if_files_begin_with_its_name(bench):
+def test_a_checkpoint_is_there_if_files_begin_with_its_name(folders):
     given = jobs.Given(path="bert/bert_model.ckpt", is_prefix=True)
     job = _job("needy", init_checkpoint=given)
-    assert len(runner.missing_files(job, bench)) == 1
-    os.makedirs(os.path.join(bench.data_dir, "bert"))
-    path = os.path.join(bench.data_dir, "bert", "bert_model.ckpt.index")
+    assert len(runner.missing_files(job, folders)) == 1
+    os.makedirs(os.path.join(folders.data_dir, "bert"))
+    path = os.path.join(folders.data_dir, "bert", "bert_model.ckpt.index")
     with open(path, "w", encoding="utf-8"):
         pass
-    assert runner.missing_files(job, bench) == []
+    assert runner.missing_files(job, folders) == []
 
 
-def test_several_jobs_at_a_time(bench):
+def test_several_jobs_at_a_time(folders):
     wanted = [_job(f"job {n}", word=f"{n}") for n in "abc"]
-    assert _run(bench, wanted, num_parallel=3).is_complete
-    assert all(runner.is_done(job, bench) for job in wanted)
+    assert _run(folders, wanted, num_parallel=3).is_complete
+    assert all(runner.is_done(job, folders) for job in wanted)
 
 
-def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench, caplog):
+def test_a_signal_stops_the_commands_and_the_next_run_goes_on(folders, caplog):
     slow, later = _job("slow", seconds=1.0), _job("later")
     slow = jobs.Job(
         name="slow",
@@ -126,7 +128,7 @@ def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench, caplog):
 
     def stop():
         deadline = time.monotonic() + 20
-        while not _num_runs(bench, slow) and time.monotonic() < deadline:
+        while not _num_runs(folders, slow) and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -135,22 +137,22 @@ def test_a_signal_stops_the_commands_and_the_next_run_goes_on(bench, caplog):
     thread.start()
     started = time.monotonic()
     with caplog.at_level("INFO"):
-        summary = _run(bench, [slow, later])
+        summary = _run(folders, [slow, later])
     thread.join()
     assert "slow. 0 done, 2 left" in caplog.text
     assert summary.stopped
     assert not summary.is_complete
     assert time.monotonic() - started < 25
-    assert runner.read_state(slow, bench).state == runner.STOPPED
-    assert _num_runs(bench, later) == 0
+    assert runner.read_state(slow, folders).state == runner.STOPPED
+    assert _num_runs(folders, later) == 0
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_two_runners_do_not_share_a_folder(bench):
+def test_two_runners_do_not_share_a_folder(folders):
     refused = pytest.raises(locking.LockedError, match="--work_dir=")
-    with locking.lock_folder(bench.work_dir, "it"), refused:
-        _run(bench, [_job("x")])
-    assert _run(bench, [_job("x")]).is_complete
+    with locking.lock_folder(folders.work_dir, "it"), refused:
+        _run(folders, [_job("x")])
+    assert _run(folders, [_job("x")]).is_complete
 
 
 def test_time_left_is_corrected_by_what_jobs_have_taken():
@@ -165,7 +167,7 @@ def test_time_left_is_corrected_by_what_jobs_have_taken():
     assert runner.seconds_left(todo, done, 2) == 150.0
 
 
-def test_the_runner_uses_the_python_it_runs_in(bench):
+def test_the_runner_uses_the_python_it_runs_in(folders):
     job = _job("x", word=sys.executable)
-    assert _run(bench, [job]).is_complete
-    assert sys.executable in runner.log_tail(job, bench, 1)
+    assert _run(folders, [job]).is_complete
+    assert sys.executable in runner.log_tail(job, folders, 1)
