@@ -35,7 +35,6 @@ def run(options: Options) -> None:
     config, phases = option_checks.check_pretraining(options)
     from modeling import heads
     from training import (
-        checkpoint_evaluation,
         model_folder,
         objectives,
         pretraining,
@@ -78,11 +77,11 @@ def run(options: Options) -> None:
                 os.path.join(options.output_dir, "eval_results.txt"), results
             )
     if options.eval_all_checkpoints:
-        lines = checkpoint_evaluation.evaluate_all(
+        lines = pretraining.evaluate_checkpoints(
             strategy, objective, options.output_dir, evaluate
         )
         if is_chief:
-            checkpoint_evaluation.write(options.output_dir, lines)
+            pretraining.write_evaluations(options.output_dir, lines)
 
 
 def main(options: Options) -> None:

@@ -12,7 +12,6 @@ from training import (
     checkpointing,
     failures,
     input_pipeline,
-    interruption,
     reporting,
     steps,
     workers,
@@ -101,7 +100,7 @@ def train(
     if evaluate and _evaluation_is_due(step, options):
         recorder.evaluate_if_missed(step, evaluate)
     stepper = _Stepper(trainer, batches, options)
-    with interruption.Interruption() as stop:
+    with failures.Interruption() as stop:
         while step < options.num_train_steps and not recorder.is_over:
             result, count, batch_size = stepper.advance(step)
             stopped_by = recorder.agree_on_signal(stop.requested)
@@ -114,7 +113,7 @@ def train(
                 recorder.save(step)
             if stopped_by:
                 recorder.close()
-                interruption.end(stopped_by, step)
+                failures.exit_by_signal(stopped_by, step)
             if evaluate and _evaluation_is_due(step, options):
                 results = recorder.evaluate(step, evaluate)
                 if recorder.is_over and recorder.saved_step != step:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from tests import toy_pretraining as toy
-from training import checkpoint_evaluation
+from training import pretraining
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_every_checkpoint_is_evaluated_with_its_own_weights(tmp_path):
         keep_checkpoint_max=0,
     )
     out = tmp_path / "out"
-    text = (out / checkpoint_evaluation.RESULTS_FILE).read_text()
+    text = (out / pretraining.CHECKPOINT_RESULTS_FILE).read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     # One every five steps, and the last.
     assert [line["step"] for line in lines][-3:] == [5, 10, 13]
@@ -58,11 +58,9 @@ def test_broken_and_stray_checkpoints_are_left_out(
     def load(objective, prefix):
         loaded.append(float(checkpoints.read(prefix)["w"]))
 
-    monkeypatch.setattr(
-        checkpoint_evaluation.initialization, "load_weights", load
-    )
+    monkeypatch.setattr(pretraining.initialization, "load_weights", load)
     losses = iter([2.0, 1000.0])
-    found = checkpoint_evaluation.evaluate_all(
+    found = pretraining.evaluate_checkpoints(
         tf.distribute.get_strategy(),
         None,
         str(tmp_path),
@@ -72,8 +70,8 @@ def test_broken_and_stray_checkpoints_are_left_out(
     assert [line["step"] for line in found] == [1, 2]
     assert "model.ckpt-3 is not evaluated: " in caplog.text
     # The exponential of 1000 is no floating-point number.
-    checkpoint_evaluation.write(str(tmp_path), found)
-    text = (tmp_path / checkpoint_evaluation.RESULTS_FILE).read_text()
+    pretraining.write_evaluations(str(tmp_path), found)
+    text = (tmp_path / pretraining.CHECKPOINT_RESULTS_FILE).read_text()
     perplexities = [
         json.loads(line, parse_constant=pytest.fail)["masked_lm_perplexity"]
         for line in text.splitlines()
