@@ -364,7 +364,7 @@ def _write_huggingface(options: Options, model: Model) -> list[str]:
         os.path.join(folder, name)
         for name in (huggingface.WEIGHTS, huggingface.INDEX)
     )
-    sidecars = _huggingface_sidecars(folder, model)
+    sidecars = _huggingface_sidecars(folder, model, model.config)
     _check_targets(options, [weights, index], sidecars)
     _write_sidecars(sidecars)
     written = huggingface.write(
@@ -419,13 +419,15 @@ def _sidecars(folder: str, model: Model) -> dict[str, bytes]:
     return {os.path.join(folder, name): data for name, data in made.items()}
 
 
-def _huggingface_sidecars(folder: str, model: Model) -> dict[str, bytes]:
+def _huggingface_sidecars(
+    folder: str, model: Model, config: "config_lib.BertConfig"
+) -> dict[str, bytes]:
     from modeling import config as config_lib
     from modeling import huggingface_config
     from training import model_folder
     from vocab import tokenization
 
-    known, config = model.beside, model.config.to_dict()
+    known, sizes = model.beside, config.to_dict()
     made = {}
     pad_token_id = 0
     if known.vocab_file is None:
@@ -445,16 +447,16 @@ def _huggingface_sidecars(folder: str, model: Model) -> dict[str, bytes]:
         made[huggingface_config.TOKENIZER] = _json(
             huggingface_config.tokenizer(
                 do_lower_case=known.do_lower_case,
-                model_max_length=config["max_position_embeddings"],
+                model_max_length=sizes["max_position_embeddings"],
             )
         )
     values = huggingface_config.from_release(
-        config, model.architectures, _labels(model), pad_token_id
+        sizes, model.architectures, _labels(model), pad_token_id
     )
     values = huggingface_config.merged(known.huggingface, values)
     made[huggingface_config.CONFIG] = _json(values)
     # For the scripts of this project, which read it.
-    made[config_lib.FILE] = model.config.to_json_string().encode()
+    made[config_lib.FILE] = config.to_json_string().encode()
     return {os.path.join(folder, name): data for name, data in made.items()}
 
 

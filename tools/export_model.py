@@ -176,7 +176,7 @@ def _find_weights(options: Options) -> "run_folder.Weights":
 
     if options.init_checkpoint:
         return run_folder.weights(options.init_checkpoint)
-    folder = options.model_dir
+    folder = options.model_dir or ""  # `run` checks that one is given.
     if options.use_best_checkpoint:
         folder = os.path.join(folder, "best")
     try:
@@ -308,7 +308,8 @@ def _check_origin(
 
     folder = model_folder.of_checkpoint(path)
     _check_text(folder, described)
-    if task not in ("classify", "score", "tag"):
+    label_set = settings.label_set
+    if task not in ("classify", "score", "tag") or label_set is None:
         return
     with checkpoints.opened(path) as source:
         classes = model_folder.architectures(source)
@@ -318,7 +319,7 @@ def _check_origin(
             f"--task={task} asks for another model than {path}, which is of a "
             f"{', '.join(classes)}."
         )
-    labels = settings.label_set.to_dict()
+    labels = label_set.to_dict()
     if model_folder.output_order(folder, labels) is not None:
         raise ValueError(
             f"The outputs of {path} answer {model_folder.labels(folder)}, and "

@@ -123,7 +123,7 @@ def draw(
     )
     darkest = float(np.percentile(probs, _DARKEST_PERCENTILE))
     for row, column in np.ndindex(num_layers, num_heads):
-        axis = panels[row, column]
+        axis: Any = panels[row, column]
         image = axis.imshow(
             probs[row, column], cmap="Blues", vmin=0, vmax=darkest
         )

@@ -47,8 +47,11 @@ class Tokenizer(Protocol):
         vocab_size: the least `vocab_size` of a model that the ids fit into.
     """
 
-    vocab: Mapping[str, int]
-    vocab_size: int
+    @property
+    def vocab(self) -> Mapping[str, int]: ...
+
+    @property
+    def vocab_size(self) -> int: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -228,9 +228,14 @@ class TextOptions(Protocol):
         init_checkpoint: weights, whose name may say which case they read.
     """
 
-    vocab_file: str
-    do_lower_case: bool
-    init_checkpoint: str | None
+    @property
+    def vocab_file(self) -> str: ...
+
+    @property
+    def do_lower_case(self) -> bool: ...
+
+    @property
+    def init_checkpoint(self) -> str | None: ...
 
 
 def open_tokenizer(options: TextOptions, *special_tokens: str) -> FullTokenizer:
