@@ -117,10 +117,11 @@ def _articles(name: str, lines: _Lines) -> Iterator[Document]:
     opened_at, title = 0, None
     article: list[str] = []
     for number, line in lines:
-        if _opens_article(line):
+        opens, new_title = _opening(line)
+        if opens:
             if opened_at:
                 break
-            opened_at, title = number, _title(line)
+            opened_at, title = number, new_title
             article = []
         elif line.strip() == "</doc>" and opened_at:
             yield Document(lines=article, title=title)
@@ -139,25 +140,17 @@ def _articles(name: str, lines: _Lines) -> Iterator[Document]:
         )
 
 
-def _opens_article(line: str) -> bool:
-    """Tells `<doc ...>` from text; a title may hold any character."""
+def _opening(line: str) -> tuple[bool, str | None]:
+    """Tells `<doc ...>` from text, and reads the title, its last attribute."""
     if not _DOC.match(line) or not line.endswith(">"):
-        return False
-    inside = line[:-1].rstrip()
+        return False, None
+    # In two steps: one pattern for all takes a square of the line's length.
+    inside, title = line[:-1].rstrip(), None
     mark = _TITLE.search(inside)
     if mark is not None and inside.endswith('"', mark.end()):
-        inside = inside[: mark.start()]
-    return ">" not in inside
-
-
-def _title(line: str) -> str | None:
-    """Reads the title in `<doc ...>`, which ends its attributes."""
-    # In two steps: one pattern for all takes a square of the line's length.
-    inside = line[:-1].rstrip()
-    mark = _TITLE.search(inside)
-    if mark is None or not inside.endswith('"', mark.end()):
-        return None
-    return inside[mark.end() : -1]
+        # A title may hold any character.
+        inside, title = inside[: mark.start()], inside[mark.end() : -1]
+    return ">" not in inside, title
 
 
 def read_json_lines(

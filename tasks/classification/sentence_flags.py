@@ -72,7 +72,14 @@ def find_dataset(
         )
         info = custom.dataset_info(options, options.data_dir, label_set)
     else:
-        info = _known_dataset(options)
+        info = glue.find_dataset(
+            options.task_name, options.xnli_language, options.xnli_mode
+        )
+        if options.text_a_column or options.label_column:
+            raise ValueError(
+                f"The columns of {info.name} are known; --text_a_column and "
+                "--label_column are for --task_name=custom."
+            )
     if options.write_submission and not any(p.submission for p in info.test):
         raise ValueError(
             "--write_submission is for the tasks of GLUE "
@@ -98,18 +105,6 @@ def _check_outputs(
     destinations.check_files(answers, filter(None, found))
     if options.write_submission:
         submission.check_zip(options.write_submission)
-
-
-def _known_dataset(options: SentenceOptions) -> datasets.DatasetInfo:
-    info = glue.find_dataset(
-        options.task_name, options.xnli_language, options.xnli_mode
-    )
-    if options.text_a_column or options.label_column:
-        raise ValueError(
-            f"The columns of {info.name} are known; --text_a_column and "
-            "--label_column are for --task_name=custom."
-        )
-    return info
 
 
 def packing(

@@ -338,16 +338,10 @@ def rank_answers(
     for feature in features:
         windows_of[feature.example_index].append(feature)
     basic_text = BasicText(basic_tokenizer)
-    answers = []
-    for index, example in enumerate(examples):
-        windows = windows_of[index]
-        if not windows:
-            answers.append(_without_windows(example, options))
-            continue
-        answers.append(
-            _rank(example, windows, logits.of(windows), options, basic_text)
-        )
-    return answers
+    return [
+        _rank(example, windows_of[index], logits, options, basic_text)
+        for index, example in enumerate(examples)
+    ]
 
 
 def predictions(
@@ -363,30 +357,25 @@ def predictions(
 def _rank(
     example: squad_examples.SquadExample,
     windows: Sequence[squad_features.SquadFeatures],
-    logits: np.ndarray,
+    logits: Logits,
     options: AnswerOptions,
     basic_text: BasicText,
 ) -> RankedAnswers:
-    spans = ranked_spans(windows, logits, options)
+    if not windows:  # The paragraph is empty.
+        if not options.version_2_with_negative:
+            return _ranked(example.qas_id, [_EMPTY])
+        return _ranked(example.qas_id, [("", 0.0, 0.0)], NO_ANSWER_ODDS)
+    values = logits.of(windows)
+    spans = ranked_spans(windows, values, options)
     texts = _distinct_texts(example, windows, spans, basic_text)
     nbest = list(itertools.islice(texts, options.n_best_size))
     if not options.version_2_with_negative:
         return _ranked(example.qas_id, nbest or [_EMPTY])
-    null = null_span(logits)
+    null = null_span(values)
     if all(text for text, _, _ in nbest):
         # As released: one more than asked for, if "no answer" is not there.
         nbest.append(("", null.start_logit, null.end_logit))
     return _ranked(example.qas_id, nbest, _null_odds(nbest, null.score))
-
-
-def _without_windows(
-    example: squad_examples.SquadExample, options: AnswerOptions
-) -> RankedAnswers:
-    """Answers a question on an empty paragraph."""
-    if not options.version_2_with_negative:
-        return _ranked(example.qas_id, [_EMPTY])
-    nbest = [("", 0.0, 0.0)]
-    return _ranked(example.qas_id, nbest, _null_odds(nbest, NO_ANSWER_ODDS))
 
 
 def _ranked(

@@ -256,7 +256,10 @@ def read_examples(
     """
     dataset = read_dataset(path)
     check_version(dataset, version_2_with_negative=version_2_with_negative)
-    _warn_of_empty_texts(dataset)
+    empty = [q.qas_id for q in dataset.questions if not q.text.strip()]
+    _warn(dataset, empty, "have an empty question")
+    empty = [q.qas_id for q in dataset.questions if not q.context.strip()]
+    _warn(dataset, empty, "have an empty paragraph")
     if is_training:
         return training_examples(
             dataset, version_2_with_negative=version_2_with_negative
@@ -331,48 +334,34 @@ def training_examples(
     examples, dropped, moved = [], [], []
     for question in dataset.questions:
         words = words_of[question.context]
-        if version_2_with_negative and _is_impossible(question):
-            examples.append(_unanswerable_example(question, words))
-            continue
-        answer = _only_answer(question)
-        span = _answer_words(answer, question.context, words)
-        if span is None:
-            dropped.append(question.qas_id)
-            continue
-        if not question.context.startswith(answer.text, answer.start):
-            moved.append(question.qas_id)
+        is_impossible = version_2_with_negative and _is_impossible(question)
+        text, span = "", (-1, -1)
+        if not is_impossible:
+            answer = _only_answer(question)
+            text, span = answer.text, _answer_words(answer, words, question)
+            if span is None:
+                dropped.append(question.qas_id)
+                continue
+            if not question.context.startswith(text, answer.start):
+                moved.append(question.qas_id)
         examples.append(
             SquadExample(
                 qas_id=question.qas_id,
                 question_text=question.text,
                 doc_tokens=words.words,
-                orig_answer_text=answer.text,
+                orig_answer_text=text,
                 start_position=span[0],
                 end_position=span[1],
+                is_impossible=is_impossible,
             )
         )
+    counts = collections.Counter(q.qas_id for q in dataset.questions)
+    repeated = [qas_id for qas_id, count in counts.items() if count > 1]
     _warn(dataset, dropped, "left out: the answer is not where it says it is")
     # As released: these are kept with a span that may be too wide.
     _warn(dataset, moved, "kept, though the answer starts a little off")
-    _warn(dataset, _repeated_ids(dataset), "have an id that came before")
+    _warn(dataset, repeated, "have an id that came before")
     return examples
-
-
-def _unanswerable_example(question: Question, words: Words) -> SquadExample:
-    return SquadExample(
-        qas_id=question.qas_id,
-        question_text=question.text,
-        doc_tokens=words.words,
-        orig_answer_text="",
-        start_position=-1,
-        end_position=-1,
-        is_impossible=True,
-    )
-
-
-def _repeated_ids(dataset: Dataset) -> list[str]:
-    counts = collections.Counter(q.qas_id for q in dataset.questions)
-    return [qas_id for qas_id, count in counts.items() if count > 1]
 
 
 def find_words(context: str) -> Words:
@@ -408,7 +397,7 @@ def _only_answer(question: Question) -> Answer:
 
 
 def _answer_words(
-    answer: Answer, context: str, words: Words
+    answer: Answer, words: Words, question: Question
 ) -> tuple[int, int] | None:
     """Returns the first and last word of an answer; None if it is not there.
 
@@ -421,19 +410,12 @@ def _answer_words(
     last = answer.start + len(answer.text) - 1
     # Differs: the release stops with an error at an offset past the end and
     # counts a negative one from there; it keeps an answer without text.
-    if answer.start < 0 or last >= len(context) or not answer_words:
+    if answer.start < 0 or last >= len(question.context) or not answer_words:
         return None
     start, end = words.at(answer.start), words.at(last)
     if " ".join(answer_words) not in " ".join(words.words[start : end + 1]):
         return None
     return start, end
-
-
-def _warn_of_empty_texts(dataset: Dataset) -> None:
-    empty = [q.qas_id for q in dataset.questions if not q.text.strip()]
-    _warn(dataset, empty, "have an empty question")
-    empty = [q.qas_id for q in dataset.questions if not q.context.strip()]
-    _warn(dataset, empty, "have an empty paragraph")
 
 
 def _warn(dataset: Dataset, ids: Sequence[str], what: str) -> None:

@@ -181,8 +181,9 @@ def convert_examples_to_features(
             answer=_answer_span(example, paragraph, pieces_of),
             is_impossible=example.is_impossible,
         )
-        for window in _windows(question, paragraph, special_ids, options):
-            yield SquadFeatures(unique_id=next(unique_ids), **window)
+        yield from _windows(
+            question, paragraph, special_ids, options, unique_ids
+        )
         if progress:
             progress("windows", index + 1, len(examples))
 
@@ -237,8 +238,9 @@ def _windows(
     paragraph: _Paragraph,
     special_ids: Sequence[int],
     options: WindowOptions,
-) -> Iterator[dict]:
-    """Yields the fields of each window of a question, save its unique id."""
+    unique_ids: Iterator[int],
+) -> Iterator[SquadFeatures]:
+    """Yields the windows of a question."""
     cls_id, sep_id = special_ids
     num_query_tokens = len(question.pieces)
     num_pieces = len(paragraph.pieces)
@@ -262,24 +264,25 @@ def _windows(
         is_max_context = np.zeros(offset + length + 1, bool)
         is_max_context[here] = best_span[part] == index
         first, last = _positions(question, start, length, offset)
-        yield {
-            "example_index": question.example_index,
-            "doc_span_index": index,
-            "tokens": (
+        yield SquadFeatures(
+            unique_id=next(unique_ids),
+            example_index=question.example_index,
+            doc_span_index=index,
+            tokens=(
                 "[CLS]",
                 *question.pieces,
                 "[SEP]",
                 *paragraph.pieces[part],
                 "[SEP]",
             ),
-            "num_query_tokens": num_query_tokens,
-            "input_ids": input_ids,
-            "token_to_orig_map": token_to_orig_map,
-            "token_is_max_context": is_max_context,
-            "start_position": first,
-            "end_position": last,
-            "is_impossible": question.is_impossible,
-        }
+            num_query_tokens=num_query_tokens,
+            input_ids=input_ids,
+            token_to_orig_map=token_to_orig_map,
+            token_is_max_context=is_max_context,
+            start_position=first,
+            end_position=last,
+            is_impossible=question.is_impossible,
+        )
 
 
 def _positions(

@@ -118,7 +118,8 @@ def check(options: Any) -> None:
             raise ValueError(
                 f"If `{name}` is True, then `predict_file` must be specified."
             )
-    if do_train and not options.predict_file and _evaluates(options):
+    evaluates = options.eval_every_epoch or options.eval_every_steps > 0
+    if do_train and not options.predict_file and evaluates:
         raise ValueError(
             "--eval_every_steps and --eval_every_epoch score the answers to "
             "--predict_file, which must be specified."
@@ -146,7 +147,3 @@ def check(options: Any) -> None:
             "for answers that are given pass --do_predict "
             "--ensemble=nbest_predictions.json."
         )
-
-
-def _evaluates(options: Any) -> bool:
-    return options.eval_every_epoch or options.eval_every_steps > 0

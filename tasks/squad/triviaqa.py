@@ -147,14 +147,13 @@ def _whole_words(texts: Iterable[str]) -> re.Pattern[str]:
     """Compiles a search for any of the texts, in any case and spacing."""
     words = {tuple(text.split()) for text in texts if text.strip()}
     # Longest first: of alternatives the first that fits is taken.
-    texts = sorted((r"\s+".join(map(re.escape, w)) for w in words), key=_order)
+    texts = sorted(
+        (r"\s+".join(map(re.escape, w)) for w in words),
+        key=lambda text: (-len(text), text),
+    )
     # Without any text it must match nothing.
     pattern = "|".join(texts) or r"(?!)"
     return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
-
-
-def _order(text: str) -> tuple[int, str]:
-    return -len(text), text
 
 
 def _context(evidence_dir: str, name: str, max_words: int) -> str | None:
