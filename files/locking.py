@@ -9,7 +9,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from absl import logging
 
@@ -17,7 +17,7 @@ from files import destinations, json_text, paths
 
 _FOLDER_LOCK = ".lock"
 _MOMENT_SECONDS = 0.1
-# What `flock` fails with on file systems that have no locks.
+# The errors of `flock` on file systems that have no locks.
 _WITHOUT_LOCKS = (
     errno.ENOLCK,
     errno.ENOSYS,
@@ -128,12 +128,14 @@ def _locked_file(path: str, purpose: str, wait: bool) -> BinaryIO:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         try:
             _take(file, path, purpose, wait=wait)
-            if _is_at(path, file):
+            if os.path.samestat(os.stat(path), os.fstat(file.fileno())):
                 return file
+        except FileNotFoundError:
+            pass  # The process that held the lock removed it meanwhile.
         except BaseException:
             file.close()
             raise
-        file.close()  # The process that held it removed it meanwhile.
+        file.close()
 
 
 def _take(
@@ -145,9 +147,18 @@ def _take(
     wait: bool = False,
 ) -> None:
     try:
-        _flock_soon(file, operation)
+        try:
+            fcntl.flock(file, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # The lock may be that of `check_folder`, which lasts a moment.
+            time.sleep(_MOMENT_SECONDS)
+            fcntl.flock(file, operation | fcntl.LOCK_NB)
     except BlockingIOError:
-        held = _in_use(file, path, purpose)
+        holder = _holder(file, path)
+        who = "another process"
+        if holder:
+            who = "process {process} on {host} ({program})".format(**holder)
+        held = f"{purpose} is in use by {who}."
         if not wait:
             raise LockedError(
                 f"{held} Wait until it ends, or choose another."
@@ -165,31 +176,8 @@ def _take(
         )
 
 
-def _flock_soon(file: BinaryIO, operation: int) -> None:
-    try:
-        fcntl.flock(file, operation | fcntl.LOCK_NB)
-    except BlockingIOError:
-        # The lock may be that of `check_folder`, which lasts a moment.
-        time.sleep(_MOMENT_SECONDS)
-        fcntl.flock(file, operation | fcntl.LOCK_NB)
-
-
-def _is_at(path: str, file: BinaryIO) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
-
-
-def _in_use(file: BinaryIO, path: str, purpose: str) -> str:
-    who = "process {process} on {host} ({program})"
-    holder = _holder(file, path)
-    who = who.format(**holder) if holder else "another process"
-    return f"{purpose} is in use by {who}."
-
-
-def _holder(file: BinaryIO, path: str) -> dict:
-    """Reads who holds a lock; nothing where that is not written yet."""
+def _holder(file: BinaryIO, path: str) -> dict[str, Any]:
+    """Reads the holder of a lock; empty if it is not written yet."""
     file.seek(0)
     try:
         return json_text.parse(file.read(), path)
