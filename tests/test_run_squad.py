@@ -275,6 +275,34 @@ def test_the_best_threshold_is_found_on_the_way(tmp_path):
     assert toy_squad.results(combined)["f1"] == results["f1"]
 
 
+def test_the_best_of_several_trials_answers(tmp_path):
+    flags_of = {
+        "do_train": True,
+        "do_predict": True,
+        "do_eval": True,
+        "version_2_with_negative": True,
+        "learning_rates": "1e-2,1e-6",
+        "num_trials": 2,
+    }
+    toy_squad.run(tmp_path, **flags_of)
+    out = tmp_path / "out"
+    summary = json.loads((out / "trials.json").read_text())
+    # A constant answer, "", is right where there is none: 3 of 9 questions.
+    assert summary["metric"] == "f1"
+    assert summary["constant_answer"] == pytest.approx(100 * 3 / 9)
+    assert len(summary["trials"]) == 4
+    scores = {trial["name"]: trial["f1"] for trial in summary["trials"]}
+    best = summary["best_trial"]
+    assert scores[best] == max(scores.values())
+    # Each trial is scored; the best one's answers are written, and no other's.
+    for name, score in scores.items():
+        results = (out / name / "eval_results.txt").read_text()
+        assert f"f1 = {np.float32(score)}" in results
+    assert [path.parent.name for path in out.glob("*/predictions.json")] == [
+        best
+    ]
+
+
 def test_questions_without_words_are_answered(tmp_path):
     toy_squad.flags_of(tmp_path)
     dev = toy_squad.dataset(2, seed=5)
