@@ -203,7 +203,7 @@ class QuestionAnswering(task.Task):
         if self.options.save_logits:
             path = os.path.join(output_dir, _LOGITS)
             squad_ensemble.write_logits(path, answers.logits)
-        squad_results.conclude(
+        squad_results.decide_and_write(
             data.content, answers.ranked, self.options, output_dir
         )
 
@@ -274,7 +274,7 @@ def _run_without_model(options: Options) -> None:
     if options.do_predict:
         questions, answers = _combine(options)
         gold = questions.gold
-        decisions = squad_results.conclude(
+        decisions = squad_results.decide_and_write(
             questions, answers, options, options.output_dir
         )
     else:

@@ -1,4 +1,4 @@
-"""Removal of what is not text, counted by reason.
+"""Cleaning of raw text: removal of markup, licences and code, counted.
 
 Each input format names one function of this module, or of its own module:
 the lines of a document -> its paragraphs. What a function leaves out, it adds
@@ -121,7 +121,7 @@ def wiki_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:
 def book_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:
     """Joins the hard-wrapped lines of a book into paragraphs.
 
-    What stands before the START line of Project Gutenberg and after its END
+    The text before the START line of Project Gutenberg and after its END
     line is dropped. A paragraph ends at an empty line. Books without empty
     lines are told apart by their layout: a line that ends a sentence also
     ends its paragraph if the next is indented, or if it was short enough to
@@ -166,7 +166,7 @@ def _wrap_width(lines: list[str]) -> int:
 
 
 def _without_licence(lines: list[str], counts: Counts) -> list[str]:
-    """Keeps what stands between the marks; a file may hold several books."""
+    """Keeps the text between the marks; a file may hold several books."""
     kept: list[str] = []
     start, ended = 0, False
     num_lines = sum(1 for line in lines if line.strip())

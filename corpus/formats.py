@@ -1,4 +1,4 @@
-"""Raw text -> documents: the table of input formats and their readers.
+"""Input formats of raw text, and the readers of their documents.
 
 Readers stream: no more than one document is held at a time. They remove
 nothing but blank lines; `corpus.cleaning` does, and counts it.

@@ -1,4 +1,4 @@
-"""Documents -> sentences, cleaned and counted, on all cores -> text files."""
+"""Cleaning of documents and their splitting into sentences, on all cores."""
 
 import contextlib
 import dataclasses
@@ -116,7 +116,7 @@ def _num_characters(document: formats.Document) -> int:
 def prepare_batch(
     rules: Rules, documents: Iterable[formats.Document]
 ) -> tuple[list[str], cleaning.Counts]:
-    """Prepares some documents; see `prepare` for what comes back."""
+    """Prepares some documents; returns what `prepare` yields."""
     counts = cleaning.Counts()
     texts = []
     for document in documents:

@@ -1,4 +1,4 @@
-"""A corpus in shards, each of them a run of the release by itself.
+"""Pre-training data in shards, each of them made as the release makes all.
 
 One shard is the whole text, as released. With more, memory holds a shard for
 each process, whatever the size of the text, and shard k is what the release
@@ -200,7 +200,7 @@ def make_shard(
         recipe: what is made.
         shard: its number and its documents: a list, or a stream, which is
             always made anew.
-        on_progress: is told now and then which share is done, 0 to 1.
+        on_progress: is called with the share that is done, 0 to 1.
 
     Returns:
         Without a document if the text has no sentence; nothing is written

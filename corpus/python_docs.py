@@ -1,4 +1,4 @@
-"""The documentation that every Python carries, as prose.
+"""The documentation of Python and its standard library, as prose.
 
 Two sources: the language reference behind `help("topic")`, and the docstrings
 of the standard library, collected by reading its source: nothing is imported
@@ -71,7 +71,9 @@ def _topics() -> Iterator[str]:
     try:
         topics = importlib.import_module("pydoc_data.topics").topics
     except ImportError:
-        logging.warning("This Python carries no help topics; going on.")
+        logging.warning(
+            "This Python has no help topics; only docstrings are read."
+        )
         return
     for name in sorted(topics):
         yield topics[name]

@@ -1,4 +1,4 @@
-"""Paragraphs -> sentences.
+"""Sentence splitting.
 
 The splitting is sentencex's, Wikimedia's splitter for some 300 languages: on
 abbreviations, initials and quotations as careful as pysbd (0.2 MB/s), more than

@@ -22,7 +22,7 @@ WORD_VECTORS = ("first", "mean")
 
 _SEPARATOR = " ||| "
 # What the tokenizer takes for white space: these controls it removes instead,
-# which joins what stands around them.
+# which joins the words around them.
 _WORD = re.compile(r"[\S\x0b\x0c\x1c-\x1f\x85]+")
 
 _EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # equal vectors, equal bytes

@@ -219,7 +219,7 @@ def create_instances(
         vocabulary: the one that the corpus was tokenized with.
         options: how instances are made.
         rng: draws everything.
-        on_progress: is told now and then which share is done, 0 to 1.
+        on_progress: is called with the share that is done, 0 to 1.
     """
     order = list(range(corpus.num_documents))
     fast_random.shuffle(order, rng)
@@ -343,7 +343,9 @@ class _Drawer:
                 self._rng,
             )
         else:
-            chosen = choose_tokens(places, num_to_predict, self._rng)
+            chosen = fast_random.first_of_shuffled(
+                places, num_to_predict, self._rng
+            )
         replacements = draw_replacements(
             len(chosen), self._num_words, self._options.masking_rates, self._rng
         )
@@ -432,13 +434,6 @@ def choose_words(
         if len(places) + len(word) <= num_to_predict:
             places += word
     return places
-
-
-def choose_tokens(
-    places: list[int], num_to_predict: int, rng: random.Random
-) -> list[int]:
-    """Draws the tokens to predict, each by itself; see `choose_words`."""
-    return fast_random.first_of_shuffled(places, num_to_predict, rng)
 
 
 def whole_words(places: Iterable[int], continues: bytes) -> list[list[int]]:

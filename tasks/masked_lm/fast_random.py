@@ -31,7 +31,7 @@ def first_of_shuffled(items: list, count: int, rng: random.Random) -> list:
             other = getrandbits(bits)
             while other > last:
                 other = getrandbits(bits)
-            # What comes to stand beyond the first ones is not asked for.
+            # Items beyond the first ones are not needed.
             items[other] = items[last]
         for last in range(min(highest, count - 1), end, -1):
             other = getrandbits(bits)

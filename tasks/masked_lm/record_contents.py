@@ -55,7 +55,7 @@ def summarize(values: np.ndarray) -> Distribution:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpecialIds:
-    """Ids of a vocabulary: of tokens that stand for no word, and its size.
+    """The ids of a vocabulary's special tokens, and its size.
 
     Attributes:
         pad, unk, cls, sep, mask: of the special tokens.
@@ -117,7 +117,7 @@ class RecordContents:
 
     @property
     def num_replaced(self) -> int:
-        """Tokens to predict that stand as another one."""
+        """Tokens to predict that are shown as another one."""
         return self.num_predicted - self.num_hidden - self.num_same
 
 

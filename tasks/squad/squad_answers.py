@@ -94,10 +94,10 @@ class Logits:
             )
         is_finite = np.isfinite(logits).all(axis=(1, 2))  # [w]
         if not is_finite.all():
+            wrong = windows[int(np.argmin(is_finite))]
             raise ValueError(
                 "Logits must be finite; those of window "
-                f"{windows[np.argmin(is_finite)].unique_id} are not. Has the "
-                "model diverged?"
+                f"{wrong.unique_id} are not. Has the model diverged?"
             )
         return logits
 

@@ -33,7 +33,7 @@ _NUM_NAMED = 5  # Names given in a warning about many.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A given answer: its text, and where in the paragraph it starts.
+    """A gold answer: its text, and where in the paragraph it starts.
 
     `start` counts code points from 0, as the file does.
     """

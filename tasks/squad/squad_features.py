@@ -159,7 +159,7 @@ def convert_examples_to_features(
         tokenizer: text -> word pieces -> ids; sent to other processes.
         options: how paragraphs are cut.
         num_workers: processes that tokenize; 0 means one for each core.
-        progress: is told how far the work is.
+        progress: is called as the work goes on.
     """
     pieces_of = word_pieces.tokenize_words(
         _words_of_examples(examples), tokenizer, num_workers, progress

@@ -34,7 +34,7 @@ class Scores:
 
 
 def gold_answers(dataset: squad_examples.Dataset) -> dict[str, tuple[str, ...]]:
-    """Returns the texts of the given answers of every question, by its id.
+    """Returns the texts of the gold answers of every question, by its id.
 
     Raises:
         ValueError: a question has no field `answers`; two have one id.
@@ -64,7 +64,7 @@ def evaluate_v1(
         `exact_match` and `f1` in per cent.
 
     Raises:
-        ValueError: there is no question, or one has no given answer.
+        ValueError: there is no question, or one has no gold answer.
     """
     unanswerable = [qas_id for qas_id, answers in gold.items() if not answers]
     if unanswerable:
@@ -91,7 +91,7 @@ def evaluate_v2(
     Both are counted in the log.
 
     Args:
-        gold: texts of the given answers by id; none if unanswerable.
+        gold: texts of the gold answers by id; none if unanswerable.
         predictions: the answer by id, "" for "no answer".
         null_odds: by id, `--na-prob-file` of the script; adds the best
             scores and their thresholds. What is "" in `predictions` stays so
@@ -141,13 +141,13 @@ def score_v2(
     """Scores every question by the rules of SQuAD 2.0.
 
     Args:
-        gold: texts of the given answers by id; none if unanswerable.
+        gold: texts of the gold answers by id; none if unanswerable.
         predictions: the answer by id, "" for "no answer".
 
     Raises:
         ValueError: there is no question.
     """
-    # Given answers of articles and punctuation alone do not count.
+    # Gold answers of articles and punctuation alone do not count.
     counting = {
         qas_id: [text for text in answers if normalize(text)] or [""]
         for qas_id, answers in gold.items()
@@ -170,7 +170,7 @@ def best_null_threshold(
     answer" to every question is a threshold just below the lowest odds.
 
     Args:
-        gold: texts of the given answers by id; none if unanswerable.
+        gold: texts of the gold answers by id; none if unanswerable.
         texts: the best answer with text, by id; "" where none has.
         null_odds: by id; a question is answered if not above the threshold.
 
@@ -232,7 +232,7 @@ def _score(
     predictions: Mapping[str, str],
     f1: Callable[[str, str], float],
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Returns exact match and F1 by id, each against the best given answer."""
+    """Returns exact match and F1 by id, each against the best gold answer."""
     if not gold:
         raise ValueError("There must be a question to score; there is none.")
     missing = [qas_id for qas_id in gold if qas_id not in predictions]

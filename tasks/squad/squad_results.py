@@ -27,7 +27,7 @@ class Questions:
 
     Attributes:
         examples: the questions.
-        gold: texts of the given answers by id; None where nobody asks.
+        gold: texts of the gold answers by id; None where they are not needed.
         features: the windows of all; none before they are cut.
     """
 
@@ -67,7 +67,7 @@ def decide(
         answers: ranked.
         threshold: in version 2, a difference of logits, or "auto" for the one
             with the best F1 by `gold`.
-        gold: texts of the given answers by id, for "auto".
+        gold: texts of the gold answers by id, for "auto".
 
     Raises:
         ValueError: "auto" in version 1, or without `gold`.
@@ -82,7 +82,7 @@ def decide(
     null_odds = {answer.qas_id: answer.null_odds for answer in answers}
     if threshold == squad_flags.AUTO:
         if gold is None:
-            raise ValueError("The best threshold needs given answers.")
+            raise ValueError("The best threshold needs gold answers.")
         threshold = squad_metrics.best_null_threshold(
             gold,
             {answer.qas_id: answer.best_text() for answer in answers},
@@ -102,8 +102,8 @@ def read_questions(
 
     Args:
         options: of the run.
-        with_gold: read the given answers too; a threshold to be found needs
-            them in any case.
+        with_gold: read the gold answers too; the best threshold
+            needs them in any case.
 
     Raises:
         OSError: the file cannot be opened.
@@ -123,7 +123,7 @@ def read_questions(
 def read_gold(
     options: squad_flags.SquadOptions,
 ) -> dict[str, tuple[str, ...]]:
-    """Reads the given answers of `predict_file`, by question id.
+    """Reads the gold answers of `predict_file`, by question id.
 
     Raises:
         OSError: the file cannot be opened.
@@ -137,7 +137,7 @@ def read_gold(
     return squad_metrics.gold_answers(dataset)
 
 
-def conclude(
+def decide_and_write(
     questions: Questions,
     answers: Sequence[squad_answers.RankedAnswers],
     options: squad_flags.SquadOptions,
@@ -268,7 +268,7 @@ def score(
         `null_score_diff_threshold`, where it is known.
 
     Raises:
-        ValueError: there is no question, one has no given answer in version 1,
+        ValueError: there is no question, one has no gold answer in version 1,
             or one has no null odds.
     """
     if not options.version_2_with_negative:

@@ -124,7 +124,7 @@ class WindowOptions:
 
     Attributes:
         max_seq_length: word pieces of a window, [CLS] and [SEP] included.
-        context: `DOCUMENT` to fill a window with what stands around its
+        context: `DOCUMENT` to fill a window with the words around its
             sentence in the document, `SENTENCE` for the sentence alone.
     """
 

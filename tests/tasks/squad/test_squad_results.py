@@ -62,7 +62,7 @@ def test_the_best_threshold_is_found():
 
 
 def test_the_best_threshold_needs_what_it_needs():
-    with pytest.raises(ValueError, match="needs given answers"):
+    with pytest.raises(ValueError, match="needs gold answers"):
         squad_results.decide(_version_2(), "auto")
     with pytest.raises(ValueError, match="needs --version_2_with_negative"):
         squad_results.decide([_answer("a", "oslo", None)], "auto", _GOLD)
@@ -91,7 +91,7 @@ def test_answers_are_written_as_they_are_decided(tmp_path):
         version_2_with_negative=True, null_score_diff_threshold="auto"
     )
     questions = squad_results.Questions(examples=[], gold=_GOLD)
-    decisions = squad_results.conclude(
+    decisions = squad_results.decide_and_write(
         questions, _version_2(), options, str(tmp_path)
     )
     given = squad_results.read_given(options, str(tmp_path))
@@ -168,7 +168,7 @@ def test_records_come_example_by_example():
 
 
 def test_written_numbers_survive(tmp_path):
-    squad_results.conclude(
+    squad_results.decide_and_write(
         squad_results.Questions(examples=[], gold=None),
         _version_2(),
         _options(version_2_with_negative=True),
