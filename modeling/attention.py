@@ -15,11 +15,11 @@ _FUTURE_SCORE = -1e30
 
 
 def adder_of(input_mask: Tensor, *, causal: bool) -> Tensor:
-    """Builds what is added to attention scores to hide positions.
+    """Builds the term that is added to attention scores to hide positions.
 
     As released: padding is made unlikely by -10000 rather than impossible, so
-    a row without any token attends to all of its padding alike. To the right
-    nothing is ever seen.
+    a row without any token attends to all of its padding alike. A causal mask
+    hides later positions altogether.
 
     Args:
         input_mask: `[B, T]`, 1 for a token, 0 for padding.
@@ -84,11 +84,11 @@ def attend(
     num_heads: int,
     drop: Dropout,
 ) -> Tensor:
-    """As `attention`, of heads that stand side by side and lack their bias.
+    """Computes `attention` from the products of all heads, without their bias.
 
-    On TensorFlow it brings its own gradient: between forward and backward pass
-    only the arguments, the probabilities and their dropped twins are kept, and
-    what lies between two products is one compiled pass over memory.
+    On TensorFlow it has its own gradient: between forward and backward pass
+    only the arguments and the probabilities before and after dropout are kept,
+    and the work between two products is one compiled pass over memory.
 
     Args:
         products: `[B, T, 3 * D]` float: queries, keys and values, without
@@ -159,7 +159,7 @@ def _scores_gradient(kept, d_kept, context, d_context, *, scale):
 def split_heads(
     products: Tensor, bias: Tensor, *, num_heads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Adds the bias to `[B, T, 3 * D]`; makes three `[B, N, T, H]` of it."""
+    """Adds the bias to `[B, T, 3 * D]` and splits it: three `[B, N, T, H]`."""
     biased = ops.cast(products, "float32") + bias
     biased = ops.cast(biased, products.dtype)
     width = biased.shape[-1] // 3
@@ -186,6 +186,6 @@ def _heads_last(x):
 
 
 def _join(query, key, value):
-    """Makes `[B, T, 3 * D]` of three `[B, N, T, H]`."""
+    """Joins three `[B, N, T, H]`: `[B, T, 3 * D]`."""
     parts = [_heads_last(part) for part in (query, key, value)]
     return ops.concatenate(parts, axis=-1)

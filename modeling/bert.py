@@ -9,7 +9,7 @@ from modeling.annotations import Policy, Tensor
 
 
 class Embeddings(layers.BertLayer):
-    """Adds the embeddings of word, segment and position, and normalises.
+    """The sum of word, segment and position embeddings, normalised.
 
     Source: Devlin et al. 2019, §3 and fig. 2.
 
@@ -90,7 +90,7 @@ class Encoder(layers.BertLayer):
         The output of every layer, each `[B, T, D]`.
 
     Attributes:
-        recompute: keep only these outputs for the way back.
+        recompute: gradient checkpointing: each layer keeps its output alone.
     """
 
     def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
@@ -119,7 +119,7 @@ class Encoder(layers.BertLayer):
 
 
 class BertModel(keras.Model):
-    """Encodes sequences of word pieces.
+    """The encoder of sequences of word pieces.
 
     Source: Devlin et al. 2019, §3. Its variables exist once it is made.
 
@@ -145,7 +145,7 @@ class BertModel(keras.Model):
         ValueError: T is more than `max_position_embeddings`.
     """
 
-    # What the release calls the scope of these variables, whatever our name.
+    # The release's scope of these variables, whatever the model's name.
     release_scope = "bert"
 
     def __init__(
@@ -208,7 +208,7 @@ class BertModel(keras.Model):
         input_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
     ) -> list[Tensor]:
-        """Computes where each layer looks, without dropout.
+        """Computes the attention probabilities of each layer, without dropout.
 
         Args:
             input_ids: `[B, T]` int32.

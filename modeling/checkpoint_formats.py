@@ -1,4 +1,4 @@
-"""The forms of checkpoint, and which of them a path is of.
+"""The forms of checkpoint, and the detection of a path's form.
 
 A form is a module with a `Reader`, which is a `checkpoints.Source`, and the
 functions `files` and `write`. A new one is such a module, a row of `FORMATS`,
@@ -69,7 +69,7 @@ class Place:
 
     @property
     def module(self) -> types.ModuleType:
-        """What reads and writes its form."""
+        """The module that reads and writes its form."""
         return FORMATS[self.format]
 
 

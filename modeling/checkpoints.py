@@ -20,8 +20,8 @@ from modeling.annotations import Spec, Tensor
 _GLOBAL_STEP = "global_step"
 _FLOATS = r"float(16|32|64)|bfloat16"
 
-# Which field of the config is the length of which axis; the first pattern
-# found in a name counts.
+# The fields of the config that are the lengths of the axes, by a pattern of the
+# name; the first that is found counts.
 _HYPER_PARAMETERS = (
     (r"/word_embeddings$", ("vocab_size", "hidden_size")),
     (r"/token_type_embeddings$", ("type_vocab_size", "hidden_size")),
@@ -42,11 +42,11 @@ class Source(Protocol):
     """A checkpoint that is open to be read.
 
     Attributes:
-        kind: what its form is called.
+        kind: the name of its form.
         origin: its path, for messages.
         variables: shape and type by the release's name.
-        architectures: Hugging Face's names of what it holds, where it says.
-        notes: what a user should know of how it is read.
+        architectures: Hugging Face's names of its classes, where it says.
+        notes: remarks for the user on how it is read.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Source(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """What `load` did, as sorted names of variables.
+    """The result of `load`, as sorted names of variables.
 
     Args:
         loaded: took their value from the checkpoint.
@@ -91,7 +91,7 @@ class LoadReport:
 
 
 def resolve(path: str) -> str:
-    """Finds what a checkpoint is read by.
+    """Finds the path that a checkpoint is read by.
 
     Args:
         path: anything `checkpoint_formats.find` takes.
@@ -265,7 +265,7 @@ def check_names(
     held: Collection[str],
     new: Sequence[str],
 ) -> None:
-    """Checks that a checkpoint holds what a model needs of it.
+    """Checks that a checkpoint holds the variables of a model.
 
     Args:
         prefix: of the checkpoint, for messages.
@@ -308,7 +308,7 @@ def check_shapes(
     wanted: Mapping[str, tuple[int, ...]],
     held: Mapping[str, tuple[int, ...]],
 ) -> None:
-    """Checks the shapes of what a model and a checkpoint have in common.
+    """Checks the shapes of variables that are in a model and a checkpoint.
 
     Args:
         prefix: of the checkpoint, for messages.

@@ -1,7 +1,7 @@
-"""Compiled arithmetic, gradients of one's own and recomputation on TensorFlow.
+"""Compiled arithmetic, custom gradients and recomputation on TensorFlow.
 
-Run operation by operation, what lies between two matrix products reads and
-writes its tensors many times. XLA makes one or two passes of it; the matrix
+Operation by operation, the arithmetic between two matrix products reads and
+writes its tensors many times. XLA needs one or two passes; the matrix
 products stay outside, where TensorFlow's own are faster on a CPU. On other
 backends, which compile whole programs, everything here is the identity.
 """
@@ -46,13 +46,13 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_gradient(function: Callable[..., Any], *tensors: Tensor) -> Tensor:
-    """Calls a function that brings its own gradient.
+    """Calls a function that has its own gradient.
 
     Args:
         function: of tensors; returns its result, and a function from the
             gradient of that to the gradients of each of the tensors. Backends
             other than TensorFlow differentiate the result themselves.
-        *tensors: what the result depends on; variables are read.
+        *tensors: those that the result depends on; variables are read.
     """
     tensors = [keras.ops.convert_to_tensor(tensor) for tensor in tensors]
     if not is_tensorflow():
@@ -77,11 +77,11 @@ def recomputed(
 
     Args:
         layer: built; a pure function of its arguments and its weights.
-        hidden: `[B, T, D]`, what gradients go back to, beside the weights.
+        hidden: `[B, T, D]`; it and the weights get gradients.
         **others: further arguments, which get no gradient.
 
     Returns:
-        What the layer returns: one tensor.
+        The output of the layer: one tensor.
     """
     if not is_tensorflow():
         return layer(hidden, **others)

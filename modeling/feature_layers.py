@@ -1,4 +1,4 @@
-"""Which hidden layers stand for a word where the encoder is frozen.
+"""The hidden layers that represent a word where the encoder is frozen.
 
 Source: Devlin et al. 2019, table 7, "Feature-based approach".
 """

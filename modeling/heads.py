@@ -100,7 +100,7 @@ class Heads(layers.BertLayer):
 
 
 class MaskedLanguageModel(layers.BertLayer):
-    """Scores words of the vocabulary at the masked positions.
+    """Scores of all words of the vocabulary at the masked positions.
 
     Source: Devlin et al. 2019, §3.1 Task #1.
 
@@ -115,9 +115,9 @@ class MaskedLanguageModel(layers.BertLayer):
         ids: `[B, P]` int, in [0, V), or None.
 
     Returns:
-        `[B, P, V]` float32 logits. Where `ids` are given, what training wants
-        of them instead: the cross entropy of the ids, and 1 where the id is
-        the best word, each `[B, P]` float32.
+        `[B, P, V]` float32 logits. If `ids` are given, instead of the logits:
+        the cross entropy of the ids, and 1 where the id is the best word, each
+        `[B, P]` float32.
     """
 
     def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
@@ -167,7 +167,7 @@ def _gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
 
 
 class ChoiceScore(layers.BertLayer):
-    """Scores a text by its dot product with one vector.
+    """The score of a text: its dot product with one vector.
 
     There is no bias: it would raise the score of every choice alike.
 
@@ -311,11 +311,11 @@ class BertWithHead(keras.Model):
         input_mask: Tensor,
         dropout_seed: Tensor | None,
     ) -> dict[str, Tensor]:
-        """Computes what the model returns of the encoder's outputs."""
+        """Computes the model's result from the outputs of `encode`."""
         raise NotImplementedError
 
     def dropped(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
-        """Drops from what a classifier reads."""
+        """Applies the dropout before an output layer."""
         return layers.dropped(
             x,
             self.config.classifier_dropout_prob,
@@ -601,7 +601,7 @@ class BertForMultipleChoice(BertWithHead):
 
 
 def _flat(ids: Tensor | None) -> Tensor | None:
-    """Makes `[B * C, T]` of `[B, C, T]`."""
+    """Reshapes `[B, C, T]` to `[B * C, T]`."""
     if ids is None:
         return None
     ids = ops.convert_to_tensor(ids)

@@ -1,9 +1,9 @@
-"""Hugging Face's folders: their weights under the release's names, and back.
+"""Hugging Face's folders, read and written under the release's names.
 
 A folder holds `config.json` and `model.safetensors`, which may be in several
-parts. What has no name at Hugging Face (moments of the optimizer, the step,
-other heads) lies beside them in `release_variables.safetensors`, under the
-release's names; what has none in the release is called `huggingface/NAME`.
+parts. Variables without a name at Hugging Face (moments of the optimizer, the
+step, other heads) are beside them in `release_variables.safetensors`, under the
+release's names; those without a name in the release are `huggingface/NAME`.
 """
 
 import contextlib
@@ -191,7 +191,7 @@ class _Part:
 
 @contextlib.contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Says of a file that the library refuses that it is broken."""
+    """Reports a file that the library refuses as broken."""
     try:
         yield
     except (safetensors.SafetensorError, TypeError, ValueError) as error:
@@ -240,7 +240,7 @@ def _is_file_name(name: object) -> bool:
 
 
 def canonical_name(name: str) -> str:
-    """Gives a weight of an old or bare model today's name in a full one."""
+    """Returns today's full name of a weight of an old or bare model."""
     if name.startswith(("embeddings.", "encoder.", "pooler.")):
         name = f"bert.{name}"
     module, _, local = name.rpartition(".")
@@ -352,7 +352,9 @@ def _write_file(
     read: Callable[[str], np.ndarray],
     metadata: Mapping[str, str],
 ) -> None:
-    """Writes a safetensors file; the library wants all arrays in memory.
+    """Writes a safetensors file, one array at a time.
+
+    The library's own function wants all of them in memory.
 
     Source: github.com/huggingface/safetensors, "Format": the length of the
     header in 8 bytes, the header in JSON, the arrays one after the other.

@@ -253,7 +253,7 @@ def label_names(num_labels: int, names: Sequence[str]) -> list[str]:
 def labels_of(
     values: Mapping[str, Any], path: str = CONFIG
 ) -> dict[str, Any] | None:
-    """Reads what the output layer of a `config.json` answers.
+    """Reads the meaning of the outputs from a `config.json`.
 
     Args:
         values: of the config.

@@ -1,9 +1,10 @@
-"""Keras' `.weights.h5`, under the release's names.
+"""Keras' `.weights.h5` files, read and written under the release's names.
 
-A file is what `save_weights` of one of our models writes, so that its
-`load_weights` reads it: by plain Keras, of that class and, where it has nothing
-of its own at the top, of `BertModel` too. What such a model has not (moments of
-the optimizer, the step, other heads) is in a group of its own.
+A file is laid out as `save_weights` of one of our models lays it out, so that
+plain Keras reads it: `load_weights` of that class and, where it has nothing of
+its own at the top, of `BertModel` too. Variables that such a model does not
+have (moments of the optimizer, the step, other heads) are in a group of their
+own.
 """
 
 import collections
@@ -155,7 +156,7 @@ def files(path: str) -> list[str]:
 
 
 def keras_paths(architecture: str, num_layers: int) -> dict[str, str]:
-    """Says where Keras keeps the variables of a model, by release name.
+    """Returns the paths of a model's variables in Keras' file, by release name.
 
     Args:
         architecture: one of `name_tables.ARCHITECTURES`. An encoder alone is
@@ -171,7 +172,7 @@ def keras_paths(architecture: str, num_layers: int) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Says of a file that h5py stumbles over that it is broken."""
+    """Reports a file that h5py cannot read as broken."""
     try:
         yield
     # What h5py raises where a file is damaged depends on the place.

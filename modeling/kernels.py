@@ -1,4 +1,4 @@
-"""Arithmetic on rows: what a layer does between its matrix products.
+"""Arithmetic on rows, between the matrix products of a layer.
 
 Everything here works in float32 inside and in its input's type at its ends.
 Each function comes with its gradient, which computes again what the function
@@ -75,7 +75,7 @@ def drops(rate: float, seed: Tensor) -> bool:
 
 
 def dropped(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
-    """Drops from `x`; as `dropout`, without a gradient of its own."""
+    """Computes `dropout` without a gradient of its own."""
     threshold = min(round(rate * _DRAWS), _DRAWS - 1)
     scale = _DRAWS / (_DRAWS - threshold)
     kept = _random_words(ops.shape(x), seed) >= ops.cast(threshold, "uint32")
@@ -84,7 +84,7 @@ def dropped(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
 
 
 def site_seed(seed: Tensor, site: int) -> Tensor:
-    """Names one place in the network in one step.
+    """Derives the seed of one place in the network in one step.
 
     Args:
         seed: `[2]` int32.

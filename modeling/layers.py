@@ -18,7 +18,7 @@ _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
 
 
 def num_dropout_sites(config: config_lib.BertConfig) -> int:
-    """Counts the places of an encoder that drop; a head numbers on."""
+    """Counts the dropout sites of an encoder; those of a head come after."""
     inside = _DROPOUT_SITES_PER_LAYER * config.num_hidden_layers
     return _FIRST_LAYER_SITE + inside
 
@@ -38,7 +38,7 @@ def truncated_normal(stddev: float) -> keras.initializers.Initializer:
 def dropped(
     x: Tensor, rate: float, dropout_seed: Tensor | None, site: int
 ) -> Tensor:
-    """Drops from `x` at a numbered site; not at all without a seed."""
+    """Applies the dropout of a numbered site; none without a seed."""
     return kernels.dropout(x, rate, _seed_at(dropout_seed, site))
 
 
@@ -49,7 +49,7 @@ def _seed_at(dropout_seed: Tensor | None, site: int) -> Tensor | None:
 
 
 class BertLayer(keras.layers.Layer):
-    """A layer whose variables stay float32 until it says otherwise.
+    """A layer whose inputs and variables Keras does not cast.
 
     Keras would cast every float input and variable to the type of the policy;
     normalisation, softmax and logits are better off without.
@@ -70,7 +70,7 @@ class BertLayer(keras.layers.Layer):
 
 
 class Dense(BertLayer):
-    """Multiplies by a kernel and adds a bias.
+    """A product with a kernel, and a bias.
 
     Args:
         sizes: width of the input and of the output.
@@ -114,7 +114,7 @@ class Dense(BertLayer):
 
 
 class LayerNorm(BertLayer):
-    """Holds the variables of a layer normalisation.
+    """Layer normalisation.
 
     Args:
         size: width of the rows, D.
@@ -140,7 +140,7 @@ class LayerNorm(BertLayer):
 
 
 class SelfAttention(BertLayer):
-    """Lets each position gather values from those whose keys it asks for.
+    """Multi-head self-attention, without the projection of its output.
 
     Source: Vaswani et al. 2017, §3.2.
 
@@ -175,7 +175,7 @@ class SelfAttention(BertLayer):
             dense.build()
 
     def _projections(self, hidden):
-        """Returns `[B, T, 3 * D]` without biases, and them, `[3 * D]`."""
+        """Returns the products `[B, T, 3 * D]` and their bias `[3 * D]`."""
         denses = (self.query, self.key, self.value)
         kernel = ops.concatenate(
             [ops.cast(dense.kernel, self.compute_dtype) for dense in denses],
@@ -204,16 +204,16 @@ class SelfAttention(BertLayer):
 
 
 class BlockOutput(BertLayer):
-    """Ends a block: projection, dropout, residual connection, normalisation.
+    """The end of a block, from projection to normalisation.
 
     Args:
         config: the network's sizes.
-        in_size: width of the block's inside.
+        in_size: width of the block's inner result.
         site: number of its dropout site.
         dtype: as for `BertLayer`.
 
     Call arguments:
-        x: `[B, T, in_size]` float, the block's inside.
+        x: `[B, T, in_size]` float, the block's inner result.
         residual: `[B, T, D]` float, the block's input.
         dropout_seed: `[2]` int32, or None for no dropout.
 
@@ -252,7 +252,7 @@ class BlockOutput(BertLayer):
 
 
 class Attention(BertLayer):
-    """The first block of a Transformer layer; see `SelfAttention`."""
+    """The first block of a Transformer layer, as `SelfAttention` is called."""
 
     def __init__(
         self, config: config_lib.BertConfig, site: int, *, dtype: Policy = None
@@ -273,7 +273,7 @@ class Attention(BertLayer):
 
 
 class Transform(BertLayer):
-    """A dense layer under a scope of its own, and its activation.
+    """A dense layer and its activation, under a scope of their own.
 
     Args:
         sizes: width of the input and of the output.
@@ -354,7 +354,7 @@ class TransformerLayer(BertLayer):
 def bidirectional_lstm(
     num_units: int, *, name: str, inner_name: str
 ) -> keras.layers.Layer:
-    """Makes a layer that reads a sequence both ways, with an LSTM for each.
+    """Makes a bidirectional LSTM.
 
     Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
     `[B, S, 2 * num_units]`: forwards, then backwards.
@@ -362,7 +362,7 @@ def bidirectional_lstm(
     Args:
         num_units: of each LSTM.
         name: of the layer.
-        inner_name: what the names of the LSTMs end in.
+        inner_name: the end of the names of the LSTMs.
     """
     lstm = keras.layers.LSTM(
         num_units,

@@ -5,7 +5,7 @@ their average. The denominator of an average is that of the whole batch: the
 losses of parts of a batch, on several replicas or in several micro-batches,
 add up to the loss of the batch.
 
-The plain formulas are what is meant. Training calls their fused twins, which
+The plain formulas are the definitions. Training calls their fused twins, which
 give the same numbers in less time and memory.
 """
 
@@ -18,8 +18,8 @@ from modeling.annotations import Tensor
 # Source: run_pretraining.py of the release. It keeps a batch without
 # predictions at 0, and makes the loss slightly less than the mean.
 MASKED_LM_OFFSET = 1e-5
-# Of fewer digits than these a probability is no gradient: float16 ends at
-# 6e-8, below that of most words.
+# In a narrower type a probability is too small to be a gradient: float16 ends
+# at 6e-8, and most words have less.
 _WIDE_TYPES = ("float32", "bfloat16")
 
 
@@ -73,7 +73,7 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def fused_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """As `cross_entropy`; does not keep the probabilities for the gradient."""
+    """Computes `cross_entropy` without keeping the probabilities."""
     if not compilation.is_tensorflow():
         return cross_entropy(logits, labels)
     import tensorflow as tf
@@ -172,7 +172,7 @@ def tied_cross_entropy(
 def fused_tied_cross_entropy(
     hidden: Tensor, table: Tensor, bias: Tensor, labels: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """As `tied_cross_entropy`, without logits in float32 or their gradient.
+    """Computes `tied_cross_entropy` without float32 logits or their gradient.
 
     Over a vocabulary these are most of a small model's step. In float16 they
     are made all the same.

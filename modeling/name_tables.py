@@ -1,4 +1,4 @@
-"""What a variable of BERT is called by the release, Hugging Face and Keras.
+"""Names of BERT's variables in the release, at Hugging Face and in Keras.
 
 One row is a module: its three names and what it holds. `{i}` is the number of
 an encoder layer and `{stack}` Keras' name of it. Kernels are `[in, out]` in the
@@ -182,7 +182,7 @@ def encoder(layers: int) -> tuple[Variable, ...]:
 def encoder_shapes(
     config: "config_lib.BertConfig",
 ) -> dict[str, tuple[int, ...]]:
-    """Says what shapes an encoder of a configuration has, by release name."""
+    """Lists the shapes of an encoder's variables, by release name."""
     size, inside = config.hidden_size, config.intermediate_size
     lengths = {
         "word": config.vocab_size,
@@ -208,12 +208,12 @@ def encoder_shapes(
 
 
 def head(architecture: str) -> tuple[Variable, ...]:
-    """Lists what one of `ARCHITECTURES` has besides its encoder."""
+    """Lists the variables of one of `ARCHITECTURES` besides its encoder."""
     return _variables(_HEADS[architecture])
 
 
 def architectures(names: Iterable[str], hint: str | None = None) -> list[str]:
-    """Says which models' variables are all among names of the release.
+    """Lists the models whose variables are all among names of the release.
 
     Args:
         names: in a checkpoint.

@@ -1,4 +1,4 @@
-"""TensorFlow's checkpoints by name, which the release wrote and read.
+"""TensorFlow's checkpoints by name, the release's own form.
 
 `PREFIX.index` beside `PREFIX.data-NNNNN-of-NNNNN` ("V2"), or the one file of
 the older "V1".
@@ -83,7 +83,7 @@ class Reader:
         return tf.train.load_checkpoint(prefix)
 
     def _try(self, call: Callable[[str], _T], argument: str) -> _T:
-        """Calls TensorFlow; explains what goes wrong."""
+        """Calls TensorFlow; reports its errors as of a broken checkpoint."""
         import tensorflow as tf
 
         try:

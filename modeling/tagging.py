@@ -13,7 +13,7 @@ _NUM_LSTM_LAYERS = 2
 
 
 class LstmTagger(keras.Model):
-    """A label per word from the hidden layers of a frozen encoder.
+    """A classifier of words from the hidden layers of a frozen encoder.
 
     Source: Devlin et al. 2019, §5.3, "Feature-based approach": a randomly
     initialised BiLSTM of two layers before the output layer. Of layers that

@@ -89,14 +89,14 @@ class Options:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Model:
-    """All that is known of what is converted.
+    """A model to be converted, as far as it is known.
 
     Attributes:
         variables: shape and type as written, by the release's name.
         read: returns the array of a name, in that shape and type.
         config: its sizes, if known.
         architectures: of `name_tables.architectures`.
-        beside: what lies beside the input.
+        beside: the files beside the input.
     """
 
     variables: "Mapping[str, Spec]"
@@ -115,7 +115,7 @@ class Model:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Beside:
-    """What lies beside a model besides its weights.
+    """The files beside a model, apart from its weights.
 
     Attributes:
         vocab_file: its vocabulary, or None.
@@ -283,7 +283,7 @@ def _look_beside(
 
 
 def _hint(source: "checkpoints.Source", beside: Beside) -> str | None:
-    """Says whether sentences or words are labelled, where that is known."""
+    """Returns the class that labels words, if it is known to be that."""
     from training import model_folder
 
     said = {
@@ -392,7 +392,7 @@ _WRITERS = {
 
 
 def _sidecars(folder: str, model: Model) -> dict[str, bytes]:
-    """Makes what lies beside weights of the release's or Keras' form."""
+    """Makes the files beside weights of the release's or Keras' form."""
     from modeling import config as config_lib
     from modeling import huggingface_config
     from training import model_folder, records
@@ -461,7 +461,7 @@ def _huggingface_sidecars(
 
 
 def _labels(model: Model) -> dict[str, Any]:
-    """Says what an output layer answers; its rows have names in any case."""
+    """Describes the outputs of a model, with a name for each in any case."""
     from modeling import huggingface_config
 
     known = dict(model.beside.labels or {})
