@@ -8,6 +8,7 @@ Prints Markdown; docs/memory.md explains it.
 """
 
 import dataclasses
+import re
 import statistics
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from modeling import costs
 
 _GROUP = flags.Group.MEASUREMENT
 _GIGABYTE = 10**9
+_CASE = re.compile(r"(.+?):(\d+):(\d+(?:\+\d+)*)(?::(recompute)|:(\d+))?")
 # Micro-batches of a step: any number above 1 takes as much beside the examples
 # themselves.
 _SOME_PARTS = 2
@@ -104,25 +106,23 @@ def read_case(text: str, precision: str) -> Case:
         OSError: there is no such configuration.
         ValueError: it is not of this form.
     """
-    name, *numbers = text.split(":")
-    try:
-        length, batches, *more = numbers
-        recompute = more == ["recompute"]
-        return Case(
-            config=scaling.read_config(name),
-            length=int(length),
-            batch_sizes=tuple(int(batch) for batch in batches.split("+")),
-            method=costs.Method(
-                precision=precision,
-                recompute=recompute,
-                num_parts=int(more[0]) if more and not recompute else 1,
-            ),
-        )
-    except ValueError as error:
+    found = _CASE.fullmatch(text)
+    if not found:
         raise ValueError(
             "A case must be CONFIG:LENGTH:BATCH+BATCH, or with :recompute or "
             f":PARTS behind it; got {text!r}."
-        ) from error
+        )
+    name, length, batches, recompute, num_parts = found.groups()
+    return Case(
+        config=scaling.read_config(name),
+        length=int(length),
+        batch_sizes=tuple(map(int, batches.split("+"))),
+        method=costs.Method(
+            precision=precision,
+            recompute=bool(recompute),
+            num_parts=int(num_parts or 1),
+        ),
+    )
 
 
 def shape_of(length: int, kind: str) -> costs.Shape:

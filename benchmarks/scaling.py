@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from commands import flags, program
 from modeling import config as config_lib
 from modeling import costs
+from training import records
 
 _GROUP = flags.Group.MEASUREMENT
 _DEVICES = pathlib.Path(__file__).with_name("scaling_devices.json")
@@ -28,12 +29,8 @@ USABLE_MEMORY = 0.9
 _ID_BYTES = 2.0
 _FILL = 0.8
 _PIECES_PER_WORD = 1.34
-# Of the bytes of a record; see `record_bytes`.
+# Of the bytes of a record and of each of its features; see `record_bytes`.
 _EXAMPLE_OVERHEAD = 16 + 8
-_FEATURE_NAMES = (
-    *("input_ids", "input_mask", "segment_ids", "masked_lm_positions"),
-    *("masked_lm_ids", "masked_lm_weights", "next_sentence_labels"),
-)
 _FEATURE_OVERHEAD = 12
 
 
@@ -263,13 +260,21 @@ def plan(
     return None
 
 
-def days(plans: list[Plan]) -> float:
+def days(plans: Sequence[Plan]) -> float:
     """Adds up the days of the paper's phases, by a plan for each."""
     seconds = sum(
         phase.num_steps * phase_plan.step.total
         for phase, phase_plan in zip(PAPER_PHASES, plans, strict=True)
     )
     return seconds / _SECONDS_PER_DAY
+
+
+def paper_flops(config: config_lib.BertConfig) -> float:
+    """Counts the operations of the paper's pre-training."""
+    return PAPER_BATCH * sum(
+        phase.num_steps * costs.training_flops(config, phase.shape)
+        for phase in PAPER_PHASES
+    )
 
 
 def record_bytes(shape: costs.Shape, *, id_bytes: float, fill: float) -> float:
@@ -289,7 +294,10 @@ def record_bytes(shape: costs.Shape, *, id_bytes: float, fill: float) -> float:
     positions = 1 if tokens <= 128 else 2 - 128 / tokens
     masked = predictions * fill * (positions + id_bytes)
     padding = predictions * (1 - fill) * 2
-    names = sum(len(name) + _FEATURE_OVERHEAD for name in _FEATURE_NAMES)
+    names = sum(
+        len(feature.name) + _FEATURE_OVERHEAD
+        for feature in records.pretraining_features(tokens, predictions)
+    )
     floats = costs.FLOAT_BYTES * predictions
     lists = ids + 2 * tokens + masked + padding + floats
     return lists + names + _EXAMPLE_OVERHEAD
@@ -313,23 +321,16 @@ def network_table(options: Options) -> str:
     rows = []
     for name in options.configs:
         config = read_config(name)
-        flops = [
-            costs.training_flops(config, phase.shape) for phase in PAPER_PHASES
-        ]
-        total = PAPER_BATCH * sum(
-            phase.num_steps * count
-            for phase, count in zip(PAPER_PHASES, flops, strict=True)
-        )
         per_token = [
-            f"{count / phase.shape.max_seq_length / 1e9:.2f}"
-            for phase, count in zip(PAPER_PHASES, flops, strict=True)
+            costs.training_flops(config, shape) / shape.max_seq_length
+            for shape in (phase.shape for phase in PAPER_PHASES)
         ]
         rows.append(
             [
                 name,
                 f"{costs.pretraining_parameters(config) / 1e6:.1f} M",
-                *per_token,
-                f"{total:.2e}",
+                *(f"{flops / 1e9:.2f}" for flops in per_token),
+                f"{paper_flops(config):.2e}",
                 f"{costs.checkpoint_bytes(config) / 1e9:.2f} GB",
                 f"{costs.all_reduce_bytes(config, 64) / 1e9:.2f} GB",
             ]

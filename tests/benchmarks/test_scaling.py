@@ -122,15 +122,8 @@ def test_paper_and_release_agree_on_the_speed_of_a_chip():
     # Published: BASE 4 days on 16 chips, LARGE 4 days on 64 (§A.2), BASE two
     # weeks on one Cloud TPU v2, which is 4 chips (the release). The operations
     # computed here must give the chips of all three about one speed.
-    totals = {}
-    for name in ("bert_base_uncased", "bert_large_uncased"):
-        config = scaling.read_config(name)
-        totals[name] = scaling.PAPER_BATCH * sum(
-            phase.num_steps * costs.training_flops(config, phase.shape)
-            for phase in scaling.PAPER_PHASES
-        )
     speeds = [
-        totals[name] / (chips * days * 86400)
+        scaling.paper_flops(scaling.read_config(name)) / (chips * days * 86400)
         for name, chips, days in (
             ("bert_base_uncased", 16, 4),
             ("bert_large_uncased", 64, 4),
