@@ -6,6 +6,7 @@ is run again.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -79,10 +80,6 @@ class Job:
     flags: tuple[tuple[str, Value], ...]
     seconds: float = dataclasses.field(default=0.0, compare=False)
 
-    def __post_init__(self):
-        # Kept, for a job is asked often and hashing goes through all it needs.
-        object.__setattr__(self, "_folder", self._make_folder())
-
     def __hash__(self) -> int:
         return hash(self.folder)
 
@@ -92,10 +89,17 @@ class Job:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Job) and self.folder == other.folder
 
-    @property
+    # Cached, for a job is asked often and hashing goes through all it needs.
+    @functools.cached_property
     def folder(self) -> str:
-        """Names the job's folder: readable words, then a hash."""
-        return self._folder
+        """The job's folder: readable words, then a hash."""
+        written = [self.program]
+        for name, value in self.flags:
+            text = _text(value, Folders("DATA", "WORK"), "OWN")
+            written.append([name, text])
+        digest = hashlib.sha256(json.dumps(written).encode()).hexdigest()
+        words = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-").lower()
+        return f"{words}-{digest[:_HASH_LENGTH]}"
 
     @property
     def needs(self) -> list["Job"]:
@@ -120,14 +124,6 @@ class Job:
                     yield from (inner for _, inner in part.pairs)
                 else:
                     yield part
-
-    def _make_folder(self) -> str:
-        written = [self.program]
-        for name, value in self.flags:
-            written.append([name, _text(value, Folders("DATA", "WORK"), "OWN")])
-        digest = hashlib.sha256(json.dumps(written).encode()).hexdigest()
-        words = re.sub(r"[^A-Za-z0-9.]+", "-", self.name).strip("-").lower()
-        return f"{words}-{digest[:_HASH_LENGTH]}"
 
 
 @dataclasses.dataclass(frozen=True)

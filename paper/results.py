@@ -64,7 +64,7 @@ class Summary:
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation of the population; None of one value."""
+        """The standard deviation of the sample; None of one value."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property
