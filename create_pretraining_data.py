@@ -24,7 +24,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import beam, formats, preparation, pretraining_shards
-from files import destinations, paths, processes, progress
+from files import destinations, locking, paths, processes, progress
 from tasks.masked_lm import data_warnings, masked_pairs
 from vocab import tokenization
 
@@ -182,9 +182,10 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         rules=text.rules,
         store=store,
     )
-    total = pretraining_shards.log_reports(
-        _reports(text, recipe, options, beam_arguments), text
-    )
+    with locking.lock_outputs(options.output_files, "output_file"):
+        total = pretraining_shards.log_reports(
+            _reports(text, recipe, options, beam_arguments), text
+        )
     shards = range(total.num_shards)
     written = itertools.chain.from_iterable(map(store.paths_of, shards))
     destinations.warn_of_others(store.others(written))

@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from absl import logging
@@ -102,6 +102,31 @@ def lock_folder(
         with contextlib.suppress(OSError):
             for each in made:
                 os.rmdir(each)
+
+
+@contextlib.contextmanager
+def lock_outputs(output_paths: Sequence[str], flag: str) -> Iterator[None]:
+    """Holds the files that a program writes for this process alone.
+
+    Two programs that write files in turn to the same names would mix them. The
+    first name stands for all of them; a device or pipe is not locked.
+
+    Args:
+        output_paths: the files; their folder is made if missing.
+        flag: the flag that names them, for messages.
+
+    Raises:
+        LockedError: another process holds the first file.
+        OSError: its folder cannot be written.
+    """
+    first = output_paths[0]
+    if paths.is_remote(first) or destinations.is_stream(first):
+        yield
+        return
+    destinations.check_files([first], [])
+    os.makedirs(os.path.dirname(first) or ".", exist_ok=True)
+    with lock(f"{first}.lock", f"--{flag}={first}"):
+        yield
 
 
 def check_folder(folder: str, purpose: str, group: str) -> None:

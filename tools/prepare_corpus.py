@@ -15,7 +15,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import cleaning, formats, preparation
-from files import destinations, paths, progress
+from files import destinations, locking, paths, progress
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,12 +136,13 @@ def run(options: Options) -> cleaning.Counts:
     total = cleaning.Counts()
     batches = preparation.prepare(documents, rules, options.num_workers)
     start = time.monotonic()
-    held_out = preparation.write_documents(
-        _with_progress(batches, total),
-        output_paths,
-        options.holdout_file,
-        options.holdout_every,
-    )
+    with locking.lock_outputs(output_paths, "output_file"):
+        held_out = preparation.write_documents(
+            _with_progress(batches, total),
+            output_paths,
+            options.holdout_file,
+            options.holdout_every,
+        )
     _log_totals(total, held_out, rules, time.monotonic() - start)
     destinations.warn_of_others(
         preparation.others(options.output_file, output_paths + holdout_paths)

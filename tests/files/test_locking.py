@@ -1,6 +1,7 @@
 import errno
 import fcntl
 import os
+import pathlib
 import platform
 import signal
 import subprocess
@@ -9,7 +10,11 @@ import threading
 
 import pytest
 
+import create_pretraining_data
 from files import locking
+from tools import prepare_corpus
+
+_ROOT = pathlib.Path(__file__).parents[2]
 
 _HOLD = (
     "import sys\n"
@@ -146,3 +151,33 @@ def test_a_file_is_not_locked_as_a_folder(tmp_path):
         locking.lock_folder(str(tmp_path / "a"), "The folder"),
     ):
         pass
+
+
+def test_outputs_are_written_by_one_program_at_a_time(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("A good day .\nThe match was long .\n\nRain , rain .\n")
+    out = tmp_path / "new" / "out"
+    vocab = _ROOT / "tests/golden/inputs/vocab.txt"
+    runs = {
+        prepare_corpus: prepare_corpus.Options(
+            input_file=str(text), output_file=str(out), input_format="book"
+        ),
+        create_pretraining_data: create_pretraining_data.Options(
+            input_file=str(text), output_file=str(out), vocab_file=str(vocab)
+        ),
+    }
+    for program, options in runs.items():
+        with (
+            locking.lock_outputs([str(out)], "output_file"),
+            pytest.raises(locking.LockedError, match=f"--output_file={out} is"),
+        ):
+            program.run(options)
+        assert not out.exists()
+        program.run(options)
+        assert sorted(out.parent.glob("*.lock")) == []
+        out.unlink()
+
+
+def test_a_pipe_is_not_locked():
+    with locking.lock_outputs([os.devnull], "output_file"):
+        assert not os.path.exists(f"{os.devnull}.lock")
