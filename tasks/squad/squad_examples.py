@@ -83,15 +83,26 @@ def read_dataset(path: str) -> Dataset:
     return Dataset(path=path, version=str(version), questions=questions)
 
 
-def check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
-    """Checks that a file and `--version_2_with_negative` belong together.
+def read_version(path: str, *, version_2_with_negative: bool) -> Dataset:
+    """Reads a SQuAD file that must be of a version.
 
     Raises:
-        ValueError: the file has unanswerable questions, or calls itself
-            version 2, without the flag; or it has answers but nowhere
-            `is_impossible`, with it: such a file is of version 1.1, whatever
-            it calls itself.
+        OSError: the file cannot be opened.
+        ValueError: as `read_dataset`; or the file has unanswerable questions,
+            or calls itself version 2, without `version_2_with_negative`; or it
+            has answers but nowhere `is_impossible`, with it: such a file is of
+            version 1.1, whatever it calls itself.
     """
+    dataset = read_dataset(path)
+    _check_version(dataset, version_2_with_negative=version_2_with_negative)
+    empty = [q.qas_id for q in dataset.questions if not q.text.strip()]
+    _warn(dataset, empty, "have an empty question")
+    empty = [q.qas_id for q in dataset.questions if not q.context.strip()]
+    _warn(dataset, empty, "have an empty paragraph")
+    return dataset
+
+
+def _check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
     questions = dataset.questions
     is_version_1 = any(question.answers for question in questions) and all(
         question.is_impossible is None for question in questions
@@ -254,12 +265,9 @@ def read_examples(
             version is not the one asked for; a question to train on has not
             exactly one answer; two questions to predict have one id.
     """
-    dataset = read_dataset(path)
-    check_version(dataset, version_2_with_negative=version_2_with_negative)
-    empty = [q.qas_id for q in dataset.questions if not q.text.strip()]
-    _warn(dataset, empty, "have an empty question")
-    empty = [q.qas_id for q in dataset.questions if not q.context.strip()]
-    _warn(dataset, empty, "have an empty paragraph")
+    dataset = read_version(
+        path, version_2_with_negative=version_2_with_negative
+    )
     if is_training:
         return training_examples(
             dataset, version_2_with_negative=version_2_with_negative

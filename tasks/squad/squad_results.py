@@ -102,22 +102,20 @@ def read_questions(
 
     Args:
         options: of the run.
-        with_gold: read the gold answers too; the best threshold
-            needs them in any case.
+        with_gold: read the gold answers too; the best threshold needs them in
+            any case.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: as `squad_examples.read_examples` and `read_gold`.
+        ValueError: two questions have one id; or as `read_gold`.
     """
-    examples = squad_examples.read_examples(
-        options.predict_file,
-        is_training=False,
-        version_2_with_negative=options.version_2_with_negative,
-    )
+    dataset = _read(options)
     gold = None
     if with_gold or options.null_score_diff_threshold == squad_flags.AUTO:
-        gold = read_gold(options)
-    return Questions(examples=examples, gold=gold)
+        gold = squad_metrics.gold_answers(dataset)
+    return Questions(
+        examples=squad_examples.prediction_examples(dataset), gold=gold
+    )
 
 
 def read_gold(
@@ -130,11 +128,14 @@ def read_gold(
         ValueError: it is not in the format of SQuAD, of the other version, or
             has a question without the field `answers`.
     """
-    dataset = squad_examples.read_dataset(options.predict_file)
-    squad_examples.check_version(
-        dataset, version_2_with_negative=options.version_2_with_negative
+    return squad_metrics.gold_answers(_read(options))
+
+
+def _read(options: squad_flags.SquadOptions) -> squad_examples.Dataset:
+    return squad_examples.read_version(
+        options.predict_file,
+        version_2_with_negative=options.version_2_with_negative,
     )
-    return squad_metrics.gold_answers(dataset)
 
 
 def decide_and_write(
