@@ -113,6 +113,17 @@ class Declaration:
     serializer: flags.ArgumentSerializer | None = None
 
 
+def given(value: _Value | None, name: str) -> _Value:
+    """Returns the value of a flag that others make necessary.
+
+    Raises:
+        ValueError: it is not given.
+    """
+    if value is None:
+        raise ValueError(f"--{name} must be given.")
+    return value
+
+
 def redeclare(options: type, name: str, default: Any = None) -> Any:
     """Declares a flag of another dataclass again, for a program of its own.
 

@@ -25,7 +25,10 @@ _INTERRUPTED = 130  # Source: shells' 128 + the number of SIGINT.
 
 
 def start(
-    options: type, main: Callable[..., Any], *, arguments: str | None = None
+    options: type[flags_lib.T],
+    main: Callable[..., Any],
+    *,
+    arguments: str | None = None,
 ) -> None:
     """Runs a program: call it where `__name__` is "__main__".
 

@@ -76,9 +76,10 @@ def servable(
     """
     finder = _Answerer(model, tokenizer, options)
 
-    def of_ids(*ids):
+    def of_ids(input_ids, input_mask, segment_ids):
+        longest = model.config.max_position_embeddings
         return finder.net(
-            inputs.of_client(*ids, model.config.max_position_embeddings)
+            inputs.of_client(input_ids, input_mask, segment_ids, longest)
         )
 
     names = ("question", "context")

@@ -53,8 +53,9 @@ def servable(
             outputs = inputs.mean_of_texts(outputs, fitted)
         return _answers(outputs, label_set)
 
-    def of_ids(*ids):
-        rows = inputs.of_client(*ids, model.config.max_position_embeddings)
+    def of_ids(input_ids, input_mask, segment_ids):
+        longest = model.config.max_position_embeddings
+        rows = inputs.of_client(input_ids, input_mask, segment_ids, longest)
         return _answers(_activated(net(rows), kind), label_set)
 
     return signatures.Servable(

@@ -100,9 +100,10 @@ class _Encoder:
             self._laid_out(tokenize(text_a), tokenize(text_b))
         )
 
-    def of_ids(self, *ids):
+    def of_ids(self, input_ids, input_mask, segment_ids):
+        longest = self._config.max_position_embeddings
         return self._encode(
-            inputs.of_client(*ids, self._config.max_position_embeddings)
+            inputs.of_client(input_ids, input_mask, segment_ids, longest)
         )
 
     def vectors(self, text_a):

@@ -1,7 +1,7 @@
 """Loading of a trained model for export, one function per task."""
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -21,6 +21,7 @@ from serving import (
 )
 from tasks.classification import labels, sentence_pairs
 
+_Value = TypeVar("_Value")
 _POOLER = "bert/pooler/.*"
 _NEXT_SENTENCE = "cls/seq_relationship/.*"
 # Whatever policy is set, and whatever the model was trained in.
@@ -69,16 +70,24 @@ def load(task: str, settings: Settings) -> signatures.Servable:
     }[task](settings)
 
 
+def _given(value: _Value | None, name: str) -> _Value:
+    """Returns what the settings of some tasks must say."""
+    if value is None:
+        raise ValueError(f"{name} must be given for this task.")
+    return value
+
+
 def _classifier(settings: Settings) -> signatures.Servable:
+    label_set = _given(settings.label_set, "label_set")
     model = heads.BertForSequenceClassification(
         settings.config,
-        num_labels=settings.label_set.num_outputs,
+        num_labels=label_set.num_outputs,
         dtype=_DTYPE,
     )
     return classifier.servable(
         _filled(model, settings),
         settings.tokenizer,
-        settings.label_set,
+        label_set,
         settings.packing,
     )
 
@@ -88,12 +97,12 @@ def _answerer(settings: Settings) -> signatures.Servable:
     return answerer.servable(
         _filled(model, settings, _POOLER),
         settings.tokenizer,
-        settings.answering,
+        _given(settings.answering, "answering"),
     )
 
 
 def _tagger(settings: Settings) -> signatures.Servable:
-    names = settings.label_set.names
+    names = _given(settings.label_set, "label_set").names
     model = heads.BertForTokenClassification(
         settings.config, num_labels=len(names), dtype=_DTYPE
     )

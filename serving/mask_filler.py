@@ -78,8 +78,11 @@ class _MaskFiller:
             )
         )
 
-    def of_ids(self, *ids):
-        return self._fill(inputs.of_client(*ids, self._max_seq_length))
+    def of_ids(self, input_ids, input_mask, segment_ids):
+        longest = self._max_seq_length
+        return self._fill(
+            inputs.of_client(input_ids, input_mask, segment_ids, longest)
+        )
 
     def _of_tokens(self, tokens_a, tokens_b):
         rows = inputs.joined(tokens_a, tokens_b, self._tokenizer.special)

@@ -308,7 +308,7 @@ def final_sigmas(text: tf.Tensor) -> tf.Tensor:
 
 def _one_of(chars: Iterable[str]) -> str:
     """Writes a set of characters as a regular expression of RE2."""
-    ranges = []
+    ranges: list[list[int]] = []
     for code in sorted(map(ord, chars)):
         if ranges and code == ranges[-1][1] + 1:
             ranges[-1][1] = code

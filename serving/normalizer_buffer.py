@@ -22,6 +22,7 @@ Source: the behaviour of TensorFlow Text 2.21.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,7 @@ class _DoubleArray:
     """
 
     def __init__(self, values: Mapping[str, int]):
-        root = {}
+        root: dict[int, Any] = {}  # Bytes -> nodes alike, or values.
         for char, value in values.items():
             *path, last = char.encode("utf-8")
             node = root

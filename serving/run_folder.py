@@ -192,7 +192,7 @@ def no_checkpoint(folder: str) -> str:
     )
 
 
-def _files(folder: str) -> dict[str, str]:
+def _files(folder: str) -> dict[str, Any]:
     names = {
         "bert_config_file": "bert_config.json",
         "vocab_file": "vocab.txt",

@@ -82,8 +82,9 @@ class _Tagger:
         decoded = rows.with_values(normalization.drop_invalid_utf8(rows.values))
         return self._tag(decoded, options)
 
-    def of_ids(self, *ids):
-        rows = inputs.of_client(*ids, self._longest)
+    def of_ids(self, input_ids, input_mask, segment_ids):
+        longest = self._longest
+        rows = inputs.of_client(input_ids, input_mask, segment_ids, longest)
         return _best(self.net(rows), self._labels)
 
     def _tag(self, words, options: ner.WindowOptions):

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import keras
 import numpy as np
@@ -68,7 +69,7 @@ def latest_readable(output_dir: str) -> str | None:
     Raises:
         ValueError: it holds some, and none can be read.
     """
-    faults = []
+    faults: list[str] = []
     for prefix in _newest_first(output_dir):
         fault = _fault(prefix)
         if fault is None:
@@ -90,7 +91,7 @@ def latest_readable(output_dir: str) -> str | None:
 
 def readable_states(
     output_dir: str,
-) -> Iterator[tuple[str, dict[str, object]]]:
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields what was saved beside each checkpoint of a run, the latest first.
 
     Those beside which there is nothing that can be read are left out;
@@ -194,7 +195,7 @@ def load_step(prefix: str) -> int:
     return step_of(prefix)
 
 
-def load_state(prefix: str) -> dict[str, object] | None:
+def load_state(prefix: str) -> dict[str, Any] | None:
     """Reads what was saved beside a checkpoint; None if nothing was."""
     path = f"{prefix}.state.json"
     if not tf.io.gfile.exists(path):
@@ -379,7 +380,7 @@ class BestCheckpoint:
         # A resumed run may make an evaluation a second time.
         if step > best["last_step"]:
             since = best["evaluations_since"] + 1
-            self._write(
+            best = self._write(
                 step=best["step"],
                 value=best["value"],
                 evaluations_since=since,
@@ -390,9 +391,9 @@ class BestCheckpoint:
                 "stopping early: no better %s than %.4g (step %d) in %d "
                 "evaluations",
                 self.metric,
-                self.record["value"],
-                self.record["step"],
-                self.record["evaluations_since"],
+                best["value"],
+                best["step"],
+                best["evaluations_since"],
             )
 
     def is_over(self) -> bool:
@@ -428,15 +429,17 @@ class BestCheckpoint:
         value: float,
         evaluations_since: int,
         last_step: int | None = None,
-    ) -> None:
-        self.record = {
+    ) -> dict:
+        record = {
             "metric": self.metric,
             "step": step,
             "value": value,
             "evaluations_since": evaluations_since,
             "last_step": step if last_step is None else last_step,
         }
-        writing.write_json(self._path, self.record)
+        self.record = record
+        writing.write_json(self._path, record)
+        return record
 
 
 def _copy_companions(source: str, target: str) -> None:

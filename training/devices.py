@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 
 import keras
 import numpy as np
@@ -355,7 +356,7 @@ def _kept_precision(folder: str) -> PrecisionChoice | None:
     return None
 
 
-def precision_of_gpus(details: list[dict[str, object]]) -> PrecisionChoice:
+def precision_of_gpus(details: list[dict[str, Any]]) -> PrecisionChoice:
     """Chooses for GPUs.
 
     Args:

@@ -1,12 +1,11 @@
 """Hidden layers of batches of any length, and their TFRecord files."""
 
-from collections.abc import Sequence
-from typing import IO
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any
 
 import numpy as np
 import tensorflow as tf
 
-from modeling import bert
 from training import prediction, record_files
 
 # Batches are padded to a multiple, so that few lengths are compiled.
@@ -28,7 +27,7 @@ class HiddenLayers:
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
-        model: bert.BertModel,
+        model: Callable[..., Mapping[str, Any]],
         layers: Sequence[int],
         batch_size: int,
     ):

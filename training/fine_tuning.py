@@ -132,18 +132,20 @@ def run(
         dataclasses.replace(task.options, init_checkpoint=task.init_checkpoint)
     )
     answers_everything = task.writes_everything or len(plan) == 1
-    model, results = None, []
+    model: Model | None = None
+    results = []
     for _, options in plan:
         model = make_model(setup, task, options, earlier=model)
         if options.do_train:
             model.train(data)
         results.append(model.evaluate(data, predicts=answers_everything))
-    if len(plan) > 1:
-        best = _summarize(setup, task, plan, results, data)
-        if task.options.do_predict and not answers_everything:
-            dataclasses.replace(model, options=best).evaluate(
-                {task_lib.PREDICT: data[task_lib.PREDICT]}, predicts=True
-            )
+    if model is None or len(plan) == 1:
+        return
+    best = _summarize(setup, task, plan, results, data)
+    if task.options.do_predict and not answers_everything:
+        dataclasses.replace(model, options=best).evaluate(
+            {task_lib.PREDICT: data[task_lib.PREDICT]}, predicts=True
+        )
 
 
 def _make_data(
@@ -353,7 +355,8 @@ class Model:
         Returns:
             What the files of results hold.
         """
-        options, results = self.options, {}
+        options = self.options
+        results: dict[str, float] = {}
         splits = [task_lib.EVAL] if options.do_eval else []
         if options.do_predict and predicts:
             splits.append(task_lib.PREDICT)
@@ -362,7 +365,7 @@ class Model:
             return results
         step = self.restore()
         for split in splits:
-            scores = {}
+            scores: dict[str, float] = {}
             for each in data[split]:
                 answers = self._kept_answers(each)
                 writes = (
@@ -575,12 +578,13 @@ def training_batches(
     With `parts` one part after the other, each shuffled so.
     """
     everything = record_order.Part(num_records=len(source.files), num_taken=0)
-    order = record_order.ConsecutiveOrder(
+    stream = record_order.ConsecutiveOrder(
         parts or [everything], options.random_seed
     )
+    order: record_order.Order = stream
     if options.bucket_by_length:
         order = record_order.BucketedOrder(
-            order, source.lengths(), options.random_seed
+            stream, source.lengths(), options.random_seed
         )
         source = dataclasses.replace(
             source, length_step=input_pipeline.TRAINING_LENGTH_STEP

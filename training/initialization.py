@@ -161,14 +161,14 @@ def load_for_evaluation(
         ValueError: there is no checkpoint, it lacks a weight, or its output
             layer answers something else.
     """
-    if prefix is None and not options.init_checkpoint:
+    path = prefix or options.init_checkpoint
+    if not path:
         raise ValueError(
             f"There is nothing to evaluate: {options.output_dir} holds no "
             "checkpoint and --init_checkpoint is not given."
         )
-    path, order = prefix, None
+    order = None
     if prefix is None:
-        path = options.init_checkpoint
         model_folder.check_origin(path, options.output_dir)
         order = _output_order(objective.model, path, options.output_dir)
     with strategy.scope():

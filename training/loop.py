@@ -3,6 +3,7 @@
 import dataclasses
 import operator
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -134,7 +135,8 @@ def evaluate(
         and each metric, weighted over all that it counts.
     """
     batches = input_pipeline.distributed(evaluator.strategy, dataset)
-    batch_losses, sums = [], {}
+    batch_losses = []
+    sums: dict[str, np.ndarray] = {}
     for batch in batches:
         result = evaluator.run(batch)
         batch_losses.append(sum(float(x) for x in result["losses"].values()))
@@ -211,7 +213,7 @@ def _checkpoint_is_due(step: int, options: LoopOptions) -> bool:
 
 def _evaluation_is_due(step: int, options: LoopOptions) -> bool:
     every = options.eval_every_steps
-    return step == options.num_train_steps or (every and step % every == 0)
+    return step == options.num_train_steps or (every > 0 and step % every == 0)
 
 
 class _Recorder:
@@ -274,8 +276,8 @@ class _Recorder:
         # long their batches were waited for, what steps not yet looked at
         # returned, and the sums over the others.
         self._timed_steps = self._timed_examples = 0
-        self._results = []
-        self._waits = []
+        self._results: list[tuple[int, Any]] = []
+        self._waits: list[Any] = []
         self._sums = _unreported(options.output_dir, first_step)
 
     def add(self, result, count: int, batch_size: int) -> None:

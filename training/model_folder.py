@@ -72,9 +72,7 @@ def _validate_config(output_dir: str, config: Mapping[str, object]) -> None:
     if held == config:
         return
     differing = sorted(
-        key
-        for key in config
-        if key in (held or {}) and held[key] != config[key]
+        key for key in config if key in held and held[key] != config[key]
     )
     if differing and checkpointing.latest(output_dir):
         raise ValueError(

@@ -7,9 +7,11 @@ import fnmatch
 import glob
 import os
 from collections.abc import Sequence
+from typing import Protocol
 
 from absl import logging
 
+from commands import flags
 from files import destinations, paths
 from modeling import config as config_lib
 from tasks import task
@@ -106,9 +108,23 @@ def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
         )
 
 
-def check_features(
-    options: training_flags.TaggingOptions | training_flags.AblationOptions,
-) -> None:
+class FeatureOptions(Protocol):
+    """The options of a tagger that `check_features` looks at."""
+
+    @property
+    def is_ablated(self) -> bool: ...
+
+    @property
+    def init_checkpoint(self) -> str | None: ...
+
+    @property
+    def freeze_layers(self) -> int: ...
+
+    @property
+    def recompute(self) -> bool: ...
+
+
+def check_features(options: FeatureOptions) -> None:
     """Checks the options of a tagger on the features of a frozen encoder.
 
     Raises:
@@ -233,7 +249,9 @@ def _check_record_files(
     trained_on = {
         name
         for phase in phases
-        for name in paths.expand(phase.options.input_file)
+        for name in paths.expand(
+            flags.given(phase.options.input_file, "input_file")
+        )
     }
     if not options.eval_input_file:
         return

@@ -5,6 +5,7 @@ import math
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -91,7 +92,7 @@ def open_training_records(
     for phase in phases:
         options = phase.options
         config.check_length(options.max_seq_length)
-        names = paths.expand(options.input_file)
+        names = paths.expand(flags.given(options.input_file, "input_file"))
         if options.shard_input_files:
             names = workers.share_of(names, workers.cluster())
         sources.append(open_records(options, names, config))
@@ -107,8 +108,10 @@ def open_held_out_records(
     options = phases[-1].options
     if not (options.eval_input_file or options.shard_input_files):
         return training_sources[-1]
-    names = paths.expand(options.eval_input_file or options.input_file)
-    return open_records(options, names, config)
+    names = options.eval_input_file or flags.given(
+        options.input_file, "input_file"
+    )
+    return open_records(options, paths.expand(names), config)
 
 
 def prepare_devices(
@@ -239,6 +242,7 @@ def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:
 
 def _identity(sources, options) -> dict[str, object]:
     """Names what a resumed run must share with the one it goes on with."""
+    records: dict[str, Any]
     if options.shard_input_files:
         records = {"workers_reading": len(workers.cluster().names)}
     else:

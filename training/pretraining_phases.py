@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import shlex
 from collections.abc import Mapping
+from typing import Any
 
 from training import flags as training_flags
 
@@ -44,7 +45,7 @@ def of_run(options: training_flags.PretrainingOptions) -> tuple[Phase, ...]:
     ends = _ends([part.pop(_STEPS, "") for part in parts], options)
     phases = []
     for part, end in zip(parts, ends, strict=True):
-        changed = {
+        changed: dict[str, Any] = {
             name: _count(name, value) if name in _COUNTS else value
             for name, value in part.items()
         }

@@ -122,7 +122,7 @@ def train(
         state, first_step = initialization.initialize(
             objective,
             _init_options(options, plan, identity),
-            trainer and trainer.state,
+            trainer.state if trainer else None,
         )
     if trainer:
         trainer.restart(state)

@@ -192,7 +192,7 @@ class SanityChecks:
             )
         return text
 
-    def _step_of(self, wanted: int) -> int | None:
+    def _step_of(self, wanted: float) -> int | None:
         """Returns the first step that equals so many reference steps."""
         steps = range(self._plan.schedule.num_train_steps + 1)
         step = bisect.bisect_left(

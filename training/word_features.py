@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from commands import flags
 from files import paths, progress, writing
 from modeling import bert, checkpoints, feature_layers, tagging
 from modeling import config as config_lib
@@ -171,17 +172,21 @@ class FrozenEncoder:
     Its weights are loaded when they are needed.
 
     Args:
-        setup: of the run; `features` of its options names the layers.
+        setup: of the run; its options name the encoder's checkpoint.
+        features: names the layers, as the flag of that name.
 
     Raises:
         ValueError: the encoder lacks the layers.
     """
 
-    def __init__(self, setup: fine_tuning.Setup):
+    def __init__(self, setup: fine_tuning.Setup, features: str):
         self._setup = setup
         self._options = setup.options
+        self._checkpoint = flags.given(
+            setup.options.init_checkpoint, "init_checkpoint"
+        )
         self._chosen = feature_layers.choose(
-            setup.options.features, setup.config.num_hidden_layers
+            features, setup.config.num_hidden_layers
         )
         self._layers = functools.cache(self._load)
 
@@ -255,7 +260,7 @@ class FrozenEncoder:
     def sha256(self) -> str:
         """Hashes the files of the checkpoint."""
         digest = hashlib.sha256()
-        for path in checkpoints.files(self._options.init_checkpoint):
+        for path in checkpoints.files(self._checkpoint):
             digest.update(paths.sha256(path).encode())
         return digest.hexdigest()
 
@@ -263,7 +268,7 @@ class FrozenEncoder:
         strategy = self._setup.strategy
         with strategy.scope():
             model = bert.BertModel(self._setup.config)
-            report = checkpoints.load(model, self._options.init_checkpoint)
+            report = checkpoints.load(model, self._checkpoint)
         logging.info("The frozen encoder: %s", report)
         return extraction.HiddenLayers(
             strategy,
@@ -311,7 +316,8 @@ def make_tagger(
     num_labels: int,
 ) -> tagging.LstmTagger:
     """Makes the BiLSTM that is trained on the vectors of words."""
-    layers = feature_layers.choose(options.features, config.num_hidden_layers)
+    features = flags.given(options.features, "features")
+    layers = feature_layers.choose(features, config.num_hidden_layers)
     return tagging.LstmTagger(
         num_layers=len(layers.numbers),
         hidden_size=config.hidden_size,

@@ -10,7 +10,6 @@ share:
 
 import contextlib
 import dataclasses
-import itertools
 import json
 import os
 import re
@@ -314,7 +313,9 @@ def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
     """
     members = cluster()
     chief, started = members.names[0], time.monotonic()
-    for turn in itertools.count(1):
+    turn = 0
+    while True:
+        turn += 1
         is_time_to_ask = turn % _LOOKS_BETWEEN_QUESTIONS == 0
         # Asked before looking: the chief may end once it has made everything.
         is_gone = is_time_to_ask and not chief_answers(members)

@@ -193,6 +193,18 @@ def test_a_run_in_a_few_numbers():
     assert reporting.summarize([]) == {}
 
 
+def test_speeds_that_are_not_finite_have_no_part_in_the_median():
+    records = [
+        {"step": 1, "examples_per_second": None, "input_wait": None},
+        {"step": 2, "examples_per_second": 4.0, "input_wait": None},
+    ]
+    assert reporting.summarize(records) == {
+        "last_step": 2,
+        "examples_per_second": 4.0,
+        "last_training": records[-1],
+    }
+
+
 _RECORDS = [
     {
         "step": 1,

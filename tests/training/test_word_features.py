@@ -113,7 +113,8 @@ def _encoder(folder, features="sum_all", **changes):
             text={},
             vocab_size=0,
             strategy=tf.distribute.OneDeviceStrategy("/CPU:0"),
-        )
+        ),
+        features,
     )
 
 
