@@ -218,6 +218,7 @@ def _open_output(options):
         yield types.SimpleNamespace(write=lambda part: None)
         return
     layers = features.parse_layers(options.layers)
+    output: features.JsonLines | features.Npz | extraction.FeatureRecords
     with writing.whole_file(options.output_file, "wb") as file:
         if options.output_format == "jsonl":
             output = features.JsonLines(file, layers)
@@ -239,7 +240,7 @@ def _extract(window, hidden_layers, options, counter) -> list:
     by_length = options.bucket_by_length and not options.use_tpu
     batches = features.batches(window, options.batch_size, by_length=by_length)
     reduction = flags.narrow(features.Reduction, options)
-    found = [None] * len(window)
+    found: list[features.Vectors | None] = [None] * len(window)
     for batch in batches:
         values = hidden_layers.compute(
             [window[place].input_ids for place in batch],

@@ -17,7 +17,7 @@ any time and run the same command again: it goes on where it stopped.
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import logging
@@ -33,6 +33,7 @@ from vocab import tokenization
 
 if TYPE_CHECKING:
     from modeling import config as config_lib
+    from training import word_features
 
 _LABELS_FILE = "labels.json"
 _PREFIX = {task.EVAL: "eval", task.PREDICT: "test"}
@@ -88,10 +89,7 @@ class Tagging(task.Task):
         self._names = _find_labels(options, self._files.get(task.TRAIN))
         logging.info("Labels: %s", ", ".join(self._names))
         self.labels = labels.LabelSet(names=self._names).to_dict()
-
-    @property
-    def name(self) -> str:
-        return f"tags, {self._approach()}: {' '.join(self._names)}"
+        self.name = f"tags, {self._approach()}: {' '.join(self._names)}"
 
     def _approach(self) -> str:
         """Names the kind of model; no other kind is resumed."""
@@ -105,7 +103,7 @@ class Tagging(task.Task):
         gold = None
         if file.has_tags or split != task.PREDICT:
             gold = entities.convert_file(file, options.scheme, ids)
-        tags = gold or [
+        tags: Sequence[Sequence[str]] = gold or [
             [entities.OUTSIDE] * len(s.words) for s in file.sentences
         ]
         label_ids = [[ids[tag] for tag in sentence] for sentence in tags]
@@ -134,7 +132,7 @@ class Tagging(task.Task):
             flags.narrow(ner.WindowOptions, self.options),
         )
 
-    def _records(self, file, label_ids) -> Iterator[list[Mapping[str, Any]]]:
+    def _records(self, file, label_ids) -> Iterator[list[Any]]:
         length = self.options.max_seq_length
         for windows in self._windows(file, label_ids):
             yield [window.record(length) for window in windows]
@@ -181,7 +179,7 @@ class Tagging(task.Task):
         self, data: task.Data, answers: _Answers, output_dir: str
     ) -> None:
         tagged, prefix = data.content, _PREFIX[data.data_set.split]
-        files = {
+        files: dict[str, Iterable[str]] = {
             f"{prefix}_predictions.txt": conll.prediction_lines(
                 tagged.file.sentences, tagged.gold, answers.tags
             )
@@ -210,7 +208,7 @@ class FeatureBasedTagging(Tagging):
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         option_checks.check_features(options)
         super().__init__(options, tokenizer)
-        self._encoder = None
+        self._encoder: word_features.FrozenEncoder | None = None
 
     def _approach(self) -> str:
         return f"{self.options.features}, {self.options.lstm_units} units"
@@ -222,7 +220,9 @@ class FeatureBasedTagging(Tagging):
         from training import word_features
 
         if self._encoder is None:
-            self._encoder = word_features.FrozenEncoder(setup)
+            self._encoder = word_features.FrozenEncoder(
+                setup, self.options.features
+            )
         return self._encoder.make_data(data_set)
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:

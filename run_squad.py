@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from commands import program
+from commands import flags, program
 from files import paths, progress
 from tasks import task
 from tasks.squad import (
@@ -84,8 +84,9 @@ class QuestionAnswering(task.Task):
         super().__init__(options)
         self._tokenizer = tokenizer
         if options.do_train:
-            paths.expand(options.train_file)  # Refuses what is not there.
-        self._questions = None
+            # Refuses what is not there.
+            paths.expand(flags.given(options.train_file, "train_file"))
+        self._questions: squad_results.Questions | None = None
         needs_gold = option_checks.needs_held_out(options)
         if options.do_predict or needs_gold:
             self._questions = squad_results.read_questions(
@@ -95,11 +96,10 @@ class QuestionAnswering(task.Task):
     def data_sets(self, split: str) -> list[task.DataSet]:
         if split == task.TRAIN:
             return [self._training_data()]
-        if not self._questions.features:
-            self._questions = _cut(
-                self._questions, self.options, self._tokenizer
-            )
-        questions = self._questions
+        questions = flags.given(self._questions, "predict_file")
+        if not questions.features:
+            questions = _cut(questions, self.options, self._tokenizer)
+            self._questions = questions
         return [
             self._data_set(
                 split,
@@ -280,7 +280,7 @@ def _run_without_model(options: Options) -> None:
     else:
         gold = squad_results.read_gold(options)
         decisions = squad_results.read_given(options, options.output_dir)
-    if options.do_eval:
+    if options.do_eval and gold is not None:
         results = squad_results.score(gold, decisions, options)
         path = os.path.join(options.output_dir, "eval_results.txt")
         reporting.write_results(path, results)
@@ -290,7 +290,7 @@ def _combine(
     options: Options,
 ) -> tuple[squad_results.Questions, list[squad_answers.RankedAnswers]]:
     """Answers by what other runs answered."""
-    systems = paths.expand(options.ensemble)
+    systems = paths.expand(flags.given(options.ensemble, "ensemble"))
     logging.info("Combining %d systems: %s", len(systems), ", ".join(systems))
     questions = squad_results.read_questions(options, with_gold=options.do_eval)
     if not squad_ensemble.is_logits(systems):

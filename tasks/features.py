@@ -238,7 +238,8 @@ def reduce(line: Line, values: np.ndarray, reduction: Reduction) -> Vectors:
     Raises:
         ValueError: a value is not finite, or too large for the type.
     """
-    names, vectors = line.tokens, values
+    names: tuple[str, ...] | None = line.tokens
+    vectors = values
     if reduction.pooling != "none":
         names, vectors = None, pool(values, reduction.pooling)
     elif line.words is not None:
@@ -266,7 +267,8 @@ def windows(
         size_of: how much a line counts.
         max_size: of a list, unless a single line is larger.
     """
-    window, size = [], 0
+    window: list[Line] = []
+    size = 0
     for line in lines:
         if window and size + size_of(line) > max_size:
             yield window
@@ -393,7 +395,7 @@ class Npz:
             "offsets": np.cumsum([0, *map(len, rows)], dtype=np.int64),
         }
         if part[0].names is not None:
-            names = "".join(f"{name}\n" for v in part for name in v.names)
+            names = "".join(f"{name}\n" for v in part for name in v.names or ())
             arrays["tokens"] = np.frombuffer(names.encode("utf-8"), np.uint8)
         for name, array in arrays.items():
             self._add(prefix + name, array)

@@ -7,7 +7,7 @@ ending, the sentence before as A, the start of the next with that ending as B.
 import dataclasses
 import functools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -112,7 +112,7 @@ def read_examples(
             first=first,
             second=second,
             endings=tuple(endings),
-            label_id=table.read(row, label, parse) if with_labels else 0,
+            label_id=0 if label is None else table.read(row, label, parse),
         )
     if row is None:
         raise ValueError(f"{path}: the file holds no example.")
@@ -120,7 +120,7 @@ def read_examples(
 
 def _label_id(label_set: labels.LabelSet, value: Any) -> int:
     try:
-        return label_set.encode(label_set.parse(value))
+        return label_set.names.index(label_set.parse(value))
     except ValueError as error:
         raise ValueError(
             f"the label must name one of the endings: {error}"
@@ -191,7 +191,7 @@ def to_records(
 
 
 def prediction_lines(
-    label_set: labels.LabelSet, outputs: Sequence[Any]
+    label_set: labels.LabelSet, outputs: np.ndarray
 ) -> Iterator[str]:
     """Yields the lines of predictions.csv.
 

@@ -81,8 +81,9 @@ class Table:
         Raises:
             ValueError: the row has no such column.
         """
+        cells: Any = row.cells
         try:
-            return row.cells[column]
+            return cells[column]
         except (IndexError, KeyError, TypeError):
             pass
         if isinstance(row.cells, dict):
@@ -162,7 +163,7 @@ def open_table(
         first = next(rows, None)
         if first is None:
             raise ValueError(f"{path}: the file is empty.")
-        header = first.cells
+        header = list(first.cells)
     return Table(path=path, header=header, rows=rows)
 
 

@@ -113,12 +113,15 @@ class Task:
     """
 
     name: str
-    metric: str
     labels: Mapping[str, object] | None = None
     writes_everything = False
 
     def __init__(self, options: Any):
         self.options = options
+
+    @property
+    def metric(self) -> str:
+        raise NotImplementedError
 
     def data_sets(self, split: str) -> Sequence[DataSet]:
         """Lists the data to train on, evaluate on or predict.

@@ -44,7 +44,7 @@ def tokenize_words(
         num_workers or os.cpu_count() or 1,
         max(1, len(words) // _MIN_WORDS_PER_PROCESS),
     )
-    pieces_of = {}
+    pieces_of: dict[str, tuple[str, ...]] = {}
     found = processes.map_in_order(
         functools.partial(_tokenize, tokenizer), chunks, num_workers
     )

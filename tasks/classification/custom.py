@@ -84,8 +84,11 @@ class DataOptions:
             file_format: one of `tables.FORMATS`.
         """
         has_header = self.has_header
+        text_a: tables.Column = flags.given(
+            _column(self.text_a_column), "text_a_column"
+        )
         return datasets.Layout(
-            text_a=_column(self.text_a_column),
+            text_a=text_a,
             text_b=_column(self.text_b_column),
             label=_column(self.label_column),
             file_format=file_format,
@@ -101,9 +104,9 @@ class DataOptions:
 
 def _column(text: str) -> tables.Column | None:
     """Reads a column as a user writes it: a number, else a name."""
-    if not text:
-        return None
-    return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
+    if re.fullmatch(r"-?[0-9]+", text):
+        return int(text)
+    return text or None
 
 
 def find_labels(

@@ -202,6 +202,7 @@ def find_file(
 
     Looks for each name in `data_dir`, then in its folder for the data set.
     """
+    found: str | None
     for folder in ("", name):
         for file_name in file_names:
             if paths.is_remote(data_dir):
@@ -220,9 +221,10 @@ def key(name: str) -> str:
 
 
 def _find_local(data_dir: str, relative: str) -> str | None:
-    path = os.path.abspath(data_dir)
-    if not os.path.exists(path):
-        path = _entry(os.path.dirname(path), os.path.basename(path))
+    start = os.path.abspath(data_dir)
+    path: str | None = start
+    if not os.path.exists(start):
+        path = _entry(*os.path.split(start))
     for part in relative.split("/"):
         if path is None:
             return None
@@ -314,10 +316,11 @@ def discover_labels(
         raise ValueError(
             f"{path}: the labels cannot be found without a label column."
         )
-    table, layout = _open(path, layout)
+    table, placed = _open(path, layout)
+    column = table.find(layout.label)
     cells = (
-        (table.place(row, layout.label), table.cell(row, layout.label))
-        for row in _rows(table, layout)
+        (table.place(row, column), table.cell(row, column))
+        for row in _rows(table, placed)
     )
     first = next(cells, None)
     if first is None:
@@ -327,7 +330,7 @@ def discover_labels(
         problem_type,
         separator,
         # Keys of JSON objects name their values in every row.
-        has_header=table.header is not None or isinstance(layout.label, str),
+        has_header=table.header is not None or isinstance(column, str),
     )
 
 
@@ -339,7 +342,7 @@ def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:
         has_header=layout.has_header,
         same_width=layout.same_width,
     )
-    places = {
+    places: dict[str, Any] = {
         name: table.find(getattr(layout, name))
         for name in ("text_a", "text_b", "label", "guid")
         if getattr(layout, name) is not None

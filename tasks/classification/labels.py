@@ -107,9 +107,9 @@ class LabelSet:
 
     def encode(self, label: Label) -> LabelId:
         """Turns a parsed label into what the model is trained on."""
-        if self.problem_type == REGRESSION:
-            return float(label)
-        if self.problem_type == MULTI_LABEL:
+        if isinstance(label, float):  # A score.
+            return label
+        if isinstance(label, tuple):  # Several labels.
             return tuple(float(name in label) for name in self.names)
         return self.names.index(label)
 
@@ -227,7 +227,7 @@ def discover(
     Raises:
         ValueError: a cell is no label, or there are too few classes.
     """
-    counts = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
     where = first = None
     for place, value in found:
         where = place
@@ -246,17 +246,19 @@ def discover(
             f"{messages.listed(counts) or '(none)'}; {problem_type} needs at "
             f"least {least}."
         )
-    names = tuple(sorted(counts, key=_sort_key))
+    in_order = tuple(sorted(counts, key=_sort_key))
     logging.info(
         "labels found: %s",
-        ", ".join(f"{messages.short(n)} x {counts[n]}" for n in names),
+        ", ".join(f"{messages.short(n)} x {counts[n]}" for n in in_order),
     )
     if first and counts[first[0]] == 1 and not has_header:
         logging.warning(
             "the first label, %s, occurs nowhere else; is it the header?",
             messages.short(first[0]),
         )
-    return LabelSet(problem_type=problem_type, names=names, separator=separator)
+    return LabelSet(
+        problem_type=problem_type, names=in_order, separator=separator
+    )
 
 
 def _refuse_fraction(name: str) -> None:

@@ -4,7 +4,7 @@ Source: Wang et al. 2019, "GLUE", section 3 and table 1.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from absl import logging
@@ -122,7 +122,7 @@ def _mean_absolute_error(targets: np.ndarray, predictions: np.ndarray) -> float:
     return float(np.mean(np.abs(targets - predictions)))
 
 
-_METRICS = {
+_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     ACCURACY: _accuracy,
     F1: functools.partial(_f1, name=F1, average="binary"),
     MACRO_F1: functools.partial(_f1, name=MACRO_F1, average="macro"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ _ZERO_FOR_CONSTANTS = (metrics.MATTHEWS, metrics.PEARSON, metrics.SPEARMAN)
 
 
 def pool_windows(
-    outputs: np.ndarray, rows_per_example: Sequence[int]
+    outputs: np.ndarray, rows_per_example: Sequence[int] | np.ndarray
 ) -> np.ndarray:
     """Averages the outputs of the windows of each text.
 
@@ -64,7 +65,7 @@ def decide(label_set: labels.LabelSet, outputs: np.ndarray) -> np.ndarray:
 def evaluate(
     label_set: labels.LabelSet,
     names: Sequence[str],
-    label_ids: Sequence[labels.LabelId],
+    label_ids: Sequence[labels.LabelId] | np.ndarray,
     outputs: np.ndarray,
 ) -> dict[str, float]:
     """Scores outputs against the labels.
@@ -99,7 +100,7 @@ def constant_answer(
         return 0.0
     targets = np.asarray(label_ids)
     if label_set.problem_type == labels.REGRESSION:
-        constants = [np.median(targets)]
+        constants: Sequence[Any] = [np.median(targets)]
     elif label_set.problem_type == labels.MULTI_LABEL:
         common = (np.mean(targets, axis=0) > 0.5).astype(targets.dtype)
         constants = [np.ones_like(common), np.zeros_like(common), common]
@@ -151,7 +152,9 @@ def result_files(
         File name -> lines: `test_results.tsv` as released; for the user's own
         data also `predictions.jsonl`; for GLUE also the server's file.
     """
-    files = {f"test_results{suffix}.tsv": result_lines(outputs)}
+    files: dict[str, Iterable[str]] = {
+        f"test_results{suffix}.tsv": result_lines(outputs)
+    }
     if info.name == custom.NAME:
         files[PREDICTIONS_FILE] = prediction_lines(info.label_set, outputs)
     if split.submission:
@@ -199,7 +202,7 @@ def prediction_lines(
     several = label_set.problem_type == labels.MULTI_LABEL
     answer_key = "labels" if several else "label"
     for index, answer in enumerate(answers(label_set, outputs)):
-        line = {"row": index}
+        line: dict[str, Any] = {"row": index}
         if label_set.problem_type == labels.REGRESSION:
             line["score"] = _shortest(outputs[index, 0])
         else:

@@ -28,13 +28,13 @@ class InputExample:
         guid: names the example in logs.
         text_a: the first, or only, sentence.
         text_b: the second; None or empty for a single sentence.
-        label: as its `LabelSet` parsed it.
+        label: as its `LabelSet` parsed it; empty where none is needed.
     """
 
     guid: str
     text_a: str
     text_b: str | None = None
-    label: labels.Label | None = None
+    label: labels.Label = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

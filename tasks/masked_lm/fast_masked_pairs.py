@@ -427,7 +427,7 @@ def choose_words(
         The places to predict, in the order they were drawn.
     """
     fast_random.shuffle(words, rng)
-    places = []
+    places: list[int] = []
     for word in words:
         if len(places) == num_to_predict:
             break
@@ -446,7 +446,7 @@ def whole_words(places: Iterable[int], continues: bytes) -> list[list[int]]:
         places: of the pieces, those of A, then those of B.
         continues: for each piece whether it continues a word.
     """
-    words = []
+    words: list[list[int]] = []
     for place, is_continuation in zip(places, continues, strict=True):
         if is_continuation and words:
             words[-1].append(place)

@@ -325,7 +325,7 @@ def create_masked_lm_predictions(
     rng.shuffle(words)
     num_to_predict = options.num_predictions(len(tokens))
     masked = list(tokens)
-    positions = []
+    positions: list[int] = []
     for word in words:
         if len(positions) == num_to_predict:
             break
@@ -350,7 +350,7 @@ def _maskable_words(
     tokens: Sequence[str], do_whole_word_mask: bool
 ) -> list[list[int]]:
     """Lists the positions of each word, or each by itself."""
-    words = []
+    words: list[list[int]] = []
     for position, token in enumerate(tokens):
         if token in ("[CLS]", "[SEP]"):
             continue

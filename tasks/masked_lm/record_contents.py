@@ -331,7 +331,7 @@ def as_text(words: list[Piece], styles: Mapping[str, str]) -> str:
         words: of a record.
         styles: for each kind a pattern with `{text}` and `{shown}`.
     """
-    parts = []
+    parts: list[str] = []
     for piece in words:
         space = " " if parts and piece.starts_word else ""
         styled = styles[piece.kind].format(text=piece.text, shown=piece.shown)

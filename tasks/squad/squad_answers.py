@@ -188,7 +188,7 @@ def ranked_spans(
     best = np.argsort(-logits, axis=-1, kind="stable")
     best = best[..., : options.n_best_size]  # [W, 2, n]
     starts, ends = best[:, 0, :, None], best[:, 1, None, :]
-    window = np.arange(len(features))[:, None, None]
+    windows = np.arange(len(features))[:, None, None]
     length = ends - starts + 1  # [W, n, n]
     is_answer = (
         can_start[window, starts]
@@ -264,7 +264,7 @@ class BasicText:
 
     def __init__(self, basic_tokenizer: BasicTokenizer):
         self._tokenizer = basic_tokenizer
-        self._text_of = {}
+        self._text_of: dict[str, str] = {}
 
     def __call__(self, words: Sequence[str]) -> str:
         for word in words:

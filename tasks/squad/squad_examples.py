@@ -132,7 +132,7 @@ def require_unique_ids(dataset: Dataset) -> None:
     Raises:
         ValueError: two have; names the id and both places.
     """
-    first_place = {}
+    first_place: dict[str, str] = {}
     for question in dataset.questions:
         earlier = first_place.setdefault(question.qas_id, question.where)
         if earlier != question.where:

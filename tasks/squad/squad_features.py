@@ -11,6 +11,7 @@ Devlin et al. 2019, §4.2.
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -108,9 +109,9 @@ class SquadFeatures:
         segment_ids[self.num_query_tokens + 2 : len(self.tokens)] = 1
         return segment_ids
 
-    def record(self) -> dict[str, np.ndarray | list[int]]:
+    def record(self) -> dict[str, Sequence[Any] | np.ndarray]:
         """Returns what the release writes of a window, under its names."""
-        record = {
+        record: dict[str, Sequence[Any] | np.ndarray] = {
             "unique_ids": [self.unique_id],
             "input_ids": self.input_ids,
             "input_mask": self.input_mask,
@@ -166,7 +167,7 @@ def convert_examples_to_features(
     )
     special_ids = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
     unique_ids = itertools.count(_FIRST_UNIQUE_ID)
-    paragraphs = {}
+    paragraphs: dict[tuple[str, ...], _Paragraph] = {}
     for index, example in enumerate(examples):
         paragraph = paragraphs.get(example.doc_tokens)
         if paragraph is None:
@@ -190,7 +191,7 @@ def convert_examples_to_features(
 
 def records_by_example(
     num_examples: int, features: Iterable[SquadFeatures]
-) -> Iterator[list[dict[str, np.ndarray | list[int]]]]:
+) -> Iterator[list[dict[str, Sequence[Any] | np.ndarray]]]:
     """Yields the records of the windows of each example, in order.
 
     An example with an empty paragraph has none.
@@ -303,7 +304,7 @@ def _answer_span(
     pieces_of: Mapping[str, tuple[str, ...]],
 ) -> tuple[int, int] | None:
     """Returns the first and last piece of an answer; None to predict."""
-    if example.start_position is None:
+    if example.start_position is None or example.end_position is None:
         return None
     if example.is_impossible:
         return -1, -1
@@ -311,11 +312,10 @@ def _answer_span(
     end = len(paragraph.pieces) - 1
     if example.end_position < len(example.doc_tokens) - 1:
         end = paragraph.first_piece_of_word[example.end_position + 1] - 1
-    return improve_answer_span(
-        paragraph.pieces,
-        (start, end),
-        word_pieces.pieces_of_text(example.orig_answer_text, pieces_of),
+    answer = word_pieces.pieces_of_text(
+        example.orig_answer_text or "", pieces_of
     )
+    return improve_answer_span(paragraph.pieces, (start, end), answer)
 
 
 def _paragraph(

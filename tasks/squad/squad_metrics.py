@@ -40,16 +40,15 @@ def gold_answers(dataset: squad_examples.Dataset) -> dict[str, tuple[str, ...]]:
         ValueError: a question has no field `answers`; two have one id.
     """
     squad_examples.require_unique_ids(dataset)
+    texts = {}
     for question in dataset.questions:
         if question.answers is None:
             raise ValueError(
                 f"{question.where}.answers is missing; a file to score on "
                 "needs it, if only as an empty list."
             )
-    return {
-        question.qas_id: tuple(answer.text for answer in question.answers)
-        for question in dataset.questions
-    }
+        texts[question.qas_id] = tuple(each.text for each in question.answers)
+    return texts
 
 
 def evaluate_v1(

@@ -8,6 +8,7 @@ from typing import Any
 
 from absl import logging
 
+from commands import flags
 from files import json_text, messages, paths, writing
 from tasks.squad import (
     squad_answers,
@@ -79,8 +80,12 @@ def decide(
                 '--version_2_with_negative: without it "no answer" has no odds.'
             )
         return Decisions(texts=squad_answers.predictions(answers))
-    null_odds = {answer.qas_id: answer.null_odds for answer in answers}
-    if threshold == squad_flags.AUTO:
+    null_odds = {
+        answer.qas_id: answer.null_odds
+        for answer in answers
+        if answer.null_odds is not None
+    }
+    if isinstance(threshold, str):  # squad_flags.AUTO.
         if gold is None:
             raise ValueError("The best threshold needs gold answers.")
         threshold = squad_metrics.best_null_threshold(

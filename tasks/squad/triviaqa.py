@@ -99,7 +99,7 @@ class _Question:
 class _Page:
     def __init__(self, context: str | None):
         self.context = context  # None if there is no such file.
-        self.qas = []
+        self.qas: list[dict[str, Any]] = []
 
 
 def _questions(path: str) -> Iterator[_Question]:

@@ -157,7 +157,7 @@ def prediction_lines(
     space, as in CoNLL-2003, or by a tab where a word holds a space itself.
     """
     for number, sentence in enumerate(sentences):
-        columns = [sentence.words]
+        columns: list[Sequence[str]] = [sentence.words]
         if gold is not None:
             columns.append(gold[number])
         columns.append(predicted[number])
@@ -203,10 +203,9 @@ def _sentence(
     columns: Columns,
     document: int,
 ) -> Sentence:
-    has_tags = columns.tag is not None and len(rows[0][1]) > 1
     words = [_cell(path, row, "word", columns.word) for row in rows]
     tags = None
-    if has_tags:
+    if columns.tag is not None and len(rows[0][1]) > 1:
         tags = tuple(_cell(path, row, "tag", columns.tag) for row in rows)
     return Sentence(
         words=tuple(words),

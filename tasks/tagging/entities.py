@@ -39,8 +39,10 @@ _LETTERS = {
     "bmeso": frozenset("BMES"),
 }
 _NAMES = {"iob1": "iob", "iob2": "iob", "io": "iob", "bioes": "iobes"}
-SCHEMES = (AUTO, "iob1", "iob2", "io", "iobes", "bioes", "bilou", "bmewo")
-SCHEMES += ("bmeso", RAW)
+SCHEMES = (
+    *(AUTO, "iob1", "iob2", "io", "iobes", "bioes", "bilou", "bmewo"),
+    *("bmeso", RAW),
+)
 # What letters of a scheme look like behind the type, in lower case, or with
 # another sign.
 _MARKED_OTHERWISE = re.compile(
@@ -151,29 +153,32 @@ def convert_file(
         ValueError: a tag is not of the scheme, or not known; names the file
             and the line.
     """
-    if not file.has_tags:
+    tagged = [(s, s.tags) for s in file.sentences if s.tags is not None]
+    if not tagged:
         raise ValueError(
             f"{file.path}: must have a column of tags; its rows hold a word "
             "alone. See --columns."
         )
     if scheme == AUTO:
         try:
-            scheme = detect(tag for s in file.sentences for tag in s.tags)
+            scheme = detect(tag for _, tags in tagged for tag in tags)
         except ValueError as error:
             raise ValueError(f"{file.path}: {error}") from error
     converted = []
-    for sentence in file.sentences:
+    for sentence, given in tagged:
         if scheme != RAW:
-            _check_scheme(file.path, sentence, scheme)
-        tags = to_iob2(sentence.tags, scheme)
-        _check_known(file.path, sentence, tags, ids)
+            _check_scheme(file.path, sentence.lines, given, scheme)
+        tags = to_iob2(given, scheme)
+        _check_known(file.path, sentence, given, tags, ids)
         converted.append(tags)
     return converted
 
 
-def _check_scheme(path: str, sentence: conll.Sentence, scheme: str) -> None:
+def _check_scheme(
+    path: str, lines: Sequence[int], tags: Sequence[str], scheme: str
+) -> None:
     letters = _LETTERS[_NAMES.get(scheme, scheme)]
-    for tag, line in zip(sentence.tags, sentence.lines, strict=True):
+    for tag, line in zip(tags, lines, strict=True):
         letter, kind = split(tag)
         is_typed_or_bare = bool(kind) or tag == letter
         if tag != OUTSIDE and not (letter in letters and is_typed_or_bare):
@@ -187,6 +192,7 @@ def _check_scheme(path: str, sentence: conll.Sentence, scheme: str) -> None:
 def _check_known(
     path: str,
     sentence: conll.Sentence,
+    given: Sequence[str],
     tags: Sequence[str],
     ids: Mapping[str, int] | None,
 ) -> None:
@@ -194,7 +200,7 @@ def _check_known(
         if ids is not None and tag not in ids:
             raise ValueError(
                 f"{path}, line {sentence.lines[place]}: the tag "
-                f"{sentence.tags[place]!r} of {sentence.words[place]!r} is "
+                f"{given[place]!r} of {sentence.words[place]!r} is "
                 "not one that the model was trained on; those are "
                 f"{', '.join(ids)} (in IOB2)."
             )
@@ -333,7 +339,7 @@ def score(
     Raises:
         ValueError: the numbers differ.
     """
-    golds, founds, corrects = (collections.Counter() for _ in range(3))
+    golds, founds, corrects = (collections.Counter[str]() for _ in range(3))
     num_words = num_correct = 0
     for number, (right, guessed) in enumerate(
         zip(gold, predicted, strict=True)
