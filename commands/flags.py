@@ -29,6 +29,7 @@ if typing.TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = typing.TypeVar("T", bound="DataclassInstance")
+_Value = typing.TypeVar("_Value")
 _DEFINE: Mapping[Any, Callable[..., Any]] = {
     bool: flags.DEFINE_boolean,
     int: flags.DEFINE_integer,

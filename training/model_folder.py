@@ -68,7 +68,7 @@ def validate_output_dir(output_dir: str, described: Description) -> None:
 
 def _validate_config(output_dir: str, config: Mapping[str, object]) -> None:
     path = os.path.join(output_dir, config_lib.FILE)
-    held = _read_json(path)
+    held = _read_json(path) or {}
     if held == config:
         return
     differing = sorted(

@@ -359,7 +359,6 @@ def _varints(values: np.ndarray) -> tuple[bytes, np.ndarray]:
     largest, least = values.max(initial=0), values.min(initial=0)
     if least >= 0 and largest < 1 << _BITS_PER_BYTE:
         return values.astype(np.uint8).tobytes(), np.full(*values.shape)
-    rest: np.ndarray
     if least >= 0:
         width = -(-int(largest).bit_length() // _BITS_PER_BYTE)
         unsigned = np.uint32 if width <= 4 else np.uint64

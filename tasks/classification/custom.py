@@ -84,13 +84,10 @@ class DataOptions:
             file_format: one of `tables.FORMATS`.
         """
         has_header = self.has_header
-        text_a: tables.Column = flags.given(
-            _column(self.text_a_column), "text_a_column"
-        )
         return datasets.Layout(
-            text_a=text_a,
-            text_b=_column(self.text_b_column),
-            label=_column(self.label_column),
+            text_a=_column(self.text_a_column),
+            text_b=_column_if_any(self.text_b_column),
+            label=_column_if_any(self.label_column),
             file_format=file_format,
             has_header=self._has_names() if has_header is None else has_header,
             # A stray separator would shift the columns unseen.
@@ -99,14 +96,16 @@ class DataOptions:
 
     def _has_names(self) -> bool:
         given = (self.text_a_column, self.text_b_column, self.label_column)
-        return any(isinstance(_column(text), str) for text in given)
+        return any(isinstance(_column_if_any(text), str) for text in given)
 
 
-def _column(text: str) -> tables.Column | None:
+def _column(text: str) -> tables.Column:
     """Reads a column as a user writes it: a number, else a name."""
-    if re.fullmatch(r"-?[0-9]+", text):
-        return int(text)
-    return text or None
+    return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
+
+
+def _column_if_any(text: str) -> tables.Column | None:
+    return _column(text) if text else None
 
 
 def find_labels(

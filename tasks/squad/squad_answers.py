@@ -180,15 +180,15 @@ def ranked_spans(
     """
     can_end = np.zeros(logits[:, 0].shape, bool)  # [W, T]
     can_start = np.zeros_like(can_end)  # [W, T]
-    for window, feature in enumerate(features):
+    for row, feature in enumerate(features):
         here = slice(len(feature.tokens))
-        can_end[window, here] = feature.token_to_orig_map >= 0
-        can_start[window, here] = feature.token_is_max_context
+        can_end[row, here] = feature.token_to_orig_map >= 0
+        can_start[row, here] = feature.token_is_max_context
     # Stable, so that of equal logits the first position is the better one.
     best = np.argsort(-logits, axis=-1, kind="stable")
     best = best[..., : options.n_best_size]  # [W, 2, n]
     starts, ends = best[:, 0, :, None], best[:, 1, None, :]
-    windows = np.arange(len(features))[:, None, None]
+    window = np.arange(len(features))[:, None, None]
     length = ends - starts + 1  # [W, n, n]
     is_answer = (
         can_start[window, starts]
