@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ class Job:
     """
 
     kind: str
-    sizes: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    sizes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     batch_size: int = 32
     max_seq_length: int = 128
     max_predictions_per_seq: int = 20
@@ -139,6 +139,12 @@ def serve(module: str, work: str) -> None:
         answers.flush()
 
 
+def _pipe(stream: IO[str] | None) -> IO[str]:
+    if stream is None:
+        raise RuntimeError("The process was started without a pipe.")
+    return stream
+
+
 class Contender:
     """A process that waits for its turns.
 
@@ -168,24 +174,26 @@ class Contender:
             stderr=self._log,
             text=True,
         )
+        self._requests: IO[str] = _pipe(self._process.stdin)
+        self._answers: IO[str] = _pipe(self._process.stdout)
         self._module = module
         word, _, reason = self._answer().partition(" ")
         self.absent = reason.strip() if word == _ABSENT else None
 
     def turn(self) -> float:
         """Does the work once; returns its seconds, or what it measures."""
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
+        self._requests.write("\n")
+        self._requests.flush()
         return float(self._answer())
 
     def close(self) -> None:
         """Ends the process."""
-        self._process.stdin.close()
+        self._requests.close()
         self._process.wait()
         self._log.close()
 
     def _answer(self) -> str:
-        line = self._process.stdout.readline()
+        line = self._answers.readline()
         if not line:
             self._log.seek(0)
             raise RuntimeError(
@@ -266,7 +274,7 @@ def alternate(
         for name, contender in contenders.items()
         if contender.absent is None
     }
-    measured = {name: [] for name in present}
+    measured: dict[str, list[float]] = {name: [] for name in present}
     for _ in range(num_rounds):
         for name, contender in present.items():
             measured[name].append(contender.turn())

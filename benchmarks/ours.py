@@ -54,7 +54,9 @@ def _work(job):
     with strategy.scope():
         if job.kind == "pretraining":
             model = heads.BertForPreTraining(config)
-            objective = objectives.Pretraining(model, "mlm_nsp")
+            objective: objectives.Objective = objectives.Pretraining(
+                model, "mlm_nsp"
+            )
         else:
             model = heads.BertForSequenceClassification(
                 config, num_labels=contenders.NUM_LABELS
@@ -73,8 +75,8 @@ def memory_bytes(field: str) -> int:
     Not `ru_maxrss`, which begins with the memory of the parent.
     """
     status = pathlib.Path("/proc/self/status").read_text(encoding="ascii")
-    found = re.search(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
-    return int(found[1]) * 1024
+    (found,) = re.findall(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found) * 1024
 
 
 def _training(strategy, objective, job):
@@ -114,7 +116,7 @@ def _prediction(strategy, objective, job):
     with tf.io.TFRecordWriter(path) as writer:
         for length in job.lengths:
             writer.write(_text(length, job, features))
-    source = input_pipeline.RecordSource(
+    source: input_pipeline.Source = input_pipeline.RecordSource(
         files=record_files.RecordFiles([path]),
         features=features,
         vocab_size=job.sizes["vocab_size"],

@@ -397,19 +397,20 @@ def device_table(options: Options, device: Device) -> str:
 
 def _device_row(name: str, cluster: Cluster, method: costs.Method) -> list[str]:
     config = read_config(name)
-    plans = [plan(config, each.shape, cluster, method) for each in PAPER_PHASES]
+    found = [plan(config, each.shape, cluster, method) for each in PAPER_PHASES]
+    plans = [each for each in found if each is not None]
     start = [name, str(cluster.num_devices)]
-    if None in plans:
+    if len(plans) < len(found):
         return [*start, *["does not fit"] * 2, *["-"] * 4]
     memory = [
-        f"{plan.memory.total / 1e9:.1f} GB"
-        + (f" in {parts} parts" if (parts := plan.method.num_parts) > 1 else "")
-        for plan in plans
+        f"{each.memory.total / 1e9:.1f} GB"
+        + (f" in {parts} parts" if (parts := each.method.num_parts) > 1 else "")
+        for each in plans
     ]
     return [
         *start,
         *memory,
-        *(f"{plan.step.total * 1e3:.0f} ms" for plan in plans),
+        *(f"{each.step.total * 1e3:.0f} ms" for each in plans),
         f"{plans[0].step.exchange * 1e3:.0f} ms",
         f"{days(plans):.1f}",
     ]

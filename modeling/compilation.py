@@ -54,13 +54,13 @@ def with_gradient(function: Callable[..., Any], *tensors: Tensor) -> Tensor:
             other than TensorFlow differentiate the result themselves.
         *tensors: those that the result depends on; variables are read.
     """
-    tensors = [keras.ops.convert_to_tensor(tensor) for tensor in tensors]
+    values = [keras.ops.convert_to_tensor(tensor) for tensor in tensors]
     if not is_tensorflow():
-        return function(*tensors)[0]
+        return function(*values)[0]
     import tensorflow as tf
 
     # Variables are read here: inside they would count as arguments too.
-    return tf.custom_gradient(function)(*map(tf.convert_to_tensor, tensors))
+    return tf.custom_gradient(function)(*map(tf.convert_to_tensor, values))
 
 
 def recomputed(

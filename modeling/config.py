@@ -125,7 +125,7 @@ class BertConfig:
                 "initializer_range must be finite and >= 0; "
                 f"got {spread!r:.60}."
             )
-        activation_name(self.hidden_act)
+        activation(self.hidden_act)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], origin: str = "") -> Self:
@@ -338,13 +338,19 @@ def folder_of(checkpoint: str) -> str:
 
 
 def activation_name(hidden_act: str | Callable | None) -> str | None:
-    """Returns the member of `ACTIVATIONS` meant, or None for a function.
+    """Returns the member of `ACTIVATIONS` meant, or None for a function."""
+    found = activation(hidden_act)
+    return found if isinstance(found, str) else None
+
+
+def activation(hidden_act: str | Callable | None) -> str | Callable:
+    """Returns the member of `ACTIVATIONS` meant, or the function itself.
 
     Raises:
         ValueError: the name is not known.
     """
     if callable(hidden_act):
-        return None
+        return hidden_act
     if hidden_act is None or hidden_act == "":
         return "linear"
     if not isinstance(hidden_act, str) or (

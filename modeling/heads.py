@@ -396,7 +396,8 @@ class BertForPreTraining(BertWithHead):
         self.cls = Heads(heads, dtype=policy)
         self.cls.build()
 
-    def call(
+    # It reads the masked positions too, which the other models lack.
+    def call(  # type: ignore[override]
         self,
         input_ids,
         input_mask,

@@ -117,7 +117,7 @@ class Reader:
             one, other = (parts[ours[n]].read(ours[n]) for n in (alias, name))
             # Bytes, so that NaN equals itself.
             if one.shape != other.shape or not np.array_equal(
-                *(a.reshape(-1).view(np.uint8) for a in (one, other))
+                one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8)
             ):
                 raise ValueError(
                     f"{alias} in {self.origin!r} must be the same as {name}: "

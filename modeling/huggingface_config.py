@@ -215,7 +215,7 @@ def from_release(
     if names:
         values["id2label"] = {str(i): name for i, name in enumerate(names)}
         values["label2id"] = {name: i for i, name in enumerate(names)}
-    problem = _PROBLEM_TYPES.get((labels or {}).get("problem_type"))
+    problem = _PROBLEM_TYPES.get((labels or {}).get("problem_type", ""))
     if problem and _SENTENCES in architectures:
         values["problem_type"] = problem
     return values
@@ -232,7 +232,7 @@ def merged(
             same activation.
     """
     values = {**theirs, **ours}
-    act = theirs.get("hidden_act")
+    act = theirs.get("hidden_act", "")
     if _ACTIVATIONS.get(act) == _ACTIVATIONS[ours["hidden_act"]]:
         values["hidden_act"] = act
     return values

@@ -195,7 +195,8 @@ def _require_own_data(file: "h5py.File") -> None:
     """
     import h5py
 
-    groups, times = [file], collections.Counter()
+    groups = [file]
+    times: collections.Counter[int] = collections.Counter()
     while groups:
         group = groups.pop()
         for name in group:

@@ -205,7 +205,7 @@ def block_end(
 
 def _block_end(*tensors, rate):
     *before_norm, gamma, beta = tensors
-    normal, _ = _normalised(_before_norm(*before_norm, rate))
+    normal, _ = _normalised(_before_norm(*before_norm, rate=rate))
     return ops.cast(normal * gamma + beta, before_norm[0].dtype)
 
 
@@ -213,7 +213,9 @@ def _block_end_gradient(*tensors, rate):
     *before_norm, gamma, upstream = tensors
     x, _, residual, seed = before_norm
     d_rows, d_gamma, d_beta = _through_norm(
-        _before_norm(*before_norm, rate), gamma, ops.cast(upstream, "float32")
+        _before_norm(*before_norm, rate=rate),
+        gamma,
+        ops.cast(upstream, "float32"),
     )
     d_x = dropped(d_rows, seed, rate=rate) if rate else d_rows
     return (
@@ -225,7 +227,7 @@ def _block_end_gradient(*tensors, rate):
     )
 
 
-def _before_norm(x, bias, residual, seed, rate):
+def _before_norm(x, bias, residual, seed, *, rate):
     biased = ops.cast(x, "float32") + bias
     if rate:
         biased = dropped(biased, seed, rate=rate)

@@ -299,7 +299,7 @@ class Transform(BertLayer):
     ):
         super().__init__(name=name, dtype=dtype)
         act = activation or config.hidden_act
-        self.activation = config_lib.activation_name(act) or act
+        self.activation = config_lib.activation(act)
         self.dense = Dense(sizes, config.initializer_range, dtype=dtype)
 
     def build(self, input_shape=None):

@@ -183,7 +183,8 @@ def fused_tied_cross_entropy(
     dtype = keras.backend.standardize_dtype(hidden.dtype)
     if dtype in _WIDE_TYPES:
         losses, best = compilation.with_gradient(
-            lambda *tensors: _tied(*tensors, labels), hidden, table, bias
+            lambda *tensors: _tied(*tensors, labels=labels),
+            *(hidden, table, bias),
         )
     else:
         logits = tied_logits(hidden, table, bias)
@@ -192,7 +193,7 @@ def fused_tied_cross_entropy(
     return losses, ops.cast(ops.equal(best, labels), "float32")
 
 
-def _tied(hidden, table, bias, labels):
+def _tied(hidden, table, bias, *, labels):
     import tensorflow as tf
 
     dtype = hidden.dtype

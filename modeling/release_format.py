@@ -201,7 +201,7 @@ def latest(folder: str) -> str | None:
         if (match := _STEP_SUFFIX.search(prefix))
     }
     if len(steps) == len(found):
-        return max(steps, key=steps.get)
+        return max(steps, key=steps.__getitem__)
     raise ValueError(
         f"The folder {folder!r} must hold one checkpoint, or only numbered "
         f"ones; it holds {messages.names(found)}. Name one of them."
