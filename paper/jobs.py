@@ -193,7 +193,7 @@ def _flag(name: str, text: str) -> str:
     return f"--{name}" if text == "True" else f"--{name}={text}"
 
 
-def _text(value: Value, folders: Folders, own: str) -> str:
+def _text(value: Value | Phase, folders: Folders, own: str) -> str:
     """Writes the value of a flag.
 
     Args:

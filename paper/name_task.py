@@ -63,7 +63,10 @@ def run(options: Options) -> None:
     usual = capitalised_words(
         sentence for document in documents for sentence in document
     )
-    chosen = {"train": [], "dev": []}
+    chosen: dict[str, list[tuple[list[str], list[str]]]] = {
+        "train": [],
+        "dev": [],
+    }
     for number, document in enumerate(documents, start=1):
         part = "train" if number % _DEV_EVERY else "dev"
         for words in document:

@@ -174,7 +174,7 @@ def fine_tune(
                     ("train_file", data.path),
                     ("do_predict", True),
                     ("do_eval", True),
-                    ("predict_file", data.dev_path),
+                    ("predict_file", data.dev_path or data.path),
                     *tuning.flags(),
                     ("learning_rate", tuning.learning_rates[0]),
                     ("random_seed", _FIRST_SEED + number),
@@ -251,7 +251,7 @@ def ensemble(
             ("vocab_file", model.vocab_file),
             ("do_predict", True),
             ("do_eval", True),
-            ("predict_file", data.dev_path),
+            ("predict_file", data.dev_path or data.path),
             *more_flags,
             (
                 "ensemble",
@@ -330,7 +330,7 @@ class Variant:
 
     network: str
     objective: str = MLM_NSP
-    masking: tuple[int, int, int] = MASKING
+    masking: tuple[int, ...] = MASKING
 
     @property
     def name(self) -> str:

@@ -230,7 +230,8 @@ def plan(table: tables.Table, folders: jobs.Folders, machine: str) -> str:
         machine: for which costs are estimated.
     """
     wanted = table.jobs()
-    lines, missing = [], {}
+    lines: list[str] = []
+    missing: dict[str, None] = {}
     for number, job in enumerate(wanted, start=1):
         done = ", done" if runner.is_done(job, folders) else ""
         lines.append(
@@ -270,9 +271,9 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
     for number, (name, places) in enumerate(_lines(table).items()):
         colour = f"C{number}"
         ours = [
-            (x, found[place].mean, found[place].deviation or 0.0)
+            (x, summary.mean, summary.deviation or 0.0)
             for x, place in places
-            if found[place]
+            if (summary := found[place])
         ]
         if ours:
             x, mean, deviation = zip(*ours, strict=True)

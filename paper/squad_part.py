@@ -84,9 +84,11 @@ def run(options: Options) -> None:
             "paragraphs, each with a context and questions, each with an id "
             "and answers."
         )
-    kept, written = content["data"], {}
+    kept = content["data"]
+    written: dict[str, Sequence[Mapping[str, Any]]] = {}
     if every := options.holdout_every:
-        written[options.holdout_file] = kept[every - 1 :: every]
+        holdout_file = flags.given(options.holdout_file, "holdout_file")
+        written[holdout_file] = kept[every - 1 :: every]
         del kept[every - 1 :: every]
     taken = thin_out(kept, options.num_questions)
     if not options.all_answers:
@@ -126,7 +128,8 @@ def thin_out(
     total = len(questions(articles))
     if not wanted or wanted >= total:
         return list(articles)
-    taken, passed, so_far = [], 0, 0
+    taken: list[Mapping[str, Any]] = []
+    passed = so_far = 0
     for article in articles:
         paragraphs = []
         for paragraph in article["paragraphs"]:

@@ -199,7 +199,7 @@ def make(
         described = {
             row: each
             for row, each in described.items()
-            if each.model.partition("-")[0] in models
+            if each.model and each.model.partition("-")[0] in models
         }
     rows = {
         row: _cells(row, each, content, scale)
@@ -289,8 +289,11 @@ def _jobs(
 ) -> tuple[jobs.Job, ...]:
     """Makes the jobs of a cell."""
     model = _model(row, scale)
-    if column.data is None:
-        return (model.checkpoint.job,)
+    if column.data is None or column.tuning is None:
+        checkpoint = model.checkpoint
+        if not isinstance(checkpoint, jobs.Output) or checkpoint.job is None:
+            raise ValueError(f"{model.name} is not pre-trained for the table.")
+        return (checkpoint.job,)
     data = scale.data[row.data] if row.data else column.data
     made = recipes.fine_tune(
         scale.scheme.common,
