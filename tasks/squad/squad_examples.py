@@ -339,17 +339,20 @@ def training_examples(
             `version_2_with_negative` does not say `is_impossible`.
     """
     words_of = _words_of_contexts(dataset)
-    examples, dropped, moved = [], [], []
+    examples = []
+    dropped: list[str] = []
+    moved: list[str] = []
     for question in dataset.questions:
         words = words_of[question.context]
         is_impossible = version_2_with_negative and _is_impossible(question)
         text, span = "", (-1, -1)
         if not is_impossible:
             answer = _only_answer(question)
-            text, span = answer.text, _answer_words(answer, words, question)
-            if span is None:
+            found = _answer_words(answer, words, question)
+            if found is None:
                 dropped.append(question.qas_id)
                 continue
+            text, span = answer.text, found
             if not question.context.startswith(text, answer.start):
                 moved.append(question.qas_id)
         examples.append(
