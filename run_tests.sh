@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets up .venv where it is missing, checks style, runs the tests.
+# Sets up .venv where it is missing, checks style and types, runs the tests.
 #
 #   ./run_tests.sh                 the fast suite
 #   ./run_tests.sh -m slow         another group: slow, shared, peer, gpu
@@ -12,6 +12,7 @@ prepare_environment requirements-dev.txt
 export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2}
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
+.venv/bin/mypy
 # One thread of arithmetic for each of the processes below.
 export TF_NUM_INTRAOP_THREADS=${TF_NUM_INTRAOP_THREADS:-1}
 # A file of tests stays in one process, so that what its tests share is made

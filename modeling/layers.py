@@ -174,7 +174,7 @@ class SelfAttention(BertLayer):
         for dense in (self.query, self.key, self.value):
             dense.build()
 
-    def _projections(self, hidden):
+    def _projections(self, hidden) -> tuple[Tensor, Tensor]:
         """Returns the products `[B, T, 3 * D]` and their bias `[3 * D]`."""
         denses = (self.query, self.key, self.value)
         kernel = ops.concatenate(

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 FOLDER = "jobs"
 _HASH_LENGTH = 10
@@ -93,7 +94,7 @@ class Job:
     @functools.cached_property
     def folder(self) -> str:
         """The job's folder: readable words, then a hash."""
-        written = [self.program]
+        written: list[Any] = [self.program]
         for name, value in self.flags:
             text = _text(value, Folders("DATA", "WORK"), "OWN")
             written.append([name, text])
