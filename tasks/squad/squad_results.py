@@ -138,7 +138,7 @@ def read_gold(
 
 def _read(options: squad_flags.SquadOptions) -> squad_examples.Dataset:
     return squad_examples.read_version(
-        options.predict_file,
+        flags.given(options.predict_file, "predict_file"),
         version_2_with_negative=options.version_2_with_negative,
     )
 
