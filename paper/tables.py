@@ -288,12 +288,13 @@ def _jobs(
     row: Row, column: Column, content: Mapping[str, Any], scale: scales.Scale
 ) -> tuple[jobs.Job, ...]:
     """Makes the jobs of a cell."""
-    model = _model(row, scale)
     if column.data is None or column.tuning is None:
-        checkpoint = model.checkpoint
-        if not isinstance(checkpoint, jobs.Output) or checkpoint.job is None:
-            raise ValueError(f"{model.name} is not pre-trained for the table.")
-        return (checkpoint.job,)
+        return (recipes.pretrain(scale.scheme, _variant(row, scale)),)
+    model = (
+        scale.models[row.model]
+        if row.model
+        else recipes.pretrained(scale.scheme, _variant(row, scale), row.step)
+    )
     data = scale.data[row.data] if row.data else column.data
     made = recipes.fine_tune(
         scale.scheme.common,
@@ -312,12 +313,9 @@ def _jobs(
     return (recipes.ensemble(model, data, made, more_flags),)
 
 
-def _model(row: Row, scale: scales.Scale) -> recipes.Model:
-    if row.model:
-        return scale.models[row.model]
-    variant = recipes.Variant(
+def _variant(row: Row, scale: scales.Scale) -> recipes.Variant:
+    return recipes.Variant(
         network=row.network or scale.scheme.base,
         objective=row.objective,
         masking=tuple(row.masking),
     )
-    return recipes.pretrained(scale.scheme, variant, row.step)
