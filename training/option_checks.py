@@ -165,11 +165,11 @@ def check_weights(
         ValueError: that is of a kind that cannot be read; or nothing is to be
             trained and there is nothing to evaluate.
     """
-    # Late: --help need not wait for NumPy.
-    from modeling import checkpoint_formats
-
     folder = options.output_dir
     if options.init_checkpoint:
+        # Late: other refusals need not wait for TensorFlow.
+        from modeling import checkpoint_formats
+
         checkpoint_formats.find(options.init_checkpoint)
     elif not (options.do_train or paths.is_remote(folder)) and not glob.glob(
         f"{glob.escape(folder)}/**/*.index", recursive=True
