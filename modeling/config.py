@@ -262,7 +262,7 @@ class BertConfig:
                 f"{held.num_attention_heads} in {where}. Pass that "
                 "configuration."
             )
-        here, there = (activation_name(c.hidden_act) for c in (self, held))
+        here, there = (activation(c.hidden_act) for c in (self, held))
         if here != there:
             return (f"hidden_act is {here} here and {there} in {where}",)
         return ()
@@ -337,14 +337,8 @@ def folder_of(checkpoint: str) -> str:
     return os.path.dirname(checkpoint)
 
 
-def activation_name(hidden_act: str | Callable | None) -> str | None:
-    """Returns the member of `ACTIVATIONS` meant, or None for a function."""
-    found = activation(hidden_act)
-    return found if isinstance(found, str) else None
-
-
 def activation(hidden_act: str | Callable | None) -> str | Callable:
-    """Returns the member of `ACTIVATIONS` meant, or the function itself.
+    """Returns the member of `ACTIVATIONS` that is meant, or the function.
 
     Raises:
         ValueError: the name is not known.

@@ -117,7 +117,7 @@ class Reader:
             one, other = (parts[ours[n]].read(ours[n]) for n in (alias, name))
             # Bytes, so that NaN equals itself.
             if one.shape != other.shape or not np.array_equal(
-                one.reshape(-1).view(np.uint8), other.reshape(-1).view(np.uint8)
+                _bytes_of(one), _bytes_of(other)
             ):
                 raise ValueError(
                     f"{alias} in {self.origin!r} must be the same as {name}: "
@@ -390,11 +390,11 @@ def _write_file(
         file.write(data)
         for name in header:
             if name in specs:
-                file.write(_bytes_of(read(name), specs[name][1]))
+                file.write(_bytes_of(np.asarray(read(name), specs[name][1])))
 
 
-def _bytes_of(array: np.ndarray, dtype: str) -> np.ndarray:
-    return np.ascontiguousarray(array, dtype).reshape(-1).view(np.uint8)
+def _bytes_of(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _width(spec: Spec) -> int:

@@ -186,17 +186,19 @@ class SelfAttention(BertLayer):
 
     def probs(self, hidden, adder):
         """Computes attention probabilities, before dropout: [B, N, T, S]."""
+        products, bias = self._projections(hidden)
         query, key, _ = attention.split_heads(
-            *self._projections(hidden),
-            num_heads=self.config.num_attention_heads,
+            products, bias, num_heads=self.config.num_attention_heads
         )
         return attention.attention_probs(query, key, adder)
 
     def call(self, hidden, adder, dropout_seed=None):
         config = self.config
         seed = _seed_at(dropout_seed, self.site)
+        products, bias = self._projections(hidden)
         return attention.attend(
-            *self._projections(hidden),
+            products,
+            bias,
             adder,
             config.num_attention_heads,
             (config.attention_probs_dropout_prob, seed),

@@ -184,7 +184,9 @@ def fused_tied_cross_entropy(
     if dtype in _WIDE_TYPES:
         losses, best = compilation.with_gradient(
             lambda *tensors: _tied(*tensors, labels=labels),
-            *(hidden, table, bias),
+            hidden,
+            table,
+            bias,
         )
     else:
         logits = tied_logits(hidden, table, bias)
