@@ -1,8 +1,9 @@
 """Types for annotations."""
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import keras
+if TYPE_CHECKING:
+    import keras
 
 # A tensor of the Keras backend, a Keras variable or a NumPy array, which have
 # no common type.
@@ -10,6 +11,6 @@ Tensor: TypeAlias = Any
 # Rate and seed, as for `kernels.dropout`.
 Dropout: TypeAlias = tuple[float, Tensor | None]
 # A Keras policy or its name; None for the global one.
-Policy: TypeAlias = str | keras.DTypePolicy | None
+Policy: TypeAlias = "str | keras.DTypePolicy | None"
 # Shape of an array, and NumPy's name of its type.
 Spec: TypeAlias = tuple[tuple[int, ...], str]

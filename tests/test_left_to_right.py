@@ -108,14 +108,8 @@ def test_a_left_to_right_model_is_refused(tmp_path, model, program):
 
 def test_words_are_not_added_to_a_left_to_right_model(tmp_path, model):
     output = tmp_path / "out" / "more.ckpt"
-    options = extend_vocab.Options(
-        vocab_file=_VOCAB,
-        output_file=str(tmp_path / "more.txt"),
-        init_checkpoint=model,
-        output_checkpoint=str(output),
-    )
     with pytest.raises(ValueError, match="trained from left to right"):
-        extend_vocab.write_checkpoint(options, None, [], [])
+        extend_vocab.write_checkpoint(model, str(output), None, [], [])
     assert not output.parent.exists()
 
 

@@ -221,7 +221,9 @@ def test_missing_predictions_score_0_and_are_named(tmp_path, caplog):
     path = toy_squad.write_json(tmp_path / "given.json", given)
     out = toy_squad.run(tmp_path, do_eval=True, predictions_file=path)
     assert toy_squad.results(out) == {"exact_match": 0, "f1": 0}
-    assert "8 questions have no prediction and score 0: d1, d2" in caplog.text
+    assert (
+        "8 questions have no prediction and score 0: 'd1', 'd2'" in caplog.text
+    )
     assert "1 predictions are for ids that are not in the file" in caplog.text
 
 
