@@ -1,4 +1,4 @@
-"""What lies beside a model, so that it can be used alone.
+"""The files beside a model, with which it can be used alone.
 
 Beside what `checkpointing` writes: `vocab.txt`, a copy of the vocabulary;
 `tokenizer.json`, which says how text was read; `labels.json`, which says what

@@ -1,4 +1,4 @@
-"""What runs are asked for, checked before TensorFlow is imported.
+"""Checks of a run's options, made before TensorFlow is imported.
 
 So that a mistyped flag is named at once.
 """

@@ -1,4 +1,4 @@
-"""The record files of pre-training data, and which of them are done."""
+"""The record files of pre-training data, and the shards that are done."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""What a vocabulary shows of the model that it belongs to."""
+"""Checks of a vocabulary against the model that it is used with."""
 
 import itertools
 import re
