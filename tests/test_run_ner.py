@@ -192,6 +192,7 @@ def test_features_are_computed_once(folder, monkeypatch):
     assert len(made) == 4
 
 
+@pytest.mark.slow
 def test_features_are_learnt_from_in_parts_as_all_at_once(folder):
     changes = {**_SHORT, "features": "last", "num_train_epochs": 1}
     changes |= {"do_predict": False, "log_every_steps": 1}

@@ -141,6 +141,7 @@ def _kill_when_reported(process, folder, step):
     process.wait()
 
 
+@pytest.mark.slow
 def test_kill_then_the_same_command_gives_the_same_run(tmp_path, unbroken):
     process = toy.start(tmp_path, **_FLAGS)
     _kill_when_reported(process, tmp_path, 6)

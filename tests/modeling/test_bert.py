@@ -274,6 +274,7 @@ np.savez(sys.argv[3], **{k: np.asarray(v) for k, v in outputs.items()})
 """
 
 
+@pytest.mark.slow
 def test_jax_gives_what_tensorflow_gives(tmp_path):
     (tmp_path / "config.json").write_text(_CONFIG.to_json_string())
     keras.utils.set_random_seed(0)
