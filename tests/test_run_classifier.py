@@ -335,6 +335,7 @@ def test_scores(tmp_path):
     assert [list(json.loads(line)) for line in lines] == [["row", "score"]] * 11
 
 
+@pytest.mark.slow
 def test_mnli_answers_for_all_its_sets(tmp_path):
     data = tmp_path / "MNLI"
     shutil.copytree(_INPUTS / "MNLI", data)

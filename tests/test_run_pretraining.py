@@ -152,6 +152,7 @@ def test_kill_then_the_same_command_gives_the_same_run(tmp_path, unbroken):
     assert not list((tmp_path / "out").glob(".*partial*"))
 
 
+@pytest.mark.slow
 def test_the_lowest_held_out_loss_is_kept_and_ends_a_run(tmp_path):
     # At this rate the loss soon rises.
     toy.run(

@@ -184,6 +184,7 @@ def test_trials_are_summarised_with_mean_and_deviation(folder):
     assert (best / "predictions.csv").exists()
 
 
+@pytest.mark.slow
 def test_other_sets_of_choices_work_by_their_columns(tmp_path):
     text = "answer,q,A,B\nB,wa,wb,wa\nA,wc,wc,wd\n"
     for name in ("train.csv", "dev.csv"):

@@ -237,6 +237,7 @@ def test_steps_in_a_device_loop_are_single_steps(golden_run, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_an_overflow_in_float16_changes_nothing_but_the_scale(tmp_path):
     strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
     keras.config.set_dtype_policy("mixed_float16")
