@@ -129,9 +129,10 @@ def test_a_file_system_without_locks_is_warned_of(path, monkeypatch, caplog):
     assert "The zip is not locked" in caplog.text
 
 
-def test_a_remote_store_is_not_locked():
+def test_a_remote_store_is_not_locked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with locking.lock("gs://bucket/.lock", "The zip"):
-        pass
+        assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_gets_no_file_is_removed_again(tmp_path):
