@@ -4,7 +4,7 @@
   python -m benchmarks.memory --kind=pretraining --precision=mixed_bfloat16
   python -m benchmarks.memory --measure --cases=bert_tiny:128:32+64+128
 
-Prints Markdown; docs/memory.md explains it.
+Prints Markdown; docs/performance.md explains the columns.
 """
 
 import dataclasses

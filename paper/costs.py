@@ -25,7 +25,7 @@ class Machine:
     name: str
     operations_per_second: float
     start_seconds: float = 40.0
-    text_bytes_per_second: float = 4e6  # Source: docs/data.md, one core.
+    text_bytes_per_second: float = 4e6  # Source: docs/corpora.md, one core.
 
 
 # Source: NVIDIA/DeepLearningExamples, BERT for TensorFlow 2, one A100-80GB with

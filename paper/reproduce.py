@@ -5,8 +5,8 @@
 
 It runs the scripts of this project with flags that a user would pass, one after
 the other, and writes a report. Stop it at any time and run the same command
-again: jobs that are done are not run again. docs/paper.md lists the contents of
---data_dir.
+again: jobs that are done are not run again. docs/reproducing_the_paper.md lists
+the contents of --data_dir.
 """
 
 import dataclasses

@@ -66,7 +66,7 @@ _ALSO_RUN = ("cp",)
 # What a page takes from commands of the README that it does not repeat.
 _BEFORE = {
     "docs/faq.md": ("--output_dir=model",),
-    "docs/looking.md": ("--output_dir=model",),
+    "docs/inspection.md": ("--output_dir=model",),
     "docs/serving.md": ("--output_dir=mrpc",),
 }
 
@@ -268,7 +268,7 @@ def _run_documented(folder, command):
 def test_commands_run_in_the_order_of_the_page(page, world, tmp_path):
     folder = tmp_path / "page"
     shutil.copytree(world, folder, symlinks=True)
-    if page == "docs/distribution.md":
+    if page == "docs/distributed_training.md":
         _write_records(folder, "wiki128", 128, 20)
         _write_records(folder, "wiki512", 512, 77)
     for words in _BEFORE.get(page, ()):

@@ -165,7 +165,9 @@ def test_numbers_are_the_papers(name, row, column, number):
 
 
 def test_the_manual_has_the_estimates():
-    text = (_ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    text = (_ROOT / "docs" / "reproducing_the_paper.md").read_text(
+        encoding="utf-8"
+    )
     every = {}
 
     def hours(found):
