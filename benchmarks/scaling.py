@@ -3,7 +3,7 @@
   python -m benchmarks.scaling
   python -m benchmarks.scaling --devices=h100 --num_devices=8,64 --recompute
 
-Prints Markdown; docs/scaling.md explains it.
+Prints Markdown; docs/performance.md explains it.
 """
 
 import dataclasses
@@ -24,8 +24,8 @@ _SECONDS_PER_DAY = 86_400
 # Room that a device's runtime and fragments of memory need; an assumption.
 USABLE_MEMORY = 0.9
 
-# Measured, see docs/scaling.md: bytes of a word id, share of a record that is
-# no padding, word pieces of a word between white space.
+# Measured, see docs/performance.md: bytes of a word id, share of a record that
+# is no padding, word pieces of a word between white space.
 _ID_BYTES = 2.0
 _FILL = 0.8
 _PIECES_PER_WORD = 1.34

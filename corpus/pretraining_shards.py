@@ -361,7 +361,7 @@ def log_reports(reports: Iterable[Report], text: Text) -> Report:
             )
     if not total.num_documents and not total.num_reused:
         # Differs: the release goes on and writes files without a record, which
-        # training only then fails on (README, Differences from the release).
+        # training only then fails on (docs/differences.md).
         raise ValueError(
             "The input must hold at least one sentence; there is none in "
             f"{', '.join(text.paths)}."

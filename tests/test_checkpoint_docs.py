@@ -1,4 +1,4 @@
-"""The Python and the commands of the README on checkpoints work as written."""
+"""The Python and the commands of docs/checkpoints.md work as written."""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ _FOLDER = "data/uncased_L-12_H-768_A-12"
 def _blocks(heading):
     section = re.search(
         rf"^## {heading}\n(.*?)^## ",
-        (_ROOT / "README.md").read_text(encoding="utf-8"),
+        (_ROOT / "docs/checkpoints.md").read_text(encoding="utf-8"),
         re.MULTILINE | re.DOTALL,
     )
     return re.findall(r"^```\w*\n(.*?)^```", section[1], re.M | re.DOTALL)
@@ -35,13 +35,13 @@ def _released_folder(folder):
         shutil.copyfile(_GOLDEN / "inputs" / name, folder / name)
 
 
-def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
+def test_python_example_runs(tmp_path, monkeypatch):
     _released_folder(tmp_path / _FOLDER)
     monkeypatch.chdir(tmp_path)
-    (code,) = _blocks("From Python")
+    code, _ = _blocks("From Python")
     golden = np.load(_GOLDEN / "model/forward_gelu.npz")
     scope = {"input_ids": golden["defaults/in/input_ids"]}
-    exec(code, scope)  # The README is ours.
+    exec(code, scope)  # The page is ours.
     assert isinstance(scope["model"], bert.BertModel)
     np.testing.assert_allclose(
         scope["outputs"]["pooled_output"],
@@ -50,21 +50,20 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
     )
 
 
-def test_the_commands_of_readme_and_manual_convert(tmp_path, monkeypatch):
+def test_command_examples_convert_there_and_back(tmp_path, monkeypatch):
     _released_folder(tmp_path / _FOLDER)
     monkeypatch.chdir(tmp_path)
-    (command,) = _blocks("Checkpoints in and out")
-    manual = (_ROOT / "docs/checkpoints.md").read_text(encoding="utf-8")
-    assert command in manual
-    arguments = shlex.split(command.replace("\\\n", ""))
-    assert arguments[:3] == ["python", "-m", "tools.convert_checkpoint"]
-    values = flags.FlagValues()
-    flags_lib.define(convert_checkpoint.Options, values)
-    values(arguments[2:])
-    convert_checkpoint.convert(
-        flags_lib.read(convert_checkpoint.Options, values)
-    )
+    for command in _blocks("Converting"):
+        arguments = shlex.split(command.replace("\\\n", ""))
+        assert arguments[:3] == ["python", "-m", "tools.convert_checkpoint"]
+        values = flags.FlagValues()
+        flags_lib.define(convert_checkpoint.Options, values)
+        values(arguments[2:])
+        convert_checkpoint.convert(
+            flags_lib.read(convert_checkpoint.Options, values)
+        )
     assert (tmp_path / "bert-base-uncased/model.safetensors").exists()
+    assert (tmp_path / "release/bert_model.ckpt.index").exists()
 
 
 def test_every_flag_of_the_manual_exists():

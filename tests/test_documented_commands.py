@@ -5,7 +5,7 @@ import pytest
 from tests import documented_commands as documented
 
 # Programs of others, with which a line of the manual may begin.
-_ELSEWHERE = {"cp", "curl", "docker", "pip", "source"}
+_ELSEWHERE = {"cd", "cp", "curl", "docker", "git", "pip", "source"}
 _OTHER_MODULES = {"pytest"}
 _SHELL_SCRIPTS = {"./quickstart.sh", "./run_tests.sh"}
 _PROGRAMS = sorted(documented.programs())
@@ -38,7 +38,7 @@ def test_programs_and_commands_are_found():
     counts = [len(documented.commands_of_page(p)) for p in documented.PAGES]
     assert sum(counts) > 50
     readme = documented.commands_of_page("README.md")
-    assert sum(command.is_whole for command in readme) > 15
+    assert sum(command.is_whole for command in readme) > 8
 
 
 @pytest.mark.parametrize("page", documented.PAGES)

@@ -48,14 +48,6 @@ def test_links_lead_somewhere(name):
     assert wrong == []
 
 
-def test_contents_list_the_sections_of_the_readme():
-    text = _text(documented.ROOT / "README.md")
-    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    contents = text.split("**Contents.**")[1].split("\n\n")[0]
-    listed = re.findall(r"\(#([^)]+)\)", contents)
-    assert listed == [_anchor(s) for s in sections if s != "Licence"]
-
-
 def test_readme_leads_to_every_page():
     text = _text(documented.ROOT / "README.md")
     pages = {p.name for p in (documented.ROOT / "docs").glob("*.md")}

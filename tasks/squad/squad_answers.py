@@ -412,8 +412,7 @@ def _null_odds(
         if text:
             return null_score - start_logit - end_logit
     # Differs: the release stops with an error where no answer with text is
-    # left. Here "no answer" wins at any threshold (README, "Differences from
-    # the release").
+    # left. Here "no answer" wins at any threshold (docs/differences.md).
     return NO_ANSWER_ODDS
 
 
