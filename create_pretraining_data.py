@@ -164,14 +164,17 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         options.vocab_file, do_lower_case=options.do_lower_case
     )
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    text = text_of(options)
     for warning in (
         *data_warnings.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
         *data_warnings.prediction_warnings(instances),
+        *pretraining_shards.sharding_warnings(
+            text, instances, options.num_workers
+        ),
     ):
         logging.warning("%s", warning)
-    text = text_of(options)
     store = _record_files(options, tokenizer, text)
     destinations.check_files(store.outputs(), [*text.paths, options.vocab_file])
     recipe = pretraining_shards.Recipe(

@@ -14,6 +14,7 @@ import pytest
 
 import create_pretraining_data as program
 from corpus import beam, pretraining_shards
+from tasks.masked_lm import masked_pairs
 from training import record_files, records
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -276,3 +277,65 @@ def test_beam_makes_the_same_records(tmp_path, text, shards, caplog):
     assert _record_bytes(tmp_path / "beam") == _record_bytes(tmp_path / "local")
     documents = 14 if "shard_by_file" in shards else 13  # A file ends none.
     assert f"Read 2 files: {documents} documents" in caplog.text
+
+
+def _memory(tmp_path, num_bytes, name="text.txt", **values):
+    """Estimates for a file of so many bytes, none of which are stored."""
+    path = tmp_path / name
+    with open(path, "wb") as file:
+        file.truncate(num_bytes)
+    options = _options(path, tmp_path / "out", **values)
+    return pretraining_shards.estimate_memory(
+        program.text_of(options), options.instances
+    )
+
+
+def test_estimate_of_memory_is_the_peak_that_was_measured(tmp_path):
+    # Megabytes: 179 and 271 of one and five passes, 156 of longer pairs.
+    for num_bytes, length, predictions, dupe_factor, peak in (
+        (60e6, 128, 20, 1, 179.8e6),
+        (60e6, 128, 20, 5, 271.9e6),
+        (20e6, 512, 77, 5, 156.6e6),
+        (20e6, 32, 5, 5, 172.8e6),
+    ):
+        options = masked_pairs.InstanceOptions(
+            max_seq_length=length,
+            max_predictions_per_seq=predictions,
+            dupe_factor=dupe_factor,
+        )
+        (tmp_path / "text").touch()
+        os.truncate(tmp_path / "text", int(num_bytes))
+        text = pretraining_shards.Text(paths=(str(tmp_path / "text"),))
+        estimate = pretraining_shards.estimate_memory(text, options)
+        assert peak <= estimate <= 1.27 * peak
+
+
+def test_memory_of_compressed_text_is_that_of_more_text(tmp_path):
+    plain = _memory(tmp_path, 90_000_000)
+    assert _memory(tmp_path, 30_000_000, "text.gz") == plain
+    assert _memory(tmp_path, 9, shard_documents=5) is None
+
+
+def test_text_beyond_memory_is_warned_of_before_it_is_read(
+    tmp_path, caplog, monkeypatch
+):
+    text = _write_text(tmp_path / "in.txt", _documents(9))
+    _run(text, tmp_path / "out")
+    assert "available" not in caplog.text
+    monkeypatch.setattr(pretraining_shards, "_available_memory", lambda: 110e6)
+    _run(text, tmp_path / "out")
+    message = "takes about 0.1 GB of memory, and 0.1 GB are available"
+    assert message in caplog.text
+    assert caplog.text.index(message) < caplog.text.rindex("Reading ")
+    caplog.clear()
+    _run(text, tmp_path / "shards", shard_documents=5)
+    assert "available" not in caplog.text
+
+
+def test_workers_without_shards_are_said_to_have_nothing_to_do(
+    tmp_path, caplog
+):
+    text = _write_text(tmp_path / "in.txt", _documents(3))
+    _run(text, tmp_path / "out", num_workers=2)
+    assert "--num_workers=2 has no effect" in caplog.text
+    assert "--shard_documents=10000 or --shard_by_file" in caplog.text
