@@ -67,12 +67,13 @@ class _TextOptions:
         "utf-8", "Of the files; text is always UTF-8."
     )
     text_field: str = flags.Group.RAW_TEXT.flag(
-        "text", "jsonl: the field with the text."
+        "text",
+        "Field or column with the text, for formats that have several.",
     )
     min_paragraph_words: int | None = flags.Group.RAW_TEXT.flag(
         None,
-        "Drop shorter paragraphs. 8 by default for wikiextractor, else 0; not "
-        "for text.",
+        "Drop shorter paragraphs. 8 by default for wikiextractor, mediawiki "
+        "and wet, else 0; not for text.",
         lower_bound=0,
     )
 

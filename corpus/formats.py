@@ -1,6 +1,6 @@
 """Input formats of raw text, and the readers of their documents.
 
-Readers stream: no more than one document is held at a time. They remove
+Readers stream: no more than a few documents are held at a time. They remove
 nothing but blank lines; `corpus.cleaning` does, and counts it.
 """
 
@@ -8,13 +8,22 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import IO, Any
 
-from corpus import cleaning, python_docs, sources
-from files import json_text, messages
+from absl import logging
+
+from corpus import cleaning, mediawiki, python_docs, sources
+from files import json_text, messages, paths
 
 _DOC = re.compile(r"<doc\b")
 _TITLE = re.compile(r'\btitle="')
 _Lines = Iterable[tuple[int, str]]
+# Source: Devlin et al. 2019, §3.1: of Wikipedia "we extract only the text
+# passages and ignore lists, tables, and headers".
+_MIN_WORDS_OF_PROSE = 8
+_ARTICLES = 0  # Their namespace in a wiki.
+_ROWS_AT_A_TIME = 64  # A row may be a book.
+_BUFFER_BYTES = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,7 +42,7 @@ class Document:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How to read raw text: its encoding, and the JSON field that holds it."""
+    """How to read raw text: its encoding, and the field that holds it."""
 
     encoding: str = "utf-8"
     text_field: str = "text"
@@ -170,6 +179,13 @@ def read_json_lines(
 def _json_documents(
     name: str, lines: _Lines, text_field: str
 ) -> Iterator[Document]:
+    for where, value in _json_objects(name, lines):
+        yield _document(value, text_field, where)
+
+
+def _json_objects(
+    name: str, lines: _Lines
+) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, line in lines:
         if not line.strip():
             continue
@@ -179,18 +195,221 @@ def _json_documents(
             raise ValueError(
                 f"{where}: every line must be a JSON object; got {line[:60]!r}."
             )
-        text, title = value.get(text_field), value.get("title")
-        if not isinstance(text, str):
-            raise ValueError(
-                f"{where}: the text must be a string in the field "
-                f"{text_field!r}; got {messages.short(text)}. Fields "
-                f"here: {messages.listed(sorted(value)) or 'none'} (choose "
-                "with --text_field)."
-            )
-        yield Document(
-            lines=[line for line in text.splitlines() if line.strip()],
-            title=title if isinstance(title, str) else None,
+        yield where, value
+
+
+def _document(
+    fields: Mapping[str, Any], text_field: str, where: str
+) -> Document:
+    text, title = fields.get(text_field), fields.get("title")
+    if not isinstance(text, str):
+        raise ValueError(
+            f"{where}: the text must be a string in the field "
+            f"{text_field!r}; got {messages.short(text)}. Fields "
+            f"here: {messages.listed(sorted(fields)) or 'none'} (choose "
+            "with --text_field)."
         )
+    return Document(
+        lines=_lines_of(text), title=title if isinstance(title, str) else None
+    )
+
+
+def _lines_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def read_json(
+    source: sources.Source, options: ReadOptions
+) -> Iterator[Document]:
+    """Yields one document for each string of that name in a file of JSON.
+
+    The file is an array of objects, or objects one after the other; a dotted
+    `options.text_field` goes further inside, `item` standing for the elements
+    of an array: `data.item.body` for `{"data": [{"body": "..."}]}`.
+
+    Raises:
+        ValueError: not JSON, no such string, or another value in its place.
+    """
+    import ijson
+
+    places = (options.text_field, f"item.{options.text_field}")
+    num_documents = 0
+    seen: set[str] = set()
+    events = ijson.parse(
+        source.file, multiple_values=True, buf_size=_BUFFER_BYTES
+    )
+    try:
+        for place, event, value in events:
+            if event == "map_key":
+                if len(seen) < messages.MOST_VALUES:
+                    seen.add(f"{place}.{value}".removeprefix("."))
+            elif place in places and not event.startswith("end"):
+                num_documents += 1
+                if event != "string":
+                    raise ValueError(
+                        f"{source.name}, document {num_documents}: the text "
+                        f"{options.text_field!r} must be a string; got {event}."
+                    )
+                yield Document(lines=_lines_of(value))
+    except ijson.JSONError as error:
+        message = str(error).split("\n")[0]
+        raise ValueError(
+            f"{source.name}, after document {num_documents}: not JSON "
+            f"({message})."
+        ) from error
+    if not num_documents:
+        raise ValueError(
+            f"{source.name}: no text in {options.text_field!r}. Fields here: "
+            f"{messages.listed(sorted(seen)) or 'none'} (choose with "
+            "--text_field)."
+        )
+
+
+def read_cirrussearch(
+    source: sources.Source, options: ReadOptions
+) -> Iterator[Document]:
+    """Yields the articles of a CirrusSearch dump of Wikimedia's.
+
+    Lines come in pairs: `{"index": ...}`, and the page as a JSON object. Its
+    text is plain, with templates filled in, and one paragraph. Pages that are
+    no articles are passed over, and their number is logged.
+
+    Raises:
+        ValueError: not a JSON object, not in pairs, or without a text.
+    """
+    num_passed_over = 0
+    is_announced = False
+    lines = _numbered_lines(source, options)
+    for where, value in _json_objects(source.name, lines):
+        is_index = value.keys() == {"index"}
+        if is_index == is_announced:
+            expected = "a page" if is_announced else '{"index": ...}'
+            raise ValueError(
+                f"{where}: expected {expected}; got the fields "
+                f"{messages.listed(sorted(value))}. Is this a CirrusSearch "
+                "dump? --input_format=jsonl reads other lines."
+            )
+        is_announced = is_index
+        if is_index:
+            continue
+        if value.get("namespace", _ARTICLES) == _ARTICLES:
+            yield _document(value, options.text_field, where)
+        else:
+            num_passed_over += 1
+    if num_passed_over:
+        logging.info(
+            "%s: passed over %d pages that are no articles.",
+            source.name,
+            num_passed_over,
+        )
+
+
+def read_mediawiki(
+    source: sources.Source, options: ReadOptions
+) -> Iterator[Document]:
+    """Yields the articles of an XML dump; see `mediawiki.read_articles`."""
+    del options  # The file itself says its encoding.
+    with sources.naming_damage(source.name):
+        for title, text in mediawiki.read_articles(source.file, source.name):
+            yield Document(lines=text.splitlines(), title=title)
+
+
+def read_wet(
+    source: sources.Source, options: ReadOptions
+) -> Iterator[Document]:
+    """Yields the pages of a WET file of Common Crawl's: text as it was found.
+
+    Raises:
+        ValueError: not WET, or cut short; names the record.
+    """
+    del options  # WET is UTF-8.
+    with sources.naming_damage(source.name):
+        for number in itertools.count(1):
+            where = f"{source.name}, record {number}"
+            head = _wet_head(source.file, where)
+            if head is None:
+                return
+            kind, length = head.get("warc-type"), head.get("content-length", "")
+            content = source.file.read(int(length) if length.isdecimal() else 0)
+            if len(content) != int(length or -1):
+                raise EOFError(f"record {number} has not its {length} bytes")
+            if kind == "conversion":
+                # A page in thousands is not the UTF-8 that it should be.
+                text = content.decode("utf-8", "replace")
+                yield Document(lines=_lines_of(text))
+            elif kind != "warcinfo":
+                raise ValueError(
+                    f"{where}: a WET file holds records of the type "
+                    f"'conversion', which are text; got {kind!r}. Is it WARC, "
+                    "with pages of HTML? Common Crawl has a WET file for each."
+                )
+
+
+def _wet_head(file: IO[bytes], where: str) -> dict[str, str] | None:
+    """Reads the fields before a record's content; None at the end."""
+    line = next((line for line in file if line.strip()), None)
+    if line is None:
+        return None
+    if not line.startswith(b"WARC/"):
+        raise ValueError(f"{where}: expected WARC/1.0, got {line[:60]!r}.")
+    fields = {}
+    while (line := file.readline()).strip():
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        fields[name.strip().lower()] = value.strip()
+    return fields
+
+
+def read_parquet(
+    source: sources.Source, options: ReadOptions
+) -> Iterator[Document]:
+    """Yields one document for each row of a Parquet file.
+
+    Raises:
+        ValueError: not Parquet, no column of text `options.text_field`, or a
+            row without text; names the row.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    if not source.is_seekable:
+        raise ValueError(
+            f"{source.name}: Parquet is read from its end; decompress the "
+            "file, or take it out of its archive."
+        )
+    try:
+        is_remote = paths.is_remote(source.name)  # pyarrow knows the stores.
+        file = parquet.ParquetFile(
+            source.name if is_remote else source.file,
+            buffer_size=_BUFFER_BYTES,
+            pre_buffer=False,
+        )
+        columns = [
+            field.name
+            for field in file.schema_arrow
+            if str(field.type) in ("string", "large_string", "string_view")
+        ]
+        if options.text_field not in columns:
+            raise ValueError(
+                f"{source.name}: no column of text {options.text_field!r}. "
+                f"Columns of text: {messages.listed(columns) or 'none'} "
+                "(choose with --text_field)."
+            )
+        wanted = [options.text_field, *({"title"} & {*columns})]
+        number = 0
+        for batch in file.iter_batches(
+            _ROWS_AT_A_TIME, columns=wanted, use_threads=False
+        ):
+            for row in batch.to_pylist():
+                number += 1
+                yield _document(
+                    row, options.text_field, f"{source.name}, row {number}"
+                )
+    # Damaged pages are an OSError without a number.
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(
+            f"{source.name}: not Parquet, or damaged "
+            f"({messages.truncate(str(error), 100)})."
+        ) from error
 
 
 def read_book(
@@ -211,13 +430,34 @@ FORMATS: Mapping[str, Format] = {
         about="<doc ...> to </doc>, or its JSON",
         read=read_wikiextractor,
         paragraphs=cleaning.wiki_paragraphs,
-        # Source: Devlin et al. 2019, §3.1: of Wikipedia "we extract only the
-        # text passages and ignore lists, tables, and headers".
-        min_paragraph_words=8,
+        min_paragraph_words=_MIN_WORDS_OF_PROSE,
     ),
     "jsonl": Format(
         about="an object a line",
         read=read_json_lines,
+    ),
+    "json": Format(
+        about="an array of objects",
+        read=read_json,
+    ),
+    "parquet": Format(
+        about="a document a row, as data sets of Hugging Face are",
+        read=read_parquet,
+    ),
+    "cirrussearch": Format(
+        about="Wikimedia's CirrusSearch dumps",
+        read=read_cirrussearch,
+    ),
+    "mediawiki": Format(
+        about="MediaWiki's XML dumps",
+        read=read_mediawiki,
+        paragraphs=mediawiki.paragraphs,
+        min_paragraph_words=_MIN_WORDS_OF_PROSE,
+    ),
+    "wet": Format(
+        about="Common Crawl's text",
+        read=read_wet,
+        min_paragraph_words=_MIN_WORDS_OF_PROSE,
     ),
     "book": Format(
         about="each file one book",

@@ -26,6 +26,7 @@ _OPENERS: dict[str | None, Callable[..., IO]] = {
     "bzip2": bz2.open,
 }
 _SUFFIXES = {".xz": "xz", ".gz": "gzip", ".bz2": "bzip2"}
+_PARQUET = "Parquet"
 _ARCHIVES = (".tar", ".tgz", ".txz", ".tbz2", ".tar.gz", ".tar.xz", ".tar.bz2")
 _DAMAGE = (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile)
 
@@ -37,10 +38,12 @@ class Source:
     Attributes:
         name: what errors call it: a path, or `archive!member`.
         file: its bytes, uncompressed; good until the next source is asked for.
+        is_seekable: whether it can be read in any order.
     """
 
     name: str
     file: IO[bytes]
+    is_seekable: bool = False
 
 
 def open_sources(path: str) -> Iterator[Source]:
@@ -56,9 +59,10 @@ def open_sources(path: str) -> Iterator[Source]:
         ValueError: the file is damaged or cut short, or a zip file or the
             like; names it.
     """
-    with paths.open_to_read(path) as raw, _naming_damage(path):
+    with paths.open_to_read(path) as raw, naming_damage(path):
         if not path.lower().endswith(_ARCHIVES):
-            yield Source(name=path, file=_uncompressed(path, raw))
+            file = _uncompressed(path, raw)
+            yield Source(name=path, file=file, is_seekable=file is raw)
             return
         try:
             archive = tarfile.open(fileobj=raw, mode="r|*")  # noqa: SIM115
@@ -77,7 +81,7 @@ def _members(path: str, archive: tarfile.TarFile) -> Iterator[Source]:
         content = archive.extractfile(member) if is_text else None
         if content is not None:
             name = f"{path}!{member.name}"
-            with _naming_damage(name):
+            with naming_damage(name):
                 file = _uncompressed(name, content)
             yield Source(name=name, file=file)
         elif not member.isdir():
@@ -103,7 +107,7 @@ def _uncompressed(name: str, file: IO[bytes]) -> IO[bytes]:
     while kind in _OPENERS:
         file = _OPENERS[kind](file, "rb")
         kind = lines.kind_of(_head(file))
-    if kind:
+    if kind and kind != _PARQUET:
         raise ValueError(
             f"{name}: must be text, or text compressed by gzip, xz or bzip2; "
             f"it is a {kind} file. Extract the text first"
@@ -133,9 +137,14 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
     # Lines may be of any length: their parts are joined once.
     parts: list[str] = []
     number = 0
-    with _naming_damage(source.name):
+    with naming_damage(source.name):
         while True:
             chunk = source.file.read(_CHUNK_BYTES)
+            if not number and lines.kind_of(chunk) == _PARQUET:
+                raise ValueError(
+                    f"{source.name}: is a Parquet file; pass "
+                    "--input_format=parquet."
+                )
             try:
                 text = decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
@@ -164,7 +173,8 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _naming_damage(name: str) -> Iterator[None]:
+def naming_damage(name: str) -> Iterator[None]:
+    """Makes a ValueError, which names the file, of what damage to it raises."""
     try:
         yield
     except (*_DAMAGE, OSError, tarfile.TarError, OverflowError) as error:

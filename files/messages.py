@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 _MOST_CHARACTERS = 60
-_MOST_VALUES = 20
+MOST_VALUES = 20
 _MOST_NAMES = 8
 
 
@@ -27,7 +27,7 @@ def truncate(text: str, length: int = 300) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def listed(values: Collection[Any], limit: int = _MOST_VALUES) -> str:
+def listed(values: Collection[Any], limit: int = MOST_VALUES) -> str:
     """Lists the first values, and the number of the others."""
     first = [short(value) for value in itertools.islice(values, limit)]
     rest = len(values) - len(first)

@@ -3,7 +3,7 @@
 One sentence a line, an empty line between documents. For example:
 
   python -m tools.prepare_corpus \\
-    --input_format=wikiextractor --input_file='extracted/*/wiki_*' \\
+    --input_format=parquet --input_file='wikipedia/*.parquet' \\
     --output_file=wiki.txt --holdout_every=100 --holdout_file=wiki.heldout.txt
 """
 
@@ -55,12 +55,13 @@ class Options:
         "utf-8", "Encoding of the input files."
     )
     text_field: str = flags.Group.RAW_TEXT.flag(
-        "text", "jsonl: the field with the text."
+        "text",
+        "Field or column with the text, for formats that have several.",
     )
     min_paragraph_words: int | None = flags.Group.RAW_TEXT.flag(
         None,
         "Drop shorter paragraphs: headings, items of lists. 8 by default for "
-        "wikiextractor, else 0.",
+        "wikiextractor, mediawiki and wet, else 0.",
         lower_bound=0,
     )
     min_document_sentences: int = flags.Group.RAW_TEXT.flag(

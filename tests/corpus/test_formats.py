@@ -1,9 +1,14 @@
 """The input formats."""
 
+import bz2
+import gzip
 import io
 import json
+import tarfile
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from corpus import cleaning, formats, sources
 
@@ -201,3 +206,224 @@ def test_documents_of_several_files_do_not_run_together(tmp_path):
         "text", [str(path) for path in paths], _OPTIONS
     )
     assert [document.lines for document in documents] == [["a"], ["b"]]
+
+
+def _written(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    return str(path)
+
+
+def _documents(name, path, **options):
+    read = formats.read_documents(name, [path], formats.ReadOptions(**options))
+    return [(document.title, document.lines) for document in read]
+
+
+def _parquet(tmp_path, columns, name="rows.parquet", **options):
+    path = str(tmp_path / name)
+    parquet.write_table(pyarrow.table(columns), path, **options)
+    return path
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+def test_rows_of_parquet_are_documents_of_their_lines(tmp_path, compression):
+    rows = [f"Moss {number}.\n\nIt is green." for number in range(150)]
+    path = _parquet(
+        tmp_path,
+        {"id": range(150), "text": rows, "title": [None, *"a" * 149]},
+        compression=compression,
+        row_group_size=70,
+    )
+    found = _documents("parquet", path)
+    assert found[0] == (None, ["Moss 0.", "It is green."])
+    assert found[149] == ("a", ["Moss 149.", "It is green."])
+    assert len(found) == 150
+    assert _documents("parquet", f"file://{path}") == found
+
+
+def test_column_of_parquet_is_chosen_by_name(tmp_path):
+    path = _parquet(tmp_path, {"text": [1], "body": ["One."], "b": ["Two."]})
+    assert _documents("parquet", path, text_field="b") == [(None, ["Two."])]
+    message = r"no column of text 'text'. Columns of text: 'body', 'b' \(choose"
+    with pytest.raises(ValueError, match=message):
+        _documents("parquet", path)
+
+
+def test_row_of_parquet_without_text_is_named(tmp_path):
+    path = _parquet(tmp_path, {"text": ["a", "b", None]})
+    with pytest.raises(ValueError, match=r"rows\.parquet, row 3: .* got None"):
+        _documents("parquet", path)
+
+
+def test_files_that_are_no_whole_parquet_are_named(tmp_path):
+    whole = _parquet(tmp_path, {"text": ["One.", "Two."] * 999})
+    with open(whole, "rb") as file:
+        content = file.read()
+    damaged = content[:4] + b"\xff" * 99 + content[103:]
+    for broken in (content[:-9], damaged, b"", b"text"):
+        path = _written(tmp_path, "cut.parquet", broken)
+        with pytest.raises(ValueError, match=r"cut\.parquet: not Parquet, or"):
+            _documents("parquet", path)
+    archive = str(tmp_path / "rows.tar")
+    with tarfile.open(archive, "w") as file:
+        file.add(whole, "rows.parquet")
+    compressed = _written(tmp_path, "rows.gz", gzip.compress(content))
+    for path in (archive, compressed):
+        with pytest.raises(ValueError, match=r"read from its end; decompress"):
+            _documents("parquet", path)
+    with pytest.raises(ValueError, match="pass --input_format=parquet"):
+        _documents("jsonl", whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "documents"),
+    [
+        (
+            '[{"text": "A\\n\\nb"}, {"id": 1, "text": ""}]',
+            "text",
+            [["A", "b"], []],
+        ),
+        ('{"text": "A"}\n{"text":\n"b"}', "text", [["A"], ["b"]]),
+        ('{"data": [{"t": {"x": "A"}}]}', "data.item.t.x", [["A"]]),
+        ('[{"n": 1, "body": "\\u00e9"}]', "body", [["\xe9"]]),
+    ],
+)
+def test_strings_of_one_name_in_json_are_documents(text, field, documents):
+    options = formats.ReadOptions(text_field=field)
+    assert _read("json", text, options) == documents
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"text": "a"}, {"text": 3}]', "document 2: .* string; got number"),
+        ('[{"text": "a"}, {"text": {}}]', "document 2: .*; got start_map"),
+        ('[{"text": "a"}, {"te', r"in\.txt, after document 1: not JSON \("),
+        (
+            '[{"a": {"b": "c"}}]',
+            "no text in 'text'. Fields here: 'item.a', 'it",
+        ),
+        ("", "not JSON|Fields here: none"),
+        ("<text>", "after document 0: not JSON"),
+    ],
+)
+def test_json_without_such_strings_names_file_and_place(text, message):
+    with pytest.raises(ValueError, match=message):
+        _read("json", text)
+
+
+def _cirrus(*pages):
+    lines = []
+    for number, page in enumerate(pages):
+        lines.append(json.dumps({"index": {"_id": str(number)}}))
+        lines.append(json.dumps(page))
+    return "\n".join(lines) + "\n"
+
+
+def test_pages_of_a_cirrussearch_dump_are_its_articles(tmp_path, caplog):
+    caplog.set_level("INFO")
+    text = _cirrus(
+        {"namespace": 0, "title": "Moss", "text": "Moss is green. It grows."},
+        {"namespace": 4, "title": "Help", "text": "Not read."},
+        {"title": "Fern", "text": "Fern is green."},
+    )
+    path = _written(tmp_path, "x.json.gz", gzip.compress(text.encode()))
+    assert _documents("cirrussearch", path) == [
+        ("Moss", ["Moss is green. It grows."]),
+        ("Fern", ["Fern is green."]),
+    ]
+    assert "passed over 1 pages that are no articles" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"text": "a"}', 'line 1: expected {"index": ...}; got .*=jsonl'),
+        ('{"index": {}}\n{"index": {}}', "line 2: expected a page; got"),
+        ('{"index": {}}\n{"title": "a"}', "line 2: the text must be a string"),
+        ('{"index": {}}\n{"tex', "line 2: not JSON"),
+    ],
+)
+def test_other_lines_than_those_of_cirrussearch_are_named(text, message):
+    with pytest.raises(ValueError, match=message):
+        _read("cirrussearch", text)
+
+
+def _wet(*texts, kind="conversion"):
+    records = [("warcinfo", "software: a test"), *((kind, t) for t in texts)]
+    return b"".join(
+        gzip.compress(
+            f"WARC/1.0\r\nWARC-Type: {kind}\r\nContent-Length: "
+            f"{len(text.encode())}\r\n\r\n{text}\r\n\r\n".encode()
+        )
+        for kind, text in records
+    )
+
+
+def test_conversions_of_wet_are_documents(tmp_path):
+    content = _wet("Menu\n\nA t\xe9xt.", "", "WARC/1.0")
+    path = _written(tmp_path, "x.warc.wet.gz", content)
+    assert [lines for _, lines in _documents("wet", path)] == [
+        ["Menu", "A t\xe9xt."],
+        [],
+        ["WARC/1.0"],
+    ]
+
+
+def test_what_is_no_wet_is_named(tmp_path):
+    warc = _written(tmp_path, "x.warc.gz", _wet("<p>", kind="response"))
+    with pytest.raises(ValueError, match=r"record 2: .*got 'response'. Is it"):
+        _documents("wet", warc)
+    with pytest.raises(ValueError, match=r"record 1: expected WARC/1\.0, got"):
+        _read("wet", "Just some text.\n")
+    whole = gzip.decompress(_wet("One."))
+    for content in (_wet("One.")[:-20], whole[:-6], whole[:-20]):
+        path = _written(tmp_path, "cut.wet", content)
+        with pytest.raises(ValueError, match=r"cut\.wet: damaged or cut short"):
+            _documents("wet", path)
+
+
+_DUMP = """\
+<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="de">
+<siteinfo><namespaces><namespace key="0" /><namespace key="6">Datei</namespace>
+<namespace key="14">Kategorie</namespace></namespaces></siteinfo>
+<page><title>Moos</title><ns>0</ns><id>1</id>
+<revision><id>8</id><text>Alt.</text></revision>
+<revision><id>9</id><model>wikitext</model>
+<text>'''Moos''' ist [[Farbe|gr\xfcn]].
+
+[[Kategorie:Pflanze]][[Datei:x.jpg|mini|Ein [[Moos]]]]</text></revision></page>
+<page><title>Farn</title><ns>0</ns><redirect title="Moos" />
+<revision><text>#REDIRECT [[Moos]]</text></revision></page>
+<page><title>Hilfe:A</title><ns>12</ns><revision><text>B</text></revision></page>
+<page><title>C</title><ns>0</ns>
+<revision><model>json</model><text>{}</text></revision></page>
+</mediawiki>
+"""
+
+
+def test_articles_of_a_mediawiki_dump_are_documents(tmp_path, caplog):
+    caplog.set_level("INFO")
+    path = _written(tmp_path, "x.xml.bz2", bz2.compress(_DUMP.encode()))
+    (moss, data) = formats.read_documents("mediawiki", [path], _OPTIONS)
+    assert (moss.title, data.title, data.lines) == ("Moos", "C", [])
+    paragraphs = formats.FORMATS["mediawiki"].paragraphs
+    assert list(paragraphs(moss.lines, cleaning.Counts())) == [
+        "Moos ist gr\xfcn."
+    ]
+    assert "passed over 2 redirects and pages that are no" in caplog.text
+
+
+def test_what_is_no_whole_dump_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"in\.txt: expected <mediawiki>, got"):
+        _read("mediawiki", "<html></html>")
+    with pytest.raises(ValueError, match=r"in\.txt, line 14: not XML .* short"):
+        _read("mediawiki", _DUMP[:-60])
+    with pytest.raises(ValueError, match=r"in\.txt, line 1: not XML"):
+        _read("mediawiki", "")
+    cut = bz2.compress(_DUMP.encode())[:-20]
+    path = _written(tmp_path, "cut.xml.bz2", cut)
+    with pytest.raises(
+        ValueError, match=r"cut\.xml\.bz2: damaged or cut short"
+    ):
+        _documents("mediawiki", path)

@@ -1,0 +1,165 @@
+"""Articles of MediaWiki's XML dumps, and the prose in their markup."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import IO
+from xml.etree import ElementTree
+
+from absl import logging
+
+from corpus import cleaning
+
+_ARTICLES = "0"
+_FILES, _CATEGORIES = "6", "14"
+# The names that every wiki knows, beside those of its own language.
+_UNSEEN_NAMESPACES = {"file", "image", "media", "category"}
+_INTERLANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*")
+# Beside those that mwparserfromhell calls invisible.
+_LEFT_OUT_TAGS = {"ref", "references", "table", "ul", "ol", "dl", "pre"}
+_BLOCK_TAGS = {"blockquote", "center", "div", "p"}
+_LIST_MARKUP = tuple("*#:;")
+_LIST_ITEM = "\0"
+_MAGIC_WORD = re.compile(r"__[A-Z]+__")
+_QUOTES = re.compile(r"'{2,}")  # Of bold and italic.
+# What templates leave behind: "Moss (; ) is" and "Moss (; plural mosses) is".
+_EMPTY_BRACKETS = re.compile(r" ?\([\s,;:]*\)")
+_OPENED_BRACKETS = re.compile(r"\([\s,;:]+")
+
+
+def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
+    """Yields title and markup of each article of a dump, its last revision.
+
+    Redirects and pages that are no articles are passed over, and their number
+    is logged.
+
+    Args:
+        file: XML, as `pages-articles` has it.
+        name: of the file, for messages.
+
+    Raises:
+        ValueError: it is not such a dump, or is cut short; names the line.
+    """
+    events = ElementTree.iterparse(file, events=("start", "end"))
+    localized: list[str] = []
+    text, num_passed_over = "", 0
+    root = None
+    try:
+        for event, element in events:
+            tag = element.tag.rpartition("}")[2]
+            if root is None:
+                root = element
+                if tag != "mediawiki":
+                    raise ValueError(
+                        f"{name}: expected <mediawiki>, got <{tag}>. Is this "
+                        "a dump of MediaWiki's, as pages-articles.xml.bz2 is?"
+                    )
+            elif event == "start":
+                continue
+            elif tag == "namespace":
+                if element.get("key") in (_FILES, _CATEGORIES) and element.text:
+                    localized.append(re.escape(element.text))
+            elif tag == "revision":
+                is_prose = element.findtext("{*}model") in (None, "wikitext")
+                text = (element.findtext("{*}text") or "") if is_prose else ""
+                element.clear()  # The revisions of a page may be thousands.
+            elif tag == "page":
+                is_article = element.findtext("{*}ns") == _ARTICLES
+                if is_article and element.find("{*}redirect") is None:
+                    title = element.findtext("{*}title") or ""
+                    yield title, _in_english(text, localized)
+                else:
+                    num_passed_over += 1
+                text = ""
+                root.clear()
+    except ElementTree.ParseError as error:
+        raise ValueError(
+            f"{name}, line {error.position[0]}: not XML ({error}). Is the file "
+            "cut short?"
+        ) from error
+    logging.info(
+        "%s: passed over %d redirects and pages that are no articles.",
+        name,
+        num_passed_over,
+    )
+
+
+def _in_english(text: str, localized: list[str]) -> str:
+    """Names the namespace of files as all wikis may, `[[File:...]]`."""
+    if not localized:
+        return text
+    names = "|".join(localized)
+    return re.sub(rf"\[\[\s*(?:{names})\s*:", "[[File:", text, flags=re.I)
+
+
+def paragraphs(lines: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
+    """Yields the paragraphs of wiki markup, without lists, tables and headers.
+
+    Templates are left out: their text is not in the page.
+
+    Args:
+        lines: of one page.
+        counts: gets a paragraph of markup for a page that cannot be parsed,
+            and what `cleaning.wiki_paragraphs` leaves out.
+    """
+    import mwparserfromhell
+
+    try:
+        text = _prose(mwparserfromhell.parse("\n".join(lines)))
+    except mwparserfromhell.parser.ParserError:
+        counts.markup_paragraphs += 1
+        return
+    text = _QUOTES.sub("", _MAGIC_WORD.sub("", text))
+    text = _OPENED_BRACKETS.sub("(", _EMPTY_BRACKETS.sub("", text))
+    kept = [
+        line for line in text.split("\n") if not line.startswith(_LIST_ITEM)
+    ]
+    joined = (
+        " ".join(paragraph.split())
+        for paragraph in re.split(r"\n\s*\n", "\n".join(kept))
+    )
+    yield from cleaning.wiki_paragraphs(joined, counts)
+
+
+def _prose(code) -> str:
+    """Returns what a reader of a page sees in its paragraphs.
+
+    Args:
+        code: as mwparserfromhell parses markup.
+    """
+    from mwparserfromhell import definitions, nodes
+
+    parts = []
+    for node in code.nodes:
+        if isinstance(node, nodes.Text):
+            parts.append(node.value)
+        elif isinstance(node, nodes.Wikilink):
+            parts.append(_text_of_link(node))
+        elif isinstance(node, nodes.HTMLEntity):
+            parts.append(node.normalize() or "")
+        elif isinstance(node, nodes.ExternalLink):
+            parts.append(_prose(node.title) if node.title else "")
+        elif isinstance(node, nodes.Heading):
+            parts.append("\n\n")
+        elif isinstance(node, nodes.Tag):
+            tag = str(node.tag).strip().lower()
+            if (node.wiki_markup or "").startswith(_LIST_MARKUP):
+                parts.append(_LIST_ITEM)
+            elif tag == "br":
+                parts.append(" ")
+            elif definitions.is_visible(tag) and tag not in _LEFT_OUT_TAGS:
+                inside = _prose(node.contents) if node.contents else ""
+                is_block = tag in _BLOCK_TAGS
+                parts.append(f"\n\n{inside}\n\n" if is_block else inside)
+    return "".join(parts)
+
+
+def _text_of_link(link) -> str:
+    title = str(link.title).strip()
+    namespace, colon, _ = title.partition(":")
+    label = title.removeprefix(":") if link.text is None else _prose(link.text)
+    is_unseen = colon and (
+        namespace.strip().lower() in _UNSEEN_NAMESPACES
+        or _INTERLANGUAGE.fullmatch(namespace)
+    )
+    # Options of a picture under another name of its namespace.
+    return "" if is_unseen or "|" in label else label
