@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -118,6 +118,11 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
                 "input_format=text holds sentences."
             )
 
+    @classmethod
+    def presets(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the default of `dupe_factor`: unmasked, one is enough."""
+        return {"dupe_factor": 1} if values["dynamic_masking"] else {}
+
     @property
     def output_files(self) -> tuple[str, ...]:
         """The files that `output_file` names."""
@@ -133,6 +138,9 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
         values = dataclasses.asdict(self)
         values["masking"] = self.masking_rates
         values["output_file"] = self.output_files
+        if not self.dynamic_masking:
+            # As the sidecars say that were written before there was this flag.
+            del values["dynamic_masking"]
         return {
             name: value
             for name, value in values.items()
@@ -219,6 +227,9 @@ def text_of(options: Options) -> pretraining_shards.Text:
 def _record_files(options, tokenizer, text):
     from training import pretraining_records, records
 
+    made_with = options.made_with()
+    if options.dynamic_masking:
+        made_with[records.MASK_ID] = tokenizer.vocab["[MASK]"]
     return pretraining_records.PretrainingRecords(
         record_paths=options.output_files,
         made_with=records.Metadata(
@@ -229,7 +240,7 @@ def _record_files(options, tokenizer, text):
             vocab_sha256=records.vocab_sha256(tokenizer.vocab),
             do_lower_case=options.do_lower_case,
             num_records=0,
-            flags=options.made_with(),
+            flags=made_with,
         ),
         is_sharded=text.is_sharded,
     )

@@ -12,6 +12,7 @@ from absl import flags
 import create_pretraining_data
 from commands import flags as flags_lib
 from training import record_files, records
+from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _GOLDEN = _ROOT / "tests/golden"
@@ -111,6 +112,7 @@ def test_sidecar_describes_the_vocabulary(tmp_path, text):
 # Flags that the release does not have; all are off.
 _NEW_FLAGS = {
     "masking": "80,10,10",
+    "dynamic_masking": False,
     "input_format": "text",
     "language": "en",
     "encoding": "utf-8",
@@ -269,6 +271,68 @@ def test_an_input_is_never_overwritten(text):
     with pytest.raises(ValueError, match="it is the input"):
         _run(input_file=text, output_file=text, vocab_file=_VOCAB)
     assert pathlib.Path(text).read_text(encoding="utf-8") == _TEXT
+
+
+@pytest.mark.parametrize("do_whole_word_mask", [False, True])
+def test_pairs_to_be_masked_in_training_are_written_as_they_are(
+    tmp_path, text, do_whole_word_mask
+):
+    _run(
+        input_file=text,
+        output_file=tmp_path / "x",
+        vocab_file=_VOCAB,
+        max_seq_length=16,
+        max_predictions_per_seq=3,
+        do_whole_word_mask=do_whole_word_mask,
+        dynamic_masking=True,
+    )
+    features = records.unmasked_features(
+        16, do_whole_word_mask=do_whole_word_mask
+    )
+    files = record_files.RecordFiles([str(tmp_path / "x")])
+    stored = files.read(range(len(files)))
+    names = {feature.name for feature in features}
+    assert set(tf.train.Example.FromString(stored[0]).features.feature) == names
+    parsed = records.parse(tf.constant(stored), features)
+    vocab = tokenization.FullTokenizer(_VOCAB).vocab
+    assert not np.any(parsed["input_ids"] == vocab["[MASK]"])
+    if do_whole_word_mask:
+        tokens = np.array(list(vocab))[parsed["input_ids"]]
+        starts = ~np.char.startswith(tokens, "##") * parsed["input_mask"]
+        np.testing.assert_array_equal(parsed["word_starts"], starts)
+        assert 0 in starts[parsed["input_mask"].numpy() > 0]
+    metadata = records.read_metadata(str(tmp_path / "x"))
+    assert metadata.max_predictions_per_seq == 3
+    assert metadata.flags["dynamic_masking"] is True
+    assert metadata.flags["dupe_factor"] == 1
+    assert metadata.flags["mask_id"] == vocab["[MASK]"]
+    assert len(files) <= 4
+
+
+def test_unmasked_pairs_may_be_made_several_times(tmp_path):
+    text = _GOLDEN / "inputs/text_a.txt"
+    for name, count in (("a", 1), ("b", 3)):
+        _run(
+            input_file=text,
+            output_file=tmp_path / name,
+            vocab_file=_VOCAB,
+            max_seq_length=16,
+            max_predictions_per_seq=3,
+            dynamic_masking=True,
+            dupe_factor=count,
+        )
+    once, thrice = (
+        record_files.RecordFiles([str(tmp_path / name)]) for name in "ab"
+    )
+    assert 2.5 * len(once) < len(thrice) < 3.5 * len(once)
+    different = set(thrice.read(range(len(thrice))))
+    assert len(different) > 2 * len(once)
+
+
+def test_sidecars_of_masked_records_stay_as_they_were(tmp_path, text):
+    _run(input_file=text, output_file=tmp_path / "x", vocab_file=_VOCAB)
+    metadata = records.read_metadata(str(tmp_path / "x"))
+    assert not {"dynamic_masking", "mask_id"} & metadata.flags.keys()
 
 
 def test_padding_is_id_0_whatever_stands_there(tmp_path, text):

@@ -16,8 +16,11 @@ _MAY_IMPORT = {
     "vocab": {"files"},
     "tasks": {"commands", "files"},
     "corpus": {"files", "vocab", "tasks"},
-    # Of `tasks` the interface of a task.
-    "training": {"commands", "files", "modeling", "tasks.task"},
+    # Of `tasks` the interface of a task, and the options of masking.
+    "training": {
+        *("commands", "files", "modeling", "tasks.task"),
+        "tasks.masked_lm.masked_pairs",
+    },
     "serving": {"files", "vocab", "modeling", "tasks"},
     "paper": {"commands", "files", "modeling"},
 }

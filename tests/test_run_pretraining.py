@@ -130,6 +130,22 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     _check_same_run(tmp_path, unbroken)
 
 
+@pytest.mark.slow
+def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path):
+    names = ("whole", "stopped")
+    for name in names:
+        (tmp_path / name).mkdir()
+        toy.write_unmasked_records(tmp_path / name / "records")
+    whole, stopped = (tmp_path / name for name in names)
+    toy.run(whole, **_FLAGS)
+    with pytest.MonkeyPatch.context() as patch:
+        _stop_at(patch, 4, "training")
+        with pytest.raises(SystemExit):
+            toy.run(stopped, **_FLAGS)
+    toy.run(stopped, **_FLAGS)
+    _check_same_run(stopped, whole)
+
+
 def _kill_when_reported(process, folder, step):
     path = folder / "out" / "metrics.jsonl"
     while process.poll() is None:

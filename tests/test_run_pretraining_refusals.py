@@ -46,6 +46,22 @@ def test_sequences_longer_than_the_table_are_refused(tmp_path):
     _refused(tmp_path, "sequence length 17 .* up to .* 16", max_seq_length=17)
 
 
+def test_unmasked_records_without_a_sidecar_are_refused(tmp_path):
+    path = toy.write_unmasked_records(tmp_path / "records")
+    records.remove_metadata(path)
+    _refused(tmp_path, "lacks masked_lm_ids .* need the .meta.json that was")
+
+
+def test_masked_and_unmasked_records_together_are_refused(tmp_path):
+    toy.write_unmasked_records(tmp_path / "b")
+    toy.write_records(tmp_path / "a", toy.random_examples())
+    _refused(
+        tmp_path,
+        "must be masked in one way",
+        input_file=f"{tmp_path}/a,{tmp_path}/b",
+    )
+
+
 def test_records_of_other_lengths_are_refused(tmp_path):
     _refused(
         tmp_path,

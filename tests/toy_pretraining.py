@@ -53,6 +53,35 @@ def write_records(path, examples) -> str:
     return str(path)
 
 
+def write_unmasked_records(path, num_examples=50, **flags) -> str:
+    """Writes records to be masked in training, with the sidecar they need."""
+    examples = random_examples(num_examples)
+    features = records.unmasked_features(10, do_whole_word_mask=False)
+    rows = (
+        {feature.name: examples[feature.name][row] for feature in features}
+        for row in range(num_examples)
+    )
+    records.write_records([str(path)], rows, features)
+    metadata = records.Metadata(
+        kind="pretraining",
+        max_seq_length=10,
+        max_predictions_per_seq=2,
+        vocab_size=31,
+        vocab_sha256="0" * 64,
+        do_lower_case=True,
+        num_records=num_examples,
+        flags={
+            "masked_lm_prob": 0.15,
+            "do_whole_word_mask": False,
+            "masking": [80, 10, 10],
+            records.MASK_ID: 4,
+            **flags,
+        },
+    )
+    records.write_metadata(str(path), metadata)
+    return str(path)
+
+
 def write_config(path, **changes) -> str:
     """Writes the configuration of a network for `random_examples`."""
     sizes = {
@@ -99,6 +128,16 @@ def flags_of(folder, **changes) -> dict[str, object]:
         "save_checkpoints_steps": 5,
         **changes,
     }
+
+
+class OneWorker:
+    """Stands in for the strategy of one of several workers."""
+
+    def __init__(self, context):
+        self._context = context
+
+    def distribute_datasets_from_function(self, make):
+        return make(self._context)
 
 
 def command_line(named: dict[str, object]) -> list[str]:

@@ -213,7 +213,7 @@ def inspect_records(
     title = f"RECORDS {options.record_file} ({len(places):,} of {len(files):,})"
     examples = _records(batches[0])[: options.num_examples]
     warnings = _vocabulary_warnings(options, names, tokenizer)
-    if "masked_lm_ids" not in batches[0]:
+    if "next_sentence_labels" not in batches[0]:
         lengths = np.concatenate([b["input_mask"].sum(-1) for b in batches])
         labels = _labels(batches)
         section = inspection_report.sequences_section(

@@ -97,18 +97,7 @@ def records_section(
     full = _share(contents.num_full, num_records)
     padding = _share(num_places - num_tokens, num_places)
     unknown = _share(contents.num_unknown, contents.num_words)
-    rows = [
-        _row(
-            "records",
-            num_records,
-            f"tokens: {lengths}, of {contents.seq_length}",
-        ),
-        _row(
-            "without padding",
-            contents.num_full,
-            f"{full}; padding is {padding} of all tokens",
-        ),
-        _row_of("with a random next", contents.num_random_next, num_records),
+    predictions = [
         _row(
             "tokens to predict",
             predicted,
@@ -123,6 +112,22 @@ def records_section(
             f"themselves {_share(contents.num_same, predicted)}, "
             f"another {_share(contents.num_replaced, predicted)}",
         ),
+    ]
+    if not contents.max_predictions:
+        predictions = [("tokens to predict", "", "drawn while training")]
+    rows = [
+        _row(
+            "records",
+            num_records,
+            f"tokens: {lengths}, of {contents.seq_length}",
+        ),
+        _row(
+            "without padding",
+            contents.num_full,
+            f"{full}; padding is {padding} of all tokens",
+        ),
+        _row_of("with a random next", contents.num_random_next, num_records),
+        *predictions,
         _row(
             "unknown, [UNK]",
             contents.num_unknown,

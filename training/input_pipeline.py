@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import tensorflow as tf
 
-from training import record_files, record_order, records
+from training import dynamic_masking, record_files, record_order, records
 
 # Batches being read at the same time, and batches waiting to be used.
 _READERS = 4
@@ -41,8 +41,16 @@ class Source(Protocol):
     @property
     def length_step(self) -> int: ...
 
-    def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Turns `[B]` records into a batch of tensors."""
+    def parse(
+        self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        """Turns `[B]` records into a batch of tensors.
+
+        Args:
+            serialized: the records.
+            seeds: `[B, 2]` int64, decide what is drawn for each of them; None
+                will do where nothing is.
+        """
 
     def lengths(self) -> np.ndarray:
         """Counts the tokens of every record: `[N]` int64."""
@@ -58,17 +66,23 @@ class RecordSource:
         vocab_size: no word id may reach it.
         length_step: cut the padding that all rows of a batch share, up to a
             length that this divides; 0 to leave it.
+        masking: of records that are masked as they are read.
     """
 
     files: record_files.RecordFiles
     features: Sequence[records.Feature]
     vocab_size: int
     length_step: int = 0
+    masking: dynamic_masking.Masking | None = None
 
-    def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Turns `[B]` records into a batch of tensors."""
+    def parse(
+        self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        """Turns `[B]` records into a batch of tensors; see `Source`."""
         batch = records.parse(serialized, self.features)
         _check_word_ids(batch, self.vocab_size)
+        if self.masking is not None:
+            batch = self.masking.apply(batch, seeds)
         if not self.length_step:
             return batch
         return _without_shared_padding(batch, self.length_step)
@@ -94,6 +108,7 @@ class BatchPhase:
         source: the records.
         batch_size: of the global batch, over all replicas.
         order: which records each step takes, counted from the phase's first.
+        seed: of what the source draws for each row of each step.
         num_accumulation_steps: micro-batches that a replica's rows are
             divided into.
         workers_reading: how many workers read records of their own: the
@@ -105,6 +120,7 @@ class BatchPhase:
     source: Source
     batch_size: int
     order: record_order.Order
+    seed: int = 0
     num_accumulation_steps: int = 1
     workers_reading: int = 1
     end: int | None = None
@@ -156,12 +172,16 @@ class TrainingBatches:
             if phase.workers_reading > 1:
                 offset = context.input_pipeline_id * phase.share
 
-            def read(element: np.ndarray) -> np.ndarray:
+            def read(element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 step, first_row = rows.of(int(element))
                 batch = phase.order.batch(step - start, phase.share)
-                first_row -= offset
-                indices = batch[first_row : first_row + rows.per_replica]
-                return _byte_strings(phase.source.files.read(indices))
+                first = first_row - offset
+                indices = batch[first : first + rows.per_replica]
+                row = step * phase.batch_size + first_row
+                return (
+                    _byte_strings(phase.source.files.read(indices)),
+                    _seeds(phase.seed, row + np.arange(rows.per_replica)),
+                )
 
             elements = tf.data.Dataset.range(
                 first_step * rows.local_replicas,
@@ -232,12 +252,15 @@ def evaluation_dataset(
             batch, first_row = rows.of(element)
             return batch * batch_size + first_row + row_numbers
 
-        def read(element: np.ndarray) -> np.ndarray:
+        def read(element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             row_numbers = np.arange(rows.per_replica)
             indices = places(int(element), row_numbers) % num_records
             if order is not None:
                 indices = order[indices]
-            return _byte_strings(source.files.read(indices))
+            return (
+                _byte_strings(source.files.read(indices)),
+                evaluation_seeds(indices),
+            )
 
         def weights(element: tf.Tensor) -> tf.Tensor:
             row_numbers = tf.range(rows.per_replica, dtype=tf.int64)
@@ -294,6 +317,19 @@ def check_batch_size(
         )
 
 
+def evaluation_seeds(indices: np.ndarray) -> np.ndarray:
+    """Returns the seeds, `[B, 2]`, of records `[B]` in every evaluation.
+
+    Those of training are no less than 0: they are never the same.
+    """
+    return _seeds(0, -1 - indices)
+
+
+def _seeds(seed: int, numbers: np.ndarray) -> np.ndarray:
+    first = np.full(len(numbers), seed & 0x7FFFFFFFFFFFFFFF, np.int64)
+    return np.stack([first, numbers], axis=1)
+
+
 class _RowsOfReplicas:
     """Which rows of a global batch each replica of a worker takes."""
 
@@ -317,7 +353,7 @@ class _RowsOfReplicas:
 
 def _read_and_parse(
     elements: tf.data.Dataset,
-    read: Callable[[np.ndarray], np.ndarray],
+    read: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     source: Source,
     per_replica: int,
     weights: Callable[[tf.Tensor], tf.Tensor] | None = None,
@@ -327,9 +363,13 @@ def _read_and_parse(
     # Without AutoGraph, for the reason given in `steps.Trainer`.
     @tf.autograph.experimental.do_not_convert
     def load(element):
-        serialized = tf.numpy_function(read, [element], tf.string)
-        serialized = tf.ensure_shape(serialized, [per_replica])
-        batch = source.parse(serialized)
+        serialized, seeds = tf.numpy_function(
+            read, [element], [tf.string, tf.int64]
+        )
+        batch = source.parse(
+            tf.ensure_shape(serialized, [per_replica]),
+            tf.ensure_shape(seeds, [per_replica, 2]),
+        )
         if weights is None:
             return batch
         return {**batch, "example_weights": weights(element)}

@@ -17,6 +17,7 @@ from training import (
     attention_checks,
     checkpointing,
     devices,
+    dynamic_masking,
     initialization,
     input_pipeline,
     loop,
@@ -64,18 +65,28 @@ def open_records(
         len(files.paths),
         ", ".join(files.paths[:5]) + (", ..." if files.paths[5:] else ""),
     )
-    records.check_pretraining_records(
+    sidecars = records.check_pretraining_records(
         files,
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,
         vocab_size=config.vocab_size,
     )
+    masking = dynamic_masking.of_sidecars(sidecars)
+    if masking is None:
+        features = records.pretraining_features(
+            options.max_seq_length, options.max_predictions_per_seq
+        )
+    else:
+        logging.info("Each example is masked anew whenever it is trained on.")
+        features = records.unmasked_features(
+            options.max_seq_length,
+            do_whole_word_mask=masking.options.do_whole_word_mask,
+        )
     return input_pipeline.RecordSource(
         files=files,
-        features=records.pretraining_features(
-            options.max_seq_length, options.max_predictions_per_seq
-        ),
+        features=features,
         vocab_size=config.vocab_size,
+        masking=masking,
     )
 
 
@@ -233,6 +244,7 @@ def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:
         end=phase.end,
         batch_size=options.train_batch_size,
         order=record_order.RecordOrder(len(source.files), seed),
+        seed=seed,
         num_accumulation_steps=options.num_accumulation_steps,
         workers_reading=len(workers.cluster().names)
         if options.shard_input_files

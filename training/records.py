@@ -25,6 +25,10 @@ if typing.TYPE_CHECKING:
     import tensorflow as tf
 
 _KINDS = {"int64": "iu", "float32": "fiu"}
+_NEEDS_SIDECAR = (
+    " Records made with --dynamic_masking need the .meta.json that was written "
+    "beside them: it says how they are to be masked."
+)
 _EXAMPLES_PER_BATCH = 256
 _RECORDS_PER_SCAN = 1024
 # Records that are sampled where there is no sidecar: of all files together, and
@@ -33,6 +37,8 @@ _SAMPLED_RECORDS = 1000
 _SAMPLED_RECORDS_PER_FILE = 10
 # The flag of a sidecar for the number of records that each example has.
 ROWS_PER_EXAMPLE = "rows_per_example"
+# The flag of a sidecar for the id of [MASK], where the records are unmasked.
+MASK_ID = "mask_id"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,6 +82,22 @@ def pretraining_features(
         Feature(name="masked_lm_positions", shape=predictions),
         Feature(name="masked_lm_ids", shape=predictions),
         Feature(name="masked_lm_weights", shape=predictions, dtype="float32"),
+        Feature(name="next_sentence_labels", shape=(1,)),
+    )
+
+
+def unmasked_features(
+    max_seq_length: int, *, do_whole_word_mask: bool
+) -> tuple[Feature, ...]:
+    """Describes the records of sentence pairs to be masked while training.
+
+    `word_starts` is 0 for a token that continues a word.
+    """
+    sequence = (max_seq_length,)
+    words = (Feature(name="word_starts", shape=sequence),)
+    return (
+        *_sequence_features(sequence),
+        *(words if do_whole_word_mask else ()),
         Feature(name="next_sentence_labels", shape=(1,)),
     )
 
@@ -427,11 +449,14 @@ def check_pretraining_records(
     max_seq_length: int,
     max_predictions_per_seq: int,
     vocab_size: int,
-) -> None:
+) -> dict[str, Metadata | None]:
     """Compares pre-training records with the flags and the model.
 
     The sidecars of create_pretraining_data tell; of records without one a
     sample is read.
+
+    Returns:
+        The contents of each file's sidecar; None where there is none.
 
     Raises:
         ValueError: the lengths differ, or the records use a larger vocabulary
@@ -442,8 +467,9 @@ def check_pretraining_records(
         "max_predictions_per_seq": max_predictions_per_seq,
     }
     hashes: dict[str, str] = {}
+    sidecars: dict[str, Metadata | None] = {}
     for number, path in enumerate(files.paths):
-        metadata = read_metadata(path)
+        metadata = sidecars[path] = read_metadata(path)
         if metadata is None:
             _check_sample(files, number, lengths, vocab_size)
             continue
@@ -461,6 +487,7 @@ def check_pretraining_records(
             "All records must be made with one vocabulary; these were not: "
             + ", ".join(hashes.values())
         )
+    return sidecars
 
 
 def _check_lengths(
@@ -554,6 +581,7 @@ def _parse_pretraining(
             f"{path}, record {place}: not a pre-training record; it lacks "
             f"{', '.join(sorted(missing))} and has "
             f"{', '.join(sorted(example.features.feature))}."
+            + (_NEEDS_SIDECAR if missing == {"masked_lm_ids"} else "")
         )
     return example
 

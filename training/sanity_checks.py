@@ -97,7 +97,10 @@ def measure(source: input_pipeline.Source) -> RecordStatistics:
         if not len(places):
             continue
         end = int(places[-1]) + 1
-        batch = source.parse(tf.constant(source.files.read(places)))
+        batch = source.parse(
+            tf.constant(source.files.read(places)),
+            tf.constant(input_pipeline.evaluation_seeds(places)),
+        )
         ids = batch["masked_lm_ids"].numpy()[
             batch["masked_lm_weights"].numpy() > 0
         ]

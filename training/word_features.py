@@ -72,8 +72,10 @@ class WordFeatureSource:
     width: int
     length_step: int = 1
 
-    def parse(self, serialized: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Turns `[B]` records into a batch.
+    def parse(
+        self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
+        """Turns `[B]` records into a batch; nothing is drawn.
 
         Returns:
             `word_features` `[B, S, L * D]` float32, `label_ids` and

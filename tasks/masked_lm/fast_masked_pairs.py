@@ -33,8 +33,8 @@ class Instances:
     Args:
         corpus: where A and B come from.
         vocabulary: of the corpus.
-        max_seq_length: T, tokens of a record.
-        max_predictions_per_seq: P, places to predict in a record.
+        options: how they are made; a record has T tokens and P places to
+            predict.
     """
 
     def __init__(
@@ -42,13 +42,11 @@ class Instances:
         *,
         corpus: encoded_corpus.Corpus,
         vocabulary: encoded_corpus.Vocabulary,
-        max_seq_length: int,
-        max_predictions_per_seq: int,
+        options: masked_pairs.InstanceOptions,
     ):
         self._corpus = corpus
         self._vocabulary = vocabulary
-        self._max_seq_length = max_seq_length
-        self._max_predictions = max_predictions_per_seq
+        self._options = options
         # For each instance begin and end of A and of B in the corpus, whether
         # the next is random, and the end of its masked places.
         self._rows = array.array("q")
@@ -107,7 +105,8 @@ class Instances:
             `input_ids`, `input_mask`, `segment_ids`: `[B, T]` integers;
             `masked_lm_positions`, `masked_lm_ids`: `[B, P]` integers;
             `masked_lm_weights`: `[B, P]` float32; `next_sentence_labels`:
-            `[B, 1]`, 1 for a random next.
+            `[B, 1]`, 1 for a random next. With `dynamic_masking` those of
+            `masked_pairs.instance_features`.
         """
         order = np.array(self._order[start:stop], np.int64)  # [B]
         table = self._table()
@@ -115,6 +114,17 @@ class Instances:
         input_ids, input_mask, segment_ids = self._tokens(
             begin_a, end_a - begin_a, begin_b, end_b - begin_b
         )
+        features = {
+            "input_ids": input_ids,
+            "input_mask": input_mask,
+            "segment_ids": segment_ids,
+            "next_sentence_labels": is_random_next[:, np.newaxis],
+        }
+        if self._options.dynamic_masking:
+            if self._options.do_whole_word_mask:
+                starts = ~self._vocabulary.continues[input_ids]
+                features["word_starts"] = starts * input_mask
+            return features
         positions, replacements, weights = self._masked(table, order)
         is_masked = weights > 0  # [B, P]
         labels = np.take_along_axis(input_ids, positions, axis=1)
@@ -131,13 +141,10 @@ class Instances:
         rows, _ = np.nonzero(is_masked)
         input_ids[rows, positions[is_masked]] = hidden[is_masked]
         return {
-            "input_ids": input_ids,
-            "input_mask": input_mask,
-            "segment_ids": segment_ids,
+            **features,
             "masked_lm_positions": positions,
             "masked_lm_ids": labels,
             "masked_lm_weights": weights,
-            "next_sentence_labels": is_random_next[:, np.newaxis],
         }
 
     def _tokens(self, begin_a, length_a, begin_b, length_b):
@@ -149,7 +156,7 @@ class Instances:
         Returns:
             `input_ids`, `input_mask`, `segment_ids`, each `[B, T]`.
         """
-        column = np.arange(self._max_seq_length, dtype=np.int32)
+        column = np.arange(self._options.max_seq_length, dtype=np.int32)
         begin_a, length_a, begin_b, length_b = (
             values[:, np.newaxis]
             for values in (begin_a, length_a, begin_b, length_b)
@@ -181,7 +188,7 @@ class Instances:
         """
         end = table[order, 5]  # [B]
         begin = np.where(order > 0, table[order - 1, 5], 0)
-        column = np.arange(self._max_predictions)
+        column = np.arange(self._options.max_predictions_per_seq)
         is_masked = column < (end - begin)[:, np.newaxis]  # [B, P]
         source = np.where(is_masked, begin[:, np.newaxis] + column, 0)
         if not self._places:
@@ -192,7 +199,7 @@ class Instances:
         # After [CLS], and those of B after the first [SEP] too.
         places = places + 1 + (places >= length_a[:, np.newaxis])
         replacements = np.frombuffer(self._replacements, np.int32)[source]
-        places = np.where(is_masked, places, self._max_seq_length)
+        places = np.where(is_masked, places, self._options.max_seq_length)
         by_place = np.argsort(places, axis=1)
         places = np.take_along_axis(places, by_place, axis=1)
         replacements = np.take_along_axis(replacements, by_place, axis=1)
@@ -250,8 +257,7 @@ class _Drawer:
         self.instances = Instances(
             corpus=corpus,
             vocabulary=vocabulary,
-            max_seq_length=options.max_seq_length,
-            max_predictions_per_seq=options.max_predictions_per_seq,
+            options=options,
         )
         self._starts = corpus.sentence_starts
         self._document_starts = corpus.document_starts
@@ -328,9 +334,13 @@ class _Drawer:
         return self._starts[first], self._starts[end]
 
     def _add(self, span_a: _Span, span_b: _Span, is_random_next: bool) -> None:
-        """Draws the masking of a pair and keeps the instance."""
+        """Draws the masking of a pair, unless it is not to be masked here."""
         (begin_a, end_a), (begin_b, end_b) = span_a, span_b
         num_places = end_a - begin_a + end_b - begin_b
+        spans = (begin_a, end_a, begin_b, end_b, is_random_next)
+        if self._options.dynamic_masking:
+            self.instances.append(spans, [], [])
+            return
         places = self._places[:num_places]
         num_to_predict = self._num_predictions[num_places]
         if self._options.do_whole_word_mask:
@@ -349,11 +359,7 @@ class _Drawer:
         replacements = draw_replacements(
             len(chosen), self._num_words, self._options.masking_rates, self._rng
         )
-        self.instances.append(
-            (begin_a, end_a, begin_b, end_b, is_random_next),
-            chosen,
-            replacements,
-        )
+        self.instances.append(spans, chosen, replacements)
 
 
 def _chunk_end(starts, first: int, document_end: int, target_length: int):

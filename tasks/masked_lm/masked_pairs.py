@@ -50,6 +50,12 @@ class InstanceOptions:
         "Percent of the predicted tokens that become [MASK], stay the same, "
         "become a random token (not in the release).",
     )
+    dynamic_masking: bool = flags.Group.PAIRS.flag(
+        False,
+        "Write each pair unmasked, for run_pretraining.py to mask anew each "
+        "time it takes it; dupe_factor is 1 by default then (not in the "
+        "release).",
+    )
     short_seq_prob: float = flags.Group.PAIRS.flag(
         0.1,
         "Share of documents cut into pairs of a random shorter length.",
@@ -117,7 +123,7 @@ class TrainingInstance:
     """One masked pair of sentences.
 
     Attributes:
-        tokens: `[CLS] A [SEP] B [SEP]`, after masking.
+        tokens: `[CLS] A [SEP] B [SEP]`, after masking, if it is masked here.
         segment_ids: for each token 0 up to the first [SEP], then 1.
         is_random_next: B does not follow A in the text.
         masked_lm_positions: the places to predict, ascending.
@@ -215,7 +221,11 @@ def create_instances_from_document(
             tokens_a, tokens_b, max_num_tokens, rng
         )
         tokens = ["[CLS]", *tokens_a, "[SEP]", *tokens_b, "[SEP]"]
-        masked = create_masked_lm_predictions(tokens, vocab_words, options, rng)
+        masked = MaskedTokens(tokens=tokens, positions=[], labels=[])
+        if not options.dynamic_masking:
+            masked = create_masked_lm_predictions(
+                tokens, vocab_words, options, rng
+            )
         instances.append(
             TrainingInstance(
                 tokens=masked.tokens,
@@ -393,24 +403,33 @@ def instance_features(
         `input_ids`, `input_mask`, `segment_ids`: `[T]`; `masked_lm_positions`,
         `masked_lm_ids`, `masked_lm_weights`: `[P]`; `next_sentence_labels`:
         `[1]`, 1 for a random next. T is `max_seq_length`, P is
-        `max_predictions_per_seq`.
+        `max_predictions_per_seq`. With `dynamic_masking` nothing of
+        `masked_lm`; for whole words `word_starts`, `[T]`, 0 for a token that
+        continues a word.
     """
     length = options.max_seq_length
     num_places = options.max_predictions_per_seq
-    num_tokens = len(instance.tokens)
+    tokens = instance.tokens
+    features = {
+        "input_ids": _padded(convert_tokens_to_ids(tokens), length),
+        "input_mask": _padded([1] * len(tokens), length),
+        "segment_ids": _padded(instance.segment_ids, length),
+        "next_sentence_labels": [int(instance.is_random_next)],
+    }
+    if options.dynamic_masking:
+        if options.do_whole_word_mask:
+            starts = [int(not token.startswith("##")) for token in tokens]
+            features["word_starts"] = _padded(starts, length)
+        return features
     num_masked = len(instance.masked_lm_positions)
-    input_ids = convert_tokens_to_ids(instance.tokens)
     masked_lm_ids = convert_tokens_to_ids(instance.masked_lm_labels)
     return {
-        "input_ids": _padded(input_ids, length),
-        "input_mask": _padded([1] * num_tokens, length),
-        "segment_ids": _padded(instance.segment_ids, length),
+        **features,
         "masked_lm_positions": _padded(
             instance.masked_lm_positions, num_places
         ),
         "masked_lm_ids": _padded(masked_lm_ids, num_places),
         "masked_lm_weights": _padded([1.0] * num_masked, num_places, 0.0),
-        "next_sentence_labels": [int(instance.is_random_next)],
     }
 
 

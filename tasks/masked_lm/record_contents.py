@@ -86,7 +86,7 @@ class RecordContents:
     Attributes:
         num_records: looked at.
         seq_length: T.
-        max_predictions: P.
+        max_predictions: P; 0 if the records are to be masked in training.
         lengths: tokens of a record, [CLS] and [SEP] included.
         num_full: records without padding; most of them were cut to fit.
         num_random_next: pairs whose second part is random.
@@ -125,7 +125,8 @@ def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
     """Goes through records.
 
     Args:
-        batches: arrays by feature: `[B, T]`, `[B, P]` and `[B, 1]`.
+        batches: arrays by feature: `[B, T]`, `[B, P]` and `[B, 1]`; without
+            those of `[B, P]` where the records are to be masked in training.
         ids: of the vocabulary that they were made with.
 
     Raises:
@@ -135,7 +136,7 @@ def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
     faults: dict[str, int] = {}
     lengths, seen, num_repeated = [], set(), 0
     shape = None
-    for batch in batches:
+    for batch in map(_with_predictions, batches):
         shape = (batch["input_ids"].shape[1], batch["masked_lm_ids"].shape[1])
         lengths.append(batch["input_mask"].sum(axis=1))
         for name, count in _counts(batch, ids).items():
@@ -156,6 +157,13 @@ def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
         faults={name: count for name, count in faults.items() if count},
         **sums,
     )
+
+
+def _with_predictions(batch: Batch) -> Batch:
+    """Gives unmasked records predictions, none for each."""
+    none = np.zeros((len(batch["input_ids"]), 0), np.int64)
+    names = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    return {**dict.fromkeys(names, none), **batch}
 
 
 def _counts(batch: Batch, ids: SpecialIds) -> dict[str, int]:
@@ -208,6 +216,8 @@ def _faults(batch: Batch, ids: SpecialIds) -> dict[str, int]:
         ),
         "nothing to predict": ~is_predicted.any(axis=1),
     }
+    if not labels.shape[1]:
+        del found["nothing to predict"]  # It is drawn in training.
     return {name: int(rows.sum()) for name, rows in found.items()}
 
 

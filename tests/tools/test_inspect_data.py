@@ -103,6 +103,17 @@ def test_records_are_described(look, tmp_path):
     assert numbers["warnings"] == []
 
 
+def test_unmasked_records_are_described(look, tmp_path):
+    path = toy_pretraining.write_unmasked_records(tmp_path / "records", 40)
+    shown, numbers = look(record_file=path)
+    assert re.search("tokens to predict +drawn while training", shown)
+    assert "shown as" not in shown and "[MASK:" not in shown
+    assert re.search(r"1\. \((random|true) next\) ", shown)
+    assert numbers["records"]["num_records"] == 40
+    assert numbers["records"]["num_words"] > 0
+    assert "nothing to predict" not in "".join(numbers["warnings"])
+
+
 def test_records_of_another_vocabulary_are_warned_of(look, tmp_path):
     examples = toy_pretraining.random_examples(10)
     examples["input_ids"] = examples["input_ids"] + 50

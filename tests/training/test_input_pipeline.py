@@ -41,16 +41,6 @@ def _context(pipeline=0, pipelines=1, replicas=1):
     )
 
 
-class _OneWorker:
-    """Stands in for the strategy of one of several workers."""
-
-    def __init__(self, context):
-        self._context = context
-
-    def distribute_datasets_from_function(self, make):
-        return make(self._context)
-
-
 def _batches(source, **phase):
     phase = input_pipeline.BatchPhase(source=source, **phase)
     return input_pipeline.TrainingBatches([phase])
@@ -59,7 +49,7 @@ def _batches(source, **phase):
 def _training_rows(source, batch_size, steps, context=None):
     order = record_order.RecordOrder(len(source.files), 5)
     batches = _batches(source, batch_size=batch_size, order=order)
-    worker = _OneWorker(context or _context())
+    worker = toy.OneWorker(context or _context())
     return [_rows(batch) for batch in batches.iterator(worker, *steps)]
 
 
@@ -98,7 +88,7 @@ def test_workers_may_each_take_rows_of_their_own(source):
     # Worker 1 of two, each of two replicas, with an order of its own.
     order = record_order.RecordOrder(11, 6)
     batches = _batches(source, batch_size=8, order=order, workers_reading=2)
-    worker = _OneWorker(_context(1, 2, 4))
+    worker = toy.OneWorker(_context(1, 2, 4))
     rows = [_rows(batch) for batch in batches.iterator(worker, 2, 4)]
     expected = [order.batch(step, 4).reshape(2, 2) for step in (2, 3)]
     assert rows == np.concatenate(expected).tolist()
@@ -270,7 +260,7 @@ def phased(source):
 
 
 def test_each_phase_counts_its_own_steps(phased, source):
-    worker = _OneWorker(_context())
+    worker = toy.OneWorker(_context())
     for first, end, start, size in ((0, 5, 0, 4), (2, 5, 0, 4), (6, 7, 5, 2)):
         found = [_rows(b) for b in phased.iterator(worker, first, end)]
         assert found == [

@@ -128,6 +128,7 @@ _MASKINGS = ["80,10,10", "100,0,0", "0,0,100", "0,100,0", "80,20,0"]
         masked_lm_prob=st.floats(0, 1),
         do_whole_word_mask=st.booleans(),
         masking=st.sampled_from(_MASKINGS),
+        dynamic_masking=st.booleans(),
     ),
     st.integers(0, 2**40),
 )
