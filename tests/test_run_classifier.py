@@ -91,7 +91,7 @@ def test_outputs_are_taken_by_the_names_of_their_labels(tmp_path, caplog):
         )
         assert got["eval_accuracy"] == want["eval_accuracy"]
         assert got["eval_loss"] == pytest.approx(want["eval_loss"], abs=1e-6)
-    assert "put into the order of the labels: [1, 0]" in caplog.text
+    assert "reordered to the labels of this run: [1, 0]" in caplog.text
 
 
 def test_outputs_of_other_labels_are_not_evaluated(tmp_path):
@@ -106,7 +106,7 @@ def test_outputs_of_other_labels_are_not_evaluated(tmp_path):
     renamed = [(text, {"no": "bad", "yes": "good"}[name]) for text, name in dev]
     toy.write_tsv(tmp_path / "data/dev.tsv", renamed)
     for number, start in enumerate((out, out / "best")):
-        with pytest.raises(ValueError, match=r"answers .*; this run needs"):
+        with pytest.raises(ValueError, match=r"has labels .*; this run needs"):
             _evaluated(
                 tmp_path,
                 label_names="bad,good",

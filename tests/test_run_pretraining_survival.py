@@ -169,7 +169,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (15_000, before[1]))
     try:
         with pytest.raises(
-            failures.WritingError, match=r"model\.ckpt-10, is whole"
+            failures.WritingError, match=r"model\.ckpt-10, is complete"
         ):
             toy.run(tmp_path, num_train_steps=13)
     finally:

@@ -1,8 +1,8 @@
-"""The attention that checkpoints were trained with: both ways, or causal.
+"""Checks of a checkpoint's attention: bidirectional or causal.
 
 Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
-BERT, so nothing in its weights tells them apart; what lies beside a checkpoint
-of this project does.
+BERT, so its weights do not show the attention; the state file of this
+project's checkpoints does.
 """
 
 import itertools
@@ -19,18 +19,18 @@ _LEFT_TO_RIGHT = "ltr"
 def check_checkpoints(options: Any) -> None:
     """Checks that checkpoints were trained with the attention of the flags.
 
-    Looks at the one in `output_dir`, and at `init_checkpoint`; of what was
-    made elsewhere nothing is known, and nothing checked.
+    Checks the checkpoint in `output_dir` and `init_checkpoint`. Checkpoints of
+    other programs do not record their attention and are not checked.
 
     Args:
-        options: of a run: `output_dir`, `init_checkpoint` and, where the script
+        options: of a run: `output_dir`, `init_checkpoint` and, if the script
             has it, `attention` or `objective`.
 
     Raises:
-        ValueError: a checkpoint's attention is another.
+        ValueError: a checkpoint has another attention.
     """
     now = _attention(options)
-    # A run goes on from the latest checkpoint that can be read.
+    # A run resumes from the latest readable checkpoint.
     found = list(
         itertools.islice(checkpointing.readable_states(options.output_dir), 1)
     )
@@ -42,29 +42,28 @@ def check_checkpoints(options: Any) -> None:
         if trained is not None and trained != now:
             raise ValueError(
                 f"{prefix} was trained with {trained} attention, and this run "
-                f"has {now}. A model that was trained from left to right stays "
-                f"so ({_flag_of(options)}), others do not become so; choose "
-                "the flag or the checkpoint that fits."
+                f"has {now} ({_flag_of(options)}). The attention of a model "
+                "cannot be changed; choose the matching flag or checkpoint."
             )
 
 
 def attention_of(saved: Mapping[str, object]) -> str | None:
-    """Says with which attention a checkpoint was trained; None if unknown.
+    """Returns the attention of a checkpoint; None if unknown.
 
     Args:
         saved: the identity of the run that wrote it.
     """
     if checkpoints.is_causal(saved):
         return training_flags.CAUSAL
-    # Fine-tuned: only what is not BERT is written down.
+    # Fine-tuned models record only causal attention.
     return training_flags.BIDIRECTIONAL if saved else None
 
 
 def check_bert(path: str) -> None:
-    """Checks that a checkpoint is of a model that looks in both directions.
+    """Checks that a checkpoint has bidirectional attention.
 
-    For programs that know no other. Of what was made elsewhere nothing is
-    known, and nothing checked.
+    For programs without a causal mode. Checkpoints of other programs are not
+    checked.
 
     Args:
         path: a prefix, one of its files, or a folder.
@@ -79,15 +78,15 @@ def check_bert(path: str) -> None:
     if checkpoints.is_causal(state.get("identity", {})):
         raise ValueError(
             f"{prefix} was trained from left to right (--objective=ltr, "
-            "--attention=causal): each word saw only those before it. This "
-            "program reads text in both directions, where such a model means "
-            "nothing. Only the fine-tuning scripts that have --attention take "
+            "--attention=causal): each word attends only to earlier words. "
+            "This program needs bidirectional attention. Only the fine-tuning "
+            "scripts with --attention accept "
             "it."
         )
 
 
 def _find(path: str | None) -> str | None:
-    """Finds a checkpoint; where there is none, whoever reads it says so."""
+    """Finds a checkpoint; a missing one is reported by its reader."""
     try:
         return checkpoints.resolve(path) if path else None
     except (FileNotFoundError, ValueError):
@@ -95,7 +94,7 @@ def _find(path: str | None) -> str | None:
 
 
 def _attention(options: Any) -> str:
-    """Says with which attention a run computes; pre-training has a flag too."""
+    """Returns the attention of a run, from the flag of its program."""
     if getattr(options, "objective", None) == _LEFT_TO_RIGHT:
         return training_flags.CAUSAL
     return getattr(options, "attention", training_flags.BIDIRECTIONAL)

@@ -1,9 +1,9 @@
 """Checkpoint saving: the latest ones, and the best by a held-out metric.
 
-A run's folder holds `model.ckpt-N` in the release's variable names, with the
-moments and the step, as the release wrote them; beside each, what an exact
-resume needs beyond that, in `model.ckpt-N.state.json`; and the best weights in
-`best/`. `initialization` restores them.
+A run's folder contains `model.ckpt-N` with the release's variable names, with
+moments and step; for each, additional state for an exact resume in
+`model.ckpt-N.state.json`; and the best weights in `best/`. `initialization`
+restores them.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from modeling import checkpoints, release_format
 _NAME = "model.ckpt"
 _BEST = "best"
 _BEST_RECORD = "best.json"
-# What `model_folder` describes a model by.
+# The files with which `model_folder` describes a model.
 _COMPANIONS = ("bert_config.json", "vocab.txt", "tokenizer.json", "labels.json")
 _MOST_NAMES_SHOWN = 6
 # `writing.aside`, which `checkpoints.save` follows; TensorFlow adds endings.
@@ -38,17 +38,17 @@ def prefix_of(output_dir: str, step: int) -> str:
 
 
 def step_of(prefix: str) -> int:
-    """Returns the step in a checkpoint's name, 0 where there is none."""
+    """Returns the step in a checkpoint's name, 0 if there is none."""
     match = re.search(r"-(\d+)$", prefix)
     return int(match.group(1)) if match else 0
 
 
 def latest(output_dir: str) -> str | None:
-    """Finds the checkpoint that a run in this folder goes on from.
+    """Finds the checkpoint from which a run in this folder resumes.
 
     Returns:
-        The prefix that the folder's `checkpoint` file names, else the one of
-        the highest step, else None.
+        The prefix named in the folder's `checkpoint` file, else that of the
+        highest step, else None.
     """
     named = release_format.named_latest(output_dir)
     if named is not None:
@@ -58,16 +58,15 @@ def latest(output_dir: str) -> str | None:
 
 
 def latest_readable(output_dir: str) -> str | None:
-    """Finds the latest checkpoint of which every byte can be read.
+    """Finds the latest checkpoint whose bytes match their checksums.
 
-    Where the latest is broken, a warning says why and which of those before it
-    is taken.
+    A warning names each damaged checkpoint and the earlier one used instead.
 
     Returns:
-        Its prefix; None if the folder holds no checkpoint at all.
+        Its prefix; None if the folder has no checkpoint.
 
     Raises:
-        ValueError: it holds some, and none can be read.
+        ValueError: the folder has checkpoints, and none can be read.
     """
     faults: list[str] = []
     for prefix in _newest_first(output_dir):
@@ -75,7 +74,7 @@ def latest_readable(output_dir: str) -> str | None:
         if fault is None:
             if faults:
                 logging.warning(
-                    "%s Going on from %s, the one before.",
+                    "%s Resuming from %s, the previous checkpoint.",
                     " ".join(faults),
                     prefix,
                 )
@@ -85,17 +84,17 @@ def latest_readable(output_dir: str) -> str | None:
         return None
     raise ValueError(
         f"No checkpoint in {output_dir} can be read. {' '.join(faults)} If "
-        "they were copied, copy them again; or choose another --output_dir."
+        "they were copied, copy them again, or choose another --output_dir."
     )
 
 
 def readable_states(
     output_dir: str,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields what was saved beside each checkpoint of a run, the latest first.
+    """Yields the state file of each checkpoint of a run, the latest first.
 
-    Those beside which there is nothing that can be read are left out;
-    `latest_readable` warns of them.
+    Checkpoints without a readable state file are omitted; `latest_readable`
+    warns of them.
 
     Yields:
         The prefix of a checkpoint and its state.
@@ -108,7 +107,7 @@ def readable_states(
 
 
 def _newest_first(output_dir: str) -> list[str]:
-    """Lists the latest checkpoint of a run and those before it."""
+    """Lists the checkpoints of a run, the latest first."""
     newest = latest(output_dir)
     if newest is None:
         return []
@@ -117,11 +116,11 @@ def _newest_first(output_dir: str) -> list[str]:
 
 
 def _fault(prefix: str) -> str | None:
-    """Reads a whole checkpoint; says what is wrong with it, if anything."""
+    """Reads a whole checkpoint; returns the fault found, None if none."""
     try:
         with checkpoints.opened(prefix) as source:
-            # One at a time, so that no more than that is held. TensorFlow
-            # compares the checksum of each with its bytes.
+            # One variable in memory at a time. TensorFlow compares the
+            # checksum of each with its bytes.
             for name in source.variables:
                 source.read(name)
         load_state(prefix)
@@ -140,17 +139,16 @@ def save(
 ) -> str:
     """Writes the checkpoint of a step and removes the oldest.
 
-    The names appear once the files behind them are whole; the `checkpoint`
+    Files appear under their names when they are complete; the `checkpoint`
     file, which readers follow, is changed last.
 
     Args:
         output_dir: the run's folder.
-        step: how many steps were made.
+        step: the number of completed steps.
         variables: weights and slots, by release name.
-        state: what `load_state` returns later.
-        keep: how many checkpoints stay; 0 for all.
-        keep_every: those of a multiple of this step stay beside them; 0 for
-            none.
+        state: the state that `load_state` returns later.
+        keep: the number of recent checkpoints to keep; 0 for all.
+        keep_every: additionally keep every multiple of this step; 0 for none.
 
     Returns:
         The checkpoint's prefix.
@@ -165,7 +163,8 @@ def save(
         if not tf.io.gfile.exists(f"{prefix}.index"):
             _remove(prefix)
         raise
-    # Later ones belong to a run that was set back: not ours to count or remove.
+    # Later checkpoints belong to a run that was set back: they are neither
+    # counted nor removed.
     steps = [saved for saved in saved_steps(output_dir) if saved <= step]
     kept = [
         saved
@@ -189,14 +188,14 @@ def weights(model: keras.Model) -> dict[str, tf.Variable]:
 
 
 def load_step(prefix: str) -> int:
-    """Reads the number of steps made, from the checkpoint itself."""
+    """Reads the number of completed steps from the checkpoint."""
     if "global_step" in checkpoints.list_variables(prefix):
         return int(checkpoints.read(prefix, ["global_step"])["global_step"])
     return step_of(prefix)
 
 
 def load_state(prefix: str) -> dict[str, Any] | None:
-    """Reads what was saved beside a checkpoint; None if nothing was."""
+    """Reads the state file of a checkpoint; None if there is none."""
     path = f"{prefix}.state.json"
     if not tf.io.gfile.exists(path):
         return None
@@ -206,8 +205,8 @@ def load_state(prefix: str) -> dict[str, Any] | None:
 def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
     """Fills the optimizer's moments from a checkpoint.
 
-    Those that it lacks stay at 0, with a warning: the release makes none for a
-    variable without a gradient, such as the pooler under a span head.
+    Missing moments stay 0, with a warning: the release has none for a variable
+    without a gradient, such as the pooler of a span model.
     """
     saved = checkpoints.list_variables(prefix)
     missing = sorted(set(slots) - set(saved))
@@ -227,7 +226,7 @@ def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
 
 
 def saved_steps(output_dir: str) -> list[int]:
-    """Lists the steps whose checkpoints a folder holds, in order."""
+    """Lists the steps of the checkpoints in a folder, in order."""
     if not tf.io.gfile.isdir(output_dir):
         return []
     found = map(_SAVED.fullmatch, tf.io.gfile.listdir(output_dir))
@@ -242,7 +241,7 @@ def _write_listing(output_dir: str, step: int, kept: list[int]) -> None:
 
 
 def _remove(prefix: str) -> None:
-    # The index first: without it, no reader takes the rest for a checkpoint.
+    # The index first: without it, readers ignore the other files.
     for part in _PARTS:
         path = prefix + part
         if tf.io.gfile.exists(path):
@@ -257,7 +256,7 @@ def remove_all(output_dir: str) -> None:
 
 
 def remove_partial_files(output_dir: str) -> None:
-    """Removes what a run that died left half-written."""
+    """Removes partial files of a killed run."""
     if paths.is_remote(output_dir) or not os.path.isdir(output_dir):
         return
     for entry in os.scandir(output_dir):
@@ -267,22 +266,22 @@ def remove_partial_files(output_dir: str) -> None:
 
 
 def best_or_latest(output_dir: str, *, best: bool) -> str | None:
-    """Finds the checkpoint of a run that answers.
+    """Finds the checkpoint of a run for evaluation and prediction.
 
     Args:
         output_dir: the run's folder.
-        best: take the best one; else the latest.
+        best: the best checkpoint instead of the latest.
 
     Returns:
-        The prefix; None if the folder holds no checkpoint.
+        The prefix; None if the folder has no checkpoint.
 
     Raises:
-        ValueError: the best one is asked for and none was kept.
+        ValueError: `best` is set and no best checkpoint was kept.
     """
     kept = latest(best_folder(output_dir))
     if best and kept is None:
         raise ValueError(
-            f"{output_dir} has no best checkpoint: one is kept where training "
+            f"{output_dir} has no best checkpoint. Training keeps one if it "
             "evaluates (--eval_every_epoch, --eval_every_steps)."
         )
     prefix = kept if best else latest_readable(output_dir)
@@ -291,7 +290,7 @@ def best_or_latest(output_dir: str, *, best: bool) -> str | None:
             "Using the %s checkpoint, %s%s.",
             "best" if best else "latest",
             prefix,
-            "" if best else "; --use_best_checkpoint takes that in best/",
+            "" if best else "; --use_best_checkpoint selects that in best/",
         )
     return prefix
 
@@ -307,25 +306,25 @@ def remove_best(output_dir: str) -> None:
     record = os.path.join(folder, _BEST_RECORD)
     if paths.exists(record) or latest(folder):
         logging.warning(
-            "%s is of an earlier run: its checkpoint is removed.", folder
+            "%s belongs to an earlier run; its checkpoint is removed.", folder
         )
         remove_all(folder)
         paths.remove(record)
 
 
 class BestCheckpoint:
-    """Keeps the weights that did best on held-out data, in `best/`.
+    """Keeps the weights with the best held-out metric in `best/`.
 
-    What lies beside the run's own checkpoints is copied there, so that the
-    folder can be used, and checked, as any other with a model.
+    The files that describe the model are copied, so that the folder can be
+    used like any other model folder.
 
     Args:
         output_dir: the run's folder.
-        metric: the name of what is compared.
+        metric: the name of the metric.
         higher_is_better: False for losses.
-        patience: evaluations without a new best after which to stop; 0 for
+        patience: evaluations without improvement after which to stop; 0 for
             never.
-        identity: of the run, saved beside the weights.
+        identity: that of the run, saved with the weights.
     """
 
     def __init__(
@@ -365,7 +364,7 @@ class BestCheckpoint:
         value = float(results[self.metric])
         best = self.record
         if best is None or self._sign * (value - best["value"]) > 0:
-            # First: whoever reads the weights finds what they mean.
+            # First, so that the weights are never without their description.
             _copy_companions(self._output_dir, self.folder)
             prefix = save(
                 *(self.folder, step, variables),
@@ -377,7 +376,7 @@ class BestCheckpoint:
                 "best %s so far: %.4g, kept as %s", self.metric, value, prefix
             )
             return
-        # A resumed run may make an evaluation a second time.
+        # A resumed run may repeat an evaluation.
         if step > best["last_step"]:
             since = best["evaluations_since"] + 1
             best = self._write(
@@ -397,7 +396,7 @@ class BestCheckpoint:
             )
 
     def is_over(self) -> bool:
-        """Tells whether `patience` evaluations brought no new best."""
+        """Returns whether `patience` evaluations brought no improvement."""
         return (
             self._patience > 0
             and self.record is not None

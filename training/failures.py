@@ -1,4 +1,4 @@
-"""Ends of a run from outside: signals, a lack of memory, a full disk."""
+"""Handling of signals, out-of-memory errors and full disks."""
 
 import contextlib
 import os
@@ -14,30 +14,30 @@ from absl import logging
 from files import paths
 from training import checkpointing, input_pipeline
 
-# Source: what TensorFlow says when a device has no room.
+# Source: TensorFlow's message when a device is out of memory.
 _NO_MEMORY = (tf.errors.ResourceExhaustedError, MemoryError)
 
 
 class OutOfMemoryError(RuntimeError):
-    """A step needs more memory than there is."""
+    """A step exceeded the available memory."""
 
 
 class WritingError(RuntimeError):
-    """What the run writes has no room, or cannot be written."""
+    """Output of the run cannot be written, for example on a full disk."""
 
 
 @contextlib.contextmanager
 def of_memory(
     strategy: tf.distribute.Strategy, phase: input_pipeline.BatchPhase
 ) -> Iterator[None]:
-    """Explains why there was no room for a step.
+    """Replaces an out-of-memory error of TensorFlow by advice.
 
     Args:
-        strategy: of the run.
-        phase: how the batches are shaped.
+        strategy: the distribution strategy of the run.
+        phase: the shape of the batches.
 
     Raises:
-        OutOfMemoryError: says with what to try again.
+        OutOfMemoryError: its message names flags that need less memory.
     """
     try:
         yield
@@ -50,33 +50,33 @@ def of_memory(
 def less_memory(
     strategy: tf.distribute.Strategy, phase: input_pipeline.BatchPhase
 ) -> str:
-    """Says which flags give the same update with less memory."""
+    """Describes the flags that compute the same update with less memory."""
     rows = phase.batch_size // strategy.num_replicas_in_sync
     parts = phase.num_accumulation_steps
     state = (
-        f"A device goes through {rows // parts} of the {phase.batch_size} "
+        f"A device processes {rows // parts} of the {phase.batch_size} "
         "examples of a batch at once. "
     )
     more = next((n for n in range(parts + 1, rows + 1) if rows % n == 0), None)
     if more is None:
         return (
-            f"{state}That is the least: pass --recompute, or a smaller "
+            f"{state}That is the minimum: pass --recompute, or a smaller "
             "--max_seq_length or model."
         )
     return (
-        f"{state}The same update takes less with "
-        f"--num_accumulation_steps={more} ({rows // more} at once); so it does "
-        "with --recompute. Run the same command with it: it goes on from the "
+        f"{state}The same update needs less memory with "
+        f"--num_accumulation_steps={more} ({rows // more} at once), or with "
+        "--recompute. Run the command again with it: training resumes from the "
         "last checkpoint."
     )
 
 
 @contextlib.contextmanager
 def of_writing(folder: str) -> Iterator[None]:
-    """Explains why something could not be written to a run's folder.
+    """Replaces a write error in a run's folder by advice.
 
     Raises:
-        WritingError: says what was kept and what to do.
+        WritingError: its message names the last complete checkpoint.
     """
     try:
         yield
@@ -85,11 +85,11 @@ def of_writing(folder: str) -> Iterator[None]:
         raise WritingError(
             f"{folder} could not be written to{_room(folder)}: {error}. "
             + (
-                f"The last checkpoint, {last}, is whole. "
+                f"The last checkpoint, {last}, is complete. "
                 if last
                 else "There is no checkpoint yet. "
             )
-            + "Make room, then run the same command again to go on."
+            + "Free disk space and run the same command again to resume."
         ) from error
 
 
@@ -121,7 +121,7 @@ class Interruption:
 
     def _request(self, number, frame):
         logging.warning(
-            "%s: saving after this step. Once more to stop at once.",
+            "%s: saving after this step. Repeat the signal to stop at once.",
             signal.Signals(number).name,
         )
         self.requested = number
@@ -133,11 +133,11 @@ class Interruption:
 
 
 def exit_by_signal(number: int, step: int) -> None:
-    """Ends the program as a signal would have done.
+    """Ends the program with the exit status of a signal.
 
     Args:
-        number: of the signal.
-        step: the last one made, which is saved.
+        number: the signal.
+        step: the last completed step, which is saved.
     """
     logging.warning(
         "Stopped by %s after step %d, which is saved. Run the same command "

@@ -27,7 +27,8 @@ _OUTPUT_LAYER = ("output_weights", "output_bias")
 # Whose pooler exists and learns nothing: a checkpoint need not have one.
 _POOLER_UNUSED = ("BertForQuestionAnswering", name_tables.TOKEN_CLASSIFICATION)
 
-# What says how a batch is shared out, not which examples are in it.
+# Settings that distribute a batch over devices; its examples do not depend on
+# them.
 _BATCH_SPLIT = {"num_replicas", "num_accumulation_steps"}
 
 
@@ -36,21 +37,22 @@ class InitOptions:
     """Initial state of a training run.
 
     Attributes:
-        output_dir: a checkpoint here goes before `init_checkpoint`.
+        output_dir: a checkpoint here takes precedence over `init_checkpoint`.
         init_checkpoint: other weights to start from, or None.
-        new_variables: patterns of variables that `init_checkpoint` need not
-            hold, or not in the same shape, such as the output layer of a task.
-        encoder_only: take the encoder of `init_checkpoint` alone: its output
-            layer answers another question.
+        new_variables: patterns of variables that may be missing from
+            `init_checkpoint` or have another shape there, such as the output
+            layer of a task.
+        encoder_only: load only the encoder of `init_checkpoint`, because its
+            output layer belongs to another task.
         frozen_variables: patterns of variables that are not trained.
         schedule: the learning rate.
         adam: the optimizer's hyper-parameters.
         scale_loss: whether float16 gradients need scaling.
-        recompute: compute the inside of the encoder's layers a second time
-            rather than keep it.
+        recompute: recompute the activations of the encoder's layers in the
+            backward pass.
         seed: of the run.
-        identity: what a run must share with the one it resumes to be its exact
-            continuation, by flag; a difference in `objective` is refused.
+        identity: values, by flag, that must be equal for an exact resume; a
+            different `objective` is refused.
     """
 
     output_dir: str
@@ -73,15 +75,15 @@ def initialize(
     options: InitOptions,
     earlier: steps.TrainState | None = None,
 ) -> tuple[steps.TrainState, int]:
-    """Makes the optimizer and loads what there is to load.
+    """Makes the optimizer and loads the weights, moments and step.
 
     Call it in the scope of the distribution strategy.
 
     Args:
         objective: its model has new weights.
-        options: what the run begins with.
-        earlier: of a run of this objective that is over; its optimizer is
-            used again.
+        options: the initial state of the run.
+        earlier: the state of a completed run of this objective; its optimizer
+            is reused.
 
     Returns:
         The state of the run and the first step to make.
@@ -144,14 +146,14 @@ def load_for_evaluation(
     prefix: str | None,
     options: Any,
 ) -> int:
-    """Loads what is to be evaluated without training.
+    """Loads a model for evaluation without training.
 
     Args:
-        strategy: where the variables live.
-        objective: its model takes the weights.
-        prefix: the checkpoint that the run's folder holds; None for none.
-        options: `output_dir` and `init_checkpoint`, which is taken where the
-            folder holds none.
+        strategy: the scope of the variables.
+        objective: its model receives the weights.
+        prefix: the checkpoint in the run's folder; None for none.
+        options: `output_dir` and `init_checkpoint`, which is loaded if the
+            folder has no checkpoint.
 
     Returns:
         The step of the folder's checkpoint; 0 for `init_checkpoint`, as
@@ -159,7 +161,7 @@ def load_for_evaluation(
 
     Raises:
         ValueError: there is no checkpoint, it lacks a weight, or its output
-            layer answers something else.
+            layer belongs to another task.
     """
     path = prefix or options.init_checkpoint
     if not path:
@@ -181,13 +183,13 @@ def load_for_evaluation(
 def _output_order(
     model: keras.Model, path: str, output_dir: str
 ) -> list[int] | None:
-    """Finds which outputs of a checkpoint answer the labels of a run.
+    """Finds the order of a checkpoint's outputs for the labels of a run.
 
     Returns:
-        None where they are in the same order, as far as known.
+        None if the order is the same, or unknown.
 
     Raises:
-        ValueError: it answers other labels.
+        ValueError: the checkpoint has other labels.
     """
     labels = model_folder.labels(output_dir)
     if labels is None or not set(_OUTPUT_LAYER) <= {*_head(model)}:
@@ -195,8 +197,7 @@ def _output_order(
     folder = model_folder.of_checkpoint(path)
     if model_folder.labels(folder) is None:
         logging.warning(
-            "Nothing beside %s says what its outputs mean; they are taken for "
-            "%s.",
+            "No file beside %s names its labels; its outputs are taken for %s.",
             path,
             labels,
         )
@@ -205,7 +206,9 @@ def _output_order(
 
 def _reorder_outputs(model: keras.Model, order: Sequence[int]) -> None:
     """Puts the rows of an output layer into another order."""
-    logging.info("The outputs are put into the order of the labels: %s.", order)
+    logging.info(
+        "The outputs are reordered to the labels of this run: %s.", order
+    )
     variables = checkpoints.variables_by_name(model)
     for name in _OUTPUT_LAYER:
         rows = variables[name].value.numpy()
@@ -219,19 +222,19 @@ def load_weights(
     new: Sequence[str] = (),
     encoder_only: bool = False,
 ) -> None:
-    """Loads the weights of a checkpoint, and says what was not loaded.
+    """Loads the weights of a checkpoint and logs the variables not loaded.
 
     Args:
-        objective: its model takes the weights.
-        path: of the checkpoint.
-        new: patterns of variables that may be absent from it, or there in
-            another shape, as the output layer of another task is; they stay
-            as initialised.
-        encoder_only: load nothing but the encoder.
+        objective: its model receives the weights.
+        path: the checkpoint.
+        new: patterns of variables that may be missing or have another shape,
+            such as the output layer of another task; they keep their initial
+            values.
+        encoder_only: load only the encoder.
 
     Raises:
-        ValueError: nothing may be new, and the output layer labels words
-            instead of sentences, or the other way round.
+        ValueError: `new` is empty, and the output layer labels words instead
+            of sentences or sentences instead of words.
     """
     model = objective.model
     with checkpoints.opened(path) as source:
@@ -241,15 +244,16 @@ def load_weights(
     is_of_twin = _is_of_twin(model, architectures)
     if is_of_twin and not new:
         raise ValueError(
-            f"The output layer of {path} is of a {', '.join(architectures)}; "
-            f"this run needs that of a {type(model).__name__}, and trains "
-            "none. Evaluate it with the script that trained it."
+            f"The output layer of {path} belongs to "
+            f"{', '.join(architectures)}; this run needs that of "
+            f"{type(model).__name__} and does not train one. Evaluate the "
+            "checkpoint with the script that trained it."
         )
     if encoder_only or is_of_twin or _has_other_shapes(model, held, new):
         report = checkpoints.load(model.bert, path, new=pooler)
         logging.info(
-            "Initialised the encoder from %s: %s. The output layer is new "
-            "(%s): that of the checkpoint is another task's.",
+            "Initialized the encoder from %s: %s. The output layer is new "
+            "(%s): that of the checkpoint belongs to another task.",
             path,
             report,
             ", ".join(_head(model)),
@@ -268,10 +272,10 @@ def _head(model: keras.Model) -> list[str]:
 def _may_lack_pooler(
     model: keras.Model, architectures: Sequence[str], new: Sequence[str]
 ) -> bool:
-    """Tells whether a checkpoint may come without the pooler.
+    """Returns whether the pooler may be missing from a checkpoint.
 
-    Where the model has no use for it; or where a head is new in any case, and
-    the checkpoint is of a class of Hugging Face's that makes none.
+    It may if the model does not use it, or if the head is new and the
+    checkpoint is of a Hugging Face class without a pooler.
     """
     if type(model).__name__ in _POOLER_UNUSED or _reads_single_texts(model):
         return True
@@ -283,16 +287,16 @@ def _may_lack_pooler(
 
 
 def _reads_single_texts(model: keras.Model) -> bool:
-    """Tells whether next sentences are no part of pre-training."""
+    """Returns whether pre-training omits next-sentence prediction."""
     return isinstance(model, heads.BertForPreTraining) and (
         model.objective != "mlm_nsp"
     )
 
 
 def _is_of_twin(model: keras.Model, architectures: Sequence[str]) -> bool:
-    """Tells whether a checkpoint's output layer is for words, not sentences.
+    """Returns whether a checkpoint labels words and the model sentences.
 
-    Or the other way round: the names of the variables are the same.
+    Or the reverse: both use the same variable names.
     """
     twins = {
         name_tables.SEQUENCE_CLASSIFICATION,
@@ -303,7 +307,7 @@ def _is_of_twin(model: keras.Model, architectures: Sequence[str]) -> bool:
 
 
 def _answers_differ(path: str, output_dir: str) -> bool:
-    """Tells whether a checkpoint is known to answer with other labels."""
+    """Returns whether a checkpoint is known to have other labels."""
     labels = model_folder.labels(output_dir)
     return labels is not None and model_folder.answers_differ(
         model_folder.of_checkpoint(path), labels
@@ -315,7 +319,7 @@ def _has_other_shapes(
     held: Mapping[str, tuple[tuple[int, ...], str]],
     patterns: Sequence[str],
 ) -> bool:
-    """Tells whether a checkpoint holds what may be new in another shape."""
+    """Returns whether variables that may be new have another shape."""
     return any(
         name in held and held[name][0] != tuple(variable.shape)
         for name, variable in checkpoints.variables_by_name(model).items()
@@ -326,7 +330,7 @@ def _has_other_shapes(
 def _trained(
     variables: Mapping[str, tf.Variable], frozen: Sequence[str]
 ) -> dict[str, tf.Variable]:
-    """Picks the variables that are trained; logs how many weights that is."""
+    """Selects the variables to train and logs their number of weights."""
     trained = {
         name: variable
         for name, variable in variables.items()
@@ -354,10 +358,10 @@ def _restore(state: steps.TrainState, prefix: str, options: InitOptions) -> int:
     if saved is not None:
         if "loss_scale" not in saved:
             raise ValueError(
-                f"{prefix} cannot be resumed: it holds weights alone, as the "
-                "best checkpoint of a run does. To resume that run, pass its "
-                "own --output_dir; to train on from these weights, pass them "
-                "as --init_checkpoint, with another --output_dir."
+                f"{prefix} cannot be resumed: it has weights only, like the "
+                "best checkpoint of a run. To resume that run, pass its "
+                "--output_dir. To start from these weights, pass them as "
+                "--init_checkpoint with another --output_dir."
             )
         _check_identity(prefix, saved.get("identity", {}), options.identity)
     checkpoints.load(state.objective.model, prefix)
@@ -368,7 +372,7 @@ def _restore(state: steps.TrainState, prefix: str, options: InitOptions) -> int:
     logging.info("Resumed from %s at step %d.", prefix, step)
     if options.init_checkpoint:
         logging.info(
-            "--init_checkpoint=%s is not read: a checkpoint in --output_dir "
+            "--init_checkpoint=%s is ignored: a checkpoint in --output_dir "
             "goes before it.",
             options.init_checkpoint,
         )
@@ -378,7 +382,7 @@ def _restore(state: steps.TrainState, prefix: str, options: InitOptions) -> int:
 def _check_identity(
     prefix: str, saved: Mapping[str, object], now: Mapping[str, object]
 ) -> None:
-    # A run of an earlier version did not save all that is compared today.
+    # Runs of earlier versions did not save all of these values.
     differing = [n for n in now if n in saved and saved[n] != now[n]]
     described = ", ".join(
         f"{name} was {saved[name]!r} and is {now[name]!r}" for name in differing
@@ -390,17 +394,17 @@ def _check_identity(
         )
     if differing and set(differing) <= _BATCH_SPLIT:
         logging.warning(
-            "Going on from %s, a batch shared out in another way: %s. Each "
-            "step takes the same examples at the same rate as before; dropout "
-            "drops others, and sums are rounded otherwise, so that the result "
-            "will be as good as that of an unbroken run, not equal to it.",
+            "Resuming from %s with a different distribution of the batch: %s. "
+            "Each step has the same examples and learning rate. Dropout masks "
+            "and rounding differ, so the result will not be identical to that "
+            "of an uninterrupted run.",
             prefix,
             described,
         )
     elif differing:
         logging.warning(
-            "Going on from %s with other settings: %s. The result will not be "
-            "that of an unbroken run.",
+            "Resuming from %s with different settings: %s. The result will not "
+            "be that of an uninterrupted run.",
             prefix,
             described,
         )

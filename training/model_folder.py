@@ -1,9 +1,9 @@
-"""The files beside a model, with which it can be used alone.
+"""The files that describe a model: configuration, vocabulary, casing, labels.
 
-Beside what `checkpointing` writes: `vocab.txt`, a copy of the vocabulary;
-`tokenizer.json`, which says how text was read; `labels.json`, which says what
-the model answers. The folders of the release and of Hugging Face are understood
-too, as far as they say.
+Beside checkpoints, a run's folder contains `bert_config.json`; `vocab.txt`, a
+copy of the vocabulary; `tokenizer.json`, the casing; and `labels.json`, the
+labels of the outputs. Folders of the release and of Hugging Face are read as
+far as they have this information.
 """
 
 import dataclasses
@@ -23,19 +23,19 @@ VOCABULARY = "vocab.txt"
 LABELS = "labels.json"
 TOKENIZER = "tokenizer.json"
 _OUTPUT_LAYER = "output_weights"
-_TAGS = "tags, "  # What run_ner.py calls its objective begins so.
+_TAGS = "tags, "  # The prefix of run_ner.py's objectives.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a model is, reads and answers; mappings have values as JSON has.
+    """A model's configuration, vocabulary, casing and labels.
 
     Attributes:
-        config: its sizes.
-        vocab_file: its vocabulary; None where it reads no text itself.
-        text: how text is read: `vocab_sha256` and `do_lower_case`.
-        labels: what its outputs mean: `problem_type` and `labels`; None where
-            there is nothing to say.
+        config: the configuration.
+        vocab_file: the vocabulary; None if the model does not read text.
+        text: `vocab_sha256` and `do_lower_case`.
+        labels: `problem_type` and `labels` of the outputs; None if there are
+            none.
     """
 
     config: Mapping[str, object]
@@ -45,18 +45,18 @@ class Description:
 
 
 def validate_output_dir(output_dir: str, described: Description) -> None:
-    """Checks that a folder holds no other model; writes the description.
+    """Checks that a folder has no other model, and writes the description.
 
-    A folder without a description, such as one that the release wrote, is
-    accepted: shapes are compared when its weights are loaded.
+    A folder without a description, such as one of the release, is accepted:
+    shapes are compared when its weights are loaded.
 
     Args:
-        output_dir: the run's folder, made if missing.
+        output_dir: the run's folder, created if missing.
         described: the model.
 
     Raises:
-        ValueError: the folder holds a model of other sizes, that reads text
-            in another way, or that gives other answers.
+        ValueError: the folder has a model with another configuration,
+            vocabulary, casing or other labels.
     """
     tf.io.gfile.makedirs(output_dir)
     _validate_config(output_dir, described.config)
@@ -76,7 +76,7 @@ def _validate_config(output_dir: str, config: Mapping[str, object]) -> None:
     )
     if differing and checkpointing.latest(output_dir):
         raise ValueError(
-            f"{output_dir} holds another model: "
+            f"{output_dir} contains another model: "
             + ", ".join(
                 f"{key} is {held[key]!r} there and {config[key]!r} here"
                 for key in differing
@@ -110,25 +110,25 @@ def _validate_labels(output_dir: str, labels_now: Mapping[str, object]) -> None:
 
 
 def _holds_model(folder: str) -> bool:
-    """Tells whether a folder holds a checkpoint of any form."""
+    """Returns whether a folder has a checkpoint in any format."""
     try:
         checkpoints.resolve(folder)
     except FileNotFoundError:
         return False
     except ValueError:
-        return True  # Several, or one that is not read here.
+        return True  # Several checkpoints, or an unsupported format.
     return True
 
 
 def check_text(folder: str, text: Mapping[str, object]) -> None:
-    """Compares how text is read with what lies beside a model, if anything.
+    """Compares vocabulary and casing with the files beside a model, if any.
 
     Args:
-        folder: of the model: a run's, the release's or Hugging Face's.
-        text: how text is read: `vocab_sha256` and `do_lower_case`.
+        folder: the model's: of a run, the release or Hugging Face.
+        text: `vocab_sha256` and `do_lower_case`.
 
     Raises:
-        ValueError: they differ; names in what.
+        ValueError: they differ; the message names the difference.
     """
     held = _read_json(os.path.join(folder, TOKENIZER)) or {}
     differing = [
@@ -138,26 +138,26 @@ def check_text(folder: str, text: Mapping[str, object]) -> None:
     ]
     if differing:
         raise ValueError(
-            f"The model in {folder} was trained on text read in another way: "
-            f"{'; '.join(differing)}. Pass the vocabulary ({VOCABULARY} there) "
-            "and the casing that belong to it."
+            f"The model in {folder} was trained with another vocabulary or "
+            f"casing: {'; '.join(differing)}. Pass its vocabulary "
+            f"({VOCABULARY} there) and its casing."
         )
     if "do_lower_case" in text:
         check_casing(folder, bool(text["do_lower_case"]))
 
 
 def check_casing(folder: str, do_lower_case: bool) -> None:
-    """Compares casing with what a model's folder says of it, or shows.
+    """Compares the casing with that of a model's folder.
 
-    Also refuses a tokenizer of Hugging Face's that splits text otherwise.
+    Also refuses a tokenizer of Hugging Face that splits text differently.
 
     Args:
-        folder: of the model.
+        folder: the model's.
         do_lower_case: whether text is lower-cased now.
 
     Raises:
-        ValueError: the folder's own files say, or its vocabulary shows, that
-            the model was trained the other way.
+        ValueError: according to the folder's files or its vocabulary, the
+            model was trained with the other casing.
     """
     _check_tokenizer(folder, do_lower_case)
     found = casing(folder)
@@ -177,7 +177,7 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
 
 
 def _check_tokenizer(folder: str, do_lower_case: bool) -> None:
-    """Refuses options of a tokenizer that BERT's own does not have."""
+    """Refuses options of a tokenizer that BERT's does not have."""
     ours = _read_json(os.path.join(folder, TOKENIZER)) or {}
     normalizer = ours.get("normalizer")
     if not isinstance(normalizer, dict):
@@ -197,18 +197,20 @@ def _check_tokenizer(folder: str, do_lower_case: bool) -> None:
             if isinstance(values.get(option), bool) and values[option] != want:
                 raise ValueError(
                     f"{option} must be {want} in {os.path.join(folder, name)}, "
-                    f"as BERT reads text with do_lower_case={do_lower_case}; "
-                    f"got {values[option]}. Such text is not read here."
+                    f"as in BERT's tokenizer with do_lower_case="
+                    f"{do_lower_case}; got {values[option]}. This tokenization "
+                    "is not supported."
                 )
 
 
 def check_vocabulary(folder: str, vocab_file: str) -> None:
     """Compares a vocabulary with that of a model's folder, if it has one.
 
-    Entries that the model's own calls `[unusedN]` may be any word.
+    Entries named `[unusedN]` in the model's vocabulary may be any word.
 
     Raises:
-        ValueError: they differ in size or in an entry; names the first.
+        ValueError: they differ in size or in an entry; the message names the
+            first difference.
     """
     theirs = os.path.join(folder, VOCABULARY)
     if tf.io.gfile.exists(theirs):
@@ -217,12 +219,13 @@ def check_vocabulary(folder: str, vocab_file: str) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Casing:
-    """Whether a model reads lower-cased text, and how that is known.
+    """The casing of a model and its source.
 
     Attributes:
-        do_lower_case: whether it does.
-        reason: where that comes from.
-        is_said: whether a file says so; otherwise the vocabulary shows it.
+        do_lower_case: whether text is lower-cased.
+        reason: the source, for messages.
+        is_said: whether a file states it; otherwise it was inferred from the
+            vocabulary.
     """
 
     do_lower_case: bool
@@ -231,13 +234,13 @@ class Casing:
 
 
 def casing(folder: str) -> Casing | None:
-    """Finds whether the model in a folder reads lower-cased text.
+    """Finds the casing of the model in a folder.
 
-    By `tokenizer.json` (ours, or that of Hugging Face's library), else
+    From `tokenizer.json` (ours, or that of Hugging Face's library), else
     `tokenizer_config.json`, else the entries of `vocab.txt`.
 
     Returns:
-        None where nothing tells.
+        None if none of these files exists.
     """
     ours = _read_json(os.path.join(folder, TOKENIZER)) or {}
     theirs = _read_json(os.path.join(folder, huggingface_config.TOKENIZER))
@@ -268,11 +271,11 @@ def casing(folder: str) -> Casing | None:
 
 
 def check_origin(path: str, output_dir: str) -> None:
-    """Compares a run's vocabulary and casing with those of what it starts from.
+    """Compares a run's vocabulary and casing with those of its checkpoint.
 
     Args:
-        path: of the checkpoint that the run starts from.
-        output_dir: of the run; what `validate_output_dir` put there counts.
+        path: the checkpoint from which the run starts.
+        output_dir: the run's folder, described by `validate_output_dir`.
 
     Raises:
         ValueError: they differ.
@@ -289,7 +292,7 @@ def check_origin(path: str, output_dir: str) -> None:
 
 
 def labels(folder: str) -> dict | None:
-    """Reads what the model in a folder answers; None if it does not say."""
+    """Reads the labels of the model in a folder; None if no file has them."""
     held = _read_json(os.path.join(folder, LABELS))
     if held is not None:
         return held
@@ -298,10 +301,10 @@ def labels(folder: str) -> dict | None:
 
 
 def answers_differ(folder: str, labels_now: Mapping[str, object]) -> bool:
-    """Tells whether the model in a folder answers with other labels.
+    """Returns whether the model in a folder has other labels.
 
-    Or with the same in another order. A folder that does not say, such as one
-    of the release, may hold any.
+    The same labels in another order are other labels. A folder without this
+    information, such as one of the release, is accepted.
     """
     try:
         return output_order(folder, labels_now) is not None
@@ -312,18 +315,18 @@ def answers_differ(folder: str, labels_now: Mapping[str, object]) -> bool:
 def output_order(
     folder: str, labels_now: Mapping[str, object]
 ) -> list[int] | None:
-    """Finds the output of a folder's model that answers each label of a run.
+    """Finds the output of a folder's model for each label of a run.
 
     Args:
-        folder: of the model.
-        labels_now: what the outputs of the run mean, as labels.json holds it.
+        folder: the model's.
+        labels_now: the labels of the run, in the format of labels.json.
 
     Returns:
-        For each output of the run the number of the model's; None where they
-        are the same, or nothing tells.
+        For each output of the run, the index of the model's output; None if
+        the order is the same, or unknown.
 
     Raises:
-        ValueError: the model answers other labels.
+        ValueError: the model has other labels.
     """
     held, now = labels(folder), dict(labels_now)
     if held is None or held == now:
@@ -339,22 +342,23 @@ def output_order(
             if sorted(map(str, names)) == sorted(map(str, wanted)):
                 return [names.index(name) for name in wanted]
     raise ValueError(
-        f"The model in {folder} answers {messages.short(held)}; this run needs "
-        f"{messages.short(now)}. Evaluate with its own labels, or train: then "
-        "the output layer is new. If they mean the same, say so in "
-        f"{os.path.join(folder, LABELS)}."
+        f"The model in {folder} has labels {messages.short(held)}; "
+        f"this run needs {messages.short(now)}. Evaluate with the model's "
+        "labels, or train a new output layer. If the labels have the same "
+        f"meaning, rename them in {os.path.join(folder, LABELS)}."
     )
 
 
 def architectures(source: Any) -> tuple[str, ...]:
-    """Says which of Hugging Face's classes a checkpoint is of, where known.
+    """Returns the Hugging Face classes of a checkpoint, if known.
 
     Args:
-        source: a `checkpoints.Source`, open.
+        source: an open `checkpoints.Source`.
 
     Returns:
-        What its `config.json` says; that words are labelled, or sentences, by
-        the state of the run that wrote it; nothing where nothing tells.
+        The architectures of its `config.json`, or the class that labels words
+        or sentences according to the state of the run that wrote it; empty if
+        unknown.
     """
     if source.architectures or _OUTPUT_LAYER not in source.variables:
         return tuple(source.architectures)
@@ -369,7 +373,7 @@ def architectures(source: Any) -> tuple[str, ...]:
 
 
 def of_checkpoint(path: str) -> str:
-    """Returns the folder that a checkpoint, however it is named, lies in."""
+    """Returns the folder of a checkpoint that is given in any of its forms."""
     return config_lib.folder_of(path)
 
 

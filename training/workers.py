@@ -1,8 +1,7 @@
 """The worker processes of a run, and their communication.
 
 Each machine runs the same command; `TF_CONFIG` in its environment names all
-workers and which of them it is. The chief alone writes to the folder that they
-share:
+workers and its own index. Only the chief writes to the shared folder:
 
     {"cluster": {"worker": ["10.0.0.1:2222", "10.0.0.2:2222"]},
      "task": {"type": "worker", "index": 0}}
@@ -29,7 +28,7 @@ _VARIABLE = "TF_CONFIG"
 # In the order of their ranks.
 _KINDS = ("chief", "worker")
 _ANSWER_SECONDS = 5.0
-# How long to look for the worker whose loss made an exchange fail.
+# How long to look for the lost worker after a collective operation failed.
 _SEARCH_SECONDS = 20.0
 _TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 _LOOK_EVERY_SECONDS = 0.2
@@ -41,18 +40,18 @@ _Made = TypeVar("_Made")
 
 
 class LostWorkerError(RuntimeError):
-    """Another process of the run is gone."""
+    """Another worker process of the run has ended."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Which process this is, and of how many.
+    """The workers of a run and the rank of this process.
 
     Attributes:
         names: of all workers, such as `worker 1 (10.0.0.2:2222)`; the first is
-            the chief, who alone writes.
+            the chief, the only one that writes.
         addresses: `host:port` of each.
-        rank: the place of this process among them.
+        rank: the index of this process in `names`.
     """
 
     names: tuple[str, ...] = ("the only worker",)
@@ -69,11 +68,11 @@ class Cluster:
 
 
 def cluster() -> Cluster:
-    """Reads `TF_CONFIG`; without it, this process is alone.
+    """Reads `TF_CONFIG`; without it, this process is the only one.
 
     Raises:
-        ValueError: it is not what TensorFlow takes, or names parameter servers
-            or evaluators.
+        ValueError: its format is invalid, or it names parameter servers or
+            evaluators.
     """
     text = os.environ.get(_VARIABLE, "")
     try:
@@ -95,8 +94,8 @@ def cluster() -> Cluster:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{_VARIABLE} must be JSON that names all workers "
-            '({"cluster": {"worker": ["host:port", ...]}) and which of them '
-            'this is ("task": {"type": "worker", "index": 0}}); '
+            '({"cluster": {"worker": ["host:port", ...]}) and the index of '
+            'this one ("task": {"type": "worker", "index": 0}}); '
             f"got {text!r} ({error})."
         ) from error
     return Cluster(
@@ -107,7 +106,7 @@ def cluster() -> Cluster:
 
 
 def unreachable(members: Cluster) -> list[str]:
-    """Names the other workers whose port takes no connection."""
+    """Returns the names of workers whose port refuses connections."""
     return [
         name
         for rank, (name, address) in enumerate(
@@ -118,7 +117,7 @@ def unreachable(members: Cluster) -> list[str]:
 
 
 def chief_answers(members: Cluster) -> bool:
-    """Tells whether the chief's port takes connections."""
+    """Returns whether the chief's port accepts connections."""
     return _answers(members.addresses[0])
 
 
@@ -133,10 +132,10 @@ def _answers(address: str) -> bool:
 
 @contextlib.contextmanager
 def communication_errors() -> Iterator[None]:
-    """Explains why the workers could not exchange what they computed.
+    """Replaces the error of a collective operation by the lost workers.
 
     Raises:
-        LostWorkerError: names the workers that are gone.
+        LostWorkerError: its message names the workers that have ended.
     """
     try:
         yield
@@ -146,18 +145,19 @@ def communication_errors() -> Iterator[None]:
             raise
         raise LostWorkerError(
             f"Lost {', '.join(lost)}: it no longer answers. Start all workers "
-            "again with the same command; they go on from the last checkpoint."
+            "again with the same command; training resumes from the last "
+            "checkpoint."
         ) from error
 
 
 def _lost_workers(error: Exception) -> list[str]:
-    """Names the workers that do not answer after an exchange failed."""
+    """Returns the workers that do not answer after a failed operation."""
     members = cluster()
     if not members.has_several:
         return []
-    logging.error("An exchange between the workers failed: %s", error)
+    logging.error("A collective operation of the workers failed: %s", error)
     until = time.monotonic() + _SEARCH_SECONDS
-    # A process that hangs still takes connections: TensorFlow's own heartbeat
+    # A process that hangs still accepts connections: TensorFlow's heartbeat
     # names it.
     lost = unreachable(members) or _named(str(error), members)
     while not lost and time.monotonic() < until:
@@ -167,7 +167,7 @@ def _lost_workers(error: Exception) -> list[str]:
 
 
 def _named(message: str, members: Cluster) -> list[str]:
-    """Lists the other workers that a message of TensorFlow names."""
+    """Lists the other workers named in a message of TensorFlow."""
     tasks = {f"{kind} {number} " for kind, number in _TASK.findall(message)}
     return [
         name
@@ -179,11 +179,11 @@ def _named(message: str, members: Cluster) -> list[str]:
 class Communicator:
     """Collective operations between the workers of a run.
 
-    Every worker must take part in each of them. A process that is alone waits
-    for nobody.
+    Every worker must take part in each of them. A single process does not
+    wait.
 
     Args:
-        strategy: of the run.
+        strategy: the distribution strategy of the run.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
@@ -196,12 +196,12 @@ class Communicator:
 
     @property
     def is_chief(self) -> bool:
-        """Tells whether this process is the one that writes."""
+        """Returns whether this process is the chief."""
         return not self._several or self._members.is_chief
 
     @property
     def has_several(self) -> bool:
-        """Tells whether there are other workers."""
+        """Returns whether there are other workers."""
         return self._several
 
     def all_gather(self, number: int) -> list[int]:
@@ -222,12 +222,12 @@ class Communicator:
         """Checks that every worker has the same value.
 
         Args:
-            what: the value is called in the message.
-            advice: what to do about a difference.
-            value: of this worker; equal ones have the same `repr`.
+            what: the name of the value, for the message.
+            advice: how to resolve a difference, for the message.
+            value: that of this worker; equal values have the same `repr`.
 
         Raises:
-            ValueError: a worker's differs; names it.
+            ValueError: the value of a worker differs; the message names it.
         """
         found = self.all_gather(zlib.crc32(repr(value).encode()))
         others = [
@@ -238,7 +238,7 @@ class Communicator:
         if others:
             raise ValueError(
                 f"All workers must have the same {what}; that of "
-                f"{', '.join(others)} is not that of {self._members.names[0]}. "
+                f"{', '.join(others)} differs from {self._members.names[0]}. "
                 f"Here it is {value!r}. {advice}"
             )
 
@@ -258,17 +258,17 @@ class Communicator:
 def run_on_chief(
     strategy: tf.distribute.Strategy, folder: str, action: Callable[[], None]
 ) -> None:
-    """Has the chief mark a folder, while the other workers wait.
+    """Lets the chief describe a folder while the other workers wait.
 
-    What they load depends on what lies there.
+    The files that the workers load depend on it.
 
     Args:
-        strategy: of the run.
-        folder: is marked.
-        mark: marks it, or refuses it by an OSError or a ValueError.
+        strategy: the distribution strategy of the run.
+        folder: the folder to describe.
+        mark: writes the description, or raises an OSError or a ValueError.
 
     Raises:
-        OSError, ValueError: of `mark`; a ValueError on the other
+        OSError, ValueError: from `mark`; a ValueError on the other
     """
     communicator = Communicator(strategy)
     fault = None
@@ -279,25 +279,23 @@ def run_on_chief(
             fault = error  # Not before the others know of it.
     if communicator.all_reduce_max(int(fault is not None)):
         chief = cluster().names[0]
-        raise fault or ValueError(
-            f"{chief} does not go on with {folder}: see what it says."
-        )
+        raise fault or ValueError(f"{chief} refused {folder}: see its message.")
 
 
 def find_or_make(
     what: str, find: Callable[[], _Made | None], make: Callable[[], _Made]
 ) -> _Made:
-    """Finds something in a shared folder, or has the chief make it.
+    """Finds a result in a shared folder, or lets the chief make it.
 
-    The other workers wait, for as long as the chief takes.
+    The other workers wait until the chief has made it.
 
     Args:
-        what: is waited for, such as a path.
-        find: returns it, or None as long as it is not there, whole.
-        make: makes and returns it.
+        what: the result, for messages, such as a path.
+        find: returns the result, or None while it is not complete.
+        make: makes and returns the result.
 
     Raises:
-        LostWorkerError: the chief has ended without making it.
+        LostWorkerError: the chief ended without making it.
     """
     if cluster().is_chief:
         found = find()
@@ -306,10 +304,10 @@ def find_or_make(
 
 
 def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
-    """Waits for what the chief is making; arguments as of `find_or_make`.
+    """Waits for a result of the chief; arguments as in `find_or_make`.
 
     Raises:
-        LostWorkerError: the chief has ended without making it.
+        LostWorkerError: the chief ended without making it.
     """
     members = cluster()
     chief, started = members.names[0], time.monotonic()
@@ -317,14 +315,14 @@ def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
     while True:
         turn += 1
         is_time_to_ask = turn % _LOOKS_BETWEEN_QUESTIONS == 0
-        # Asked before looking: the chief may end once it has made everything.
+        # Queried before `find`: the chief may end once the result is complete.
         is_gone = is_time_to_ask and not chief_answers(members)
         found = find()
         if found is not None:
             return found
         if is_gone:
             raise LostWorkerError(
-                f"Lost {chief}, which was to write {what}: see what it says. "
+                f"Lost {chief}, which was to write {what}: see its message. "
                 "Start all workers again with the same command."
             )
         if is_time_to_ask:
@@ -341,16 +339,16 @@ def check_shared(communicator: Communicator, folder: str) -> None:
     """Checks that all workers see what the chief writes to a folder.
 
     Args:
-        communicator: of the run; a process that is alone is not checked.
-        folder: made if missing.
+        communicator: that of the run; a single process is not checked.
+        folder: created if missing.
 
     Raises:
-        ValueError: some do not; names them.
+        ValueError: some workers cannot see it; the message names them.
     """
     if not communicator.has_several:
         return
     number = communicator.all_gather(secrets.randbits(60))[0]
-    # A name that `checkpointing.remove_partial_files` knows, should it stay.
+    # A name that `checkpointing.remove_partial_files` removes.
     path = os.path.join(folder, f".shared.{number}.partial")
     if communicator.is_chief:
         with writing.whole_file(path) as file:
@@ -374,7 +372,7 @@ def check_shared(communicator: Communicator, folder: str) -> None:
 
 
 def _appears(path: str) -> bool:
-    """Tells whether a file is there, or soon will be."""
+    """Returns whether a file exists, waiting for network file systems."""
     until = time.monotonic() + _MOST_SECONDS_UNSEEN
     while not tf.io.gfile.exists(path):
         if time.monotonic() > until:
@@ -384,15 +382,15 @@ def _appears(path: str) -> bool:
 
 
 def share_of(names: Sequence[str], members: Cluster) -> list[str]:
-    """Takes every so many-th of a list of files, for this worker alone.
+    """Selects this worker's share of a list of files: every N-th for N workers.
 
     Raises:
         ValueError: there are fewer files than workers.
     """
     if len(names) < len(members.names):
         raise ValueError(
-            "--shard_input_files gives each worker files of its own: there "
-            f"must be at least {len(members.names)}, one for each worker; got "
+            "--shard_input_files gives each worker its own files: there must "
+            f"be at least {len(members.names)}, one for each worker; got "
             f"{len(names)}."
         )
     return list(names[members.rank :: len(members.names)])

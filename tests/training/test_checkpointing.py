@@ -87,7 +87,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
         path.write_bytes(path.read_bytes().replace(b"{", b"["))
     assert checkpointing.latest_readable(str(tmp_path)).endswith("-5")
     assert "model.ckpt-10 cannot be read: " in caplog.text
-    assert "model.ckpt-5, the one before" in caplog.text
+    assert "model.ckpt-5, the previous checkpoint" in caplog.text
 
 
 def test_where_no_checkpoint_can_be_read_nothing_starts_afresh(tmp_path):

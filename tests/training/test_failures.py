@@ -69,5 +69,5 @@ def test_what_cannot_be_written_is_explained(tmp_path, is_saved):
     message = str(caught.value)
     assert "No space left on device" in message
     assert "MB are free" in message
-    assert ("model.ckpt-3, is whole" in message) == is_saved
+    assert ("model.ckpt-3, is complete" in message) == is_saved
     assert ("no checkpoint yet" in message) != is_saved

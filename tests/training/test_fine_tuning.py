@@ -91,7 +91,7 @@ def test_all_workers_stop_where_the_chief_refuses_a_folder(
             return 1
 
     monkeypatch.setattr(workers, "Communicator", Communicator)
-    match = "do_lower_case was" if is_chief else "does not go on with"
+    match = "do_lower_case was" if is_chief else "refused"
     with pytest.raises(ValueError, match=match):
         _make(setup, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -150,7 +150,7 @@ def test_outputs_are_found_by_their_names(tmp_path, held, now, order):
 )
 def test_outputs_of_other_labels_are_refused(tmp_path, held, now):
     _put(tmp_path, "labels.json", held)
-    with pytest.raises(ValueError, match=r"answers .*; this run needs"):
+    with pytest.raises(ValueError, match=r"has labels .*; this run needs"):
         model_folder.output_order(str(tmp_path), now)
 
 
