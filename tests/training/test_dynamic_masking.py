@@ -64,10 +64,7 @@ def _apply(masking, pairs, seeds):
         name: tf.constant(values, tf.int32)
         for name, values in _features(pairs, masking.options).items()
     }
-    apply = masking.apply
-    if len(pairs) > 9:
-        apply = tf.function(apply, autograph=False)
-    masked = apply(batch, tf.constant(seeds, tf.int64))
+    masked = masking.apply(batch, tf.constant(seeds, tf.int64))
     return {name: value.numpy() for name, value in masked.items()}
 
 
