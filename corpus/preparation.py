@@ -3,9 +3,12 @@
 import contextlib
 import dataclasses
 import functools
+import itertools
+import math
 import os
+import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from corpus import cleaning, formats, sentences
 from files import paths, processes, writing
@@ -214,49 +217,88 @@ def others(output_file: str, written: Iterable[str]) -> list[str]:
     return sorted(set(found).difference(written))
 
 
+def sample(
+    read: Callable[[bool], Iterable[str]],
+    copies: float,
+    holdout_every: int,
+    rng: random.Random,
+) -> Iterator[tuple[str, bool]]:
+    """Takes the documents of a text several times, or a part of them.
+
+    A text is read as often as it is taken, so that copies are far apart; the
+    last time each document is drawn. Held-out documents are taken once.
+
+    Args:
+        read: returns the documents, the same ones each time; is told whether
+            it is the first time.
+        copies: how often to take the text: 2.5 is twice, then half of it.
+        holdout_every: N, to hold every Nth document out; 0 for none.
+        rng: draws the part.
+
+    Yields:
+        A document, and whether it is held out.
+    """
+    copies = round(copies, 9)  # 1.0000000002 is 1.
+    for num_before in range(math.ceil(copies)):
+        for number, document in enumerate(read(num_before == 0), start=1):
+            if holdout_every and number % holdout_every == 0:
+                if num_before == 0:
+                    yield document, True
+            elif rng.random() < copies - num_before:
+                yield document, False
+
+
+@dataclasses.dataclass(kw_only=True)
+class Written:
+    """The sums of what was written, held-out documents among it."""
+
+    documents: int = 0
+    held_out: int = 0
+    sentences: int = 0
+    words: int = 0
+
+
 def write_documents(
-    documents: Iterable[str],
+    documents: Iterable[tuple[str, bool]],
     names: list[str],
     holdout_path: str | None = None,
-    holdout_every: int = 0,
-) -> int:
+) -> Written:
     """Writes documents in turn to the files of `names`.
 
     Files are whole or not there: they take their names when all are written.
 
     Args:
-        documents: the sentences of each, one a line, with a final line end.
+        documents: the sentences of each, one a line, with a final line end;
+            and whether it is held out.
         names: the files; an empty line follows each document.
-        holdout_path: takes every `holdout_every`-th document instead.
-        holdout_every: 2 or more; 0 where nothing is held out.
-
-    Returns:
-        The number of documents held out.
+        holdout_path: takes those held out.
 
     Raises:
         ValueError: a file would stay empty.
     """
-    written = dict.fromkeys([*names, holdout_path or ""], 0)
+    counts = dict.fromkeys([*names, *filter(None, [holdout_path])], 0)
+    total = Written()
     with contextlib.ExitStack() as stack:
         files = {
             path: stack.enter_context(writing.whole_file(path))
-            for path in written
-            if path
+            for path in counts
         }
-        turn = 0
-        for number, document in enumerate(documents, start=1):
-            if holdout_path and number % holdout_every == 0:
-                path = holdout_path
-            else:
-                path = names[turn % len(names)]
-                turn += 1
+        turns = itertools.cycle(names)
+        for document, is_held_out in documents:
+            path = holdout_path if is_held_out else None
+            path = path or next(turns)
             files[path].write(document + "\n")
-            written[path] += 1
-        empty = [path for path in files if not written[path]]
+            counts[path] += 1
+            num_sentences = document.count("\n")
+            total.documents += 1
+            total.held_out += is_held_out
+            total.sentences += num_sentences
+            total.words += document.count(" ") + num_sentences
+        empty = [path for path, count in counts.items() if not count]
         if empty:
             raise ValueError(
-                f"{sum(written.values())} documents are too few: nothing "
+                f"{total.documents} documents are too few: nothing "
                 f"would be in {', '.join(empty)}. Look at the counts of what "
                 "was dropped, at --num_output_files and --holdout_every."
             )
-    return written[holdout_path or ""]
+    return total

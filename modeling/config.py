@@ -170,11 +170,15 @@ class BertConfig:
             raise ValueError(f"The model config{where}: {error}") from error
 
     @classmethod
-    def from_json_file(cls, path: str) -> Self:
+    def from_json_file(
+        cls, path: str, find_vocab_size: Callable[[], int | None] | None = None
+    ) -> Self:
         """Reads a `bert_config.json`, or Hugging Face's `config.json`.
 
         Args:
             path: of the file, local or remote.
+            find_vocab_size: returns the `vocab_size` of a file that leaves it
+                open: without one, or with null or 0.
 
         Raises:
             OSError: the file cannot be opened.
@@ -184,6 +188,14 @@ class BertConfig:
         values = json_text.read_object(path)
         if huggingface_config.is_huggingface(values):
             return cls._from_huggingface(values, path)
+        is_open = values.get("vocab_size") in (None, 0)
+        if is_open and find_vocab_size and (found := find_vocab_size()):
+            values["vocab_size"] = found
+            _logger.info(
+                "%s leaves vocab_size open; it is %d, that of the records.",
+                path,
+                found,
+            )
         return cls.from_dict(values, origin=path)
 
     @classmethod

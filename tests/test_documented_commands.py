@@ -5,7 +5,7 @@ import pytest
 from tests import documented_commands as documented
 
 # Programs of others, with which a line of the manual may begin.
-_ELSEWHERE = {"cd", "cp", "curl", "docker", "git", "pip", "source"}
+_ELSEWHERE = {"cd", "cp", "curl", "docker", "git", "hf", "pip", "source"}
 _OTHER_MODULES = {"pytest"}
 _SHELL_SCRIPTS = {"./quickstart.sh", "./run_tests.sh"}
 _PROGRAMS = sorted(documented.programs())

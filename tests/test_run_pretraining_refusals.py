@@ -1,12 +1,14 @@
 """What run_pretraining.py refuses, by message."""
 
+import json
 import pathlib
+import shutil
 
 import pytest
 import tensorflow as tf
 
 from tests import toy_pretraining as toy
-from training import records
+from training import option_checks, records
 
 
 def _write_sidecar(path, **changes):
@@ -96,6 +98,30 @@ def test_a_smaller_vocabulary_than_the_models_is_warned_of(tmp_path, caplog):
     _write_sidecar(tmp_path / "records")
     _refused(tmp_path, "steps > 0", num_train_steps=0)
     assert "The last 2 rows of its word embeddings" in caplog.text
+
+
+@pytest.mark.parametrize("size", [None, 0, "absent"])
+def test_an_open_vocab_size_is_that_of_the_records(tmp_path, caplog, size):
+    caplog.set_level("INFO")
+    flags = toy.flags_of(tmp_path, input_file=f"{tmp_path}/records*")
+    config = tmp_path / "config.json"
+    values = json.loads(config.read_text()) | {"vocab_size": size}
+    if size == "absent":
+        del values["vocab_size"]
+    config.write_text(json.dumps(values))
+    # Without a sidecar nothing says it, and the refusal is that of any config.
+    _refused(tmp_path, r"vocab_size.*(got None|got 0|it holds)")
+    _write_sidecar(tmp_path / "records")
+    config, _ = option_checks.check_pretraining(toy.parse(flags))
+    assert config.vocab_size == 31
+    assert "leaves vocab_size open; it is 31" in caplog.text
+    shutil.copy(tmp_path / "records", tmp_path / "records.2")
+    _write_sidecar(tmp_path / "records.2", vocab_size=40)
+    _refused(
+        tmp_path,
+        "vocabulary of 40 entries, .* vocab_size is 31",
+        input_file=f"{tmp_path}/records*",
+    )
 
 
 def test_a_truncated_file_is_named(tmp_path):

@@ -13,7 +13,7 @@ from absl import logging
 
 from commands import flags, program
 from files import destinations, paths, writing
-from vocab import learning
+from vocab import languages, learning
 
 _DEFAULTS = learning.Options()
 
@@ -31,6 +31,13 @@ class Options:
     do_lower_case: bool = flags.Group.TEXT.flag(
         _DEFAULTS.do_lower_case,
         "Lower-case and strip accents, as the model's tokenizer will.",
+    )
+    language_exponent: float | None = flags.Group.TEXT.flag(
+        None,
+        "Weight the words of languages by their shares of the text to this "
+        "power, 0.7 for multilingual BERT; --input_file=en=FILES,is=FILES.",
+        lower_bound=0.0,
+        upper_bound=1.0,
     )
     vocab_size: int = flags.Group.VOCABULARY.flag(
         _DEFAULTS.vocab_size,
@@ -69,13 +76,22 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: no file matches, or `learning.learn_vocabulary` refuses.
     """
-    input_files = paths.expand(options.input_file)
+    exponent = options.language_exponent
+    if exponent is None:
+        files = {"": paths.expand(options.input_file)}
+    else:
+        files = languages.expand(options.input_file)
+    input_files = [name for names in files.values() for name in names]
     destinations.check_files([options.output_file], input_files)
     logging.info("%s", options)
     start = time.monotonic()
-    vocabulary = learning.learn_vocabulary(
-        input_files, flags.narrow(learning.Options, options)
-    )
+    learnt = flags.narrow(learning.Options, options)
+    if exponent is None:
+        vocabulary = learning.learn_vocabulary(input_files, learnt)
+    else:
+        vocabulary = learning.learn_multilingual_vocabulary(
+            files, exponent, learnt
+        )
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in vocabulary)
     logging.info(

@@ -8,6 +8,8 @@ One sentence a line, an empty line between documents. For example:
 """
 
 import dataclasses
+import functools
+import random
 import time
 from collections.abc import Iterator
 
@@ -16,6 +18,7 @@ from absl import logging
 from commands import flags, program
 from corpus import cleaning, formats, preparation
 from files import destinations, locking, paths, progress
+from vocab import languages
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,17 @@ class Options:
     min_document_characters: int = flags.Group.RAW_TEXT.flag(
         0, "Drop documents of fewer characters.", lower_bound=0
     )
+    language_exponent: float | None = flags.Group.RAW_TEXT.flag(
+        None,
+        "Take the text of each language as often as its share to this power "
+        "asks for, 0.7 for multilingual BERT; --input_file=en=FILES,is=FILES "
+        "then names their --language.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+    )
+    random_seed: int = flags.Group.RAW_TEXT.flag(
+        12345, "Draws the documents of --language_exponent."
+    )
     num_workers: int = flags.Group.SPEED.flag(
         0,
         "Processes; 0 for one per core. The output is the same.",
@@ -77,11 +91,11 @@ class Options:
     )
 
 
-def check(options: Options) -> list[str]:
+def check(options: Options) -> dict[str, list[str]]:
     """Checks that the options agree, and finds the input files.
 
     Returns:
-        The input files, none for python_docs.
+        The input files of each language, none for python_docs.
 
     Raises:
         ValueError: two options contradict each other.
@@ -94,26 +108,32 @@ def check(options: Options) -> list[str]:
             f"{options.holdout_every} and {options.holdout_file!r}."
         )
     if options.input_format == "python_docs":
-        if options.input_file:
-            raise ValueError("python_docs reads no --input_file.")
-        return []
+        if options.input_file or options.language_exponent is not None:
+            raise ValueError(
+                "python_docs reads no --input_file, and takes no "
+                "--language_exponent."
+            )
+        return {options.language: []}
     if not options.input_file:
         raise ValueError(
             f"--input_format={options.input_format} needs --input_file."
         )
-    return paths.expand(options.input_file)
+    if options.language_exponent is not None:
+        return languages.expand(options.input_file)
+    return {options.language: paths.expand(options.input_file)}
 
 
 def run(options: Options) -> cleaning.Counts:
     """Prepares a corpus and logs what was kept and dropped.
 
     Returns:
-        The counts of the whole text.
+        The counts of the whole text, each document counted once.
 
     Raises:
         ValueError: options, input or an empty result; says which.
     """
-    input_paths = check(options)
+    files = check(options)
+    input_paths = [name for names in files.values() for name in names]
     output_paths = preparation.output_paths(
         options.output_file, options.num_output_files
     )
@@ -126,36 +146,94 @@ def run(options: Options) -> cleaning.Counts:
         min_document_sentences=options.min_document_sentences,
         min_document_characters=options.min_document_characters,
     )
-    documents = formats.read_documents(
-        options.input_format,
-        input_paths,
-        formats.ReadOptions(
-            encoding=options.encoding, text_field=options.text_field
-        ),
-    )
     logging.info("%d input files; %s", len(input_paths), rules)
     total = cleaning.Counts()
-    batches = preparation.prepare(documents, rules, options.num_workers)
     start = time.monotonic()
     with locking.lock_outputs(output_paths, "output_file"):
-        held_out = preparation.write_documents(
-            _with_progress(batches, total),
+        written = preparation.write_documents(
+            _documents(options, files, rules, total),
             output_paths,
             options.holdout_file,
-            options.holdout_every,
         )
-    _log_totals(total, held_out, rules, time.monotonic() - start)
+    _log_totals(total, written, rules, time.monotonic() - start)
     destinations.warn_of_others(
         preparation.others(options.output_file, output_paths + holdout_paths)
     )
     return total
 
 
-def _with_progress(batches, total) -> Iterator[str]:
-    """Yields the documents of all batches; logs every few seconds."""
+def _documents(
+    options: Options,
+    files: dict[str, list[str]],
+    rules: preparation.Rules,
+    total: cleaning.Counts,
+) -> Iterator[tuple[str, bool]]:
+    """Yields the documents of each language in turn, prepared and sampled.
+
+    Args:
+        options: of this tool.
+        files: of each language.
+        rules: for one of them.
+        total: gets the counts of what is read.
+    """
+    copies = dict.fromkeys(files, 1.0)
     report = progress.Progress()
-    for texts, counts in batches:
-        total.add(counts)
+    if options.language_exponent is not None:
+        sizes = {
+            language: _measure(language, _read(options, names), report)
+            for language, names in files.items()
+        }
+        copies = languages.copies(sizes, options.language_exponent)
+        for text in languages.describe(sizes, options.language_exponent):
+            logging.info("%s", text)
+    for language, names in files.items():
+        read = functools.partial(
+            _prepared,
+            options,
+            names,
+            dataclasses.replace(rules, language=language),
+            total,
+            report,
+        )
+        rng = random.Random(f"{options.random_seed} {language}")
+        yield from preparation.sample(
+            read, copies[language], options.holdout_every, rng
+        )
+
+
+def _read(options: Options, names: list[str]) -> Iterator[formats.Document]:
+    return formats.read_documents(
+        options.input_format,
+        names,
+        formats.ReadOptions(
+            encoding=options.encoding, text_field=options.text_field
+        ),
+    )
+
+
+def _measure(language: str, documents, report) -> int:
+    """Counts the characters of documents; logs every few seconds."""
+    num_characters = 0
+    for document in documents:
+        num_characters += sum(map(len, document.lines))
+        report("characters", num_characters, detail=language)
+    return num_characters
+
+
+def _prepared(
+    options: Options,
+    names: list[str],
+    rules: preparation.Rules,
+    total: cleaning.Counts,
+    report: progress.Progress,
+    is_first: bool,
+) -> Iterator[str]:
+    """Yields documents; counts them the first time; logs every few seconds."""
+    for texts, counts in preparation.prepare(
+        _read(options, names), rules, options.num_workers
+    ):
+        if is_first:
+            total.add(counts)
         yield from texts
         report(
             "documents",
@@ -164,15 +242,15 @@ def _with_progress(batches, total) -> Iterator[str]:
         )
 
 
-def _log_totals(total, held_out: int, rules, seconds: float) -> None:
+def _log_totals(total, written, rules, seconds: float) -> None:
     logging.info(
         "Wrote %d of %d documents (%d of them held out), %d sentences, "
         "%d words, from %.1f MB of text in %.1f s.",
-        total.documents,
+        written.documents,
         total.documents_read,
-        held_out,
-        total.sentences,
-        total.words,
+        written.held_out,
+        written.sentences,
+        written.words,
         total.characters_read / 1e6,
         seconds,
     )

@@ -12,7 +12,7 @@ from typing import Protocol
 from absl import logging
 
 from commands import flags
-from files import destinations, paths
+from files import destinations, json_text, paths
 from modeling import config as config_lib
 from tasks import task
 from training import flags as training_flags
@@ -231,14 +231,25 @@ def check_pretraining(
         )
     if options.eval_all_checkpoints and not options.do_eval:
         raise ValueError("--eval_all_checkpoints needs --do_eval.")
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     phases = pretraining_phases.of_run(options)
+    config = config_lib.BertConfig.from_json_file(
+        options.bert_config_file, lambda: _vocab_size_of_records(phases[0])
+    )
     for phase in phases:
         config.check_length(phase.options.max_seq_length)
     _check_record_files(options, phases)
     _check_outputs(options)
     check_weights(options)
     return config, phases
+
+
+def _vocab_size_of_records(phase: pretraining_phases.Phase) -> int | None:
+    """Returns how many entries the vocabulary of the records has, if known."""
+    names = paths.expand(flags.given(phase.options.input_file, "input_file"))
+    sidecar = names[0].removesuffix(paths.SIDECAR_ENDING) + paths.SIDECAR_ENDING
+    if not paths.exists(sidecar):
+        return None
+    return json_text.read_object(sidecar).get("vocab_size")
 
 
 def _check_record_files(

@@ -1,6 +1,7 @@
 """Rules, counts and worker processes."""
 
 import dataclasses
+import random
 
 import hypothesis
 import pytest
@@ -141,7 +142,14 @@ def test_documents_go_round_and_every_third_is_held_out(tmp_path):
     paths = [str(tmp_path / name) for name in ("a", "b")]
     held_out = str(tmp_path / "h")
     documents = [f"{i}\n" for i in range(7)]
-    assert preparation.write_documents(documents, paths, held_out, 3) == 2
+    written = preparation.write_documents(
+        preparation.sample(lambda _: documents, 1, 3, random.Random(1)),
+        paths,
+        held_out,
+    )
+    assert written == preparation.Written(
+        documents=7, held_out=2, sentences=7, words=7
+    )
     assert [(tmp_path / name).read_text() for name in "abh"] == [
         "0\n\n3\n\n6\n\n",
         "1\n\n4\n\n",
@@ -149,7 +157,37 @@ def test_documents_go_round_and_every_third_is_held_out(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("documents", [[], ["a\n"]])
+def test_text_is_taken_whole_times_and_a_part():
+    documents = [str(number) for number in range(1000)]
+    reads = []
+
+    def read(is_first):
+        reads.append(is_first)
+        return documents
+
+    def sample(copies, every=0):
+        rng = random.Random(7)
+        return list(preparation.sample(read, copies, every, rng))
+
+    assert sample(1 + 1e-12) == [(document, False) for document in documents]
+    taken = [document for document, _ in sample(2.3)]
+    assert taken[:2000] == documents * 2
+    # Drawn with probability 0.3: within four standard deviations.
+    assert 240 < len(taken) - 2000 < 360
+    assert taken[2000:] == sorted(set(taken[2000:]), key=int)
+    assert reads == [True, True, False, False]
+    assert sample(2.3) == sample(2.3)
+    part = sample(0.5, every=10)
+    held_out = [document for document, is_held_out in part if is_held_out]
+    assert held_out == documents[9::10]
+    assert 390 < len(part) - 100 < 510
+    repeated = sample(3, every=10)
+    kept = [document for document, is_held_out in repeated if not is_held_out]
+    assert not set(kept) & set(held_out)
+    assert len(repeated) == 3 * 900 + 100
+
+
+@pytest.mark.parametrize("documents", [[], [("a\n", False)]])
 def test_file_that_would_be_empty_is_an_error_and_nothing_is_written(
     tmp_path, documents
 ):

@@ -59,6 +59,7 @@ def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path):
     [
         (["--vocab_size=110"], "vocab_size must be at least"),
         (["--input_file=/none/*.txt"], "No file matches '/none/*.txt'"),
+        (["--language_exponent=0.7"], "With --language_exponent, --input_file"),
     ],
 )
 def test_errors_are_plain_and_leave_the_earlier_file(
@@ -75,6 +76,18 @@ def test_errors_are_plain_and_leave_the_earlier_file(
     assert "Traceback" not in result.stderr
     assert output.read_text() == "earlier\n"
     assert sorted(os.listdir(tmp_path)) == ["one.txt", "two.txt", "vocab"]
+
+
+def test_languages_are_weighted(corpus, tmp_path):
+    folder = pathlib.Path(corpus).parent
+    languages = f"en={folder}/one.txt,fr={folder}/two.txt"
+    result = _run(
+        f"--input_file={languages}", f"--output_file={tmp_path}/vocab",
+        "--vocab_size=150", "--num_workers=1", "--language_exponent=0.7",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "fr: 42.22% of the text, 44.53% with" in result.stderr
+    assert "Wrote 150 entries" in result.stderr
 
 
 def test_every_flag_reaches_the_options_of_learning():

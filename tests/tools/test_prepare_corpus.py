@@ -67,6 +67,7 @@ def test_python_docs_need_no_input(tmp_path):
         ({"encoding": "utf-9"}, "one that Python knows; got 'utf-9'"),
         ({"input_file": None}, "book needs --input_file"),
         ({"input_format": "python_docs"}, "reads no --input_file"),
+        ({"language_exponent": 0.7}, "names the language of each glob"),
         ({"input_file": "missing*"}, "No file matches 'missing"),
         ({"min_document_sentences": 9}, "0 documents are too few"),
     ],
@@ -100,6 +101,44 @@ def test_files_of_an_earlier_run_of_more_files_are_named(
     left = tmp_path / name.format(2)
     assert f"{left} is not of this run" in caplog.text
     assert caplog.text.count("is not of this run") == 1
+
+
+def test_languages_are_sampled_by_their_smoothed_shares(tmp_path, caplog):
+    caplog.set_level("INFO")
+    (tmp_path / "en").write_text("Nine here.\n\n" * 900)
+    (tmp_path / "is").write_text(
+        "".join(f"Tíu {i} hér.\n\n" for i in range(100))
+    )
+    options = _options(
+        tmp_path,
+        "",
+        input_format="text",
+        input_file=f"en={tmp_path}/en,is={tmp_path}/is",
+        language_exponent=0.5,
+        holdout_every=10,
+        holdout_file=str(tmp_path / "held_out.txt"),
+    )
+    counts = prepare_corpus.run(options)
+    assert (counts.documents, counts.documents_read) == (1000, 1000)
+    written = (tmp_path / "out.txt").read_text().split("\n\n")[:-1]
+    held_out = (tmp_path / "held_out.txt").read_text().split("\n\n")[:-1]
+    icelandic = [text for text in written if text.startswith("Tíu")]
+    assert held_out[:90] == ["Nine here."] * 90
+    assert [text[4:-5] for text in held_out[90:]] == [
+        str(number) for number in range(9, 100, 10)
+    ]
+    # Of 9,000 and 1,090 characters: 0.83 times and 2.39 times. Each document
+    # is drawn for the last: within four standard deviations.
+    assert 630 < len(written) - len(icelandic) < 717
+    assert 180 + 16 < len(icelandic) < 180 + 54
+    assert not set(icelandic) & set(held_out)
+    assert "is: 10.80% of the text, 25.82% with the exponent 0.5" in caplog.text
+    assert f"Wrote {len(written) + 100} of 1000 documents (100 " in caplog.text
+    first = (tmp_path / "out.txt").read_bytes()
+    prepare_corpus.run(options)
+    assert (tmp_path / "out.txt").read_bytes() == first
+    prepare_corpus.run(dataclasses.replace(options, random_seed=2))
+    assert (tmp_path / "out.txt").read_bytes() != first
 
 
 def test_encoding_is_named_where_it_is_wrong(tmp_path):

@@ -340,3 +340,35 @@ def _slowly_learnt(words, num_pieces):
 def test_bookkeeping_changes_no_piece(words, num_pieces):
     learnt = learning.learn_pieces(words, num_pieces)
     assert learnt == _slowly_learnt(words, num_pieces)
+
+
+def test_words_of_a_rare_language_count_more(tmp_path):
+    english, icelandic = tmp_path / "en", tmp_path / "is"
+    english.write_text("tide tide quay\n" * 300)
+    icelandic.write_text("fjara hafn\n" * 6)
+    files = {"en": [str(english)], "is": [str(icelandic)]}
+    options = learning.Options(vocab_size=140, num_workers=1)
+
+    def whole_words(exponent):
+        vocabulary = learning.learn_multilingual_vocabulary(
+            files, exponent, options
+        )
+        return {"tide", "quay", "fjara", "hafn"}.intersection(vocabulary)
+
+    # There is room for three of them.
+    assert whole_words(1.0) == {"tide", "quay", "fjara"}
+    assert whole_words(0.0) == {"tide", "fjara", "hafn"}
+
+
+def test_exponent_1_and_one_language_are_the_plain_vocabulary(tmp_path):
+    paths = []
+    for number in range(2):
+        path = tmp_path / str(number)
+        path.write_text(f"the tide {number} turns and the tides turn\n" * 3)
+        paths.append(str(path))
+    options = learning.Options(vocab_size=150, num_workers=1)
+    plain = learning.learn_vocabulary(paths, options)
+    one, several = {"en": paths}, {"en": paths[:1], "is": paths[1:]}
+    learn = learning.learn_multilingual_vocabulary
+    assert learn(several, 1.0, options) == plain
+    assert learn(one, 0.7, options) == plain
