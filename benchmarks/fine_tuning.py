@@ -1,0 +1,450 @@
+r"""Scores, time and memory of fine-tuning, beside Hugging Face's Trainer.
+
+  python -m benchmarks.fine_tuning --task=MRPC --data_dir=data/glue/MRPC \
+    --model=data/all-MiniLM-L6-v2 --peer_python=/path/to/bin/python \
+    --output_dir=comparison
+  python -m benchmarks.fine_tuning --task=SQuAD --num_train_epochs=2 \
+    --train_file=train.json --predict_file=dev-v1.1.json ...
+  python -m benchmarks.fine_tuning --report --output_dir=comparison
+
+Both programs start from the same weights, in Hugging Face's form, with the same
+data and hyper-parameters. The learning rate is the one of --learning_rates with
+which Hugging Face is best on the first seed; this project takes it over. Each
+run is a process of its own, and a line of runs.jsonl in --output_dir. The
+programs take turns, seed by seed. Runs that are in the file are not repeated.
+"""
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from benchmarks import contenders, scaling
+from commands import flags, program
+from files import json_text, writing
+from tasks.classification import datasets, glue, predictions
+from tasks.squad import squad_examples, squad_metrics
+
+SQUAD = "SQuAD"
+OURS, OURS_BFLOAT16, PEER = "ours", "ours_bfloat16", "peer"
+# Of this project's programs.
+_PRECISIONS = {OURS: "float32", OURS_BFLOAT16: "mixed_bfloat16"}
+PROGRAMS = (*_PRECISIONS, PEER)
+_SQUAD_METRICS = ("f1", "exact_match")
+_RUNS = "runs.jsonl"
+# What a run is known by, beside its program and its seed.
+_SETTINGS = ("task", "learning_rate", "num_train_epochs", "batch_size")
+# Fields of a run -> columns of the table.
+_USED = {
+    "seconds": "s",
+    "processor_seconds": "processor s",
+    "peak_megabytes": "MB",
+}
+_GROUP = flags.Group.MEASUREMENT
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """The flags of this program."""
+
+    report: bool = flags.Group.ACTIONS.flag(
+        False, "Run nothing; print the table of all runs in --output_dir."
+    )
+    task: str = _GROUP.flag("MRPC", f"A task of GLUE, or {SQUAD}.")
+    model: str | None = flags.Group.FILES.flag(
+        None, "Folder with config.json, model.safetensors and vocab.txt."
+    )
+    data_dir: str | None = flags.Group.FILES.flag(
+        None, "Of GLUE: the task's folder."
+    )
+    train_file: str | None = flags.Group.FILES.flag(
+        None, "Of SQuAD: questions to train on."
+    )
+    predict_file: str | None = flags.Group.FILES.flag(
+        None, "Of SQuAD: questions to answer."
+    )
+    output_dir: str = flags.Group.FILES.required(
+        "Folder for the results of all runs."
+    )
+    peer_python: str | None = flags.Group.FILES.flag(
+        None,
+        "The Python of an environment with torch, transformers and accelerate.",
+    )
+    programs: tuple[str, ...] = _GROUP.flag(
+        (OURS, PEER), f"Some of {', '.join(PROGRAMS)}."
+    )
+    seeds: tuple[str, ...] = _GROUP.flag(
+        ("1", "2", "3", "4", "5"), "Of the runs."
+    )
+    learning_rates: tuple[str, ...] = _GROUP.flag(
+        ("2e-5", "5e-5", "1e-4"), "To choose from on the first seed."
+    )
+    num_train_epochs: float = _GROUP.flag(3.0, "Of training.")
+    batch_size: int = _GROUP.flag(32, "Of training and prediction.")
+
+
+def run(options: Options) -> None:
+    """Makes the runs that the options name and that are still missing.
+
+    Raises:
+        ValueError: a flag is missing, or names what is unknown.
+        RuntimeError: a run failed.
+    """
+    unknown = set(options.programs) - set(PROGRAMS)
+    if unknown:
+        raise ValueError(
+            f"--programs must be of {', '.join(PROGRAMS)}; got "
+            f"{', '.join(sorted(unknown))}."
+        )
+    task = _task(options)
+    first = options.seeds[0]
+    scores = {}
+    for rate in options.learning_rates:
+        row = _row(task, PEER, rate, first)
+        scores[rate] = row["metrics"][task.metrics[0]]
+    best = max(scores, key=lambda rate: scores[rate])
+    logging.info("learning rate %s: best of %s", best, scores)
+    for seed in options.seeds:
+        for name in options.programs:
+            _row(task, name, best, seed)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Task:
+    """What the programs of a task are run with, and scored by."""
+
+    options: Options
+    model: str
+    metrics: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def ours(self) -> list[str]:
+        """Returns this project's script with the flags of the task."""
+        raise NotImplementedError
+
+    def job(self) -> dict[str, Any]:
+        """Returns what the peer gets to know of the task."""
+        raise NotImplementedError
+
+    def score(self, program: str, folder: str) -> dict[str, float]:
+        """Reads what a program wrote."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Sentences(_Task):
+    """A task of GLUE."""
+
+    info: datasets.DatasetInfo
+    data_dir: str
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    def ours(self) -> list[str]:
+        return [
+            "run_classifier.py",
+            f"--task_name={self.name}",
+            f"--data_dir={self.data_dir}",
+            "--do_train",
+            "--do_eval",
+            "--max_seq_length=128",
+            f"--eval_batch_size={self.options.batch_size}",
+        ]
+
+    def job(self) -> dict[str, Any]:
+        return {
+            "kind": "classification",
+            "num_labels": self.info.label_set.num_outputs,
+            "max_seq_length": 128,
+            "train": self._examples(self.info.train),
+            "dev": self._examples(self.info.dev[0]),
+        }
+
+    def score(self, program: str, folder: str) -> dict[str, float]:
+        if program == PEER:
+            return predictions.evaluate(
+                self.info.label_set,
+                self.metrics,
+                [label for _, _, label in self._examples(self.info.dev[0])],
+                np.load(f"{folder}/logits.npy"),
+            )
+        lines = pathlib.Path(folder, "eval_results.txt").read_text()
+        pairs = dict(line.split(" = ") for line in lines.splitlines())
+        return {name: float(pairs[f"eval_{name}"]) for name in self.metrics}
+
+    def _examples(self, split: datasets.SplitInfo) -> list[list[Any]]:
+        path = os.path.join(self.data_dir, split.files[0])
+        return [
+            [
+                example.text_a,
+                # As released: an empty second text is none.
+                example.text_b or None,
+                self.info.label_set.encode(example.label),
+            ]
+            for example in datasets.read_examples(
+                path,
+                split.layout,
+                self.info.label_set,
+                guid_prefix=split.guid_prefix,
+            )
+        ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Questions(_Task):
+    """SQuAD 1.1."""
+
+    train_file: str
+    predict_file: str
+
+    @property
+    def name(self) -> str:
+        return SQUAD
+
+    def ours(self) -> list[str]:
+        return [
+            "run_squad.py",
+            f"--train_file={self.train_file}",
+            f"--predict_file={self.predict_file}",
+            "--do_train",
+            "--do_predict",
+            f"--predict_batch_size={self.options.batch_size}",
+        ]
+
+    def job(self) -> dict[str, Any]:
+        return {
+            "kind": "squad",
+            "train_file": self.train_file,
+            "predict_file": self.predict_file,
+        }
+
+    def score(self, program: str, folder: str) -> dict[str, float]:
+        del program  # Both write the same file.
+        return squad_metrics.evaluate_v1(
+            squad_metrics.gold_answers(
+                squad_examples.read_dataset(self.predict_file)
+            ),
+            json_text.read_object(f"{folder}/predictions.json"),
+        )
+
+
+def _task(options: Options) -> _Task:
+    model = os.path.abspath(flags.given(options.model, "model"))
+    if options.task.lower() == SQUAD.lower():
+        train = flags.given(options.train_file, "train_file")
+        predict = flags.given(options.predict_file, "predict_file")
+        return _Questions(
+            options=options,
+            model=model,
+            metrics=_SQUAD_METRICS,
+            train_file=os.path.abspath(train),
+            predict_file=os.path.abspath(predict),
+        )
+    info = glue.find_dataset(options.task)
+    return _Sentences(
+        options=options,
+        model=model,
+        metrics=info.metrics,
+        info=info,
+        data_dir=os.path.abspath(flags.given(options.data_dir, "data_dir")),
+    )
+
+
+def _row(task: _Task, name: str, rate: str, seed: str) -> dict[str, Any]:
+    """Returns the line of a run, which is made if it is missing."""
+    options = task.options
+    key = {
+        "task": task.name,
+        "program": name,
+        "learning_rate": rate,
+        "seed": seed,
+        "num_train_epochs": options.num_train_epochs,
+        "batch_size": options.batch_size,
+    }
+    for row in read_rows(options.output_dir):
+        if key.items() <= row.items():
+            return row
+    folder = os.path.join(os.path.abspath(options.output_dir), "run")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    logging.info("%s", " ".join(map(str, key.values())))
+    command = (_peer_command if name == PEER else _our_command)(
+        task, key, folder
+    )
+    used = _measure(command, os.path.join(options.output_dir, "log.txt"))
+    row = {**key, "metrics": task.score(name, folder), **used}
+    with open(os.path.join(options.output_dir, _RUNS), "a") as file:
+        file.write(json.dumps(row) + "\n")
+    logging.info("%s", row)
+    shutil.rmtree(folder)
+    return row
+
+
+def _our_command(task: _Task, key: Mapping[str, Any], folder: str) -> list[str]:
+    return [
+        sys.executable,
+        *task.ours(),
+        f"--bert_config_file={task.model}/config.json",
+        f"--vocab_file={task.model}/vocab.txt",
+        f"--init_checkpoint={task.model}",
+        f"--output_dir={folder}",
+        f"--train_batch_size={key['batch_size']}",
+        f"--num_train_epochs={key['num_train_epochs']}",
+        f"--learning_rate={key['learning_rate']}",
+        f"--random_seed={key['seed']}",
+        f"--precision={_PRECISIONS[key['program']]}",
+        "--adam_bias_correction",
+        "--lr_schedule=continuous",
+        "--bucket_by_length",
+    ]
+
+
+def _peer_command(
+    task: _Task, key: Mapping[str, Any], folder: str
+) -> list[str]:
+    job = {
+        "model": task.model,
+        "output_dir": folder,
+        "num_train_epochs": key["num_train_epochs"],
+        "batch_size": key["batch_size"],
+        "learning_rate": float(key["learning_rate"]),
+        "warmup_proportion": 0.1,
+        "seed": int(key["seed"]),
+        **task.job(),
+    }
+    path = os.path.join(folder, "job.json")
+    writing.write_json(path, job)
+    python = flags.given(task.options.peer_python, "peer_python")
+    return [python, "-m", "benchmarks.fine_tuning_peer", path]
+
+
+def _measure(command: Sequence[str], log: str) -> dict[str, float]:
+    """Runs a command; returns its time and its memory.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    start = time.perf_counter()
+    with open(log, "ab") as file:
+        process = subprocess.Popen(
+            command, cwd=contenders.ROOT, stdout=file, stderr=file
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(
+            f"{command} ended with {process.returncode}: see {log}."
+        )
+    return {
+        "seconds": round(seconds, 1),
+        "processor_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "peak_megabytes": round(usage.ru_maxrss * 1024 / 1e6),  # Linux: KiB.
+    }
+
+
+def read_rows(output_dir: str) -> list[dict[str, Any]]:
+    """Reads the runs of a folder."""
+    path = pathlib.Path(output_dir, _RUNS)
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def report(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Makes a table in Markdown of runs that both programs have made.
+
+    Scores are per cent, mean and standard deviation over the seeds; times and
+    memory are medians, this project's before Hugging Face's. A learning rate
+    that only Hugging Face tried is left out.
+    """
+    groups: dict[tuple, dict[str, list[Mapping[str, Any]]]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in _SETTINGS)
+        groups.setdefault(key, {}).setdefault(row["program"], []).append(row)
+    lines = []
+    for (task, rate, epochs, _), runs in groups.items():
+        for name in (OURS, OURS_BFLOAT16):
+            if name not in runs or PEER not in runs:
+                continue
+            ours, theirs = runs[name], runs[PEER]
+            about = f"{task}, {epochs:g} epochs at {rate}"
+            used = [_medians(ours, theirs, column) for column in _USED]
+            for metric in ours[0]["metrics"]:
+                lines.append(
+                    [
+                        about + (", bfloat16" if name != OURS else ""),
+                        f"{len(ours)}, {len(theirs)}",
+                        metric,
+                        *_compared(ours, theirs, metric),
+                        *used,
+                    ]
+                )
+                about, used = "", [""] * len(used)
+    header = ["task", "runs", "metric", "this project", "Hugging Face"]
+    header += ["difference in standard errors", *_USED.values()]
+    return scaling.table(header, lines)
+
+
+def _compared(
+    ours: Sequence[Mapping[str, Any]],
+    theirs: Sequence[Mapping[str, Any]],
+    metric: str,
+) -> list[str]:
+    """Formats the scores of both, and how far their means are apart."""
+    cells, means, variances = [], [], []
+    for runs in (ours, theirs):
+        values = [_per_cent(run["metrics"][metric], run) for run in runs]
+        means.append(statistics.mean(values))
+        cells.append(f"{means[-1]:.1f}")
+        if len(values) > 1:
+            cells[-1] += f" ± {statistics.stdev(values):.1f}"
+            variances.append(statistics.variance(values) / len(values))
+    if len(variances) < 2 or not sum(variances):
+        return [*cells, ""]
+    distance = (means[0] - means[1]) / math.sqrt(sum(variances))
+    return [*cells, f"{distance:+.1f}"]
+
+
+def _per_cent(value: float, run: Mapping[str, Any]) -> float:
+    return value if run["task"] == SQUAD else 100 * value
+
+
+def _medians(
+    ours: Sequence[Mapping[str, Any]],
+    theirs: Sequence[Mapping[str, Any]],
+    column: str,
+) -> str:
+    first, second = (
+        statistics.median(run[column] for run in runs)
+        for runs in (ours, theirs)
+    )
+    return f"{first:.0f} / {second:.0f} = {first / second:.2f}"
+
+
+def main(options: Options) -> None:
+    """Makes the runs, or prints the table of those that were made."""
+    if options.report:
+        sys.stdout.write(report(read_rows(options.output_dir)))
+    else:
+        run(options)
+
+
+if __name__ == "__main__":
+    program.start(Options, main)

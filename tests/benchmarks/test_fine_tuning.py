@@ -1,0 +1,120 @@
+"""The comparison of fine-tuning with Hugging Face's Trainer: its books."""
+
+import dataclasses
+import json
+import os
+import pathlib
+
+import pytest
+
+from benchmarks import fine_tuning
+
+_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+_PYTHON = os.environ.get("BERT_PEER_PYTHON")
+
+
+def _run(program, seed, score, **others):
+    return {
+        "task": "MRPC",
+        "program": program,
+        "learning_rate": "2e-5",
+        "seed": str(seed),
+        "num_train_epochs": 3.0,
+        "batch_size": 32,
+        "metrics": {"f1": score},
+        "seconds": 10.0 * seed,
+        "processor_seconds": 30.0,
+        "peak_megabytes": 1000,
+        **others,
+    }
+
+
+def test_report_compares_means_in_standard_errors():
+    rows = [_run("ours", seed, 0.87 + 0.01 * seed) for seed in (1, 2, 3)]
+    rows += [_run("peer", s, 0.85 + 0.01 * s, seconds=40.0) for s in (1, 2, 3)]
+    rows.append(_run("peer", 1, 0.5, learning_rate="1e-4"))  # Of the search.
+    line = fine_tuning.report(rows).splitlines()[2]
+    # The deviation of both is 1, the error of a mean 1 / sqrt(3), that of the
+    # difference sqrt(2 / 3): 2 points are 2.4 of it.
+    assert line == (
+        "| MRPC, 3 epochs at 2e-5 | 3, 3 | f1 | 89.0 ± 1.0 | 87.0 ± 1.0 | +2.4 "
+        "| 20 / 40 = 0.50 | 30 / 30 = 1.00 | 1000 / 1000 = 1.00 |"
+    )
+    assert len(fine_tuning.report(rows).splitlines()) == 4
+
+
+@pytest.fixture(name="made")
+def _made(monkeypatch):
+    """Replaces the programs; lists the runs that were made."""
+    made = []
+
+    def measure(command, log):
+        del log
+        (folder,) = (
+            part.partition("=")[2] or str(pathlib.Path(part).parent)
+            for part in command
+            if "--output_dir" in part or part.endswith("job.json")
+        )
+        made.append(command)
+        job = pathlib.Path(folder, "job.json")
+        text = job.read_text() if job.exists() else ""
+        answers = dict.fromkeys(("q1", "q2", "q3"), "Saint Bernadette")
+        if '"learning_rate": 5e-05' in text:
+            answers["q1"] = "wrong"
+        pathlib.Path(folder, "predictions.json").write_text(json.dumps(answers))
+        return {"seconds": 1.0, "processor_seconds": 2.0, "peak_megabytes": 3}
+
+    monkeypatch.setattr(fine_tuning, "_measure", measure)
+    return made
+
+
+def _options(tmp_path):
+    return fine_tuning.Options(
+        task="SQuAD",
+        model=str(_GOLDEN),
+        train_file=str(tmp_path / "dev.json"),
+        predict_file=str(tmp_path / "dev.json"),
+        output_dir=str(tmp_path / "out"),
+        peer_python="python",
+        seeds=("1", "2"),
+        learning_rates=("5e-5", "2e-5"),
+    )
+
+
+def _write_questions(tmp_path):
+    questions = [
+        {
+            "id": f"q{number}",
+            "question": "Who?",
+            "answers": [{"text": "Saint Bernadette", "answer_start": 0}],
+        }
+        for number in (1, 2, 3)
+    ]
+    paragraph = {"context": "Saint Bernadette came.", "qas": questions}
+    data = [{"title": "t", "paragraphs": [paragraph]}]
+    text = json.dumps({"version": "1.1", "data": data})
+    (tmp_path / "dev.json").write_text(text)
+
+
+def test_rate_is_the_peer_s_best_and_no_run_is_made_twice(tmp_path, made):
+    _write_questions(tmp_path)
+    options = _options(tmp_path)
+    fine_tuning.run(options)
+    assert len(made) == 5
+    rows = fine_tuning.read_rows(options.output_dir)
+    assert [(r["program"], r["learning_rate"], r["seed"]) for r in rows] == [
+        ("peer", "5e-5", "1"),
+        ("peer", "2e-5", "1"),
+        ("ours", "2e-5", "1"),
+        ("ours", "2e-5", "2"),
+        ("peer", "2e-5", "2"),
+    ]
+    assert rows[1]["metrics"] == {"f1": 100.0, "exact_match": 100.0}
+    fine_tuning.run(options)
+    assert len(made) == 5
+
+
+def test_unknown_program_is_refused(tmp_path):
+    options = dataclasses.replace(_options(tmp_path), programs=("mine",))
+    with pytest.raises(ValueError, match="ours, ours_bfloat16, peer; got mine"):
+        fine_tuning.run(options)
