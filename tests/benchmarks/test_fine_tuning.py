@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import pathlib
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from benchmarks import fine_tuning
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
-_PYTHON = os.environ.get("BERT_PEER_PYTHON")
 
 
 def _run(program, seed, score, **others):
