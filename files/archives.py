@@ -18,7 +18,7 @@ class DamagedArchiveError(ValueError):
     """A file is no zip file, or not whole."""
 
 
-def unpack(path: str, folder: str) -> list[str]:
+def unpack(path: str, folder: str, inside: str = "") -> list[str]:
     """Unpacks a zip file, without the folder that may be around everything.
 
     Every file is checked against the CRC that the archive holds. What a
@@ -27,6 +27,7 @@ def unpack(path: str, folder: str) -> list[str]:
     Args:
         path: of the zip file.
         folder: where to; made if missing.
+        inside: a folder of the archive, such as "a/b/": only its files.
 
     Returns:
         The names of the files below `folder`, sorted.
@@ -43,9 +44,11 @@ def unpack(path: str, folder: str) -> list[str]:
             entries = [
                 entry
                 for entry in archive.infolist()
-                if not entry.is_dir() and not _is_junk(entry.filename)
+                if not entry.is_dir()
+                and not _is_junk(entry.filename)
+                and entry.filename.startswith(inside)
             ]
-            names = _names(path, entries)
+            names = _names(path, entries, inside.count("/"))
             os.makedirs(folder, exist_ok=True)
             total = sum(entry.file_size for entry in entries)
             destinations.require_space(folder, total, f"Unpacking {path}")
@@ -71,9 +74,17 @@ def _is_junk(name: str) -> bool:
     return parts[0] == _JUNK_FOLDER or parts[-1] in _JUNK_FILES
 
 
-def _names(path: str, entries: Iterable[zipfile.ZipInfo]) -> list[str]:
-    """Lists the names of entries, without the one folder around them all."""
-    split = [_parts(path, entry) for entry in entries]
+def _names(
+    path: str, entries: Iterable[zipfile.ZipInfo], depth: int
+) -> list[str]:
+    """Lists the names of entries, without the one folder around them all.
+
+    Args:
+        path: of the zip file.
+        entries: of it.
+        depth: folders around them that are left out in any case.
+    """
+    split = [_parts(path, entry)[depth:] for entry in entries]
     if not split:
         raise ValueError(f"{path}: the zip file must hold files; it has none.")
     around = {parts[0] if len(parts) > 1 else None for parts in split}

@@ -11,7 +11,9 @@ An interrupted download resumes. Files that are already there are kept.
 import contextlib
 import dataclasses
 import os
+import subprocess
 import sys
+import tempfile
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
 
@@ -210,14 +212,17 @@ def _archive(
 
     An invalid archive is removed if this call fetched it.
     """
-    url = _address(item.urls[0], options)
+    is_package = item.kind == download_table.PACKAGE
+    url = item.urls[0] if is_package else _address(item.urls[0], options)
     # Two archives have one name, so the item's stands before it.
     name = f"{item.name}.zip"
     path = os.path.join(output_dir, _ARCHIVES, name)
     was_there = os.path.isfile(path)
-    if was_there:
+    if is_package and not was_there:
+        _fetch_package(item.requirement, path)
+    if is_package or was_there:
         digest = paths.sha256(path)
-        _check_hash(path, digest, options.sha256)
+        _check_hash(path, digest, options.sha256 or item.sha256)
     else:
         digest = _fetch(url, path, options)
     logging.info("%s: SHA-256 %s", name, digest)
@@ -252,10 +257,10 @@ def _unpack(
         folder: where to.
     """
     with writing.whole_folder(folder) as unpacked:
-        archives.unpack(path, unpacked)
+        archives.unpack(path, unpacked, item.inside)
         download_checks.check_files(unpacked, item.files, item.urls[0])
         found = ""
-        if item.kind == download_table.CHECKPOINT:
+        if item.kind in (download_table.CHECKPOINT, download_table.PACKAGE):
             # Before TensorFlow, which reads the checkpoint, is first imported.
             os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
             found = ": " + download_checks.check_checkpoint(
@@ -336,6 +341,34 @@ def _fetch(url: str, path: str, options: Options) -> str:
     """Fetches a file, logging progress; returns its SHA-256."""
     hooks = transfer.Hooks(report=_reporter(os.path.basename(path)))
     return transfer.fetch(url, path, sha256=options.sha256, hooks=hooks)
+
+
+def _fetch_package(requirement: str, path: str) -> None:
+    """Fetches the wheel of a package into a file, by pip.
+
+    Raises:
+        OSError: pip is missing, or could not fetch it.
+    """
+    command = [sys.executable, "-m", "pip", "download", "--no-deps"]
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+        logging.info("pip download --no-deps %s", requirement)
+        done = subprocess.run(
+            [*command, "--dest", folder, requirement],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
+        if done.returncode or len(wheels) != 1:
+            lines = done.stderr.strip().splitlines() or ["no wheel"]
+            errors = [line for line in lines if line.startswith("ERROR")]
+            raise OSError(
+                f"pip could not download {requirement} "
+                f"({(errors or lines)[-1]}). A file of another origin is taken "
+                f"too: save the wheel as {path}."
+            )
+        os.replace(os.path.join(folder, wheels[0]), path)
 
 
 def _reporter(name: str) -> Callable[[int, int | None], None]:

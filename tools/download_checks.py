@@ -77,7 +77,8 @@ def check_checkpoint(folder: str, name: str) -> str:
     archive's CRC covers.
 
     Args:
-        folder: holds `bert_config.json`, `vocab.txt` and `bert_model.ckpt`.
+        folder: the release's, with `bert_config.json`, `vocab.txt` and
+            `bert_model.ckpt`; or Hugging Face's.
         name: the release's, which says the sizes (`..._L-2_H-128_A-2`).
 
     Returns:
@@ -90,9 +91,10 @@ def check_checkpoint(folder: str, name: str) -> str:
     # Imported late: it brings TensorFlow, which data sets do without.
     from modeling import checkpoints
 
-    config = config_lib.BertConfig.from_json_file(
-        os.path.join(folder, "bert_config.json")
-    )
+    prefix = os.path.join(folder, _CHECKPOINT)
+    is_release = os.path.exists(f"{prefix}.index")
+    prefix = prefix if is_release else folder
+    config = config_lib.BertConfig.from_checkpoint(prefix)
     _check_sizes(config, folder, name)
     vocab_file = os.path.join(folder, "vocab.txt")
     num_lines = len(tokenization.load_vocab(vocab_file))
@@ -101,13 +103,13 @@ def check_checkpoint(folder: str, name: str) -> str:
             f"{vocab_file} must have as many tokens as bert_config.json says, "
             f"{config.vocab_size}; it has {num_lines}."
         )
-    prefix = os.path.join(folder, _CHECKPOINT)
     shapes = {
         variable: shape
         for variable, (shape, _) in checkpoints.list_variables(prefix).items()
     }
     _check_encoder(config, shapes, prefix)
-    _check_data_size(shapes, prefix, checkpoints.files(prefix))
+    if is_release:
+        _check_data_size(shapes, prefix, checkpoints.files(prefix))
     return (
         f"{config.num_hidden_layers} layers of {config.hidden_size}, "
         f"{config.vocab_size} word pieces, "

