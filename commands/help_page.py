@@ -12,8 +12,9 @@ _MOST_COLUMNS = 80
 _INDENT = " " * 6
 _LAST_LINES = (
     "--flagfile=FILE takes flags from a file, one a line. --verbosity=-1 logs "
-    "warnings alone. --traceback shows where in the code something was "
-    "refused. --helpfull lists these and others of absl."
+    "warnings alone, --log_format=full in the long form of absl. --traceback "
+    "shows where in the code something was refused. --helpfull lists these and "
+    "others of absl."
 )
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from absl import app, flags
 
 from commands import flags as flags_lib
-from commands import help_page
+from commands import help_page, tensorflow_import
+from files import log_lines
 
 # The kinds of errors whose messages are for users.
 REFUSALS = (OSError, RuntimeError, ValueError)
@@ -62,6 +63,14 @@ def define_common_flags(values: flags.FlagValues = flags.FLAGS) -> None:
         "traceback",
         False,
         "Show where in the code a refusal was raised; for developers.",
+        flag_values=values,
+    )
+    flags.DEFINE_enum(
+        "log_format",
+        log_lines.SHORT,
+        log_lines.FORMATS,
+        "Log lines of time and message, or those of absl, which begin with "
+        "level, date, thread and line of code.",
         flag_values=values,
     )
 
@@ -123,6 +132,8 @@ def _command(module: Any) -> str:
 
 
 def _run(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
+    log_lines.use(flags.FLAGS.log_format)
+    tensorflow_import.hide_notices()
     try:
         return _quietly_if_closed(lambda: main(argv))
     except REFUSALS as error:
@@ -133,8 +144,11 @@ def _run(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
     except KeyboardInterrupt:
         if flags.FLAGS.traceback:
             raise
+        log_lines.keep()
         sys.stderr.write(f"{_name()}: interrupted.\n")
         sys.exit(_INTERRUPTED)
+    finally:
+        log_lines.keep()
 
 
 def _refuse(message: str) -> None:

@@ -464,10 +464,10 @@ def _log_shard(
     text: Text,
 ) -> None:
     for example in report.examples:
-        logging.info("*** Example ***")
-        logging.info("tokens: %s", " ".join(example.tokens))
+        logging.debug("*** Example ***")
+        logging.debug("tokens: %s", " ".join(example.tokens))
         for name, values in example.features.items():
-            logging.info("%s: %s", name, " ".join(map(str, values)))
+            logging.debug("%s: %s", name, " ".join(map(str, values)))
     if report.num_reused:
         logging.info("%d shards were there already.", report.num_reused)
     elif text.is_sharded and not report.num_documents:

@@ -3,16 +3,14 @@
 import time
 from collections.abc import Callable
 
-from absl import logging
+from files import log_lines
 
 _LOG_EVERY_SECONDS = 5.0
 _BAR_CHARACTERS = 10
 
 
 class Progress:
-    """Logs a line every few seconds while something is counted up.
-
-    Whole lines, so that a log file reads as well as a terminal.
+    """Reports every few seconds while something is counted up.
 
     Args:
         clock: gives seconds.
@@ -43,11 +41,18 @@ class Progress:
             if self._phase:
                 self._started = self._logged = now
             self._phase = phase
-        if now - self._logged < _LOG_EVERY_SECONDS or not done:
+        if not done or now == self._started:
+            return
+
+        def text() -> str:
+            told = line(phase, done, total, now - self._started)
+            return f"{told}, {detail}" if detail else told
+
+        if now - self._logged < _LOG_EVERY_SECONDS:
+            log_lines.animate(text)
             return
         self._logged = now
-        text = line(phase, done, total, now - self._started)
-        logging.info("%s", f"{text}, {detail}" if detail else text)
+        log_lines.report(text())
 
 
 def line(phase: str, done: float, total: float | None, seconds: float) -> str:

@@ -62,6 +62,7 @@ def test_program_runs_and_logs(tmp_path, text):
         "--max_seq_length=16",
         "--max_predictions_per_seq=3",
         "--dupe_factor=30",
+        "--verbosity=1",
     )
     assert done.returncode == 0, done.stderr
     assert f"Reading {text}" in done.stderr

@@ -10,7 +10,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 
 # What each room may import of ours, besides itself.
 _MAY_IMPORT = {
-    "commands": set(),
+    "commands": {"files"},
     "files": set(),
     "modeling": {"files"},
     "vocab": {"files"},

@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from commands import flags, program
-from files import destinations, paths, progress
-from tools import terminal
+from files import destinations, paths, progress, terminal
 from training import reporting, run_card
 
 ARGUMENTS = "FOLDER ..."

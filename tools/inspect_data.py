@@ -24,7 +24,7 @@ import numpy as np
 
 from commands import flags, program
 from corpus import text_statistics
-from files import destinations, paths, writing
+from files import destinations, paths, terminal, writing
 from tasks.masked_lm import (
     data_warnings,
     encoded_corpus,
@@ -32,7 +32,7 @@ from tasks.masked_lm import (
     masked_pairs,
     record_contents,
 )
-from tools import inspection_report, terminal
+from tools import inspection_report
 from vocab import tokenization, word_memory
 
 if TYPE_CHECKING:

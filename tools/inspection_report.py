@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from corpus import text_statistics
-from files import messages
+from files import messages, terminal
 from tasks.masked_lm import record_contents
-from tools import terminal
 
 _MOST_CHARACTERS = 40
 _Row = tuple[str, str, str]

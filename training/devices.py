@@ -23,6 +23,8 @@ FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
 # shapes were 1.9 to 5.2 times as fast, and the choice must not be chance.
 _CPU_FLAGS = ("amx_bf16", "avx512_bf16")
 _CPU_INFO = "/proc/cpuinfo"
+_GPU_KINDS = ("mirrored", "multi_worker_mirrored")
+_DEVICE_FILES, _GPU_FILES = "/dev", "nvidia[0-9]*"
 # Source: NVIDIA's A100 (compute capability 8.0) was the first with bfloat16.
 _FIRST_GPU_CAPABILITY = (8, 0)
 
@@ -121,6 +123,8 @@ def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     if options.num_cpu_devices:
         return _cpu_strategy(kind, options.num_cpu_devices)
     gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        _warn_without_gpu(kind)
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
     if kind == "multi_worker_mirrored":
@@ -129,6 +133,27 @@ def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
         devices = [f"GPU:{i}" for i in range(len(gpus))]
         return tf.distribute.MirroredStrategy(devices or ["CPU:0"])
     return tf.distribute.OneDeviceStrategy("/GPU:0" if gpus else "/CPU:0")
+
+
+def _warn_without_gpu(kind: str) -> None:
+    """Warns where a GPU seems to be meant and TensorFlow finds none."""
+    install = (
+        "Training runs on the CPU, far slower. For NVIDIA GPUs install "
+        "requirements-gpu.txt and the driver."
+    )
+    if kind in _GPU_KINDS:
+        logging.warning(
+            "--distribution_strategy=%s, but TensorFlow finds no GPU. %s",
+            kind,
+            install,
+        )
+    elif "CUDA_VISIBLE_DEVICES" not in os.environ and any(
+        pathlib.Path(_DEVICE_FILES).glob(_GPU_FILES)
+    ):
+        logging.warning(
+            "This machine has an NVIDIA GPU, but TensorFlow finds none. %s",
+            install,
+        )
 
 
 def strategy_kind(options: DeviceOptions, members: workers.Cluster) -> str:
@@ -292,9 +317,9 @@ def describe(strategy: tf.distribute.Strategy) -> str:
     kinds = sorted({device.device_type for device in workers})
     return (
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, "
-        f"{type(strategy).__name__} with {strategy.num_replicas_in_sync} "
-        f"replica(s) on {', '.join(kinds)}, {os.cpu_count()} CPU cores, "
-        f"{keras.config.dtype_policy().name}"
+        f"{type(strategy).__name__.removesuffix('Strategy')}, "
+        f"{strategy.num_replicas_in_sync} replica(s) on {', '.join(kinds)}, "
+        f"{os.cpu_count()} cores, {keras.config.dtype_policy().name}"
     )
 
 

@@ -110,8 +110,14 @@ def initialize(
             encoder_only=options.encoder_only
             or _answers_differ(options.init_checkpoint, options.output_dir),
         )
-    else:
+    elif isinstance(objective.model, heads.BertForPreTraining):
         logging.info("Fresh run: the weights are random, nothing is loaded.")
+    else:
+        logging.warning(
+            "No --init_checkpoint is given: the whole model starts from random "
+            "weights. Fine-tuning needs a pre-trained checkpoint for good "
+            "results."
+        )
     return state, 0
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from files import log_lines
 from training import (
     checkpointing,
     failures,
@@ -105,8 +106,8 @@ def train(
         while step < options.num_train_steps and not recorder.is_over:
             result, count, batch_size = stepper.advance(step)
             stopped_by = recorder.agree_on_signal(stop.requested)
-            recorder.add(result, count, batch_size)
             step += count
+            recorder.add(step, result, count, batch_size)
             last = step == options.num_train_steps
             if last or step % options.log_every_steps == 0:
                 recorder.report(step)
@@ -280,8 +281,10 @@ class _Recorder:
         self._waits: list[Any] = []
         self._sums = _unreported(options.output_dir, first_step)
 
-    def add(self, result, count: int, batch_size: int) -> None:
-        """Takes what the next `count` steps returned."""
+    def add(self, step: int, result, count: int, batch_size: int) -> None:
+        """Takes what the `count` steps before `step` returned."""
+        if self._reporter:
+            self._reporter.animate(step)
         input_seconds = result.pop("input_seconds")
         self._results.append((count, result))
         if self._is_compiled:
@@ -318,7 +321,7 @@ class _Recorder:
             line = reporting.console_line(
                 progress, self._options.num_train_steps
             )
-            logging.info("%s", line)
+            log_lines.report(line)
         self._sums, self._waits = {}, []
         self._timed_steps = self._timed_examples = 0
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import logging
 
-from files import json_text, paths, writing
+from files import json_text, log_lines, paths, writing
 from files import progress as progress_lib
 
 METRICS_FILE = "metrics.jsonl"
@@ -95,6 +95,7 @@ class Reporter:
         self._output_dir = output_dir
         self._num_train_steps = num_train_steps
         self._sanity_check = sanity_check
+        self._last: Progress | None = None
         _announce_start(output_dir, first_step)
         self._writer = tf.summary.create_file_writer(output_dir)
         self._path = metrics_path(output_dir)
@@ -102,7 +103,8 @@ class Reporter:
 
     def training(self, progress: Progress) -> None:
         """Reports training progress."""
-        logging.info("%s", console_line(progress, self._num_train_steps))
+        self._last = progress
+        log_lines.report(console_line(progress, self._num_train_steps))
         record = {"step": progress.step, **progress.values}
         if progress.speed is not None:
             record["examples_per_second"] = progress.speed.examples_per_second
@@ -111,6 +113,13 @@ class Reporter:
         if self._sanity_check:
             for warning in self._sanity_check(progress.step, progress.values):
                 logging.warning("step %d: %s", progress.step, warning)
+
+    def animate(self, step: int) -> None:
+        """Shows on a terminal how far training is between two reports."""
+        total = self._num_train_steps
+        log_lines.animate(
+            lambda: console_line(_extrapolated(self._last, step, total), total)
+        )
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
         """Reports an evaluation made while training."""
@@ -132,6 +141,7 @@ class Reporter:
 
     def close(self) -> None:
         """Writes what is buffered, and the plot."""
+        log_lines.keep()
         self._writer.close()
         records = read_metrics(self._path)
         draw_curves({"": records}, os.path.join(self._output_dir, PLOT_FILE))
@@ -175,19 +185,33 @@ def _announce_start(output_dir: str, step: int) -> None:
 
 
 def console_line(progress: Progress, num_train_steps: int) -> str:
-    """Formats one line of progress."""
-    line = (
-        f"{progress_lib.bar(progress.step / num_train_steps)} "
-        f"step {progress.step:,}/{num_train_steps:,}  "
-        f"{_in_words(progress.values)}"
-    )
-    if progress.speed is None:
-        return line
-    return (
-        f"{line}  {progress.speed.examples_per_second:.1f} examples/s  "
-        f"input wait {progress.speed.input_wait:.1f} %  "
-        f"{progress_lib.duration(progress.speed.seconds_left)} left"
-    )
+    """Formats one line of progress; the rest of it is in `metrics.jsonl`."""
+    share = progress.step / num_train_steps
+    parts = [f"step {progress.step:,}/{num_train_steps:,} {share:.0%}"]
+    if "loss" in progress.values:
+        parts.append(f"loss {progress.values['loss']:.4g}")
+    if _LEARNING_RATE in progress.values:
+        parts.append(f"rate {progress.values[_LEARNING_RATE]:.2e}")
+    if progress.speed:
+        left = progress_lib.duration(progress.speed.seconds_left)
+        parts.append(f"{progress.speed.examples_per_second:.1f} examples/s")
+        parts.append(f"{left} left")
+    return "  ".join(parts)
+
+
+def _extrapolated(
+    reported: Progress | None, step: int, num_train_steps: int
+) -> Progress:
+    """Returns the last report as it stands some steps later."""
+    if reported is None:
+        return Progress(step=step, values={})
+    speed = reported.speed
+    if speed:
+        share = (num_train_steps - step) / (num_train_steps - reported.step)
+        speed = dataclasses.replace(
+            speed, seconds_left=speed.seconds_left * share
+        )
+    return dataclasses.replace(reported, step=step, speed=speed)
 
 
 def _in_words(values: Mapping[str, float]) -> str:

@@ -17,6 +17,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
@@ -71,6 +72,7 @@ _SHAPE = {
 _CHECKPOINT_PART = re.compile(r"(model\.ckpt-\d+)\.(index|data-.*|state\.json)")
 _EVENTS = re.compile(r"events\.out\.tfevents\..*")
 _MOST_FILES_SHOWN = 12
+_SUMMARY_COLUMNS = 96
 _KILOBYTE, _MEGABYTE = 10**3, 10**6
 # Of the last reports: shown elsewhere in the summary, or of no use alone.
 _METRICS_NOT_SHOWN = {
@@ -217,7 +219,7 @@ def _finish(options: Any, started: float, ended: str) -> None:
     }
     writing.write_json(path, card)
     summary = summary_lines(card)
-    logging.info("%s", "\n".join([f"{folder}: {ended}", *summary]))
+    logging.info("%s", "\n".join([f"Summary of {folder}", *summary]))
     write_to_tensorboard(folder, card)
 
 
@@ -508,21 +510,30 @@ def summary_lines(card: Mapping[str, Any]) -> list[str]:
     ]
     told = [(title, text) for title, text in told if text]
     width = max(len(title) for title, _ in told)
-    return [f"  {title:<{width}}  {text}" for title, text in told]
+    return [
+        line
+        for title, text in told
+        for line in textwrap.wrap(
+            f"  {title:<{width}}  {text}",
+            _SUMMARY_COLUMNS,
+            subsequent_indent=" " * (width + 4),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]
 
 
 def _run_text(card: Mapping[str, Any]) -> str:
     training = card["training"]
     parts = [
-        card["program"],
-        card["started"],
-        f"{progress.duration(card['seconds'])}, {card['ended']}",
+        f"{card['program']} {card['ended']} in "
+        f"{progress.duration(card['seconds'])}, started {card['started']}",
         f"{size_text(card['memory']['host'])} of memory at most",
     ]
     if "examples_per_second" in training:
         parts.append(f"{training['examples_per_second']:.1f} examples/s")
     if "input_wait" in training:
-        parts.append(f"{training['input_wait']:.1f} % of it waiting for input")
+        parts.append(f"input wait {training['input_wait']:.1f} %")
     return ", ".join(parts)
 
 

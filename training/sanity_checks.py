@@ -168,18 +168,18 @@ class SanityChecks:
         self._accuracies: list[float] = []
         self._said: set[Callable] = set()
 
-    def announce(self) -> str:
+    def announce(self) -> list[str]:
         """Says what to expect of the run, as far as that is known."""
         records, plan = self._records, self._plan
         even = math.log(plan.vocab_size)
-        text = (
-            f"Masked-LM loss: guessing evenly gives {even:.2f}, by how "
-            f"frequent word pieces are {records.entropy:.2f} "
-            f"({records.num_sampled:,} records looked at). Next sentences: "
-            f"always the same answer is right for {records.chance:.1%}."
-        )
+        lines = [
+            f"Baselines, from {records.num_sampled:,} records: masked-LM loss "
+            f"{even:.2f} (uniform guess),",
+            f"  {records.entropy:.2f} (word-piece frequencies); "
+            f"next-sentence accuracy {records.chance:.1%} (majority class).",
+        ]
         if not plan.is_fresh:
-            return text
+            return lines
         frequent = records.entropy
         expected = [
             f"{low * frequent:.1f} to {high * frequent:.1f} after step {step:,}"
@@ -188,12 +188,9 @@ class SanityChecks:
             and (step := self._step_of(wanted)) is not None
         ]
         if expected:
-            text += (
-                " What BERT-Tiny came to in runs of this project, at this "
-                f"batch and rate: {'; '.join(expected)}. Larger models fall "
-                "lower."
-            )
-        return text
+            lines.append("Masked-LM loss of BERT-Tiny at this batch and rate:")
+            lines.append(f"  {'; '.join(expected)}. Larger models fall lower.")
+        return lines
 
     def _step_of(self, wanted: float) -> int | None:
         """Returns the first step that equals so many reference steps."""
@@ -375,5 +372,6 @@ def reference_steps(plan: Plan, step: int) -> float:
 def make(sources: Sequence[input_pipeline.Source], plan: Plan) -> SanityChecks:
     """Measures the records of a run's first phase and logs what to expect."""
     checks = SanityChecks(measure(sources[0]), plan)
-    logging.info("%s", checks.announce())
+    for line in checks.announce():
+        logging.info("%s", line)
     return checks

@@ -199,13 +199,15 @@ class Trainer:
         batch, input_seconds = _timed_next(iterator)
         schedule = dataclasses.replace(self.state.schedule, init_lr=peak)
         learning_rate = schedule.learning_rate(step)
-        result = _first_replica(
-            self.strategy,
-            self.strategy.run(
-                self._replica_step,
-                args=(batch, step, learning_rate, seed, num_parts),
-            ),
-        )
+        # On one core the step would else be made before the time is taken.
+        with tf.control_dependencies([input_seconds]):
+            result = _first_replica(
+                self.strategy,
+                self.strategy.run(
+                    self._replica_step,
+                    args=(batch, step, learning_rate, seed, num_parts),
+                ),
+            )
         finite = result.pop("finite")
         self.state.loss_scale.update(finite)
         bad = not_finite(result["losses"])

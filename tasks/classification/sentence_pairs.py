@@ -203,7 +203,7 @@ def records(
         label_id = label_set.encode(example.label)
         rows = example_records(example, label_id, packing, tokenizer)
         if index < _NUM_EXAMPLES_LOGGED:
-            logging.info(
+            logging.debug(
                 "example %s: label %s (%s), %d row(s), input_ids %s",
                 example.guid,
                 example.label,

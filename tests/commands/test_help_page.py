@@ -11,7 +11,7 @@ from tests import documented_commands as documented
 Group = flags_lib.Group
 _NAME = re.compile(r"^  --(?:\[no\])?(\w+)  \(", re.MULTILINE)
 # What absl and `program` define beside a program's own.
-_COMMON = {"flagfile", "verbosity", "traceback", "helpfull"}
+_COMMON = {"flagfile", "verbosity", "log_format", "traceback", "helpfull"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,8 @@ Speed and memory:
       Of numbers.
 
 --flagfile=FILE takes flags from a file, one a
-line. --verbosity=-1 logs warnings alone.
+line. --verbosity=-1 logs warnings alone,
+--log_format=full in the long form of absl.
 --traceback shows where in the code something was
 refused. --helpfull lists these and others of
 absl.

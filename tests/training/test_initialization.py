@@ -64,6 +64,17 @@ def test_a_fresh_run_starts_at_step_0_with_empty_moments(objective, tmp_path):
     assert all(not s.numpy().any() for s in state.optimizer.slots().values())
 
 
+def test_fine_tuning_of_random_weights_is_warned_of(
+    objective, tmp_path, caplog
+):
+    _start(objective, tmp_path / "pretraining")
+    assert not [r for r in caplog.records if r.levelname == "WARNING"]
+    config = objective.model.config
+    model = heads.BertForSequenceClassification(config, num_labels=2)
+    _start(objectives.Classification(model, "single_label"), tmp_path / "task")
+    assert "No --init_checkpoint is given" in caplog.text
+
+
 def test_a_checkpoint_in_the_folder_goes_before_another(
     objective, tmp_path, caplog
 ):

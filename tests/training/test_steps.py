@@ -324,6 +324,52 @@ class _Noise:
         return objectives.Outcome(losses={"loss": loss}, metrics={})
 
 
+class _Watching(_Noise):
+    """Notes when it begins with what does not depend on the batch."""
+
+    def __init__(self, weight, note):
+        super().__init__(weight)
+        self._note = note
+
+    def outcome(self, features, denominators, dropout_seed):
+        noted = tf.numpy_function(
+            self._note, [dropout_seed], tf.float64, stateful=False
+        )
+        outcome = super().outcome(features, denominators, dropout_seed)
+        return objectives.Outcome(
+            losses=outcome.losses, metrics={"noted": (noted, 1.0)}
+        )
+
+
+def test_a_step_begins_when_the_wait_for_its_batch_is_over():
+    # Else a process of one core takes the time of the step for waiting.
+    ended = []
+
+    def make(_):
+        time.sleep(0.2)
+        ended.append(time.monotonic())
+        return np.ones([1], np.float32)
+
+    dataset = tf.data.Dataset.range(1).map(
+        lambda n: {
+            "x": tf.ensure_shape(tf.numpy_function(make, [n], tf.float32), [1])
+        }
+    )
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    weight = tf.Variable(2.0)
+    state = steps.TrainState(
+        objective=_Watching(weight, lambda _: np.float64(len(ended))),
+        optimizer=optimization.AdamWeightDecayOptimizer({"w": weight}),
+        schedule=optimization.Schedule(init_lr=1e-2, num_train_steps=9),
+        loss_scale=steps.LossScale(active=False),
+        seed=1,
+    )
+    iterator = iter(strategy.experimental_distribute_dataset(dataset))
+    result = _numbers(steps.Trainer(strategy, state).run(iterator, 0, 1))
+    assert result["metrics"]["noted"][0] == 1
+    assert result["input_seconds"] > 0.1
+
+
 def test_a_run_with_the_steps_of_another_is_as_if_alone():
     strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
     dataset = tf.data.Dataset.from_tensors({"x": tf.ones([1])}).repeat()

@@ -19,7 +19,12 @@ def has_colors(choice: str, stream: IO[str]) -> bool:
     """
     if choice != "auto":
         return choice == "always"
-    return stream.isatty() and not os.environ.get("NO_COLOR")
+    return is_redrawable(stream) and not os.environ.get("NO_COLOR")
+
+
+def is_redrawable(stream: IO[str]) -> bool:
+    """Tells whether a line of a stream can be erased and written again."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def table(rows: Iterable[Sequence[str]], *, right: int = 1) -> str:
