@@ -33,7 +33,7 @@ ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _TextOptions:
+class _TextOptions(preparation.RawTextOptions):
     """Which text is read, and how."""
 
     input_file: str = flags.Group.FILES.required(
@@ -59,22 +59,6 @@ class _TextOptions:
     )
     do_lower_case: bool = flags.Group.TEXT.flag(
         True, "Lower-case and strip accents: True for an uncased vocabulary."
-    )
-    language: str = flags.Group.RAW_TEXT.flag(
-        "en", "ISO 639 code: how sentences end."
-    )
-    encoding: str = flags.Group.RAW_TEXT.flag(
-        "utf-8", "Of the files; text is always UTF-8."
-    )
-    text_field: str = flags.Group.RAW_TEXT.flag(
-        "text",
-        "Field or column with the text, for formats that have several.",
-    )
-    min_paragraph_words: int | None = flags.Group.RAW_TEXT.flag(
-        None,
-        "Drop shorter paragraphs. 8 by default for wikiextractor, mediawiki "
-        "and wet, else 0; not for text.",
-        lower_bound=0,
     )
 
 
@@ -206,19 +190,11 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
 
 def text_of(options: Options) -> pretraining_shards.Text:
     """Finds the files, or raises ValueError; says how they are read and cut."""
-    rules = None
-    if options.input_format != "text":
-        rules = preparation.rules_of(
-            options.input_format,
-            options.min_paragraph_words,
-            language=options.language,
-        )
+    is_raw = options.input_format != "text"
     return pretraining_shards.Text(
         paths=tuple(paths.expand(options.input_file)),
-        rules=rules,
-        reading=formats.ReadOptions(
-            encoding=options.encoding, text_field=options.text_field
-        ),
+        rules=options.rules(options.input_format) if is_raw else None,
+        reading=options.reading(),
         shard_documents=options.shard_documents,
         shard_by_file=options.shard_by_file,
     )

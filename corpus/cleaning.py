@@ -24,49 +24,43 @@ _MARK = re.compile(r"\s*\*\*\*\s?(START|END) OF (THE|THIS) PROJECT GUTENBERG")
 _MAX_MARK_LINES = 4
 
 
+def _dropped(reason: str) -> int:
+    return dataclasses.field(default=0, metadata={"reason": reason})
+
+
 @dataclasses.dataclass(kw_only=True)
 class Counts:
-    """Sums over a text: what was read, what was kept, what was removed.
+    """Sums over a text: what was read, and what of it was left out.
 
     Attributes:
         characters_read: of all documents; a line end counts as one.
         documents_read: kept or not.
-        documents: of those kept; so are `sentences` and `words`.
-        titles: lines that repeat the title of their document.
-        licence_lines: of Project Gutenberg, before and after a book.
-        tags: of HTML, cut out of a paragraph that stays.
-        half_characters: lone surrogates, replaced by U+FFFD.
-        markup_paragraphs: the remains of templates, tables and links.
-        code_blocks: of a documentation: code, tables, fields, titles.
-        fragments: paragraphs of a documentation that are no sentences.
-        empty_paragraphs: of which no character is left.
-        short_paragraphs: of too few words.
-        letterless_sentences: such as "* * *" and "12.".
-        empty_documents: without text, a title aside.
-        emptied_documents: all text of which was removed.
-        short_documents: of too few sentences or characters.
-        short_document_sentences: the sentences of these.
+
+    The other fields have the reason in their metadata, with the names of
+    `preparation.Rules` in braces.
     """
 
     characters_read: int = 0
     documents_read: int = 0
-    documents: int = 0
-    sentences: int = 0
-    words: int = 0
-    titles: int = 0
-    licence_lines: int = 0
-    tags: int = 0
-    half_characters: int = 0
-    markup_paragraphs: int = 0
-    code_blocks: int = 0
-    fragments: int = 0
-    empty_paragraphs: int = 0
-    short_paragraphs: int = 0
-    letterless_sentences: int = 0
-    empty_documents: int = 0
-    emptied_documents: int = 0
-    short_documents: int = 0
-    short_document_sentences: int = 0
+    titles: int = _dropped("titles")
+    licence_lines: int = _dropped("lines of a licence")
+    tags: int = _dropped("tags")
+    half_characters: int = _dropped("halves of characters (now U+FFFD)")
+    markup_paragraphs: int = _dropped("paragraphs of left-over markup")
+    code_blocks: int = _dropped("blocks of code")
+    fragments: int = _dropped("paragraphs that are no sentences")
+    empty_paragraphs: int = _dropped("paragraphs without text")
+    short_paragraphs: int = _dropped(
+        "paragraphs of fewer than {min_paragraph_words} words"
+    )
+    letterless_sentences: int = _dropped("sentences without a letter")
+    empty_documents: int = _dropped("documents without text")
+    emptied_documents: int = _dropped("documents without text after that")
+    short_documents: int = _dropped(
+        "documents of fewer than {min_document_sentences} sentences or "
+        "{min_document_characters} characters"
+    )
+    short_document_sentences: int = _dropped("sentences in these")
 
     def add(self, other: "Counts") -> None:
         """Adds the counts of another part of the text."""

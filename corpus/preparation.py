@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from commands import flags
 from corpus import cleaning, formats, sentences
 from files import paths, processes, writing
 
@@ -38,51 +39,47 @@ class Rules:
     min_document_characters: int = 0
 
 
-def rules_of(
-    input_format: str, min_paragraph_words: int | None, **others
-) -> Rules:
-    """Makes the rules of a format.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RawTextOptions:
+    """The flags of programs that read raw text, beside their input_format."""
 
-    Args:
-        input_format: a key of `formats.FORMATS`.
-        min_paragraph_words: None for the number that suits the format.
-        **others: further fields of `Rules`.
-    """
-    if min_paragraph_words is None:
-        min_paragraph_words = formats.FORMATS[input_format].min_paragraph_words
-    return Rules(
-        input_format=input_format,
-        min_paragraph_words=min_paragraph_words,
-        **others,
+    language: str = flags.Group.RAW_TEXT.flag(
+        "en", "Language of the text, an ISO 639 code: how sentences end."
+    )
+    encoding: str = flags.Group.RAW_TEXT.flag("utf-8", "Encoding of raw text.")
+    text_field: str = flags.Group.RAW_TEXT.flag(
+        "text", "Field or column with the text, for formats that have several."
+    )
+    min_paragraph_words: int | None = flags.Group.RAW_TEXT.flag(
+        None,
+        "Drop shorter paragraphs: headings, items of lists. 8 by default for "
+        "wikiextractor, mediawiki and wet, else 0.",
+        lower_bound=0,
     )
 
+    def reading(self) -> formats.ReadOptions:
+        """How the text is read."""
+        return flags.narrow(formats.ReadOptions, self)
 
-# In the order in which they are told.
-_REASONS = {
-    "titles": "titles",
-    "licence_lines": "lines of a licence",
-    "tags": "tags",
-    "half_characters": "halves of characters (now U+FFFD)",
-    "markup_paragraphs": "paragraphs of left-over markup",
-    "code_blocks": "blocks of code",
-    "fragments": "paragraphs that are no sentences",
-    "empty_paragraphs": "paragraphs without text",
-    "short_paragraphs": "paragraphs of fewer than {min_paragraph_words} words",
-    "letterless_sentences": "sentences without a letter",
-    "empty_documents": "documents without text",
-    "emptied_documents": "documents without text after that",
-    "short_documents": "documents of fewer than {min_document_sentences} "
-    "sentences or {min_document_characters} characters",
-    "short_document_sentences": "sentences in these",
-}
+    def rules(self, input_format: str) -> Rules:
+        """What becomes of its documents."""
+        min_words = self.min_paragraph_words
+        if min_words is None:
+            min_words = formats.FORMATS[input_format].min_paragraph_words
+        return flags.narrow(
+            Rules,
+            self,
+            input_format=input_format,
+            min_paragraph_words=min_words,
+        )
 
 
 def describe_dropped(counts: cleaning.Counts, rules: Rules) -> str:
     """Says what was left out, and why."""
     reasons = [
-        f"{reason.format_map(vars(rules))}: {number}"
-        for name, reason in _REASONS.items()
-        if (number := getattr(counts, name))
+        f"{field.metadata['reason'].format_map(vars(rules))}: {number}"
+        for field in dataclasses.fields(counts)
+        if field.metadata and (number := getattr(counts, field.name))
     ]
     return f"Left out: {'; '.join(reasons) or 'nothing'}."
 
@@ -151,9 +148,6 @@ def _prepare_document(
         counts.short_documents += 1
         counts.short_document_sentences += len(kept)
         return ""
-    counts.documents += 1
-    counts.sentences += len(kept)
-    counts.words += text.count(" ") + len(kept)
     return text
 
 

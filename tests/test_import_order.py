@@ -15,7 +15,7 @@ _MAY_IMPORT = {
     "modeling": {"files"},
     "vocab": {"files"},
     "tasks": {"commands", "files"},
-    "corpus": {"files", "vocab", "tasks"},
+    "corpus": {"commands", "files", "vocab", "tasks"},
     # Of `tasks` the interface of a task, and the options of masking.
     "training": {
         *("commands", "files", "modeling", "tasks.task"),

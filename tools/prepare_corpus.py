@@ -22,7 +22,7 @@ from vocab import languages
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(preparation.RawTextOptions):
     """The flags of this tool; see --help."""
 
     input_format: str = flags.Group.FILES.required(
@@ -50,22 +50,6 @@ class Options:
     )
     holdout_file: str | None = flags.Group.FILES.flag(
         None, "Held-out text, for evaluation."
-    )
-    language: str = flags.Group.RAW_TEXT.flag(
-        "en", "Language of the text, an ISO 639 code: how sentences end."
-    )
-    encoding: str = flags.Group.RAW_TEXT.flag(
-        "utf-8", "Encoding of the input files."
-    )
-    text_field: str = flags.Group.RAW_TEXT.flag(
-        "text",
-        "Field or column with the text, for formats that have several.",
-    )
-    min_paragraph_words: int | None = flags.Group.RAW_TEXT.flag(
-        None,
-        "Drop shorter paragraphs: headings, items of lists. 8 by default for "
-        "wikiextractor, mediawiki and wet, else 0.",
-        lower_bound=0,
     )
     min_document_sentences: int = flags.Group.RAW_TEXT.flag(
         1, "Drop documents of fewer sentences.", lower_bound=1
@@ -123,11 +107,8 @@ def check(options: Options) -> dict[str, list[str]]:
     return {options.language: paths.expand(options.input_file)}
 
 
-def run(options: Options) -> cleaning.Counts:
+def run(options: Options) -> preparation.Written:
     """Prepares a corpus and logs what was kept and dropped.
-
-    Returns:
-        The counts of the whole text, each document counted once.
 
     Raises:
         ValueError: options, input or an empty result; says which.
@@ -139,13 +120,7 @@ def run(options: Options) -> cleaning.Counts:
     )
     holdout_paths = list(filter(None, [options.holdout_file]))
     destinations.check_files(output_paths + holdout_paths, input_paths)
-    rules = preparation.rules_of(
-        options.input_format,
-        options.min_paragraph_words,
-        language=options.language,
-        min_document_sentences=options.min_document_sentences,
-        min_document_characters=options.min_document_characters,
-    )
+    rules = options.rules(options.input_format)
     logging.info("%d input files; %s", len(input_paths), rules)
     total = cleaning.Counts()
     start = time.monotonic()
@@ -159,7 +134,7 @@ def run(options: Options) -> cleaning.Counts:
     destinations.warn_of_others(
         preparation.others(options.output_file, output_paths + holdout_paths)
     )
-    return total
+    return written
 
 
 def _documents(
@@ -203,11 +178,7 @@ def _documents(
 
 def _read(options: Options, names: list[str]) -> Iterator[formats.Document]:
     return formats.read_documents(
-        options.input_format,
-        names,
-        formats.ReadOptions(
-            encoding=options.encoding, text_field=options.text_field
-        ),
+        options.input_format, names, options.reading()
     )
 
 
