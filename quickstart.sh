@@ -14,8 +14,6 @@ source tools/environment.sh
 prepare_environment requirements.txt
 
 export KERAS_BACKEND=tensorflow
-# Level 3 hides most of what TensorFlow's C++ side says about missing GPUs.
-export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-3}
 
 # step TITLE OUTPUT COMMAND...  shows COMMAND and runs it, unless OUTPUT exists.
 # Where OUTPUT is "-" it always runs.
@@ -57,7 +55,7 @@ step "Learning a vocabulary of word pieces" "$folder/vocab.txt" \
   --output_file="$folder/vocab.txt" \
   --vocab_size=4000
 
-printf '\n== Sizes of the model: %s\n' "$folder/bert_config.json"
+printf '\n== Model: %s (2 layers of 128)\n' "$folder/bert_config.json"
 if [ ! -e "$folder/bert_config.json" ]; then
   cat > "$folder/bert_config.json" <<'JSON'
 {
@@ -75,7 +73,6 @@ if [ ! -e "$folder/bert_config.json" ]; then
 }
 JSON
 fi
-cat "$folder/bert_config.json"
 
 # What the records and the training have to agree on.
 lengths=(--max_seq_length=64 --max_predictions_per_seq=10)
@@ -140,7 +137,6 @@ step "Fine-tuning the model to tell them apart" \
   --max_seq_length=64 \
   --learning_rate=5e-4 \
   --num_train_epochs=3
-cat "$folder/classifier/eval_results.txt"
 
 cat <<MESSAGE
 
