@@ -7,15 +7,13 @@ have (moments of the optimizer, the step, other heads) are in a group of their
 own.
 """
 
-import collections
-import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from files import messages, writing
-from modeling import name_tables
+from modeling import hdf5, name_tables
 from modeling.annotations import Spec
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ _FOREIGN = "keras/"
 _ENCODER = "bert"
 # What a `BertModel` on its own has at the top.
 _ENCODER_PARTS = ("embeddings", "encoder", "layers")
-_MOST_PLACES = 2  # Of a group; our writer gives the encoder two.
-_MOST_COMPRESSION = 1100  # Source: zlib.net, "maximum compression factor".
 # A head of each class by a path that no other class has, most telling first.
 _TELLING = {
     "BertForPreTraining": "cls/children/masked_language_model",
@@ -61,14 +57,11 @@ class Reader:
     kind = "Keras"
 
     def __init__(self, path: str):
-        import h5py
-
         self.origin = path
-        with _explained(path):
-            self._file = h5py.File(path, "r")
+        self._file = hdf5.opened(path)
         try:
-            with _explained(path):
-                _require_own_data(self._file)
+            with hdf5.explained(path):
+                arrays = hdf5.arrays(self._file)
                 architecture = _architecture(self._file)
                 groups = sorted(self._file)
             if architecture is None:
@@ -79,8 +72,8 @@ class Reader:
                     "another model's. Convert them with the program that "
                     "wrote them."
                 )
-            with _explained(path):
-                self._paths = _named(self._file, architecture)
+            with hdf5.explained(path):
+                self._paths = _named(arrays, architecture)
                 self.variables: dict[str, Spec] = {
                     name: (tuple(held.shape), held.dtype.name)
                     for name, held in sorted(self._paths.items())
@@ -96,7 +89,7 @@ class Reader:
 
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name."""
-        with _explained(self.origin):
+        with hdf5.explained(self.origin):
             return np.asarray(self._paths[name][()])
 
     def close(self) -> None:
@@ -170,62 +163,6 @@ def keras_paths(architecture: str, num_layers: int) -> dict[str, str]:
     return {variable.release: variable.keras for variable in variables}
 
 
-@contextlib.contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """Reports a file that h5py cannot read as broken."""
-    try:
-        yield
-    # What h5py raises where a file is damaged depends on the place.
-    except (OSError, RuntimeError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path!r} is cut short, or no HDF5 file ({error}). If it was "
-            "copied, copy it again."
-        ) from error
-
-
-def _require_own_data(file: "h5py.File") -> None:
-    """Checks that a file holds all of its data.
-
-    HDF5 may point to other files, where the data of others lie, may claim
-    arrays of any size for data that is not there, and may hold groups that
-    hold themselves.
-
-    Raises:
-        OSError: it does not.
-    """
-    import h5py
-
-    groups = [file]
-    times: collections.Counter[int] = collections.Counter()
-    while groups:
-        group = groups.pop()
-        for name in group:
-            place = f"{group.name.rstrip('/')}/{name}"
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                raise OSError(f"{place} is a link; only plain arrays are read")
-            member = group.get(name)
-            if isinstance(member, h5py.Group):
-                where = h5py.h5o.get_info(member.id).addr
-                times[where] += 1
-                if times[where] > _MOST_PLACES:
-                    raise OSError(f"{place} is a group that holds itself")
-                groups.append(member)
-            elif isinstance(member, h5py.Dataset):
-                _require_plain(member, place)
-
-
-def _require_plain(dataset: "h5py.Dataset", place: str) -> None:
-    if dataset.is_virtual or dataset.external:
-        raise OSError(f"{place} lies in another file")
-    if dataset.dtype.kind not in "fiub":
-        raise OSError(f"{place} holds no numbers, but {dataset.dtype}")
-    stored = dataset.id.get_storage_size()
-    if dataset.nbytes > stored * _MOST_COMPRESSION:
-        raise OSError(
-            f"{place} claims {dataset.nbytes} bytes; {stored} are there"
-        )
-
-
 def _architecture(file: "h5py.File") -> str | None:
     for name, telling in _TELLING.items():
         if telling in file and _ENCODER in file:
@@ -234,10 +171,17 @@ def _architecture(file: "h5py.File") -> str | None:
     return "BertModel" if is_known else None
 
 
-def _named(file: "h5py.File", architecture: str) -> "dict[str, h5py.Dataset]":
-    """Finds the datasets by release name."""
-    held = dict(_datasets(file))
-    is_bare = _ENCODER not in file
+def _named(
+    arrays: "Mapping[str, h5py.Dataset]", architecture: str
+) -> "dict[str, h5py.Dataset]":
+    """Finds the arrays by release name, once those that stand there twice."""
+    is_bare = not any(path.startswith(f"{_ENCODER}/") for path in arrays)
+    aliases = () if is_bare else _ENCODER_PARTS
+    held = {
+        path: array
+        for path, array in arrays.items()
+        if path.partition("/")[0] not in aliases
+    }
     table = {
         path.removeprefix(f"{_ENCODER}/") if is_bare else path: name
         for name, path in keras_paths(architecture, _num_layers(held)).items()
@@ -269,27 +213,6 @@ def _own_name(dataset: "h5py.Dataset") -> str | None:
     if not isinstance(name, bytes):
         raise OSError(f"the name of {dataset.name} is no text of fixed length")
     return name.decode("utf-8")
-
-
-def _datasets(file: "h5py.File") -> "Iterator[tuple[str, h5py.Dataset]]":
-    """Yields datasets by path, once those that stand there twice."""
-    import h5py
-
-    aliases = _ENCODER_PARTS if _ENCODER in file else ()
-
-    def below(
-        group: "h5py.Group", path: str
-    ) -> "Iterator[tuple[str, h5py.Dataset]]":
-        for name, member in group.items():
-            if isinstance(member, h5py.Dataset):
-                yield path + name, member
-            elif isinstance(member, h5py.Group):
-                if path or name not in aliases:
-                    yield from below(member, f"{path}{name}/")
-            else:
-                raise OSError(f"{path}{name} cannot be read")
-
-    yield from below(file, "")
 
 
 def _num_layers(paths: Collection[str]) -> int:
