@@ -1,7 +1,8 @@
 """Values and texts shortened for messages."""
 
+import contextlib
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 _MOST_CHARACTERS = 60
@@ -39,3 +40,23 @@ def names(values: Sequence[str]) -> str:
     first = ", ".join(values[:_MOST_NAMES])
     rest = len(values) - _MOST_NAMES
     return f"{first} and {rest} more" if rest > 0 else first
+
+
+@contextlib.contextmanager
+def broken(
+    path: str, form: str, errors: tuple[type[Exception], ...]
+) -> Iterator[None]:
+    """Reports what a library raises over a damaged file as a ValueError.
+
+    Args:
+        path: of the file.
+        form: what it should be, such as "HDF5".
+        errors: what the library raises.
+    """
+    try:
+        yield
+    except errors as error:
+        raise ValueError(
+            f"{path!r} is cut short, or no {form} file "
+            f"({truncate(str(error))}). If it was copied, copy it again."
+        ) from error

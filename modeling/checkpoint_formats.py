@@ -1,8 +1,8 @@
 """The forms of checkpoint, and the detection of a path's form.
 
-A form is a module with a `Reader`, which is a `checkpoints.Source`, and the
-functions `files` and `write`. A new one is such a module, a row of `FORMATS`,
-and the lines of `find` that recognise its files.
+A form is a module with a `Reader`, which is a `checkpoints.Source`, a function
+`files` and, where it is written too, `write`. A new one is such a module, a row
+of `FORMATS`, and the lines of `find` that recognise its files.
 """
 
 import contextlib
@@ -12,14 +12,22 @@ import os
 import types
 
 from files import paths
-from modeling import huggingface, keras_format, release_format
+from modeling import (
+    huggingface,
+    huggingface_weights,
+    keras_format,
+    keras_hub,
+    release_format,
+)
 
 RELEASE = "release"
 KERAS = "keras"
+KERAS_HUB = "keras_hub"
 HUGGINGFACE = "huggingface"
 FORMATS = {
     RELEASE: release_format,
     KERAS: keras_format,
+    KERAS_HUB: keras_hub,
     HUGGINGFACE: huggingface,
 }
 
@@ -32,8 +40,6 @@ _CONVERT_TO_SAFETENSORS = (
 _OTHER_KINDS = {
     "saved_model.pb": "a TensorFlow SavedModel",
     "tfhub_module.pb": "a TensorFlow Hub module",
-    "tf_model.h5": "Hugging Face's weights for TensorFlow. "
-    + _CONVERT_TO_SAFETENSORS,
     "flax_model.msgpack": "Hugging Face's weights for Flax. "
     + _CONVERT_TO_SAFETENSORS,
     ".keras": "a whole Keras model. Load it where its class is, and call "
@@ -48,8 +54,9 @@ _OTHER_KINDS = {
 }
 _PICKLES = (".bin", ".pt", ".pth", ".bin.index.json")
 _PICKLE = (
-    "PyTorch's pickled weights, which can run any program when they are read; "
-    "they are not read here. " + _CONVERT_TO_SAFETENSORS
+    "PyTorch's pickled weights. pytorch_model.bin is read, without running "
+    "what it may hold, where torch is installed; others are not. "
+    + _CONVERT_TO_SAFETENSORS
 )
 # Of files whose names do not tell.
 _MAGIC = {b"PK\x03\x04": _PICKLE, b"\x80\x02": _PICKLE, b"\x89HDF": ".h5"}
@@ -79,7 +86,8 @@ def find(path: str) -> Place:
     Args:
         path: of the release's format a prefix, one of its files or a folder,
             of which the latest checkpoint counts; a `.weights.h5`; a Hugging
-            Face folder or its `.safetensors`; a folder with one of them.
+            Face folder or its weights; a preset of keras-hub; a folder with
+            one of them.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
@@ -104,18 +112,22 @@ def find(path: str) -> Place:
         return _find_in(path)
     if not tf.io.gfile.exists(path):
         raise missing
+    folder, name = os.path.split(path)
+    if keras_hub.is_preset(folder) and name in keras_hub.FILES:
+        return Place(format=KERAS_HUB, path=_local(folder or "."))
     if path.endswith(keras_format.SUFFIX):
         return Place(format=KERAS, path=_local(path))
+    if _is_huggingface(name):
+        return Place(
+            format=HUGGINGFACE, path=huggingface.place_of(_local(path))
+        )
     if path.endswith((".safetensors", ".safetensors.index.json")):
-        folder, name = os.path.split(path)
-        if name not in (huggingface.WEIGHTS, huggingface.INDEX):
-            raise ValueError(
-                f"{path!r} must be named {huggingface.WEIGHTS} or "
-                f"{huggingface.INDEX}, as Hugging Face names weights: pass "
-                "the folder."
-            )
-        return Place(format=HUGGINGFACE, path=_local(folder or "."))
-    kind = _other_kind(path) or _kind_by_content(path)
+        raise ValueError(
+            f"{path!r} must be named {huggingface.WEIGHTS} or "
+            f"{huggingface.INDEX}, as Hugging Face names weights: pass the "
+            "folder."
+        )
+    kind = _other_kind(name) or _kind_by_content(path)
     if kind:
         raise ValueError(f"{path!r} is {kind}.")
     # A file without an index may be of the release's older format, "V1".
@@ -130,12 +142,18 @@ def _find_in(folder: str) -> Place:
     prefix = release_format.latest(folder)
     if prefix is not None:
         found.append(Place(format=RELEASE, path=prefix))
+    if keras_hub.is_preset(folder) and keras_hub.FILES[0] in names:
+        found.append(Place(format=KERAS_HUB, path=folder))
+        names = [name for name in names if name not in keras_hub.FILES]
     found += [
         Place(format=KERAS, path=os.path.join(folder, name))
         for name in names
         if name.endswith(keras_format.SUFFIX) and not name.startswith(".")
     ]
     if {huggingface.WEIGHTS, huggingface.INDEX} & set(names):
+        found.append(Place(format=HUGGINGFACE, path=folder))
+    # Beside another checkpoint these are copies that were converted.
+    if not found and any(map(_is_huggingface, names)):
         found.append(Place(format=HUGGINGFACE, path=folder))
     if len(found) == 1:
         if found[0].format != RELEASE:
@@ -155,6 +173,14 @@ def _find_in(folder: str) -> Place:
                 f"{name} is {kind}."
             )
     raise FileNotFoundError(f"The folder {folder!r} holds no checkpoint.")
+
+
+def _is_huggingface(name: str) -> bool:
+    """Tells Hugging Face's weights that can be read by the file's name."""
+    needs_torch = name.endswith(_PICKLES)
+    return name in huggingface.FILES and (
+        not needs_torch or huggingface_weights.has_torch()
+    )
 
 
 def _other_kind(name: str) -> str | None:
@@ -183,7 +209,8 @@ def _kind_by_content(path: str) -> str | None:
 def _local(path: str) -> str:
     if paths.is_remote(path):
         raise ValueError(
-            f"Weights of Keras and Hugging Face must be local files; got "
+            "Weights of Keras, keras-hub and Hugging Face must be local files; "
+            f"got "
             f"{path!r}. Copy them here."
         )
     return path

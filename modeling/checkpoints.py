@@ -47,6 +47,7 @@ class Source(Protocol):
         variables: shape and type by the release's name.
         architectures: Hugging Face's names of its classes, where it says.
         notes: remarks for the user on how it is read.
+        num_attention_heads: of its encoder, where its variables show that.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Source(Protocol):
     variables: Mapping[str, Spec]
     architectures: tuple[str, ...]
     notes: tuple[str, ...]
+    num_attention_heads: int | None
 
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name, as it is stored."""
@@ -234,7 +236,11 @@ def load(
         wanted = {n: tuple(v.shape) for n, v in variables.items()}
         check_shapes(source.origin, wanted, shapes)
         config = getattr(model, "config", None)
-        beside = config.check_checkpoint(source.origin) if config else ()
+        beside: tuple[str, ...] = ()
+        if config:
+            beside = config.check_checkpoint(
+                source.origin, source.num_attention_heads
+            )
         common = [name for name in variables if name in shapes]
         check_types(
             source.origin, {name: source.variables[name][1] for name in common}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from files import json_text, paths
-from modeling import huggingface_config
+from modeling import huggingface_config, keras_hub
 
 # Beside a checkpoint.
 FILE = "bert_config.json"
@@ -173,7 +173,9 @@ class BertConfig:
     def from_json_file(
         cls, path: str, find_vocab_size: Callable[[], int | None] | None = None
     ) -> Self:
-        """Reads a `bert_config.json`, or Hugging Face's `config.json`.
+        """Reads a `bert_config.json`, or another program's `config.json`.
+
+        Hugging Face's and keras-hub's are understood.
 
         Args:
             path: of the file, local or remote.
@@ -186,8 +188,10 @@ class BertConfig:
                 another network than BERT.
         """
         values = json_text.read_object(path)
-        if huggingface_config.is_huggingface(values):
-            return cls._from_huggingface(values, path)
+        if huggingface_config.is_huggingface(values) or keras_hub.is_config(
+            values
+        ):
+            return cls._from_foreign(values, path)
         is_open = values.get("vocab_size") in (None, 0)
         if is_open and find_vocab_size and (found := find_vocab_size()):
             values["vocab_size"] = found
@@ -199,11 +203,14 @@ class BertConfig:
         return cls.from_dict(values, origin=path)
 
     @classmethod
-    def _from_huggingface(cls, values: Mapping[str, Any], path: str) -> Self:
-        huggingface_config.check(values, path)
-        return cls.from_dict(
-            huggingface_config.to_release(values, path), origin=path
-        )
+    def _from_foreign(cls, values: Mapping[str, Any], path: str) -> Self:
+        """Builds a config from the keys of Hugging Face's or keras-hub's."""
+        if keras_hub.is_config(values):
+            ours = keras_hub.to_release(values, path)
+        else:
+            huggingface_config.check(values, path)
+            ours = huggingface_config.to_release(values, path)
+        return cls.from_dict(ours, origin=path)
 
     @classmethod
     def find(cls, checkpoint: str) -> Self | None:
@@ -223,9 +230,12 @@ class BertConfig:
         if not os.path.exists(theirs):
             return None
         values = json_text.read_object(theirs)
-        if not huggingface_config.is_of_a_model(values):
+        if not (
+            huggingface_config.is_of_a_model(values)
+            or keras_hub.is_config(values)
+        ):
             return None
-        return cls._from_huggingface(values, theirs)
+        return cls._from_foreign(values, theirs)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: str) -> Self:
@@ -247,7 +257,9 @@ class BertConfig:
             )
         return config
 
-    def check_checkpoint(self, checkpoint: str) -> tuple[str, ...]:
+    def check_checkpoint(
+        self, checkpoint: str, num_attention_heads: int | None = None
+    ) -> tuple[str, ...]:
         """Compares a model with the configuration beside its checkpoint.
 
         Shapes of variables are compared where they are loaded; this is for
@@ -255,6 +267,7 @@ class BertConfig:
 
         Args:
             checkpoint: as for `from_checkpoint`.
+            num_attention_heads: that the checkpoint itself tells, if it does.
 
         Returns:
             What else differs, in words.
@@ -264,16 +277,20 @@ class BertConfig:
                 weights would compute something else.
         """
         held = BertConfig.find(checkpoint)
+        where = f"the configuration beside {checkpoint}"
+        for heads, place in (
+            (num_attention_heads, checkpoint),
+            (held and held.num_attention_heads, where),
+        ):
+            if heads not in (None, self.num_attention_heads):
+                raise ValueError(
+                    "num_attention_heads must be what the checkpoint was "
+                    f"trained with; it is {self.num_attention_heads} in the "
+                    f"model and {heads} in {place}. Pass a configuration with "
+                    f"{heads}."
+                )
         if held is None:
             return ()
-        where = f"the configuration beside {checkpoint}"
-        if held.num_attention_heads != self.num_attention_heads:
-            raise ValueError(
-                f"num_attention_heads must be what the checkpoint was trained "
-                f"with; it is {self.num_attention_heads} in the model and "
-                f"{held.num_attention_heads} in {where}. Pass that "
-                "configuration."
-            )
         here, there = (activation(c.hidden_act) for c in (self, held))
         if here != there:
             return (f"hidden_act is {here} here and {there} in {where}",)

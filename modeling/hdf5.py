@@ -2,8 +2,9 @@
 
 import collections
 import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from files import messages
 
 if TYPE_CHECKING:
     import h5py
@@ -24,17 +25,11 @@ def opened(path: str) -> "h5py.File":
         return h5py.File(path, "r")
 
 
-@contextlib.contextmanager
-def explained(path: str) -> Iterator[None]:
+def explained(path: str) -> contextlib.AbstractContextManager[None]:
     """Reports a file that h5py cannot read as broken."""
-    try:
-        yield
     # What h5py raises where a file is damaged depends on the place.
-    except (OSError, RuntimeError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path!r} is cut short, or no HDF5 file ({error}). If it was "
-            "copied, copy it again."
-        ) from error
+    errors = (OSError, RuntimeError, LookupError, TypeError, ValueError)
+    return messages.broken(path, "HDF5", errors)
 
 
 def arrays(file: "h5py.File") -> "dict[str, h5py.Dataset]":

@@ -1,28 +1,32 @@
 """Hugging Face's folders, read and written under the release's names.
 
-A folder holds `config.json` and `model.safetensors`, which may be in several
-parts. Variables without a name at Hugging Face (moments of the optimizer, the
-step, other heads) are beside them in `release_variables.safetensors`, under the
-release's names; those without a name in the release are `huggingface/NAME`.
+A folder holds `config.json` and `model.safetensors`, or the `tf_model.h5` or
+`pytorch_model.bin` of earlier versions; each may be in several parts, which an
+index names. Variables without a name at Hugging Face (moments of the optimizer,
+the step, other heads) are beside them in `release_variables.safetensors`, under
+the release's names; those without a name in the release are `huggingface/NAME`.
 """
 
 import contextlib
-import json
-import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
 
-import ml_dtypes  # noqa: F401, so that NumPy knows bfloat16
 import numpy as np
-import safetensors
 
-from files import json_text, messages, paths, writing
-from modeling import huggingface_config, name_tables
+from files import json_text, messages, paths
+from modeling import huggingface_config, huggingface_weights, name_tables
 from modeling.annotations import Spec
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 OTHERS = "release_variables.safetensors"
+# In the order of preference: a pickle is read last.
+FILES = (
+    *(WEIGHTS, INDEX),
+    *("tf_model.h5", "tf_model.h5.index.json"),
+    *("pytorch_model.bin", "pytorch_model.bin.index.json"),
+)
 
 _FOREIGN = "huggingface/"
 _DECODER = "cls.predictions.decoder.weight"
@@ -38,22 +42,23 @@ _TIED = {
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _HALF = ("float16", "bfloat16")
 _LONGEST_FILE_NAME = 255  # Of any usual file system.
-# NumPy's names of the types of a safetensors file.
-_TYPES = {
-    **{"BOOL": "bool", "F16": "float16", "BF16": "bfloat16"},
-    **{"F32": "float32", "F64": "float64", "C64": "complex64"},
-    **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
-}
 # Set by our writer where it adds what only Hugging Face's class has.
 _ADDED = "added"
+
+
+class _Place(NamedTuple):
+    """The place of a variable: its file, and how the file has it."""
+
+    part: huggingface_weights.Part
+    name: str
+    is_transposed: bool
 
 
 class Reader:
     """Reads a folder under the release's names; see `checkpoints.Source`.
 
     Args:
-        folder: local, with a `model.safetensors` or its index.
+        path: of a local folder with one of `FILES`, or of that file.
 
     Raises:
         FileNotFoundError: a part of the weights is missing.
@@ -61,20 +66,22 @@ class Reader:
     """
 
     kind = "Hugging Face"
+    num_attention_heads = None
 
-    def __init__(self, folder: str):
-        self.origin = folder
+    def __init__(self, path: str):
+        self.origin = path
+        folder = _split(path)[0]
         config = huggingface_config.read(folder)
         self.architectures = tuple(config.get("architectures") or ())
         self._files = contextlib.ExitStack()
         try:
-            weights = self._open(files(folder))
+            weights = self._open(files(path))
             self._check_tied(weights)
             self._places = self._named(weights)
             others = os.path.join(folder, OTHERS)
             if os.path.exists(others):
                 for name, part in self._open([others]).items():
-                    self._places[name] = (part, name, False)
+                    self._places[name] = _Place(part, name, False)
         except BaseException:
             self.close()
             raise
@@ -95,11 +102,13 @@ class Reader:
         """Closes the files."""
         self._files.close()
 
-    def _open(self, names: Iterable[str]) -> "dict[str, _Part]":
+    def _open(
+        self, names: Iterable[str]
+    ) -> dict[str, huggingface_weights.Part]:
         """Opens files; returns that of each weight."""
         parts = {}
         for path in names:
-            part = _Part(path, self._files)
+            part = huggingface_weights.opened(path, self._files)
             for name in part.entries:
                 if name in parts:
                     raise ValueError(
@@ -109,7 +118,9 @@ class Reader:
                 parts[name] = part
         return parts
 
-    def _check_tied(self, parts: "Mapping[str, _Part]") -> None:
+    def _check_tied(
+        self, parts: Mapping[str, huggingface_weights.Part]
+    ) -> None:
         ours = {canonical_name(name): name for name in parts}
         for alias, name in _TIED.items():
             if alias not in ours or name not in ours:
@@ -117,7 +128,8 @@ class Reader:
             one, other = (parts[ours[n]].read(ours[n]) for n in (alias, name))
             # Bytes, so that NaN equals itself.
             if one.shape != other.shape or not np.array_equal(
-                _bytes_of(one), _bytes_of(other)
+                huggingface_weights.bytes_of(one),
+                huggingface_weights.bytes_of(other),
             ):
                 raise ValueError(
                     f"{alias} in {self.origin!r} must be the same as {name}: "
@@ -125,12 +137,11 @@ class Reader:
                 )
 
     def _named(
-        self, parts: "Mapping[str, _Part]"
-    ) -> "dict[str, tuple[_Part, str, bool]]":
-        """Maps release names to (part, name in it, is transposed)."""
+        self, parts: Mapping[str, huggingface_weights.Part]
+    ) -> dict[str, _Place]:
         canonical = [canonical_name(name) for name in parts]
         table = names_of(name_tables.num_layers(canonical), self.architectures)
-        found: dict[str, tuple[_Part, str, bool]] = {}
+        found: dict[str, _Place] = {}
         for theirs, part in parts.items():
             name = canonical_name(theirs)
             added = part.metadata.get(_ADDED, "").split(",")
@@ -145,10 +156,10 @@ class Reader:
             if release in found:
                 raise ValueError(
                     f"{self.origin!r} must hold each weight once; {theirs} "
-                    f"and {found[release][1]} are both {release}."
+                    f"and {found[release].name} are both {release}."
                 )
             transposed = bool(variable and variable.is_transposed)
-            found[release] = (part, theirs, transposed)
+            found[release] = _Place(part, theirs, transposed)
         return found
 
     def _notes(self) -> tuple[str, ...]:
@@ -158,83 +169,63 @@ class Reader:
         return (f"{len(half)} variables are stored in 16 bits and widened",)
 
 
-class _Part:
-    """A safetensors file, open until a stack of files is closed.
+def place_of(path: str) -> str:
+    """Returns the path by which one of `FILES` is read.
 
-    Attributes:
-        entries: shape and type by name; NumPy's name of the type, where it
-            has one.
-        metadata: texts by name that its writer added.
+    That of the folder, unless the folder is read by another file.
     """
-
-    def __init__(self, path: str, files: contextlib.ExitStack):
-        self._path = path
-        with _explained(path):
-            self._file = files.enter_context(
-                safetensors.safe_open(path, framework="numpy")
-            )
-            self.metadata = self._file.metadata() or {}
-            slices = {n: self._file.get_slice(n) for n in self._file.keys()}  # noqa: SIM118
-            self.entries = {
-                name: (
-                    tuple(held.get_shape()),
-                    _TYPES.get(held.get_dtype(), held.get_dtype().lower()),
-                )
-                for name, held in slices.items()
-            }
-
-    def read(self, name: str) -> np.ndarray:
-        """Reads one array, in the type that it is stored in."""
-        with _explained(self._path):
-            return self._file.get_tensor(name)
+    folder, name = _split(path)
+    return folder if _split(folder)[1] == name else path
 
 
-@contextlib.contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """Reports a file that the library refuses as broken."""
-    try:
-        yield
-    except (safetensors.SafetensorError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path!r} is cut short, or no safetensors file ({error!s:.300}). "
-            "If it was copied, copy it again."
-        ) from error
+def _split(path: str) -> tuple[str, str]:
+    """Splits a path into the folder and the file of weights in it."""
+    if not os.path.isdir(path):
+        folder, name = os.path.split(path)
+        return folder or ".", name
+    held = (n for n in FILES if os.path.exists(os.path.join(path, n)))
+    return path, next(held, WEIGHTS)
 
 
-def files(folder: str) -> list[str]:
-    """Lists the files that hold a folder's weights.
+def files(path: str) -> list[str]:
+    """Lists the files that hold the weights of a folder.
+
+    Args:
+        path: of the folder, or of one of `FILES` in it.
 
     Raises:
         FileNotFoundError: one that the index names is missing.
         ValueError: the index is broken.
     """
-    whole = os.path.join(folder, WEIGHTS)
-    if os.path.exists(whole):
-        return [whole]
-    path = os.path.join(folder, INDEX)
+    folder, name = _split(path)
+    path = os.path.join(folder, name)
+    if not name.endswith(".json"):
+        return [path]
     index = json_text.read_object(path)
+    suffix = os.path.splitext(name.removesuffix(".index.json"))[1]
     names = []
     if json_text.has_shape(index, {"weight_map": {"*": str}}):
         names = sorted(set(index["weight_map"].values()))
-    if not names or not all(map(_is_file_name, names)):
+    if not names or not all(_is_file_name(name, suffix) for name in names):
         raise ValueError(
-            f"{path} must be JSON with a weight_map of names of files beside "
-            f"it; got {messages.short(index.get('weight_map'))}."
+            f"{path} must be JSON with a weight_map of names of {suffix} files "
+            f"beside it; got {messages.short(index.get('weight_map'))}."
         )
     absent = [n for n in names if not os.path.exists(os.path.join(folder, n))]
     if absent:
         raise FileNotFoundError(
-            f"{folder!r} must hold all files that its {INDEX} names; it lacks "
+            f"{folder!r} must hold all files that its {name} names; it lacks "
             f"{messages.names(absent)}. Copy them there too."
         )
     return [os.path.join(folder, name) for name in names]
 
 
-def _is_file_name(name: object) -> bool:
+def _is_file_name(name: object, suffix: str) -> bool:
     """Tells whether a name is of a file in the folder, and not elsewhere."""
     return (
         isinstance(name, str)
         and name == os.path.basename(name) != ""
+        and name.endswith(suffix)
         and len(name) <= _LONGEST_FILE_NAME
     )
 
@@ -340,62 +331,11 @@ def write(
         paths.remove(os.path.realpath(path))
     written = {}
     if others:
-        _write_file(others_path, {n: variables[n] for n in others}, read, {})
-        written[others_path] = len(others)
-    _write_file(weights_path, specs, read_theirs, metadata)
-    return {**written, weights_path: len(ours)}
-
-
-def _write_file(
-    path: str,
-    specs: Mapping[str, Spec],
-    read: Callable[[str], np.ndarray],
-    metadata: Mapping[str, str],
-) -> None:
-    """Writes a safetensors file, one array at a time.
-
-    The library's own function wants all of them in memory.
-
-    Source: github.com/huggingface/safetensors, "Format": the length of the
-    header in 8 bytes, the header in JSON, the arrays one after the other.
-    """
-    names_of_types = {ours: theirs for theirs, ours in _TYPES.items()}
-    wrong = [
-        f"{name} ({dtype})"
-        for name, (_, dtype) in specs.items()
-        if dtype not in names_of_types
-    ]
-    if wrong:
-        raise ValueError(
-            f"A safetensors file cannot hold these arrays: "
-            f"{messages.names(wrong)}."
+        huggingface_weights.write_safetensors(
+            others_path, {n: variables[n] for n in others}, read, {}
         )
-    header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
-    end = 0
-    # The widest types first, so that every array begins at a multiple of its
-    # own width.
-    for name in sorted(specs, key=lambda n: (-_width(specs[n]), n)):
-        shape, dtype = specs[name]
-        start, end = end, end + math.prod(shape) * _width(specs[name])
-        header[name] = {
-            "dtype": names_of_types[dtype],
-            "shape": shape,
-            "data_offsets": [start, end],
-        }
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
-    data = text.encode("utf-8")
-    data += b" " * (-len(data) % 8)
-    with writing.whole_file(path, "wb") as file:
-        file.write(len(data).to_bytes(8, "little"))
-        file.write(data)
-        for name in header:
-            if name in specs:
-                file.write(_bytes_of(np.asarray(read(name), specs[name][1])))
-
-
-def _bytes_of(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _width(spec: Spec) -> int:
-    return np.dtype(spec[1]).itemsize
+        written[others_path] = len(others)
+    huggingface_weights.write_safetensors(
+        weights_path, specs, read_theirs, metadata
+    )
+    return {**written, weights_path: len(ours)}

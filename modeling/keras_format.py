@@ -55,6 +55,7 @@ class Reader:
     """
 
     kind = "Keras"
+    num_attention_heads = None
 
     def __init__(self, path: str):
         self.origin = path

@@ -6,9 +6,12 @@ release and `[out, in]` in PyTorch; output layers are `[K, D]` in both.
 """
 
 import dataclasses
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from modeling import config as config_lib
@@ -242,6 +245,52 @@ def architectures(names: Iterable[str], hint: str | None = None) -> list[str]:
         dropped.add("BertModel")
     found = [name for name in found if name not in dropped]
     return found or ["BertModel"]
+
+
+def translated(name: str, table: Sequence[tuple[str, str]]) -> str | None:
+    """Returns the release's name of another program's variable.
+
+    Args:
+        name: there.
+        table: patterns of the ends of names there, and what they become; the
+            first that matches counts.
+
+    Returns:
+        None where no pattern matches.
+    """
+    for pattern, release in table:
+        match = re.search(rf"(?:^|/){pattern}$", name)
+        if match:
+            return match.expand(release)
+    return None
+
+
+def keras_layer_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the release's shape of a variable of one of Keras' own layers.
+
+    `keras.layers.MultiHeadAttention` splits the hidden size, `[N, H]`, and the
+    kernel of an output layer is `[D, K]`.
+
+    Args:
+        name: of the release; a variable of another name keeps its shape.
+        shape: in Keras' layer.
+    """
+    if not name.startswith(("bert/", "cls/", "output_")):
+        return shape
+    if name.endswith("output_weights"):
+        return shape[::-1]
+    if len(shape) == 3 and "/attention/self/" in name:
+        return shape[0], math.prod(shape[1:])
+    if len(shape) == 3:
+        return math.prod(shape[:2]), shape[2]
+    return (math.prod(shape),) if name.endswith("/bias") else shape
+
+
+def from_keras_layer(name: str, value: np.ndarray) -> np.ndarray:
+    """Returns a value of one of Keras' own layers in the release's shape."""
+    if name.endswith("output_weights"):
+        return value.T
+    return value.reshape(keras_layer_shape(name, value.shape))
 
 
 def _variables(modules) -> tuple[Variable, ...]:

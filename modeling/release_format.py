@@ -1,7 +1,8 @@
 """TensorFlow's checkpoints by name, the release's own form.
 
 `PREFIX.index` beside `PREFIX.data-NNNNN-of-NNNNN` ("V2"), or the one file of
-the older "V1".
+the older "V1". The Model Garden's checkpoints are in the same files, under
+other names.
 """
 
 import collections
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from files import messages, paths, writing
+from modeling import model_garden, name_tables
 from modeling.annotations import Spec, Tensor
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ _STEP_SUFFIX = re.compile(r"-(\d+)$")
 _PATTERN = re.compile(r"[\[\\]")
 # Of what is written, in the order of renaming.
 _SUFFIXES = (".data-00000-of-00001", ".index")
-_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # Attributes in object checkpoints that the model garden's encoders have.
 _GARDEN = re.compile(
     r"(^|/)(layer_with_weights-\d+|_?transformer_layers/\d+|_embedding_layer"
@@ -57,17 +58,45 @@ class Reader:
         self._links: tempfile.TemporaryDirectory | None = None
         self._reader = self._try(self._open, prefix)
         types = self._reader.get_variable_to_dtype_map()
-        shapes = self._reader.get_variable_to_shape_map()
-        if _OBJECT_GRAPH in shapes:
-            raise ValueError(_object_checkpoint(prefix, shapes))
         self.variables: dict[str, Spec] = {
-            name: (tuple(shapes[name]), types[name].name)
-            for name in sorted(shapes)
+            name: (tuple(shape), types[name].name)
+            for name, shape in sorted(
+                self._reader.get_variable_to_shape_map().items()
+            )
         }
+        self.num_attention_heads: int | None = None
+        self._keys: Mapping[str, str] = {}
+        if self.variables.pop(model_garden.OBJECT_GRAPH, None):
+            self._rename()
+
+    def _rename(self) -> None:
+        """Gives the Model Garden's variables the release's names.
+
+        Raises:
+            ValueError: the checkpoint is of another program, or broken.
+        """
+        graph = self._try(self._reader.get_tensor, model_garden.OBJECT_GRAPH)
+        found = self._try(
+            lambda _: model_garden.variables(graph, self.variables), ""
+        )
+        if found is None:
+            raise ValueError(_object_checkpoint(self.origin, self.variables))
+        self.kind = "Model Garden"
+        self.architectures = found.architectures
+        self.num_attention_heads = found.num_attention_heads
+        self._keys = found.keys
+        for name, key in found.keys.items():
+            shape, dtype = self.variables.pop(key)
+            shape = name_tables.keras_layer_shape(name, shape)
+            self.variables[name] = shape, dtype
 
     def read(self, name: str) -> np.ndarray:
-        """Reads a variable by name."""
-        return np.asarray(self._try(self._reader.get_tensor, name))
+        """Reads a variable by the release's name."""
+        key = self._keys.get(name, name)
+        value = np.asarray(self._try(self._reader.get_tensor, key))
+        if key == name:
+            return value
+        return name_tables.from_keras_layer(name, value)
 
     def close(self) -> None:
         """Removes the links, if any: files are closed with the object."""
@@ -271,13 +300,13 @@ def _check_shards(prefix: str) -> None:
 
 def _object_checkpoint(prefix: str, names: Collection[str]) -> str:
     whose = (
-        "one of the TensorFlow Model Garden, by its names"
+        "one of the TensorFlow Model Garden, with layers of unknown names"
         if any(_GARDEN.search(name) for name in names)
         else "one of tf.train.Checkpoint"
     )
     return (
         f"Checkpoint {prefix!r} must hold variables by the release's names; "
-        f"it is a TensorFlow 2 object checkpoint (it holds {_OBJECT_GRAPH}), "
-        f"{whose}. Convert it with the program that wrote it: to the "
+        "it is a TensorFlow 2 object checkpoint (it holds "
+        f"{model_garden.OBJECT_GRAPH}), {whose}. Convert it with the program that wrote it: to the "
         "release's names, or to a Hugging Face folder."
     )

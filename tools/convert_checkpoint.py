@@ -35,7 +35,10 @@ _HALF = ("float16", "bfloat16")
 _BILSTM = "bilstm/"
 _DEFAULT_NAME = "bert_model"  # Source: the names of the released files.
 _KINDS = (
-    (re.compile(r"^huggingface/|^keras/"), "variables without a release name"),
+    (
+        re.compile(r"^huggingface/|^keras/|^model_garden/"),
+        "variables without a release name",
+    ),
     (re.compile(r"/adam_[mv]$|^global_step$"), "of the optimizer"),
     (re.compile(r"^bert/"), "of the encoder"),
     (re.compile(r""), "of heads"),
@@ -195,7 +198,7 @@ def _understand(options: Options, source: "checkpoints.Source") -> Model:
             for name, held in variables.items()
             if not checkpoints.is_training_state(name, source.variables)
         }
-    config = _config(options)
+    config = _config(options, source)
     if config is not None and name_tables.WORD_EMBEDDINGS in variables:
         wanted = name_tables.encoder_shapes(config)
         held = {name: shape for name, (shape, _) in variables.items()}
@@ -227,14 +230,20 @@ def _understand(options: Options, source: "checkpoints.Source") -> Model:
     )
 
 
-def _config(options: Options) -> "config_lib.BertConfig | None":
+def _config(
+    options: Options, source: "checkpoints.Source"
+) -> "config_lib.BertConfig | None":
     from modeling import config as config_lib
 
     if options.bert_config_file is None:
-        return config_lib.BertConfig.find(options.input)
-    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    for remark in config.check_checkpoint(options.input):
-        logging.warning("%s.", remark)
+        config = config_lib.BertConfig.find(options.input)
+    else:
+        config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    if config is not None:
+        for remark in config.check_checkpoint(
+            options.input, source.num_attention_heads
+        ):
+            logging.warning("%s.", remark)
     return config
 
 

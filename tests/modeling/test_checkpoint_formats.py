@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoint_formats, checkpoints
+from modeling import checkpoint_formats, checkpoints, huggingface_weights
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
@@ -28,6 +28,8 @@ def test_each_form_is_found_by_file_and_by_folder(tmp_path):
         ("keras", "x.weights.h5"),
         ("huggingface", "model.safetensors"),
         ("huggingface", "model.safetensors.index.json"),
+        ("huggingface", "tf_model.h5"),
+        ("huggingface", "tf_model.h5.index.json"),
     ):
         folder = tmp_path / name
         folder.mkdir()
@@ -43,6 +45,41 @@ def test_a_folder_of_several_is_not_guessed(tmp_path):
         _find(tmp_path)
 
 
+def test_safetensors_are_read_unless_another_file_is_named(tmp_path):
+    _touch(tmp_path, "model.safetensors", "tf_model.h5", "pytorch_model.bin")
+    assert _find(tmp_path) == ("huggingface", str(tmp_path))
+    assert _find(tmp_path / "model.safetensors")[1] == str(tmp_path)
+    named = str(tmp_path / "tf_model.h5")
+    assert _find(named) == ("huggingface", named)
+    assert checkpoints.files(named) == [named]
+
+
+def test_converted_copies_do_not_hide_the_release_s_checkpoint(tmp_path):
+    _touch(tmp_path, "x.ckpt.index", "tf_model.h5", "pytorch_model.bin")
+    assert _find(tmp_path) == ("release", str(tmp_path / "x.ckpt"))
+
+
+def test_a_pickle_is_read_where_torch_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(huggingface_weights, "has_torch", lambda: True)
+    for name in ("pytorch_model.bin", "pytorch_model.bin.index.json"):
+        folder = tmp_path / name
+        folder.mkdir()
+        _touch(folder, name)
+        assert _find(folder) == ("huggingface", str(folder))
+    (tmp_path / "model.pt").touch()
+    with pytest.raises(ValueError, match="PyTorch's pickled weights"):
+        _find(tmp_path / "model.pt")
+
+
+def test_a_preset_of_keras_hub_is_a_folder(tmp_path):
+    _touch(tmp_path, "model.weights.h5", "task.weights.h5")
+    (tmp_path / "config.json").write_text(
+        '{"registered_name": "keras_hub>BertBackbone"}'
+    )
+    want = ("keras_hub", str(tmp_path))
+    assert _find(tmp_path) == _find(tmp_path / "model.weights.h5") == want
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -51,7 +88,6 @@ def test_a_folder_of_several_is_not_guessed(tmp_path):
         ("model.pt", "PyTorch's pickled weights"),
         ("saved_model.pb", "a TensorFlow SavedModel"),
         ("tfhub_module.pb", "a TensorFlow Hub module"),
-        ("tf_model.h5", "Hugging Face's weights for TensorFlow"),
         ("flax_model.msgpack", "Hugging Face's weights for Flax"),
         ("bert.keras", "a whole Keras model"),
         ("bert.h5", "a whole Keras model, or weights of Keras 2"),
@@ -59,7 +95,10 @@ def test_a_folder_of_several_is_not_guessed(tmp_path):
         ("bert.onnx", "an ONNX graph"),
     ],
 )
-def test_other_kinds_are_named_by_file_and_by_folder(tmp_path, name, kind):
+def test_other_kinds_are_named_by_file_and_by_folder(
+    tmp_path, monkeypatch, name, kind
+):
+    monkeypatch.setattr(huggingface_weights, "has_torch", lambda: False)
     _touch(tmp_path, name)
     with pytest.raises(ValueError, match=kind):
         _find(tmp_path)
@@ -67,7 +106,8 @@ def test_other_kinds_are_named_by_file_and_by_folder(tmp_path, name, kind):
         _find(tmp_path / name)
 
 
-def test_a_pickle_s_message_says_how_to_get_safetensors(tmp_path):
+def test_a_pickle_s_message_says_how_to_get_safetensors(tmp_path, monkeypatch):
+    monkeypatch.setattr(huggingface_weights, "has_torch", lambda: False)
     _touch(tmp_path, "pytorch_model.bin")
     with pytest.raises(ValueError, match="save_pretrained"):
         _find(tmp_path)

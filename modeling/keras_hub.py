@@ -1,0 +1,209 @@
+"""keras-hub's presets of BERT, read under the release's names.
+
+A preset is a folder with `config.json` and `model.weights.h5`, the encoder; one
+of a task also has `task.json` and `task.weights.h5`, the head.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from files import json_text, messages, paths
+from modeling import hdf5, name_tables
+from modeling.annotations import Spec
+
+if TYPE_CHECKING:
+    import h5py
+
+CONFIG = "config.json"
+FILES = ("model.weights.h5", "task.weights.h5")
+VOCABULARY = "assets/tokenizer/vocabulary.txt"
+
+_TASK = "task.json"
+_FOREIGN = "keras/"
+_OPTIMIZER = "optimizer/"
+# The group of layers, in the files of Keras before its version 3.
+_OLD_LAYERS = "_layer_checkpoint_dependencies/"
+# Theirs -> ours.
+_FIELDS = {
+    "vocabulary_size": "vocab_size",
+    "hidden_dim": "hidden_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "intermediate_dim": "intermediate_size",
+    "max_sequence_length": "max_position_embeddings",
+    "num_segments": "type_vocab_size",
+}
+_LAYER, _OURS = r"transformer_encoder_(\d+)", r"bert/encoder/layer_\1"
+_VARIABLE = r"vars/(\d)"
+_ENCODER = (
+    ("reversible_embedding/vars/0", "bert/embeddings/word_embeddings"),
+    ("position_embedding/vars/0", "bert/embeddings/position_embeddings"),
+    ("embedding/vars/0", "bert/embeddings/token_type_embeddings"),
+    (rf"layer_normalization/{_VARIABLE}", r"bert/embeddings/LayerNorm/\1"),
+    (
+        rf"{_LAYER}/_self_attention_layer/(query|key|value)_dense/{_VARIABLE}",
+        rf"{_OURS}/attention/self/\2/\3",
+    ),
+    (
+        rf"{_LAYER}/_self_attention_layer/output_dense/{_VARIABLE}",
+        rf"{_OURS}/attention/output/dense/\2",
+    ),
+    (
+        rf"{_LAYER}/_self_attention_layer_norm/{_VARIABLE}",
+        rf"{_OURS}/attention/output/LayerNorm/\2",
+    ),
+    (
+        rf"{_LAYER}/_feedforward_intermediate_dense/{_VARIABLE}",
+        rf"{_OURS}/intermediate/dense/\2",
+    ),
+    (
+        rf"{_LAYER}/_feedforward_output_dense/{_VARIABLE}",
+        rf"{_OURS}/output/dense/\2",
+    ),
+    (
+        rf"{_LAYER}/_feedforward_layer_norm/{_VARIABLE}",
+        rf"{_OURS}/output/LayerNorm/\2",
+    ),
+    (rf"dense/{_VARIABLE}", r"bert/pooler/dense/\1"),
+)
+# Of each class of task. The head for masked words is not among them: its
+# activation is the exact GELU, and its epsilon 1e-5.
+_CLASSIFIER = (
+    ("dense/vars/0", "output_weights"),
+    ("dense/vars/1", "output_bias"),
+)
+_HEADS = {"BertTextClassifier": _CLASSIFIER, "BertClassifier": _CLASSIFIER}
+
+
+class Reader:
+    """Reads a preset under the release's names; see `checkpoints.Source`.
+
+    Args:
+        folder: local, with a preset.
+
+    Raises:
+        ValueError: the preset is of another model than BERT, or broken.
+    """
+
+    kind = "keras-hub"
+    num_attention_heads = None
+
+    def __init__(self, folder: str):
+        self.origin = folder
+        to_release(json_text.read_object(os.path.join(folder, CONFIG)), folder)
+        self._files = contextlib.ExitStack()
+        self._arrays: dict[str, h5py.Dataset] = {}
+        task = None
+        try:
+            encoder, *heads = files(folder)
+            self._add(encoder, _ENCODER)
+            for path in heads:
+                values = json_text.read_object(os.path.join(folder, _TASK))
+                task = values.get("class_name")
+                self._add(path, _HEADS.get(str(task), ()))
+        except BaseException:
+            self.close()
+            raise
+        self.variables: dict[str, Spec] = {
+            name: (
+                name_tables.keras_layer_shape(name, array.shape),
+                array.dtype.name,
+            )
+            for name, array in sorted(self._arrays.items())
+        }
+        is_classifier = str(task) in _HEADS
+        self.architectures = (
+            (name_tables.SEQUENCE_CLASSIFICATION,) if is_classifier else ()
+        )
+        self.notes: tuple[str, ...] = (
+            (f"the head of {messages.short(task)} has no place in our models",)
+            if task and not is_classifier
+            else ()
+        )
+
+    def _add(self, path: str, table: tuple[tuple[str, str], ...]) -> None:
+        file = self._files.enter_context(hdf5.opened(path))
+        with hdf5.explained(path):
+            for place, array in hdf5.arrays(file).items():
+                if not place.startswith(_OPTIMIZER):
+                    self._arrays[_release_name(place, table)] = array
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads a variable by the release's name."""
+        with hdf5.explained(self.origin):
+            value = np.asarray(self._arrays[name][()])
+        return name_tables.from_keras_layer(name, value)
+
+    def close(self) -> None:
+        """Closes the files."""
+        self._files.close()
+
+
+def _release_name(place: str, table: tuple[tuple[str, str], ...]) -> str:
+    path = place.replace(_OLD_LAYERS, "layers/")
+    # Keras numbers all layers of a class but the first.
+    path = path.replace("/transformer_encoder/", "/transformer_encoder_0/")
+    name = name_tables.translated(path.removeprefix("layers/"), table)
+    if name is None:
+        return f"{_FOREIGN}{place}"
+    kinds = ("gamma", "beta") if "/LayerNorm/" in name else ("kernel", "bias")
+    return re.sub(r"/(\d)$", lambda match: f"/{kinds[int(match[1])]}", name)
+
+
+def files(folder: str) -> list[str]:
+    """Lists the files that hold the weights of a preset."""
+    found = (os.path.join(folder, name) for name in FILES)
+    return [path for path in found if os.path.exists(path)]
+
+
+def is_preset(folder: str) -> bool:
+    """Tells whether a local folder is a preset, of any model."""
+    path = os.path.join(folder, CONFIG)
+    if paths.is_remote(folder) or not os.path.exists(path):
+        return False
+    try:
+        return is_config(json_text.read_object(path))
+    except ValueError:  # Broken; reported where it is read.
+        return False
+
+
+def is_config(values: Mapping[str, Any]) -> bool:
+    """Tells whether a `config.json` was written by keras-hub, or keras-nlp."""
+    registered = str(values.get("registered_name"))
+    return registered.startswith(("keras_hub>", "keras_nlp>"))
+
+
+def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Makes the fields of a `bert_config.json`.
+
+    Args:
+        values: of a `config.json` of keras-hub.
+        path: of its file, for messages.
+
+    Raises:
+        ValueError: it is of another model than BERT, or lacks a field.
+    """
+    name, sizes = values.get("class_name"), values.get("config")
+    if name != "BertBackbone":
+        raise ValueError(
+            f"{path}: class_name must be 'BertBackbone'; got "
+            f"{messages.short(name)}."
+        )
+    needed = [*_FIELDS, "dropout"]
+    if not isinstance(sizes, dict) or not sizes.keys() >= {*needed}:
+        raise ValueError(
+            f"{path}: config must hold {', '.join(needed)}; got "
+            f"{messages.short(sizes)}."
+        )
+    return {
+        **{ours: sizes[theirs] for theirs, ours in _FIELDS.items()},
+        "hidden_act": "gelu",  # The tanh form there too.
+        "hidden_dropout_prob": sizes["dropout"],
+        "attention_probs_dropout_prob": sizes["dropout"],
+        "initializer_range": 0.02,  # There a constant.
+    }
