@@ -114,6 +114,7 @@ class Reader:
     def _try(self, call: Callable[[str], _T], argument: str) -> _T:
         """Calls TensorFlow; reports its errors as of a broken checkpoint."""
         import tensorflow as tf
+        from google.protobuf import message
 
         try:
             return call(argument)
@@ -121,7 +122,7 @@ class Reader:
         # damaged size it asks the memory.
         except (
             *(tf.errors.OpError, RuntimeError, IndexError, MemoryError),
-            UnicodeDecodeError,
+            *(UnicodeDecodeError, message.DecodeError),
         ) as error:
             raise ValueError(
                 f"{self.origin!r} is broken, or no checkpoint (TensorFlow "
@@ -307,6 +308,6 @@ def _object_checkpoint(prefix: str, names: Collection[str]) -> str:
     return (
         f"Checkpoint {prefix!r} must hold variables by the release's names; "
         "it is a TensorFlow 2 object checkpoint (it holds "
-        f"{model_garden.OBJECT_GRAPH}), {whose}. Convert it with the program that wrote it: to the "
-        "release's names, or to a Hugging Face folder."
+        f"{model_garden.OBJECT_GRAPH}), {whose}. Convert it with the program "
+        "that wrote it: to the release's names, or to a Hugging Face folder."
     )

@@ -1,4 +1,4 @@
-"""Converts checkpoints among the release's, Keras' and Hugging Face's forms.
+"""Converts checkpoints of any form to the release's, Keras' or Hugging Face's.
 
 For example:
 
@@ -50,8 +50,8 @@ class Options:
     """The flags of `tools.convert_checkpoint`; see --help."""
 
     input: str = flags.Group.FILES.required(
-        "Checkpoint: prefix, .index file, .weights.h5, Hugging Face folder, or "
-        "a folder with one of them."
+        "Checkpoint: prefix, .index file, .weights.h5, Hugging Face folder, "
+        "keras-hub preset, or a folder with one of them."
     )
     output: str = flags.Group.FILES.required(
         "Prefix, file that ends in .weights.h5, or folder, by the form."
@@ -255,12 +255,11 @@ def _look_beside(
     from vocab import tokenization
 
     folder = model_folder.of_checkpoint(options.input)
-    beside = os.path.join(folder, model_folder.VOCABULARY)
     vocab_file = options.vocab_file
     if vocab_file is not None:
         model_folder.check_vocabulary(folder, vocab_file)
-    elif os.path.exists(beside):
-        vocab_file = beside
+    else:
+        vocab_file = model_folder.vocabulary(folder)
     if vocab_file is not None and config is not None:
         size = 1 + max(tokenization.load_vocab(vocab_file).values(), default=-1)
         config.check_vocabulary(size, vocab_file)

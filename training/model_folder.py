@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from files import json_text, messages, paths, writing
-from modeling import checkpoints, huggingface_config, name_tables
+from modeling import checkpoints, huggingface_config, keras_hub, name_tables
 from modeling import config as config_lib
 from training import checkpointing, vocabulary_checks
 
@@ -212,9 +212,16 @@ def check_vocabulary(folder: str, vocab_file: str) -> None:
         ValueError: they differ in size or in an entry; the message names the
             first difference.
     """
-    theirs = os.path.join(folder, VOCABULARY)
-    if tf.io.gfile.exists(theirs):
+    theirs = vocabulary(folder)
+    if theirs is not None:
         vocabulary_checks.check_same(vocab_file, theirs)
+
+
+def vocabulary(folder: str) -> str | None:
+    """Returns the path of the vocabulary in a model's folder, if it has one."""
+    names = (VOCABULARY, keras_hub.VOCABULARY)
+    places = (os.path.join(folder, name) for name in names)
+    return next((path for path in places if tf.io.gfile.exists(path)), None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -236,28 +243,30 @@ class Casing:
 def casing(folder: str) -> Casing | None:
     """Finds the casing of the model in a folder.
 
-    From `tokenizer.json` (ours, or that of Hugging Face's library), else
-    `tokenizer_config.json`, else the entries of `vocab.txt`.
+    From `tokenizer.json` (ours, or that of Hugging Face or keras-hub), else
+    `tokenizer_config.json`, else the entries of the vocabulary.
 
     Returns:
         None if none of these files exists.
     """
     ours = _read_json(os.path.join(folder, TOKENIZER)) or {}
     theirs = _read_json(os.path.join(folder, huggingface_config.TOKENIZER))
-    normalizer = ours.get("normalizer")
-    if not isinstance(normalizer, dict):
-        normalizer = {}
+    normalizer, preset = (
+        part if isinstance(part, dict) else {}
+        for part in (ours.get("normalizer"), ours.get("config"))
+    )
     for name, said in (
         (TOKENIZER, ours.get("do_lower_case")),
         (huggingface_config.TOKENIZER, (theirs or {}).get("do_lower_case")),
         (TOKENIZER, normalizer.get("lowercase")),
+        (TOKENIZER, preset.get("lowercase")),
     ):
         if isinstance(said, bool):
             return Casing(
                 do_lower_case=said, reason=f"{name} there says so", is_said=True
             )
-    path = os.path.join(folder, VOCABULARY)
-    if not tf.io.gfile.exists(path):
+    path = vocabulary(folder)
+    if path is None:
         return None
     shown = vocabulary_checks.is_lower_case(path)
     if shown is None:
@@ -265,7 +274,7 @@ def casing(folder: str) -> Casing | None:
     which = "no entry has" if shown else "many entries have"
     return Casing(
         do_lower_case=shown,
-        reason=f"{which} capitals or accents in {VOCABULARY} there",
+        reason=f"{which} capitals or accents in {os.path.basename(path)} there",
         is_said=False,
     )
 

@@ -8,13 +8,16 @@ environment name.
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
+import h5py
 import numpy as np
 import pytest
 
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
+from tools import convert_checkpoint
 
 _TESTS = pathlib.Path(__file__).parents[1]
 _GOLDEN = _TESTS / "golden/foreign"
@@ -80,6 +83,60 @@ def test_what_has_no_place_is_kept_under_its_own_name():
     assert unused in held
     assert "model_garden/global_step" in held
     assert not [name for name in held if "OBJECT_GRAPH" in name]
+
+
+def test_the_heads_of_a_model_garden_checkpoint_are_compared(tmp_path):
+    prefix = _GOLDEN / "model_garden_span_labeler/bert_model.ckpt"
+    for part in prefix.parent.glob("bert_model.ckpt.*"):
+        shutil.copyfile(part, tmp_path / part.name)
+    sizes = json.loads((prefix.parent / "bert_config.json").read_text())
+    config = config_lib.BertConfig.from_dict(sizes | {"num_attention_heads": 4})
+    with pytest.raises(ValueError, match=r"is 4 in the model and 3 in"):
+        checkpoints.load(bert.BertModel(config), str(tmp_path))
+
+
+def test_a_preset_of_another_model_is_refused(tmp_path):
+    source = _GOLDEN / "keras_hub_classifier"
+    values = json.loads((source / "config.json").read_text())
+    shutil.copy(source / "model.weights.h5", tmp_path)
+    values["class_name"] = "RobertaBackbone"
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    with pytest.raises(ValueError, match="class_name must be 'BertBackbone'"):
+        checkpoints.list_variables(str(tmp_path))
+
+
+def test_the_files_of_keras_2_have_another_group_of_layers(tmp_path):
+    source = _GOLDEN / "keras_hub_classifier"
+    shutil.copy(source / "config.json", tmp_path)
+    shutil.copy(source / "model.weights.h5", tmp_path)
+    with h5py.File(tmp_path / "model.weights.h5", "a") as file:
+        file.move("layers", "_layer_checkpoint_dependencies")
+    held = checkpoints.list_variables(str(source))
+    heads_of_task = {"output_weights", "output_bias"}
+    got = checkpoints.list_variables(str(tmp_path))
+    assert got.keys() == held.keys() - heads_of_task
+
+
+def test_a_preset_converts_with_its_vocabulary_and_casing(tmp_path):
+    source = _GOLDEN / "keras_hub_classifier"
+    convert_checkpoint.convert(
+        convert_checkpoint.Options(
+            input=str(source),
+            output=str(tmp_path / "x"),
+            output_format="huggingface",
+        )
+    )
+    written = json.loads((tmp_path / "x/config.json").read_text())
+    assert written["architectures"] == ["BertForSequenceClassification"]
+    assert written["hidden_act"] == "gelu_new"
+    casing = json.loads((tmp_path / "x/tokenizer_config.json").read_text())
+    assert casing["do_lower_case"] is True
+    assert (tmp_path / "x/vocab.txt").read_bytes() == (
+        source / "assets/tokenizer/vocabulary.txt"
+    ).read_bytes()
+    for name in ("case.json", "case.npz"):
+        shutil.copy(source / name, tmp_path / "x")
+    _check_outputs(tmp_path / "x")
 
 
 _PEERS = {
