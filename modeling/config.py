@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from files import json_text, paths
-from modeling import huggingface_config, keras_hub
+from modeling import huggingface_config, keras_hub_config
 
 # Beside a checkpoint.
 FILE = "bert_config.json"
@@ -188,9 +188,9 @@ class BertConfig:
                 another network than BERT.
         """
         values = json_text.read_object(path)
-        if huggingface_config.is_huggingface(values) or keras_hub.is_config(
+        if huggingface_config.is_huggingface(
             values
-        ):
+        ) or keras_hub_config.is_config(values):
             return cls._from_foreign(values, path)
         is_open = values.get("vocab_size") in (None, 0)
         if is_open and find_vocab_size and (found := find_vocab_size()):
@@ -205,8 +205,8 @@ class BertConfig:
     @classmethod
     def _from_foreign(cls, values: Mapping[str, Any], path: str) -> Self:
         """Builds a config from the keys of Hugging Face's or keras-hub's."""
-        if keras_hub.is_config(values):
-            ours = keras_hub.to_release(values, path)
+        if keras_hub_config.is_config(values):
+            ours = keras_hub_config.to_release(values, path)
         else:
             huggingface_config.check(values, path)
             ours = huggingface_config.to_release(values, path)
@@ -232,7 +232,7 @@ class BertConfig:
         values = json_text.read_object(theirs)
         if not (
             huggingface_config.is_of_a_model(values)
-            or keras_hub.is_config(values)
+            or keras_hub_config.is_config(values)
         ):
             return None
         return cls._from_foreign(values, theirs)

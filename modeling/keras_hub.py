@@ -7,37 +7,24 @@ of a task also has `task.json` and `task.weights.h5`, the head.
 import contextlib
 import os
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from files import json_text, messages, paths
-from modeling import hdf5, name_tables
+from files import json_text, messages
+from modeling import hdf5, keras_hub_config, name_tables
 from modeling.annotations import Spec
 
 if TYPE_CHECKING:
     import h5py
 
-CONFIG = "config.json"
 FILES = ("model.weights.h5", "task.weights.h5")
-VOCABULARY = "assets/tokenizer/vocabulary.txt"
 
 _TASK = "task.json"
 _FOREIGN = "keras/"
 _OPTIMIZER = "optimizer/"
 # The group of layers, in the files of Keras before its version 3.
 _OLD_LAYERS = "_layer_checkpoint_dependencies/"
-# Theirs -> ours.
-_FIELDS = {
-    "vocabulary_size": "vocab_size",
-    "hidden_dim": "hidden_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
-    "intermediate_dim": "intermediate_size",
-    "max_sequence_length": "max_position_embeddings",
-    "num_segments": "type_vocab_size",
-}
 _LAYER, _OURS = r"transformer_encoder_(\d+)", r"bert/encoder/layer_\1"
 _VARIABLE = r"vars/(\d)"
 _ENCODER = (
@@ -95,7 +82,8 @@ class Reader:
 
     def __init__(self, folder: str):
         self.origin = folder
-        to_release(json_text.read_object(os.path.join(folder, CONFIG)), folder)
+        path = os.path.join(folder, keras_hub_config.CONFIG)
+        keras_hub_config.to_release(json_text.read_object(path), path)
         self._files = contextlib.ExitStack()
         self._arrays: dict[str, h5py.Dataset] = {}
         task = None
@@ -159,51 +147,3 @@ def files(folder: str) -> list[str]:
     """Lists the files that hold the weights of a preset."""
     found = (os.path.join(folder, name) for name in FILES)
     return [path for path in found if os.path.exists(path)]
-
-
-def is_preset(folder: str) -> bool:
-    """Tells whether a local folder is a preset, of any model."""
-    path = os.path.join(folder, CONFIG)
-    if paths.is_remote(folder) or not os.path.exists(path):
-        return False
-    try:
-        return is_config(json_text.read_object(path))
-    except ValueError:  # Broken; reported where it is read.
-        return False
-
-
-def is_config(values: Mapping[str, Any]) -> bool:
-    """Tells whether a `config.json` was written by keras-hub, or keras-nlp."""
-    registered = str(values.get("registered_name"))
-    return registered.startswith(("keras_hub>", "keras_nlp>"))
-
-
-def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Makes the fields of a `bert_config.json`.
-
-    Args:
-        values: of a `config.json` of keras-hub.
-        path: of its file, for messages.
-
-    Raises:
-        ValueError: it is of another model than BERT, or lacks a field.
-    """
-    name, sizes = values.get("class_name"), values.get("config")
-    if name != "BertBackbone":
-        raise ValueError(
-            f"{path}: class_name must be 'BertBackbone'; got "
-            f"{messages.short(name)}."
-        )
-    needed = [*_FIELDS, "dropout"]
-    if not isinstance(sizes, dict) or not sizes.keys() >= {*needed}:
-        raise ValueError(
-            f"{path}: config must hold {', '.join(needed)}; got "
-            f"{messages.short(sizes)}."
-        )
-    return {
-        **{ours: sizes[theirs] for theirs, ours in _FIELDS.items()},
-        "hidden_act": "gelu",  # The tanh form there too.
-        "hidden_dropout_prob": sizes["dropout"],
-        "attention_probs_dropout_prob": sizes["dropout"],
-        "initializer_range": 0.02,  # There a constant.
-    }

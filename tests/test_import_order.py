@@ -26,7 +26,8 @@ _MAY_IMPORT = {
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
-    *("annotations", "huggingface_config", "config", "compilation"),
+    *("annotations", "huggingface_config", "keras_hub_config"),
+    *("config", "compilation"),
     *(
         "kernels",
         "attention",
