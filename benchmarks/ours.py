@@ -6,8 +6,6 @@ import pathlib
 import re
 import tempfile
 
-import numpy as np
-
 from benchmarks import contenders
 from files import lines
 from modeling import config as config_lib
@@ -123,12 +121,11 @@ def _prediction(strategy, objective, job):
         length_step=input_pipeline.TRAINING_LENGTH_STEP,
     )
     predictor = prediction.Predictor(strategy, objective)
-    order = np.array(job.order())
-    if job.by_length:
-        source, order = prediction.longest_first(source)
 
     def predict(_=folder):  # The folder is there as long as the function.
-        predictor.predict(source, batch_size=job.batch_size, order=order)
+        predictor.predict(
+            source, batch_size=job.batch_size, by_length=job.by_length
+        )
 
     return predict
 

@@ -91,18 +91,30 @@ def attend(
     and the work between two products is one compiled pass over memory.
 
     Args:
-        products: `[B, T, 3 * D]` float: queries, keys and values, without
-            their bias.
+        products: `[B, T, 3 * D]` or `[B * T, 3 * D]` float: queries, keys and
+            values, without their bias.
         bias: `[3 * D]` float32.
         num_heads: N.
         adder, drop: as for `attention`.
 
     Returns:
-        `[B, T, D]`, of the type of `products`.
+        `[B, T, D]` or `[B * T, D]`, of the type of `products`.
     """
-    if not compilation.is_tensorflow():
+    if compilation.is_forward_only():
+        products, bias = kernels.biased(products, bias), None
+    shape = ops.shape(products)
+    batch, length = ops.shape(adder)[0], ops.shape(adder)[-1]
+    products = ops.reshape(products, (batch, length, shape[-1]))
+    if compilation.is_plain():
         split = split_heads(products, bias, num_heads=num_heads)
-        return _heads_last(attention(*split, adder, drop))
+        context = _heads_last(attention(*split, adder, drop))
+    else:
+        context = _attend(products, bias, adder, num_heads, drop)
+    return ops.reshape(context, (*shape[:-1], shape[-1] // 3))
+
+
+def _attend(products, bias, adder, num_heads, drop):
+    """Computes `attend` on `[B, T, 3 * D]`, with a gradient of its own."""
     rate, seed = drop
     has_dropout = kernels.drops(rate, seed)
 
@@ -157,11 +169,13 @@ def _scores_gradient(kept, d_kept, context, d_context, *, scale):
 
 
 def split_heads(
-    products: Tensor, bias: Tensor, *, num_heads: int
+    products: Tensor, bias: Tensor | None, *, num_heads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Adds the bias to `[B, T, 3 * D]` and splits it: three `[B, N, T, H]`."""
-    biased = ops.cast(products, "float32") + bias
-    biased = ops.cast(biased, products.dtype)
+    biased = products
+    if bias is not None:
+        biased = ops.cast(products, "float32") + bias
+        biased = ops.cast(biased, products.dtype)
     width = biased.shape[-1] // 3
     query, key, value = (
         _heads_first(

@@ -106,6 +106,10 @@ class Encoder(layers.BertLayer):
             layer.build()
 
     def call(self, hidden, adder, dropout_seed=None):
+        # Between the matrix products of rows nothing is reshaped, so that
+        # TensorFlow can fuse them with what follows.
+        shape = ops.shape(hidden)
+        hidden = ops.reshape(hidden, (-1, hidden.shape[-1]))  # [B * T, D]
         outputs = []
         others = {"adder": adder, "dropout_seed": dropout_seed}
         for layer in self.stack:
@@ -114,7 +118,7 @@ class Encoder(layers.BertLayer):
                 if self.recompute
                 else layer(hidden, **others)
             )
-            outputs.append(hidden)
+            outputs.append(ops.reshape(hidden, shape))
         return outputs
 
 

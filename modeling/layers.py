@@ -150,12 +150,12 @@ class SelfAttention(BertLayer):
         dtype: as for `BertLayer`.
 
     Call arguments:
-        hidden: `[B, T, D]` float.
+        hidden: `[B, T, D]` or `[B * T, D]` float.
         adder: `[B, 1, 1 or T, S]` float32, of `attention.adder_of`.
         dropout_seed: `[2]` int32, or None for no dropout.
 
     Returns:
-        `[B, T, D]`, of the policy's compute type.
+        As `hidden`, of the policy's compute type.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class SelfAttention(BertLayer):
             dense.build()
 
     def _projections(self, hidden) -> tuple[Tensor, Tensor]:
-        """Returns the products `[B, T, 3 * D]` and their bias `[3 * D]`."""
+        """Returns the products `[..., 3 * D]` and their bias `[3 * D]`."""
         denses = (self.query, self.key, self.value)
         kernel = ops.concatenate(
             [ops.cast(dense.kernel, self.compute_dtype) for dense in denses],
@@ -215,12 +215,12 @@ class BlockOutput(BertLayer):
         dtype: as for `BertLayer`.
 
     Call arguments:
-        x: `[B, T, in_size]` float, the block's inner result.
-        residual: `[B, T, D]` float, the block's input.
+        x: `[..., in_size]` float, the block's inner result.
+        residual: `[..., D]` float, the block's input.
         dropout_seed: `[2]` int32, or None for no dropout.
 
     Returns:
-        `[B, T, D]`, of the policy's compute type.
+        `[..., D]`, of the policy's compute type.
     """
 
     def __init__(
@@ -349,7 +349,7 @@ class TransformerLayer(BertLayer):
 
     def call(self, hidden, adder, dropout_seed=None):
         hidden = self.attention(hidden, adder, dropout_seed=dropout_seed)
-        inside = self.intermediate(hidden)  # [B, T, F]
+        inside = self.intermediate(hidden)  # [..., F]
         return self.block_output(inside, hidden, dropout_seed=dropout_seed)
 
 

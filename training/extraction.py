@@ -6,6 +6,7 @@ from typing import IO, Any
 import numpy as np
 import tensorflow as tf
 
+from modeling import compilation
 from training import prediction, record_files
 
 # Batches are padded to a multiple, so that few lengths are compiled.
@@ -92,7 +93,8 @@ class HiddenLayers:
         return self._strategy.gather(values, axis=0)
 
     def _replica_step(self, batch):
-        outputs = self._model(**batch)["all_encoder_layers"]
+        with compilation.forward_only():
+            outputs = self._model(**batch)["all_encoder_layers"]
         chosen = [tf.cast(outputs[layer], tf.float32) for layer in self._layers]
         return tf.stack(chosen, axis=2)  # [B, T, L, D]
 

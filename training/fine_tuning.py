@@ -417,11 +417,10 @@ class Model:
             source: the records, N of them.
             batch_size: of a batch over all replicas.
         """
-        order = None
-        if self.options.bucket_by_length:
-            source, order = prediction.longest_first(source)
         return self.compiled.predictor.predict(
-            source, batch_size=batch_size, order=order
+            source,
+            batch_size=batch_size,
+            by_length=self.options.bucket_by_length,
         )
 
     def restore(self) -> int:

@@ -6,7 +6,7 @@ step at once, and its batches do not depend on how many devices share them.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -278,7 +278,7 @@ def evaluation_dataset(
 def distributed(
     strategy: tf.distribute.Strategy,
     dataset: Callable[[tf.distribute.InputContext], tf.data.Dataset],
-) -> Iterable:
+) -> tf.data.Dataset | tf.distribute.DistributedDataset:
     """Distributes a finite dataset over the replicas of a strategy.
 
     Args:

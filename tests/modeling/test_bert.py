@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, heads, layers
+from modeling import bert, compilation, heads, layers
 from modeling import config as config_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -52,6 +52,24 @@ def test_missing_mask_and_segments_are_ones_and_zeros():
         model(_IDS)["sequence_output"],
         model(_IDS, np.ones_like(_IDS), np.zeros_like(_IDS))["sequence_output"],
     )
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_exact", "relu"])
+def test_a_graph_of_open_length_that_is_not_trained_computes_the_same(
+    activation,
+):
+    model = _model(hidden_act=activation)
+    mask = np.array([[1] * 7, [1, 1, 1, 1, 0, 0, 0]], np.int32)
+    spec = tf.TensorSpec([None, None], tf.int32)
+
+    @tf.function(input_signature=[spec, spec])
+    def graph(ids, mask):
+        with compilation.forward_only():
+            return model(ids, mask)
+
+    got, want = graph(_IDS, mask), model(_IDS, mask)
+    for name in ("sequence_output", "pooled_output"):
+        np.testing.assert_allclose(got[name], want[name], atol=2e-5)
 
 
 def test_padding_changes_no_other_position():

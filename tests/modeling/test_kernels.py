@@ -247,6 +247,17 @@ def test_gradients_are_the_slopes(name):
         assert slope == pytest.approx(want, rel=3e-3, abs=2e-2), (name, i)
 
 
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_kernels_that_are_not_differentiated_compute_the_same(name):
+    function = _FUNCTIONS[name]
+    x, bias, norm = _random(6, 12), _random(12), (_random(12), _random(12))
+    want = function(tf.constant(x), bias, norm)
+    with compilation.forward_only():
+        assert compilation.is_forward_only()
+        got = tf.function(lambda x: function(x, bias, norm))(x)
+    np.testing.assert_allclose(got, want, atol=2e-6)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_kernels_return_the_type_they_get(dtype):
     x = keras.ops.cast(_random(1, 2, 3, 4), dtype)

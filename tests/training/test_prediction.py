@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -83,6 +84,24 @@ def _call(compiled, length):
     return compiled({"x": x})["sum"].numpy().tolist()
 
 
+@pytest.fixture
+def _bfloat16():
+    """Products are not fused with what follows."""
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+def test_one_graph_serves_all_lengths_in_float32():
+    seen = []
+    compiled = prediction.CompiledByShape(_recorded(seen))
+    compiled.prepare({"x": tf.TensorSpec([2, None])})
+    for length in (3, 5, 3):
+        assert _call(compiled, length) == [length, length]
+    assert seen == [(2, None)]
+
+
+@pytest.mark.usefixtures("_bfloat16")
 def test_each_shape_is_compiled_once():
     seen = []
     compiled = prediction.CompiledByShape(_recorded(seen))
@@ -91,6 +110,7 @@ def test_each_shape_is_compiled_once():
     assert seen == [(2, 3), (2, 5)]
 
 
+@pytest.mark.usefixtures("_bfloat16")
 def test_shapes_beyond_the_first_few_share_a_graph(monkeypatch):
     monkeypatch.setattr(prediction, "_MAX_SHAPES", 2)
     seen = []
@@ -101,6 +121,7 @@ def test_shapes_beyond_the_first_few_share_a_graph(monkeypatch):
     assert seen == [(2, 3), (2, 4), (2, 5), (2, None)]
 
 
+@pytest.mark.usefixtures("_bfloat16")
 def test_values_of_replicas_are_told_apart_by_their_shapes():
     strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
     seen = []
