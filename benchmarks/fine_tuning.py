@@ -15,6 +15,7 @@ programs take turns, seed by seed. Runs that are in the file are not repeated.
 """
 
 import dataclasses
+import itertools
 import json
 import math
 import os
@@ -37,10 +38,14 @@ from tasks.classification import datasets, glue, predictions
 from tasks.squad import squad_examples, squad_metrics
 
 SQUAD = "SQuAD"
-OURS, OURS_BFLOAT16, PEER = "ours", "ours_bfloat16", "peer"
-# Of this project's programs.
-_PRECISIONS = {OURS: "float32", OURS_BFLOAT16: "mixed_bfloat16"}
-PROGRAMS = (*_PRECISIONS, PEER)
+OURS, PEER = "ours", "peer"
+OURS_BFLOAT16, PEER_BFLOAT16 = "ours_bfloat16", "peer_bfloat16"
+# Arithmetic -> the programs that are compared in it.
+_PAIRS = {
+    "float32": (OURS, PEER),
+    "mixed_bfloat16": (OURS_BFLOAT16, PEER_BFLOAT16),
+}
+PROGRAMS = tuple(itertools.chain(*_PAIRS.values()))
 _SQUAD_METRICS = ("f1", "exact_match")
 _RUNS = "runs.jsonl"
 # What a run is known by, beside its program and its seed.
@@ -177,7 +182,7 @@ class _Sentences(_Task):
         }
 
     def score(self, program: str, folder: str) -> dict[str, float]:
-        if program == PEER:
+        if program in (PEER, PEER_BFLOAT16):
             return predictions.evaluate(
                 self.info.label_set,
                 self.metrics,
@@ -284,9 +289,8 @@ def _row(task: _Task, name: str, rate: str, seed: str) -> dict[str, Any]:
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     logging.info("%s", " ".join(map(str, key.values())))
-    command = (_peer_command if name == PEER else _our_command)(
-        task, key, folder
-    )
+    is_ours = name in (OURS, OURS_BFLOAT16)
+    command = (_our_command if is_ours else _peer_command)(task, key, folder)
     used = _measure(command, os.path.join(options.output_dir, "log.txt"))
     row = {**key, "metrics": task.score(name, folder), **used}
     with open(os.path.join(options.output_dir, _RUNS), "a") as file:
@@ -308,7 +312,7 @@ def _our_command(task: _Task, key: Mapping[str, Any], folder: str) -> list[str]:
         f"--num_train_epochs={key['num_train_epochs']}",
         f"--learning_rate={key['learning_rate']}",
         f"--random_seed={key['seed']}",
-        f"--precision={_PRECISIONS[key['program']]}",
+        f"--precision={_precision(key['program'])}",
         "--adam_bias_correction",
         "--lr_schedule=continuous",
         "--bucket_by_length",
@@ -326,12 +330,17 @@ def _peer_command(
         "learning_rate": float(key["learning_rate"]),
         "warmup_proportion": 0.1,
         "seed": int(key["seed"]),
+        "is_bfloat16": _precision(key["program"]) != "float32",
         **task.job(),
     }
     path = os.path.join(folder, "job.json")
     writing.write_json(path, job)
     python = flags.given(task.options.peer_python, "peer_python")
     return [python, "-m", "benchmarks.fine_tuning_peer", path]
+
+
+def _precision(name: str) -> str:
+    return next(each for each, pair in _PAIRS.items() if name in pair)
 
 
 def _measure(command: Sequence[str], log: str) -> dict[str, float]:
@@ -380,16 +389,16 @@ def report(rows: Sequence[Mapping[str, Any]]) -> str:
         groups.setdefault(key, {}).setdefault(row["program"], []).append(row)
     lines = []
     for (task, rate, epochs, _), runs in groups.items():
-        for name in (OURS, OURS_BFLOAT16):
-            if name not in runs or PEER not in runs:
+        for precision, pair in _PAIRS.items():
+            if not runs.keys() >= set(pair):
                 continue
-            ours, theirs = runs[name], runs[PEER]
-            about = f"{task}, {epochs:g} epochs at {rate}"
+            ours, theirs = (runs[name] for name in pair)
+            about = f"{task}, {epochs:g} epochs at {rate}, {precision}"
             used = [_medians(ours, theirs, column) for column in _USED]
             for metric in ours[0]["metrics"]:
                 lines.append(
                     [
-                        about + (", bfloat16" if name != OURS else ""),
+                        about,
                         f"{len(ours)}, {len(theirs)}",
                         metric,
                         *_compared(ours, theirs, metric),

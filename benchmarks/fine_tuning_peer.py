@@ -63,6 +63,7 @@ def trainer(
         "adam_epsilon": 1e-6,
         "weight_decay": 0.01,
         "max_grad_norm": 1.0,
+        "bf16": job.get("is_bfloat16", False),
         "save_strategy": "no",
         "report_to": "none",
         "logging_steps": 100,
