@@ -123,6 +123,16 @@ class Task:
     def metric(self) -> str:
         raise NotImplementedError
 
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What a run shares with the one it resumes, beside common flags."""
+        return getattr(self.options, "ablation", {})
+
+    @property
+    def folds(self) -> "Sequence[Task]":
+        """The same with the data of each fold, of which each trial has one."""
+        return [self]
+
     def data_sets(self, split: str) -> Sequence[DataSet]:
         """Lists the data to train on, evaluate on or predict.
 
@@ -160,6 +170,20 @@ class Task:
     def write_answers(self, data: Data, answers: Any, output_dir: str) -> None:
         """Writes the files of predicted data."""
         raise NotImplementedError
+
+    def calibrate(self, data: Data, answers: Any, output_dir: str) -> Any:
+        """Returns answers with what was chosen on held-out data, if anything.
+
+        Args:
+            data: evaluated or predicted.
+            answers: what `decode` returned.
+            output_dir: of the model.
+        """
+        del data, output_dir
+        return answers
+
+    def write_report(self, data: Data, answers: Any, output_dir: str) -> None:
+        """Writes what there is to say of evaluated data beside the metrics."""
 
     def results(self, data: Data, answers: Any) -> Mapping[str, float]:
         """Returns what the file of results holds of some data."""

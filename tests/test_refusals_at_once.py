@@ -57,6 +57,7 @@ _REFUSALS = {
     ),
     f"{_MRPC} --learning_rate=nan": "--learning_rate must be a number; got nan",
     f"{_MRPC} --learning_rates=1e-5,x": "different positive numbers, separated",
+    f"{_MRPC} --train_batch_sizes=16,1.5": "different positive whole numbers",
     f"{_MRPC} --num_trials=2.5": "--num_trials must be a whole number; got 2.5",
     f"{_MRPC} --optimizer=adam": (
         "--optimizer must be one of adamw, lamb; got adam."

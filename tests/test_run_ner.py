@@ -155,8 +155,10 @@ def _rewrite_as_iobes(path):
 
 @pytest.mark.slow
 def test_trials_are_summarised(folder):
-    toy.run(folder, **_SHORT, num_trials=2)
+    toy.run(folder, **_SHORT, train_epochs="1,2")
     summary = json.loads((folder / "out" / "trials.json").read_text())
+    settings = summary["eval"]["by_setting"]
+    assert [group["num_train_epochs"] for group in settings] == [1.0, 2.0]
     for name in ("eval", "test"):
         values = [trial[f"{name}_f1"] for trial in summary[name]["trials"]]
         assert len(values) == 2 and values[0] != values[1]

@@ -169,7 +169,13 @@ def test_results_do_not_depend_on_bucketing_or_batches(trained):
 
 @pytest.mark.slow
 def test_trials_are_summarised_with_mean_and_deviation(folder):
-    _run(folder, do_train=True, do_eval=True, do_predict=True, num_trials=2)
+    _run(
+        folder,
+        do_train=True,
+        do_eval=True,
+        do_predict=True,
+        train_batch_sizes="4,8",
+    )
     summary = json.loads((folder / "out/trials.json").read_text())
     values = [
         _results(folder / f"out/trial-{n}/eval_results.txt")["eval_accuracy"]

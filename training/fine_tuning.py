@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -127,24 +128,31 @@ def run(
         ValueError: options, folders, checkpoints and data do not fit together.
     """
     setup = prepare(task.options, config, tokenizer)
-    data = _make_data(setup, task)
+    folds = task.folds
+    data = [_make_data(setup, fold) for fold in folds]
     plan = trials.plan_run(
-        dataclasses.replace(task.options, init_checkpoint=task.init_checkpoint)
+        dataclasses.replace(task.options, init_checkpoint=task.init_checkpoint),
+        len(folds),
     )
     answers_everything = task.writes_everything or len(plan) == 1
     model: Model | None = None
     results = []
-    for _, options in plan:
-        model = make_model(setup, task, options, earlier=model)
+    for trial, options in plan:
+        fold, own = folds[trial.fold], data[trial.fold]
+        model = make_model(setup, fold, options, earlier=model)
         if options.do_train:
-            model.train(data)
-        results.append(model.evaluate(data, predicts=answers_everything))
+            model.train(own)
+        results.append(model.evaluate(own, predicts=answers_everything))
     if model is None or len(plan) == 1:
         return
-    best = _summarize(setup, task, plan, results, data)
+    constant = statistics.fmean(
+        fold.constant_score(own[task_lib.EVAL][0])
+        for fold, own in zip(folds, data, strict=True)
+    )
+    best = _summarize(setup, task, plan, results, constant)
     if task.options.do_predict and not answers_everything:
         dataclasses.replace(model, options=best).evaluate(
-            {task_lib.PREDICT: data[task_lib.PREDICT]}, predicts=True
+            {task_lib.PREDICT: data[0][task_lib.PREDICT]}, predicts=True
         )
 
 
@@ -183,6 +191,13 @@ def prepare(
         },
         output_dir=options.output_dir,
     )
+    for setting in getattr(options, "grid", ()):
+        input_pipeline.check_batch_size(
+            devices.TRAIN_BATCH_SIZE,
+            setting[devices.TRAIN_BATCH_SIZE],
+            strategy.num_replicas_in_sync,
+            options.num_accumulation_steps,
+        )
     workers.check_shared(workers.Communicator(strategy), options.output_dir)
     return Setup(
         options=options,
@@ -212,7 +227,7 @@ def make_model(
     Args:
         setup: of the run.
         task: what is learnt.
-        options: of `setup`, but for the folder, rate and seed of the trial.
+        options: of `setup`, but for the folder, setting and seed of the trial.
         earlier: of an earlier trial, with the same network, which gets the new
             weights: it is not to be used any more.
 
@@ -231,7 +246,9 @@ def make_model(
     if earlier is not None:
         with setup.strategy.scope():
             _copy_weights(objective.model, earlier.objective.model)
-        return dataclasses.replace(earlier, options=options, _answers={})
+        return dataclasses.replace(
+            earlier, task=task, options=options, _answers={}
+        )
     logging.info("%s parameters", f"{objective.model.count_params():,}")
     return Model(
         task=task,
@@ -281,8 +298,8 @@ class Model:
 
     Attributes:
         task: what is learnt.
-        options: of this model; its `output_dir`, `learning_rate` and
-            `random_seed` count.
+        options: of this model; its `output_dir`, `random_seed` and the setting
+            of a grid count.
         strategy: where the variables live.
         objective: the network and its losses.
         compiled: for this network.
@@ -367,12 +384,16 @@ class Model:
         for split in splits:
             scores: dict[str, float] = {}
             for each in data[split]:
-                answers = self._kept_answers(each)
-                writes = (
-                    split == task_lib.PREDICT or self.task.writes_everything
+                folder = options.output_dir
+                answers = self.task.calibrate(
+                    each, self._kept_answers(each), folder
                 )
+                is_evaluation = split == task_lib.EVAL
+                if is_evaluation and self.is_chief:
+                    self.task.write_report(each, answers, folder)
+                writes = not is_evaluation or self.task.writes_everything
                 if writes and self.is_chief:
-                    self.task.write_answers(each, answers, options.output_dir)
+                    self.task.write_answers(each, answers, folder)
                 if split == task_lib.EVAL or each.data_set.has_labels:
                     scores |= self.task.results(each, answers)
             if scores:
@@ -461,16 +482,15 @@ class Model:
             or len(train.source.files),
             "records_fingerprint": train.source.files.fingerprint(),
             **{name: getattr(self.options, name) for name in names},
-            **getattr(self.options, "ablation", {}),
+            **self.task.identity,
         }
 
 
 def _summarize(
-    setup: Setup, task: task_lib.Task, plan, results, data
+    setup: Setup, task: task_lib.Task, plan, results, constant: float
 ) -> training_flags.FineTuningOptions:
     """Writes how several trials scored; returns the options of the best one."""
     runs = [trial for trial, _ in plan]
-    constant = task.constant_score(data[task_lib.EVAL][0])
     summaries = {}
     for prefix in _RESULTS_PREFIX.values():
         for name in (f"{prefix}_{task.metric}", task.metric):

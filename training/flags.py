@@ -4,6 +4,7 @@ Names and defaults are the release's where it has the flag.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -261,31 +262,52 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
             )
 
 
-class _RatesParser(absl_flags.ArgumentParser):
-    """Reads learning rates separated by commas."""
+class _NumbersParser(absl_flags.ArgumentParser):
+    """Reads positive numbers separated by commas.
+
+    Args:
+        kind: of each number.
+    """
+
+    def __init__(self, kind: type[int] | type[float]):
+        super().__init__()
+        self._kind = kind
 
     def parse(self, argument: str | tuple[float, ...]) -> tuple[float, ...]:
         if isinstance(argument, tuple):
             return argument
         try:
-            rates = tuple(float(part) for part in argument.split(","))
+            numbers = tuple(self._kind(part) for part in argument.split(","))
         except ValueError:
-            rates = (0.0,)
-        if len(set(rates)) != len(rates) or not all(r > 0 for r in rates):
+            numbers = (0,)
+        if len(set(numbers)) != len(numbers) or not all(n > 0 for n in numbers):
             raise ValueError(
-                "must be different positive numbers, separated by commas"
+                f"must be different positive {self._whole()}numbers, separated "
+                "by commas"
             )
-        return rates
+        return numbers
 
     def flag_type(self) -> str:
-        return "comma separated list of floats"
+        return f"comma separated list of {self._kind.__name__}s"
+
+    def _whole(self) -> str:
+        return "whole " if self._kind is int else ""
 
 
-class _RatesSerializer(absl_flags.ArgumentSerializer):
-    """Writes learning rates as `_RatesParser` reads them."""
+class _NumbersSerializer(absl_flags.ArgumentSerializer):
+    """Writes numbers as `_NumbersParser` reads them."""
 
     def serialize(self, value: tuple[float, ...]) -> str:
         return ",".join(map(str, value))
+
+
+def _numbers(kind: type[int] | type[float], help: str) -> Any:  # noqa: A002
+    return flags.Group.TRIALS.flag(
+        None,
+        help,
+        parser=_NumbersParser(kind),
+        serializer=_NumbersSerializer(),
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -358,7 +380,7 @@ class FineTuningOptions(TrainingOptions, Epochs):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrialOptions(FineTuningOptions):
-    """Several runs of one experiment: other seeds, other learning rates."""
+    """Several runs of one experiment: other seeds, other settings."""
 
     num_trials: int = flags.Group.TRIALS.flag(
         1,
@@ -366,12 +388,20 @@ class TrialOptions(FineTuningOptions):
         "predicts.",
         lower_bound=1,
     )
-    learning_rates: tuple[float, ...] | None = flags.Group.TRIALS.flag(
-        None,
+    learning_rates: tuple[float, ...] | None = _numbers(
+        float,
         "Peak learning rates to try, in place of --learning_rate, separated "
         "by commas; the paper's are 5e-5,4e-5,3e-5,2e-5.",
-        parser=_RatesParser(),
-        serializer=_RatesSerializer(),
+    )
+    train_batch_sizes: tuple[int, ...] | None = _numbers(
+        int,
+        "Batch sizes to try, in place of --train_batch_size, each with every "
+        "rate; the paper's are 16,32.",
+    )
+    train_epochs: tuple[float, ...] | None = _numbers(
+        float,
+        "Numbers of epochs to try, in place of --num_train_epochs, each with "
+        "every rate and batch size; the paper's are 2,3,4.",
     )
     stable: bool = flags.Group.TRIALS.flag(
         False,
@@ -381,9 +411,25 @@ class TrialOptions(FineTuningOptions):
     )
 
     @property
-    def peak_rates(self) -> tuple[float, ...]:
-        """The peak learning rates to try."""
-        return self.learning_rates or (self.learning_rate,)
+    def grid(self) -> list[dict[str, Any]]:
+        """The settings to try: options by name, in place of those here."""
+        tried = {
+            "train_batch_size": self.train_batch_sizes,
+            "num_train_epochs": self.train_epochs,
+            "learning_rate": self.learning_rates,
+        }
+        values = [
+            chosen or (getattr(self, name),) for name, chosen in tried.items()
+        ]
+        return [
+            dict(zip(tried, setting, strict=True))
+            for setting in itertools.product(*values)
+        ]
+
+    @property
+    def has_several_runs(self) -> bool:
+        """Whether there are several seeds, or settings to try."""
+        return self.num_trials > 1 or len(self.grid) > 1
 
     @classmethod
     def presets(cls, chosen: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -44,6 +44,11 @@ class Schedule:
                 f"got {self.num_train_steps}."
             )
 
+    @property
+    def without_peak(self) -> "Schedule":
+        """What is compiled into a step; the peak is given to it."""
+        return dataclasses.replace(self, init_lr=0.0)
+
     def describe(self) -> str:
         """Says in words which rates a run goes through."""
         warmup, total = self.num_warmup_steps, self.num_train_steps

@@ -20,7 +20,8 @@ from training import pretraining_phases, run_card
 
 # Files in --output_dir that a run replaces, and that data could be named like.
 _WRITTEN = (
-    *("*predictions.*", "*_results*.*", "null_odds.json", "*_report.txt"),
+    *("*predictions*.*", "*_results*.*", "null_odds.json", "*_report*.*"),
+    *("*_confusion_matrix*.png", "*_highest_loss*.jsonl"),
     *("metrics.jsonl", "trials.json", "eval_checkpoints.jsonl", "labels.json"),
     *("run_card.json", "tokenizer.json", "loss.png"),
 )
@@ -100,11 +101,11 @@ def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
         )
     if not isinstance(options, training_flags.TrialOptions):
         return
-    several = options.num_trials > 1 or len(options.peak_rates) > 1
-    if several and not options.do_eval:
+    if options.has_several_runs and not options.do_eval:
         raise ValueError(
-            "Of several runs (--num_trials, --learning_rates) the one that "
-            "does best on held-out data is wanted: pass --do_eval too."
+            "Of several runs (--num_trials, --learning_rates and the like) "
+            "the one that does best on held-out data is wanted: pass "
+            "--do_eval too."
         )
 
 

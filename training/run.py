@@ -105,7 +105,8 @@ def train(
         batches: of every step.
         options: of the run.
         plan: what they do not say.
-        trainer: of an earlier training of the same network.
+        trainer: of an earlier training of the same network, which is used
+            where the learning rate follows as many steps.
 
     Raises:
         ValueError: the folder is another run's, or a checkpoint does not fit.
@@ -118,10 +119,13 @@ def train(
         "precision": devices.precision_in_use(),
         "num_replicas": strategy.num_replicas_in_sync,
     }
+    planned = schedule(options, plan.num_train_steps, plan.num_warmup_steps)
+    if trainer and planned.without_peak != trainer.state.schedule.without_peak:
+        trainer = None  # The length of a run is compiled into its steps.
     with strategy.scope():
         state, first_step = initialization.initialize(
             objective,
-            _init_options(options, plan, identity),
+            _init_options(options, plan, planned, identity),
             trainer.state if trainer else None,
         )
     if trainer:
@@ -161,13 +165,15 @@ def train(
     return Result(trainer=trainer, step=step, metrics=metrics)
 
 
-def _init_options(options, plan, identity) -> initialization.InitOptions:
+def _init_options(
+    options, plan, planned, identity
+) -> initialization.InitOptions:
     return initialization.InitOptions(
         output_dir=options.output_dir,
         init_checkpoint=options.init_checkpoint,
         new_variables=plan.new_variables,
         frozen_variables=plan.frozen_variables,
-        schedule=schedule(options, plan.num_train_steps, plan.num_warmup_steps),
+        schedule=planned,
         adam=optimization.AdamOptions(
             bias_correction=options.adam_bias_correction,
             layer_adaptation=options.optimizer == "lamb",

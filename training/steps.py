@@ -137,7 +137,7 @@ class Trainer:
             state.objective is not own.objective
             or state.optimizer is not own.optimizer
             or state.loss_scale is not own.loss_scale
-            or _without_peak(state.schedule) != _without_peak(own.schedule)
+            or state.schedule.without_peak != own.schedule.without_peak
         ):
             raise ValueError("The steps were compiled for another kind of run.")
         self.state = state
@@ -422,10 +422,6 @@ def not_finite(losses: Mapping[str, tf.Tensor]) -> tf.Tensor:
     """Tells whether any of the losses is infinite or not a number."""
     total = tf.add_n(list(losses.values()))
     return ~tf.math.is_finite(total)
-
-
-def _without_peak(schedule: optimization.Schedule) -> optimization.Schedule:
-    return dataclasses.replace(schedule, init_lr=0.0)
 
 
 def _sum_over_replicas(context, values):

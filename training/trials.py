@@ -1,4 +1,4 @@
-"""Several runs of one experiment: other seeds, other learning rates.
+"""Several runs of one experiment: other seeds, settings or folds of the data.
 
 Source: Devlin et al. 2019, section 4.1: the best learning rate of a grid, and
 of several random restarts, on the development set.
@@ -6,6 +6,7 @@ of several random restarts, on the development set.
 
 import dataclasses
 import glob
+import itertools
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -29,65 +30,52 @@ class Trial:
     Attributes:
         name: of the run.
         folder: everything of the run is in it.
-        learning_rate: its peak rate.
+        setting: the options that a grid tries, by name.
         random_seed: of its order of examples, output layer and dropout.
+        fold: the number of its fold of the data, from 0.
     """
 
     name: str
     folder: str
-    learning_rate: float
+    setting: Mapping[str, Any]
     random_seed: int
+    fold: int = 0
 
 
-def plan(
-    output_dir: str,
-    learning_rates: Sequence[float],
-    num_trials: int,
-    first_seed: int,
-) -> list[Trial]:
-    """Lists the runs of a grid: each learning rate with each seed.
+def plan_run(
+    options: _Options, num_folds: int = 1
+) -> list[tuple[Trial, _Options]]:
+    """Lists the runs that options ask for, each with options of its own.
 
-    A single run takes the whole folder; several take `trial-1` and so on in
-    it. The seeds of every learning rate are the same.
+    They are each setting of the grid with each seed and each fold. A single
+    run takes the whole folder; several take `trial-1` and so on in it. The
+    seeds of every setting are the same.
     """
-    settings = [
-        (rate, first_seed + number)
-        for rate in learning_rates
-        for number in range(num_trials)
-    ]
-    if len(settings) == 1:
-        names, folders = [""], [output_dir]
-    else:
-        names = [f"{_NAME}{n}" for n in range(1, len(settings) + 1)]
-        folders = [os.path.join(output_dir, name) for name in names]
-    return [
-        Trial(name=name, folder=folder, learning_rate=rate, random_seed=seed)
-        for name, folder, (rate, seed) in zip(
-            names, folders, settings, strict=True
+    runs = list(
+        itertools.product(
+            options.grid, range(options.num_trials), range(num_folds)
         )
-    ]
-
-
-def plan_run(options: _Options) -> list[tuple[Trial, _Options]]:
-    """Lists the runs that options ask for, each with options of its own."""
-    runs = plan(
-        options.output_dir,
-        options.peak_rates,
-        options.num_trials,
-        options.random_seed,
     )
-    return [
-        (
-            run,
-            dataclasses.replace(
-                options,
-                output_dir=run.folder,
-                learning_rate=run.learning_rate,
-                random_seed=run.random_seed,
-            ),
+    planned = []
+    for number, (setting, trial, fold) in enumerate(runs, start=1):
+        name = f"{_NAME}{number}" if len(runs) > 1 else ""
+        run = Trial(
+            name=name,
+            folder=os.path.join(options.output_dir, name)
+            if name
+            else options.output_dir,
+            setting=setting,
+            random_seed=options.random_seed + trial,
+            fold=fold,
         )
-        for run in runs
-    ]
+        own = dataclasses.replace(
+            options,
+            output_dir=run.folder,
+            random_seed=run.random_seed,
+            **setting,
+        )
+        planned.append((run, own))
+    return planned
 
 
 def with_best_trial(options: _Options) -> _Options:
@@ -107,10 +95,9 @@ def with_best_trial(options: _Options) -> _Options:
         ValueError: there are trials, but the file does not name the best one.
     """
     folder = options.output_dir
-    several = options.num_trials > 1 or len(options.peak_rates) > 1
     if (
         options.do_train
-        or several
+        or options.has_several_runs
         or options.init_checkpoint
         or paths.is_remote(folder)
         or _checkpoints_in(folder)
@@ -184,31 +171,36 @@ def summarize(
     """
     values = [float(result[metric]) for result in results]
     best = best_of(values)
-    rates = sorted({run.learning_rate for run in runs}, reverse=True)
+
+    def grouped(names: Sequence[str]) -> list[dict[str, Any]]:
+        groups: dict[tuple[Any, ...], list[float]] = {}
+        for run, value in zip(runs, values, strict=True):
+            key = tuple(run.setting[name] for name in names)
+            groups.setdefault(key, []).append(value)
+        return [
+            {**dict(zip(names, key, strict=True)), **_statistics(of, baseline)}
+            for key, of in groups.items()
+        ]
+
+    by_setting = grouped(list(runs[0].setting))
+    num_folds = 1 + max(run.fold for run in runs)
     return {
         "metric": metric,
         "constant_answer": baseline,
         "best_trial": runs[best].name,
         **_statistics(values, baseline),
-        "by_learning_rate": [
-            {
-                "learning_rate": rate,
-                **_statistics(
-                    [
-                        value
-                        for run, value in zip(runs, values, strict=True)
-                        if run.learning_rate == rate
-                    ],
-                    baseline,
-                ),
-            }
-            for rate in rates
-        ],
+        "best_setting": max(by_setting, key=lambda group: group["mean"]),
+        "by_setting": by_setting,
+        "by_learning_rate": sorted(
+            grouped(["learning_rate"]),
+            key=lambda group: -group["learning_rate"],
+        ),
         "trials": [
             {
                 "name": run.name,
-                "learning_rate": run.learning_rate,
+                **run.setting,
                 "random_seed": run.random_seed,
+                **({"fold": run.fold + 1} if num_folds > 1 else {}),
                 "collapsed": value <= baseline,
                 **result,
             }
@@ -218,16 +210,31 @@ def summarize(
 
 
 def table(summary: Mapping[str, Any]) -> str:
-    """Formats a summary for people: a line for each run, then one for all."""
+    """Formats a summary for people.
+
+    A line for each run; one for each setting, if there are several and several
+    runs of each; and one for all.
+    """
     metric, best = summary["metric"], summary["best_trial"]
-    lines = [f"{'trial':10} {'rate':>8} {'seed':>8} {metric:>12}"]
+    lines = [
+        f"{'trial':10} {'rate':>8} {'batch':>5} {'epochs':>6} {'seed':>8} "
+        f"{'fold':>4} {metric:>12}"
+    ]
     for trial in summary["trials"]:
         note = "  collapsed" if trial["collapsed"] else ""
         note += "  best" if trial["name"] == best else ""
         lines.append(
-            f"{trial['name']:10} {trial['learning_rate']:8.1e} "
-            f"{trial['random_seed']:8} {trial[metric]:12.4f}{note}"
+            f"{trial['name']:10} {_setting(trial)} {trial['random_seed']:8} "
+            f"{trial.get('fold', ''):>4} {trial[metric]:12.4f}{note}"
         )
+    settings = summary["by_setting"]
+    if 1 < len(settings) < summary["num_trials"]:
+        for group in settings:
+            note = "  best" if group == summary["best_setting"] else ""
+            lines.append(
+                f"{'mean':10} {_setting(group)} {'':13} {group['mean']:12.4f} "
+                f"± {group['standard_deviation']:.4f}{note}"
+            )
     lines.append(
         f"{metric}: mean {summary['mean']:.4f} ± "
         f"{summary['standard_deviation']:.4f}, median "
@@ -237,6 +244,13 @@ def table(summary: Mapping[str, Any]) -> str:
         f"answer, {summary['constant_answer']:.4f})"
     )
     return "\n".join(lines)
+
+
+def _setting(values: Mapping[str, Any]) -> str:
+    return (
+        f"{values['learning_rate']:8.1e} {values['train_batch_size']:5} "
+        f"{values['num_train_epochs']:6g}"
+    )
 
 
 def _statistics(values: Sequence[float], baseline: float) -> dict[str, Any]:

@@ -4,16 +4,30 @@ import os
 
 import pytest
 
+from training import flags as training_flags
 from training import trials
 
 
-def _plan(rates=(5e-5, 2e-5), num_trials=2):
-    return trials.plan("out", rates, num_trials, 7)
+def _options(**changes):
+    return training_flags.TrialOptions(
+        **{
+            "output_dir": "out",
+            "bert_config_file": "config.json",
+            "vocab_file": "vocab.txt",
+            "random_seed": 7,
+            **changes,
+        }
+    )
+
+
+def _plan(rates=(5e-5, 2e-5), num_trials=2, num_folds=1):
+    options = _options(learning_rates=rates, num_trials=num_trials)
+    return [run for run, _ in trials.plan_run(options, num_folds)]
 
 
 def test_each_rate_gets_each_seed_and_a_folder():
     runs = _plan()
-    assert [(r.learning_rate, r.random_seed) for r in runs] == [
+    assert [(r.setting["learning_rate"], r.random_seed) for r in runs] == [
         *((5e-5, 7), (5e-5, 8)),
         *((2e-5, 7), (2e-5, 8)),
     ]
@@ -27,27 +41,35 @@ def test_a_single_run_takes_the_whole_folder():
     assert (run.folder, run.name) == ("out", "")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Options:
-    output_dir: str = "out"
-    peak_rates: tuple[float, ...] = (5e-5, 2e-5)
-    learning_rate: float = 1.0
-    num_trials: int = 1
-    random_seed: int = 7
-    other: str = "kept"
-    do_train: bool = False
-    init_checkpoint: str | None = None
-
-
 def test_each_run_has_options_of_its_own():
-    runs = trials.plan_run(_Options())
+    options = _options(learning_rates=(5e-5, 2e-5))
+    runs = trials.plan_run(options)
     assert [run.name for run, _ in runs] == ["trial-1", "trial-2"]
-    assert [options for _, options in runs] == [
-        _Options(output_dir=os.path.join("out", f"trial-{n}"), learning_rate=r)
+    assert [own for _, own in runs] == [
+        dataclasses.replace(
+            options,
+            output_dir=os.path.join("out", f"trial-{n}"),
+            learning_rate=r,
+        )
         for n, r in ((1, 5e-5), (2, 2e-5))
     ]
-    ((_, alone),) = trials.plan_run(_Options(peak_rates=(3e-5,)))
-    assert alone == _Options(peak_rates=(3e-5,), learning_rate=3e-5)
+    alone = _options(learning_rate=3e-5)
+    assert trials.plan_run(alone)[0][1] == alone
+
+
+def test_a_grid_tries_all_settings_each_with_all_seeds_and_folds():
+    options = _options(
+        train_batch_sizes=(16, 32), train_epochs=(2.0,), num_trials=2
+    )
+    runs = trials.plan_run(options, num_folds=3)
+    assert len(runs) == 2 * 2 * 3
+    seen = [
+        (own.train_batch_size, own.random_seed, run.fold) for run, own in runs
+    ]
+    assert seen[:4] == [(16, 7, 0), (16, 7, 1), (16, 7, 2), (16, 8, 0)]
+    assert len(set(seen)) == 12
+    assert {own.num_train_epochs for _, own in runs} == {2.0}
+    assert {own.learning_rate for _, own in runs} == {5e-5}
 
 
 def test_summary_of_runs_worked_by_hand():
@@ -82,13 +104,29 @@ def test_table_names_the_best_and_the_collapsed():
     assert "best 0.9000 (trial-2), 1 of 2 collapsed" in lines[3]
 
 
+def test_the_best_setting_has_the_best_mean_over_seeds_and_folds():
+    runs = _plan(num_folds=2, num_trials=1)
+    results = [{"f1": value} for value in (0.9, 0.5, 0.7, 0.8)]
+    summary = trials.summarize(runs, results, "f1", 0.1)
+    assert summary["best_trial"] == "trial-1"
+    best = summary["best_setting"]
+    assert best == summary["by_setting"][1]
+    assert best["learning_rate"] == 2e-5
+    assert best["mean"] == pytest.approx(0.75)
+    assert best["standard_deviation"] == pytest.approx(0.005**0.5)
+    assert [trial["fold"] for trial in summary["trials"]] == [1, 2, 1, 2]
+    *_, first, second, _ = trials.table(summary).splitlines()
+    assert first.split()[1:] == ["5.0e-05", "32", "3", "0.7000", "±", "0.2828"]
+    assert second.endswith("0.7500 ± 0.0707  best")
+
+
 def _folder(tmp_path, summary=None, *, checkpoints=("trial-1", "trial-2")):
     for name in checkpoints:
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "model.ckpt-3.index").touch()
     if summary is not None:
         (tmp_path / "trials.json").write_text(json.dumps(summary))
-    return _Options(output_dir=str(tmp_path), peak_rates=(1.0,))
+    return _options(output_dir=str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +149,9 @@ def test_what_is_not_trained_takes_the_best_trial(tmp_path, summary):
     [
         {"do_train": True},
         {"num_trials": 2},
-        {"peak_rates": (1.0, 2.0)},
+        {"learning_rates": (1.0, 2.0)},
+        {"train_batch_sizes": (8, 16)},
+        {"train_epochs": (1.0, 2.0)},
         {"init_checkpoint": "bert_model.ckpt"},
     ],
 )
