@@ -17,17 +17,22 @@ your own in TSV, CSV or JSON Lines. Stop the program at any time and run the
 same command again: it goes on where it stopped.
 """
 
+import copy
 import dataclasses
 import functools
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commands import program
 from files import writing
 from tasks import labelled, task
 from tasks.classification import (
+    custom,
     datasets,
+    labels,
     predictions,
+    report,
     sentence_flags,
     submission,
 )
@@ -47,6 +52,10 @@ class Options(
 ):
     """The flags of this script; see --help."""
 
+    @property
+    def has_several_runs(self) -> bool:
+        return bool(self.num_folds) or super().has_several_runs
+
 
 class SentenceClassification(labelled.LabelledTask):
     """A label, several labels or a score for each text or pair.
@@ -63,6 +72,11 @@ class SentenceClassification(labelled.LabelledTask):
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options)
+        if options.tune_thresholds and not options.do_eval:
+            raise ValueError(
+                "--tune_thresholds chooses them on evaluated data: pass "
+                "--do_eval too."
+            )
         self._tokenizer = tokenizer
         self._info = info = sentence_flags.find_dataset(
             options, options.output_dir, is_training=options.do_train
@@ -72,16 +86,39 @@ class SentenceClassification(labelled.LabelledTask):
         self.labels = info.label_set.to_dict()
         splits = {
             task.TRAIN: [info.train],
-            task.EVAL: info.dev,
+            task.EVAL: (
+                [info.train] if options.splits_training_file else info.dev
+            ),
             task.PREDICT: info.test,
         }
         packing = sentence_flags.packing(options, options.max_seq_length)
-        self._files = {
+        files = {
             split: datasets.find_files(
                 info, splits[split], options.data_dir, packing
             )
             for split in option_checks.needed_splits(options)
         }
+        self._class_weights: tuple[float, ...] = ()
+        if options.do_train:
+            self._class_weights = sentence_flags.weights_of_labels(
+                options, files[task.TRAIN][0]
+            )
+        self._files_of_folds = sentence_flags.split(options, files)
+        self._files = self._files_of_folds[0]
+
+    @property
+    def folds(self) -> "list[SentenceClassification]":
+        folds = []
+        for files in self._files_of_folds:
+            fold = copy.copy(self)
+            fold._files = files
+            folds.append(fold)
+        return folds
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        weights = {"class_weights": list(self._class_weights)}
+        return {**super().identity, **(weights if self._class_weights else {})}
 
     def data_sets(self, split: str) -> list[task.DataSet]:
         from training import records
@@ -95,7 +132,7 @@ class SentenceClassification(labelled.LabelledTask):
         return [
             task.DataSet(
                 split=split,
-                name=split + file.suffix,
+                name=split + file.record_suffix,
                 suffix=file.suffix,
                 kind="classification",
                 made_from=file.origin(),
@@ -104,7 +141,7 @@ class SentenceClassification(labelled.LabelledTask):
                     file.records, self._tokenizer, with_labels=has_labels
                 ),
                 has_labels=has_labels,
-                content=file.split,
+                content=file,
             )
             for file in self._files[split]
         ]
@@ -118,13 +155,54 @@ class SentenceClassification(labelled.LabelledTask):
             num_labels=self.label_set.num_outputs,
             **self.options.head_arguments,
         )
-        return objectives.Classification(model, self.label_set.problem_type)
+        return objectives.Classification(
+            model, self.label_set.problem_type, self._class_weights
+        )
+
+    def calibrate(
+        self, data: task.Data, answers: labelled.Answers, output_dir: str
+    ) -> labelled.Answers:
+        if self.label_set.problem_type != labels.MULTI_LABEL:
+            return answers
+        if self._chooses_thresholds(data):
+            thresholds = predictions.best_thresholds(
+                self.label_ids(data), answers.outputs
+            )
+        else:
+            path = os.path.join(output_dir, custom.LABELS_FILE)
+            thresholds = labels.load(path).thresholds
+        return dataclasses.replace(answers, thresholds=thresholds)
+
+    def _chooses_thresholds(self, data: task.Data) -> bool:
+        is_evaluated = data.data_set.split == task.EVAL
+        return self.options.tune_thresholds and is_evaluated
+
+    def write_report(
+        self, data: task.Data, answers: labelled.Answers, output_dir: str
+    ) -> None:
+        label_set = self.decided_by(answers)
+        if self._chooses_thresholds(data):
+            label_set.save(os.path.join(output_dir, custom.LABELS_FILE))
+        evaluated = report.Evaluated(
+            label_set=label_set,
+            file=data.content,
+            label_ids=self.label_ids(data),
+            outputs=answers.outputs,
+            losses=predictions.pool_windows(
+                answers.losses[:, None], data.rows_per_example
+            )[:, 0],
+        )
+        report.write(evaluated, output_dir, data.data_set.suffix)
 
     def write_answers(
         self, data: task.Data, answers: labelled.Answers, output_dir: str
     ) -> None:
+        info = dataclasses.replace(
+            self._info, label_set=self.decided_by(answers)
+        )
+        split: datasets.SplitInfo = data.content.split
         files = predictions.result_files(
-            self._info, data.content, data.data_set.suffix, answers.outputs
+            info, split, data.data_set.suffix, answers.outputs
         )
         for name, lines in files.items():
             with writing.whole_file(os.path.join(output_dir, name)) as file:
@@ -132,7 +210,7 @@ class SentenceClassification(labelled.LabelledTask):
         if self.options.write_submission:
             submission.add_to_zip(
                 self.options.write_submission,
-                predictions.submitted(data.content, files),
+                predictions.submitted(split, files),
             )
 
 

@@ -124,18 +124,23 @@ def span_cross_entropy(
     return 0.5 * (start + end)
 
 
-def several_labels_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+def several_labels_cross_entropy(
+    logits: Tensor, labels: Tensor, weights: Tensor | None = None
+) -> Tensor:
     """Computes the mean cross entropy of an item's labels, each yes or no.
 
     Args:
         logits: `[B, K]` float32, unnormalised.
         labels: `[B, K]` float32, each 0 or 1.
+        weights: `[B, K]` float32, of each label in the mean; None for 1.
 
     Returns:
         `[B]` float32, nats per label.
     """
     each = ops.binary_crossentropy(labels, logits, from_logits=True)  # [B, K]
-    return ops.mean(each, axis=-1)
+    if weights is None:
+        return ops.mean(each, axis=-1)
+    return ops.sum(each * weights, axis=-1) / ops.sum(weights, axis=-1)
 
 
 def squared_error(scores: Tensor, targets: Tensor) -> Tensor:

@@ -4,12 +4,9 @@ import tensorflow as tf
 
 from modeling import heads
 from serving import graph_tokenizer, inputs, signatures
-from tasks.classification import labels, sentence_pairs
+from tasks.classification import labels, predictions, sentence_pairs
 
 CLASSIFY, SCORE = "classify", "score"
-_THRESHOLD = (
-    0.5  # As `tasks.classification.predictions` decides where several may hold.
-)
 
 
 def servable(
@@ -88,7 +85,8 @@ def _answers(outputs, label_set: labels.LabelSet):
     if label_set.problem_type == labels.REGRESSION:
         return {"score": outputs[:, 0]}
     if label_set.problem_type == labels.MULTI_LABEL:
-        return {"probabilities": outputs, "is_chosen": outputs >= _THRESHOLD}
+        thresholds = label_set.thresholds or predictions.THRESHOLD
+        return {"probabilities": outputs, "is_chosen": outputs >= thresholds}
     names = tf.constant(label_set.names)  # [K]
     return {
         "label": tf.gather(names, tf.argmax(outputs, axis=-1)),

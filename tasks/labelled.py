@@ -16,10 +16,12 @@ class Answers:
     Attributes:
         outputs: `[E, K]` float32, probabilities or scores.
         losses: `[R]` float32, of the records.
+        thresholds: of the labels, as in `labels.LabelSet`.
     """
 
     outputs: np.ndarray
     losses: np.ndarray
+    thresholds: tuple[float, ...] = ()
 
 
 class LabelledTask(task.Task):
@@ -49,9 +51,9 @@ class LabelledTask(task.Task):
 
     def metrics(self, data: task.Data, answers: Answers) -> dict[str, float]:
         scores = predictions.evaluate(
-            self.label_set,
+            self.decided_by(answers),
             self.metric_names,
-            self._label_ids(data),
+            self.label_ids(data),
             answers.outputs,
         )
         return {"loss": float(np.mean(answers.losses)), **scores}
@@ -66,10 +68,16 @@ class LabelledTask(task.Task):
 
     def constant_score(self, data: task.Data) -> float:
         return predictions.constant_answer(
-            self.label_set, self.metric, self._label_ids(data)
+            self.label_set, self.metric, self.label_ids(data)
         )
 
-    def _label_ids(self, data: task.Data) -> np.ndarray:
+    def decided_by(self, answers: Answers) -> labels.LabelSet:
+        """Returns the labels with the thresholds of answers."""
+        return dataclasses.replace(
+            self.label_set, thresholds=answers.thresholds
+        )
+
+    def label_ids(self, data: task.Data) -> np.ndarray:
         """Returns `[E]` or, for several labels, `[E, K]`."""
         if self.label_set.problem_type == labels.MULTI_LABEL:
             return data.label_ids

@@ -293,7 +293,7 @@ def test_several_labels(tmp_path):
         for text, label in toy.sentences(20, seed=1)
     ]
     toy.write_data(folder, train=rows)
-    toy.write_tsv(folder / "dev.tsv", rows[:9])
+    toy.write_tsv(folder / "dev.tsv", rows[9:])
     out = toy.run(
         tmp_path,
         do_train=True,
@@ -301,6 +301,8 @@ def test_several_labels(tmp_path):
         do_predict=True,
         problem_type="multi_label",
         num_train_epochs=1,
+        class_weights="balanced",
+        tune_thresholds=True,
     )
     assert set(toy.results(out)) == {
         *("eval_loss", "loss", "global_step"),
@@ -309,6 +311,51 @@ def test_several_labels(tmp_path):
     first = json.loads((out / "predictions.jsonl").read_text().split("\n")[0])
     assert list(first) == ["row", "labels", "probabilities"]
     assert list(first["probabilities"]) == ["said", "yes"]
+    held = json.loads((out / "labels.json").read_text())
+    assert len(held["thresholds"]) == 2
+    report = json.loads((out / "eval_report.json").read_text())
+    assert report["thresholds"] == held["thresholds"]
+    # What is kept with the model decides later on.
+    held["thresholds"] = [0.0, 1.0]
+    (out / "labels.json").write_text(json.dumps(held))
+    toy.run(tmp_path, do_predict=True, problem_type="multi_label")
+    lines = (out / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["labels"] for line in lines] == [["said"]] * 11
+    assert json.loads((out / "labels.json").read_text()) == held
+
+
+def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):
+    data = toy.write_data(tmp_path / "data", train=toy.sentences(80, seed=1))
+    (data / "dev.tsv").unlink()
+    flags = {"do_eval": True, "dev_fraction": 0.25}
+    out = toy.run(
+        tmp_path,
+        do_train=True,
+        num_train_epochs=0.5,
+        class_weights="1,2",
+        **flags,
+    )
+    results = toy.results(out)
+    assert results["global_step"] == int(60 / 16 * 0.5)
+    made_from = json.loads((out / "eval.tf_record.meta.json").read_text())
+    rows = made_from["flags"]["held_out_rows"]
+    assert len(rows) == 20
+    report = json.loads((out / "eval_report.json").read_text())
+    assert np.sum(report["confusion_matrix"]) == 20
+    right = np.trace(report["confusion_matrix"]) / 20
+    assert results["eval_accuracy"] == pytest.approx(right)
+    assert (out / "eval_confusion_matrix.png").exists()
+    lines = (out / "eval_highest_loss.jsonl").read_text().splitlines()
+    worst = [json.loads(line) for line in lines]
+    assert sorted(each["row"] for each in worst) == rows
+    losses = [each["loss"] for each in worst]
+    assert losses == sorted(losses, reverse=True)
+    # The class weights are no part of the evaluation.
+    assert np.mean(losses) == pytest.approx(results["eval_loss"], abs=1e-5)
+    # A run of its own finds the same rows.
+    (out / "eval.tf_record").unlink()
+    toy.run(tmp_path, **flags)
+    assert toy.results(out) == results
 
 
 def test_scores(tmp_path):

@@ -38,6 +38,31 @@ _REFUSALS = {
         "early_stopping_patience": 1,
     },
     "pass --do_eval too": {"do_train": True, "num_trials": 2},
+    "pass --do_eval too.": {"do_train": True, "num_folds": 2},
+    "one of --dev_fraction and --num_folds": {
+        "do_train": True,
+        "do_eval": True,
+        "dev_fraction": 0.1,
+        "num_folds": 2,
+    },
+    "--class_weights must be balanced, or a positive number for each": {
+        "do_train": True,
+        "class_weights": "1,2,3",
+    },
+    "--class_weights is for labels; got regression": {
+        "do_train": True,
+        "class_weights": "balanced",
+        "problem_type": "regression",
+    },
+    "--tune_thresholds is for --problem_type=multi_label; got": {
+        "do_eval": True,
+        "label_names": "no,yes",
+        "tune_thresholds": True,
+    },
+    "--tune_thresholds chooses them on evaluated data": {
+        "do_train": True,
+        "tune_thresholds": True,
+    },
     "must make at least one step": {
         "do_train": True,
         "num_train_epochs": 0.01,
@@ -102,10 +127,10 @@ def test_stable_sets_what_is_not_given():
     options = toy.parse(
         {**needed, "output_dir": "x", "stable": True, "num_train_epochs": 5}
     )
-    assert options.peak_rates == (2e-5,)
+    assert [setting["learning_rate"] for setting in options.grid] == [2e-5]
     assert options.adam_bias_correction
     assert options.num_train_epochs == 5
     plain = toy.parse({**needed, "output_dir": "x"})
-    assert plain.peak_rates == (5e-5,)
+    assert [setting["learning_rate"] for setting in plain.grid] == [5e-5]
     assert plain.num_train_epochs == 3
     assert not plain.adam_bias_correction

@@ -77,6 +77,40 @@ def test_trials_of_a_grid(trained, tmp_path):
     assert toy.results(tmp_path / "alone") == toy.results(out / "trial-4")
 
 
+@pytest.mark.slow
+def test_folds_of_a_grid(trained, tmp_path):
+    out = tmp_path / "folds"
+    toy.run(
+        trained,
+        output_dir=out,
+        do_train=True,
+        do_eval=True,
+        num_folds=3,
+        train_batch_sizes="16,32",
+        train_epochs="0.5,2",
+        class_weights="balanced",
+    )
+    summary = json.loads((out / "trials.json").read_text())
+    trials = summary["trials"]
+    assert len(trials) == 2 * 2 * 3
+    assert [trial["fold"] for trial in trials[:4]] == [1, 2, 3, 1]
+    first = summary["by_setting"][0]
+    assert (first["train_batch_size"], first["num_train_epochs"]) == (16, 0.5)
+    scores = [trial["eval_accuracy"] for trial in trials[:3]]
+    assert first["mean"] == pytest.approx(np.mean(scores))
+    assert first["standard_deviation"] == pytest.approx(np.std(scores, ddof=1))
+    best = summary["best_setting"]
+    assert best["mean"] == max(each["mean"] for each in summary["by_setting"])
+    # Each row of the training file is held out once.
+    rows = []
+    for fold in (1, 2, 3):
+        held_out = out / f"eval-fold-{fold}.tf_record.meta.json"
+        rows += json.loads(held_out.read_text())["flags"]["held_out_rows"]
+    assert sorted(rows) == list(range(320))
+    # A trial of another length is as if it were alone.
+    assert toy.results(out / "trial-12")["global_step"] == int(213 / 32 * 2)
+
+
 def test_stops_early_and_uses_the_best(trained, tmp_path):
     out = tmp_path / "early"
     toy.run(

@@ -111,7 +111,10 @@ def _validate_labels(output_dir: str, labels_now: Mapping[str, object]) -> None:
             f"({LABELS} there) than {dict(labels_now)}. Choose another "
             "--output_dir."
         )
-    writing.write_json(os.path.join(output_dir, LABELS), dict(labels_now))
+    path = os.path.join(output_dir, LABELS)
+    # Thresholds, which are chosen after training, stay.
+    held = (_read_json(path) or {}) if checkpointing.latest(output_dir) else {}
+    writing.write_json(path, {**held, **labels_now})
 
 
 def _holds_model(folder: str) -> bool:

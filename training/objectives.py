@@ -199,8 +199,7 @@ class PerExample:
         self.model = model
 
     def denominators(self, features: Features) -> dict[str, tf.Tensor]:
-        weights = example_weights(features)
-        return {"loss": tf.reduce_sum(weights)}
+        return {"loss": tf.reduce_sum(self.row_weights(features))}
 
     def outcome(
         self,
@@ -210,8 +209,11 @@ class PerExample:
     ) -> Outcome:
         outputs = self.outputs(features, dropout_seed)
         weights = example_weights(features)
-        row_losses = self.row_losses(features, outputs)
-        loss = losses.mean_loss(row_losses, weights, denominators["loss"])
+        loss = losses.mean_loss(
+            self.row_losses(features, outputs),
+            self.row_weights(features),
+            denominators["loss"],
+        )
         metrics = {
             name: weighted(values, weights)
             for name, values in self.row_metrics(features, outputs).items()
@@ -235,6 +237,10 @@ class PerExample:
         """Computes the loss of each row, `[B]` float32."""
         raise NotImplementedError
 
+    def row_weights(self, features: Features) -> tf.Tensor:
+        """Returns the weight of each row in the mean loss, `[B]` float32."""
+        return example_weights(features)
+
     def row_metrics(
         self, features: Features, outputs: Mapping[str, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
@@ -256,12 +262,22 @@ class Classification(PerExample):
     Features beside the model's inputs: `label_ids`, `[B, 1]` int32 for a label,
     `[B, K]` float32 (each 0 or 1) for several, `[B, 1]` float32 for a score.
 
+    The loss is a weighted mean, `sum(w * loss) / sum(w)`. With class weights an
+    example of one label weighs as much as its class; of several labels each
+    that holds weighs as much as its class, each that does not weighs 1.
+
     Args:
         model: gives `logits` `[B, K]`.
         problem_type: "single_label", "multi_label" or "regression".
+        class_weights: of the `K` classes, in training; all 1 if empty.
     """
 
-    def __init__(self, model: keras.Model, problem_type: str):
+    def __init__(
+        self,
+        model: keras.Model,
+        problem_type: str,
+        class_weights: Sequence[float] = (),
+    ):
         if problem_type not in PROBLEM_TYPES:
             raise ValueError(
                 f"problem_type must be one of {', '.join(PROBLEM_TYPES)}; "
@@ -269,16 +285,44 @@ class Classification(PerExample):
             )
         super().__init__(model)
         self._problem_type = problem_type
+        self._class_weights = tuple(class_weights)
 
     def row_losses(
         self, features: Features, outputs: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        logits, labels = outputs["logits"], features["label_ids"]
+        weights = self._answer_weights(features)
+        return self._losses(features, outputs["logits"], weights)
+
+    def row_weights(self, features: Features) -> tf.Tensor:
+        rows, answers = (
+            example_weights(features),
+            self._answer_weights(features),
+        )
+        return rows if answers is None else rows * tf.reduce_mean(answers, 1)
+
+    def _answer_weights(self, features: Features) -> tf.Tensor | None:
+        """Weighs the right answers: `[B, 1]`, or `[B, K]` of several labels."""
+        if not self._class_weights:
+            return None
+        labels, weights = features["label_ids"], self._class_weights
+        if self._problem_type == SINGLE_LABEL:
+            return tf.gather(tf.constant(weights), labels)  # [B, 1]
+        return tf.where(labels > 0, weights, tf.ones_like(labels))  # [B, K]
+
+    def _losses(
+        self,
+        features: Features,
+        logits: tf.Tensor,
+        answer_weights: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        labels = features["label_ids"]
         if self._problem_type == SINGLE_LABEL:
             return losses.fused_cross_entropy(logits, labels[:, 0])
         if self._problem_type == REGRESSION:
             return losses.squared_error(logits[:, 0], labels[:, 0])
-        return losses.several_labels_cross_entropy(logits, labels)
+        return losses.several_labels_cross_entropy(
+            logits, labels, answer_weights
+        )
 
     def row_metrics(
         self, features: Features, outputs: Mapping[str, tf.Tensor]
@@ -293,7 +337,7 @@ class Classification(PerExample):
 
         Returns:
             `outputs` `[B, K]` float32, probabilities or scores, and `losses`
-            `[B]` float32.
+            `[B]` float32, without class weights.
         """
         outputs = self.outputs(features, None)
         activation = {
@@ -303,7 +347,7 @@ class Classification(PerExample):
         }[self._problem_type]
         return {
             "outputs": activation(outputs["logits"]),
-            "losses": self.row_losses(features, outputs),
+            "losses": self._losses(features, outputs["logits"]),
         }
 
 

@@ -11,7 +11,7 @@ from absl import logging
 
 from files import messages, paths
 from tasks import tables, word_pieces
-from tasks.classification import labels, sentence_pairs
+from tasks.classification import labels, sentence_pairs, splitting
 
 _MAX_NAMES_SHOWN = 3
 _MAX_LINES_SHOWN = 10
@@ -93,6 +93,7 @@ class TextFile:
         path: where it is.
         packing: how its texts are fitted into the model.
         suffix: what its results are told apart by; "" for the release's file.
+        part: which of its rows are meant; all if None.
     """
 
     info: DatasetInfo
@@ -100,14 +101,21 @@ class TextFile:
     path: str
     packing: sentence_pairs.Packing
     suffix: str
+    part: splitting.Part | None = None
 
-    def origin(self) -> dict[str, str]:
+    @property
+    def record_suffix(self) -> str:
+        """What its records are told apart by; folds have records each."""
+        return self.suffix + (self.part.suffix if self.part else "")
+
+    def origin(self) -> dict[str, Any]:
         """Says what its records depend on, apart from the vocabulary."""
         return {
             "data_sha256": paths.sha256(self.path),
             "layout": str(self.split.layout),
             "labels": str(self.info.label_set),
             "packing": str(self.packing),
+            **(self.part.origin() if self.part else {}),
         }
 
     def examples(
@@ -126,9 +134,11 @@ class TextFile:
             guid_prefix=self.split.guid_prefix,
             with_labels=with_labels,
         )
-        logging.info(
-            "%s %s: %d examples", self.path, self.split.name, len(examples)
-        )
+        name = self.split.name
+        if self.part:
+            examples = self.part.take(examples)
+            name += f", {self.part.name}"
+        logging.info("%s %s: %d examples", self.path, name, len(examples))
         found = {example.label for example in examples}
         if with_labels and len(found) == 1 < len(examples):
             logging.warning(

@@ -37,6 +37,8 @@ class LabelSet:
             `regression`.
         aliases: other spellings in the data -> the name.
         separator: parts the names of a `multi_label` cell of text.
+        thresholds: the probability from which each label of `multi_label`
+            holds; 0.5 for all if empty.
 
     Raises:
         ValueError: the names do not fit the problem type, or repeat.
@@ -46,6 +48,8 @@ class LabelSet:
     names: tuple[str, ...] = ()
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     separator: str = ","
+    # Not in the `repr`, of which records say that they were made from it.
+    thresholds: tuple[float, ...] = dataclasses.field(default=(), repr=False)
 
     def __post_init__(self):
         if self.problem_type not in PROBLEM_TYPES:
@@ -67,6 +71,11 @@ class LabelSet:
             raise ValueError(
                 f"{self.problem_type} needs at least {least} label(s); "
                 f"got {messages.listed(self.names) or 'none'}."
+            )
+        if self.thresholds and len(self.thresholds) != len(self.names):
+            raise ValueError(
+                f"There must be a threshold for each of {len(self.names)} "
+                f"labels; got {len(self.thresholds)}."
             )
 
     @property
@@ -114,11 +123,14 @@ class LabelSet:
         return self.names.index(label)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the problem type and the names, as `load` reads them."""
-        return {"problem_type": self.problem_type, "labels": list(self.names)}
+        """Returns what `load` reads; thresholds where there are any."""
+        held = {"problem_type": self.problem_type, "labels": list(self.names)}
+        if self.thresholds:
+            return {**held, "thresholds": list(self.thresholds)}
+        return held
 
     def save(self, path: str) -> None:
-        """Writes the problem type and the names as JSON."""
+        """Writes the problem type, the names and the thresholds as JSON."""
         writing.write_json(path, self.to_dict())
 
 
@@ -139,7 +151,11 @@ def load(path: str) -> LabelSet:
             raise ValueError(
                 f"labels must be a list of names; got {messages.short(names)}"
             )
-        return LabelSet(problem_type=value["problem_type"], names=tuple(names))
+        return LabelSet(
+            problem_type=value["problem_type"],
+            names=tuple(names),
+            thresholds=tuple(map(float, value.get("thresholds", ()))),
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: must hold a problem_type and its labels, as written "

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tasks.classification import custom, datasets, labels, metrics, submission
+from tasks.classification import datasets, labels, metrics, submission
 
-PREDICTIONS_FILE = "predictions.jsonl"
-_THRESHOLD = 0.5  # of a label's own probability, where several may hold
+THRESHOLD = 0.5  # of a label's own probability, where several may hold
 # Metrics that are 0 by definition where either side is constant.
 _ZERO_FOR_CONSTANTS = (metrics.MATTHEWS, metrics.PEARSON, metrics.SPEARMAN)
 
@@ -58,8 +57,42 @@ def decide(label_set: labels.LabelSet, outputs: np.ndarray) -> np.ndarray:
     if label_set.problem_type == labels.REGRESSION:
         return outputs[:, 0]
     if label_set.problem_type == labels.MULTI_LABEL:
-        return (outputs >= _THRESHOLD).astype(np.int32)
+        thresholds = np.asarray(label_set.thresholds or THRESHOLD, np.float32)
+        return (outputs >= thresholds).astype(np.int32)
     return np.argmax(outputs, axis=-1)
+
+
+def best_thresholds(
+    label_ids: np.ndarray, outputs: np.ndarray
+) -> tuple[float, ...]:
+    """Chooses the threshold of each label that gives it the highest F1.
+
+    Source: Lipton et al. 2014, "Optimal Thresholding of Classifiers to Maximize
+    F1 Measure".
+
+    Args:
+        label_ids: `[E, K]`, each 0 or 1.
+        outputs: `[E, K]` float, probabilities.
+
+    Returns:
+        `K` thresholds, each half-way between two of the probabilities; 0.5
+        where none gives a higher F1.
+    """
+    chosen = []
+    for targets, probabilities in zip(label_ids.T, outputs.T, strict=True):
+        order = np.argsort(-probabilities, kind="stable")
+        falling = np.append(probabilities[order].astype(np.float64), 0.0)
+        # F1 if the first n hold, n = 1 to E: 2 TP / (predicted + true).
+        right = np.cumsum(targets[order])
+        scores = 2 * right / (np.arange(1, len(order) + 1) + targets.sum())
+        # Equal probabilities are on the same side of any threshold.
+        scores[falling[:-1] == falling[1:]] = 0.0
+        best = int(np.argmax(scores))
+        at_half = np.count_nonzero(probabilities >= THRESHOLD)
+        is_better = scores[best] > (scores[at_half - 1] if at_half else 0.0)
+        between = (falling[best] + falling[best + 1]) / 2
+        chosen.append(float(between) if is_better else THRESHOLD)
+    return tuple(chosen)
 
 
 def evaluate(
@@ -149,14 +182,13 @@ def result_files(
         outputs: `[E, K]` float32, probabilities or scores.
 
     Returns:
-        File name -> lines: `test_results.tsv` as released; for the user's own
-        data also `predictions.jsonl`; for GLUE also the server's file.
+        File name -> lines: `test_results.tsv` as released;
+        `predictions.jsonl`, with names; for GLUE also the server's file.
     """
     files: dict[str, Iterable[str]] = {
-        f"test_results{suffix}.tsv": result_lines(outputs)
+        f"test_results{suffix}.tsv": result_lines(outputs),
+        f"predictions{suffix}.jsonl": prediction_lines(info.label_set, outputs),
     }
-    if info.name == custom.NAME:
-        files[PREDICTIONS_FILE] = prediction_lines(info.label_set, outputs)
     if split.submission:
         # A list: its lines go into the zip of a submission as well.
         files[f"{split.submission}.tsv"] = list(

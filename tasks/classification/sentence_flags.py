@@ -2,14 +2,21 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
+
+from absl import logging
 
 from commands import flags
 from files import destinations
+from tasks import task
 from tasks.classification import (
+    class_weights,
     custom,
     datasets,
     glue,
+    labels,
     sentence_pairs,
+    splitting,
     submission,
 )
 
@@ -48,6 +55,41 @@ class SentenceOptions(custom.DataOptions):
         "not given.",
         lower_bound=1,
     )
+    class_weights: tuple[str, ...] = flags.Group.TRAINING.flag(
+        (),
+        "Weights of the labels in the loss: a number for each, in the order of "
+        "labels.json, or `balanced`: all labels count the same, however often "
+        "they occur.",
+    )
+    tune_thresholds: bool = flags.Group.EVALUATION.flag(
+        False,
+        "--problem_type=multi_label: choose the probability from which each "
+        "label holds, for the highest F1 on the evaluated file, and keep it "
+        "with the model; 0.5 if not given.",
+    )
+    dev_fraction: float = flags.Group.FILES.flag(
+        0.0,
+        "Share of the training file to hold out and evaluate on in place of a "
+        "file of its own, the same share of every label; 0 for none.",
+        lower_bound=0.0,
+        upper_bound=0.9,
+    )
+    split_seed: int = flags.Group.FILES.flag(
+        12345,
+        "Seed of --dev_fraction and --num_folds, whatever --random_seed is.",
+        lower_bound=0,
+    )
+    num_folds: int = flags.Group.TRIALS.flag(
+        0,
+        "Parts of the training file, each of which is evaluated on by a run "
+        "that trains on the others; 0 for no cross-validation.",
+        lower_bound=0,
+    )
+
+    @property
+    def splits_training_file(self) -> bool:
+        """Whether the held-out examples are some of the training file."""
+        return bool(self.dev_fraction or self.num_folds)
 
 
 def find_dataset(
@@ -85,8 +127,99 @@ def find_dataset(
             "--write_submission is for the tasks of GLUE "
             f"({', '.join(glue.DATASETS)}); got {info.name}."
         )
+    _check_labels(options, info.label_set)
     _check_outputs(options, info, output_dir)
     return info
+
+
+def _check_labels(options: SentenceOptions, label_set: labels.LabelSet) -> None:
+    """Checks the options that depend on the labels."""
+    kind = label_set.problem_type
+    if options.tune_thresholds and kind != labels.MULTI_LABEL:
+        raise ValueError(
+            "--tune_thresholds is for --problem_type=multi_label; got "
+            f"{kind}, which answers with the most probable label or a score."
+        )
+    if options.class_weights and kind == labels.REGRESSION:
+        raise ValueError("--class_weights is for labels; got regression.")
+    if options.class_weights not in ((), class_weights.BALANCED):
+        class_weights.numbers(options.class_weights, label_set)
+    if options.dev_fraction and options.num_folds:
+        raise ValueError(
+            "Pass one of --dev_fraction and --num_folds; got both."
+        )
+
+
+def weights_of_labels(
+    options: SentenceOptions, train: datasets.TextFile
+) -> tuple[float, ...]:
+    """Returns the weights of the labels in the loss; none for 1 each.
+
+    Args:
+        options: the flags.
+        train: the training file, whose labels `balanced` counts.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: the file cannot be read, or lacks a label.
+    """
+    given, label_set = options.class_weights, train.info.label_set
+    if not given:
+        return ()
+    if given == class_weights.BALANCED:
+        found = [example.label for example in train.examples(with_labels=True)]
+        weights = class_weights.balanced(found, label_set)
+    else:
+        weights = class_weights.numbers(given, label_set)
+    logging.info(
+        "class weights: %s", dict(zip(label_set.names, weights, strict=True))
+    )
+    return weights
+
+
+_Files = Mapping[str, list[datasets.TextFile]]
+
+
+def split(options: SentenceOptions, files: _Files) -> list[_Files]:
+    """Holds out examples of the training file, where the flags say so.
+
+    Args:
+        options: the flags.
+        files: of each split of the run; to train and to evaluate on the same.
+
+    Returns:
+        The files of each fold; one where there are no folds.
+
+    Raises:
+        OSError: the training file cannot be opened.
+        ValueError: it cannot be read, or has too few rows.
+    """
+    sources = files.get(task.TRAIN) or files.get(task.EVAL)
+    if not (sources and options.splits_training_file):
+        return [files]
+    (file,), seed = sources, options.split_seed
+    found = [example.label for example in file.examples(with_labels=True)]
+    if options.num_folds:
+        drawn = splitting.folds(found, options.num_folds, seed)
+    else:
+        drawn = [splitting.hold_out(found, options.dev_fraction, seed)]
+
+    def part(rows, number, name) -> list[datasets.TextFile]:
+        chosen = splitting.Part(
+            held_out=rows,
+            is_held_out=name == task.EVAL,
+            seed=seed,
+            fold=number if options.num_folds else 0,
+        )
+        return [dataclasses.replace(file, part=chosen)]
+
+    return [
+        {
+            name: own if name == task.PREDICT else part(rows, number, name)
+            for name, own in files.items()
+        }
+        for number, rows in enumerate(drawn, start=1)
+    ]
 
 
 def _check_outputs(

@@ -217,11 +217,21 @@ def test_scores_are_those_of_the_script(tmp_path):
 def test_several_labels_are_those_of_the_script(tmp_path):
     _rescored(tmp_path / "data", {"no": "sad,any", "yes": "any"})
     out = toy_sentences.run(
-        tmp_path, do_train=True, do_predict=True, problem_type="multi_label"
+        tmp_path,
+        do_train=True,
+        do_eval=True,
+        do_predict=True,
+        problem_type="multi_label",
+        num_train_epochs=1,
+        tune_thresholds=True,
     )
     version = _export(out)
     (got,) = serving_client.ask(version, {"text_a": _texts(tmp_path)})
-    names = _read(f"{version}/model.json")["labels"]
+    model = _read(f"{version}/model.json")
+    names = model["labels"]
+    # Undertrained, it needs other thresholds than 0.5.
+    assert model["thresholds"] == _read(out / "labels.json")["thresholds"]
+    assert set(model["thresholds"]) != {0.5}
     for row, line in enumerate(_json_lines(out / "predictions.jsonl")):
         np.testing.assert_allclose(
             got["probabilities"][row],

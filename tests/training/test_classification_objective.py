@@ -176,8 +176,10 @@ class _Fixed:
         return {"logits": self._logits}
 
 
-def _scored(problem_type, logits, labels):
-    objective = objectives.Classification(_Fixed(logits), problem_type)
+def _scored(problem_type, logits, labels, class_weights=()):
+    objective = objectives.Classification(
+        _Fixed(logits), problem_type, class_weights
+    )
     features = {
         **dict.fromkeys(
             ("input_ids", "input_mask", "segment_ids"),
@@ -203,9 +205,73 @@ def test_loss_of_several_labels_is_the_mean_over_them():
 
 
 def test_loss_of_one_label_is_its_cross_entropy():
-    scored = _scored("single_label", [[0.0, np.log(3.0)]], [[1]])
+    # Weights are for training alone.
+    scored = _scored("single_label", [[0.0, np.log(3.0)]], [[1]], (2.0, 5.0))
     np.testing.assert_allclose(scored["losses"], [-np.log(0.75)], rtol=1e-6)
     np.testing.assert_allclose(scored["outputs"], [[0.25, 0.75]], rtol=1e-6)
+
+
+def _weighted_loss(problem_type, weights, logits, labels, rows=None):
+    """Trains on rows, in two parts that share their denominators."""
+    objective = objectives.Classification(_Fixed(logits), problem_type, weights)
+    rows = np.ones(len(logits)) if rows is None else rows
+    features = {
+        **dict.fromkeys(
+            ("input_ids", "input_mask", "segment_ids"),
+            np.ones([len(logits), 3], np.int32),
+        ),
+        "label_ids": np.array(
+            labels, np.int32 if problem_type == "single_label" else np.float32
+        ),
+        "example_weights": np.array(rows, np.float32),
+    }
+    parts = []
+    for taken in (slice(0, 1), slice(1, None)):
+        part = {name: tf.constant(x[taken]) for name, x in features.items()}
+        parts.append((part, np.array(logits)[taken]))
+    denominators = {
+        "loss": sum(objective.denominators(part)["loss"] for part, _ in parts)
+    }
+    total = 0.0
+    for part, its_logits in parts:
+        objective.model = _Fixed(its_logits)
+        total += objective.outcome(part, denominators, None).losses["loss"]
+    return total
+
+
+def test_class_weights_weigh_rows_by_their_label():
+    logits = [[0.0, 1.0, 2.0], [1.0, 0.0, 0.0], [0.5, 0.5, 3.0]]
+    ids, weights = [2, 0, 1], np.array([0.5, 4.0, 3.0])
+    each = [
+        np.log(np.exp(row).sum()) - row[i]
+        for row, i in zip(np.array(logits), ids, strict=True)
+    ]
+    own = weights[ids]
+    labels = [[i] for i in ids]
+    got = _weighted_loss("single_label", weights.tolist(), logits, labels)
+    np.testing.assert_allclose(got, (own * each).sum() / own.sum(), rtol=1e-6)
+    # A row that only fills the batch counts nowhere.
+    own *= (1, 1, 0)
+    got = _weighted_loss(
+        "single_label", weights.tolist(), logits, labels, [1, 1, 0]
+    )
+    np.testing.assert_allclose(got, (own * each).sum() / own.sum(), rtol=1e-6)
+
+
+def test_class_weights_of_several_labels_weigh_those_that_hold():
+    logits = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.1]], np.float32)
+    labels = np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]], np.float32)
+    each = np.logaddexp(0, logits) - labels * logits
+    own = np.where(labels > 0, [3.0, 5.0], 1.0)
+    got = _weighted_loss("multi_label", (3.0, 5.0), logits, labels)
+    np.testing.assert_allclose(got, (own * each).sum() / own.sum(), rtol=1e-6)
+
+
+def test_equal_class_weights_change_nothing():
+    logits, labels = [[0.0, 1.0], [2.0, -1.0]], [[1], [1]]
+    plain = _weighted_loss("single_label", (), logits, labels)
+    equal = _weighted_loss("single_label", (3.0, 3.0), logits, labels)
+    np.testing.assert_allclose(equal, plain, rtol=1e-6)
 
 
 def test_names_the_problem_types_it_knows():

@@ -167,3 +167,17 @@ def test_file_of_something_else_is_refused(tmp_path, text):
 def test_names_must_fit_the_problem(values, message):
     with pytest.raises(ValueError, match=message):
         labels.LabelSet(**values)
+
+
+def test_thresholds_are_kept_with_the_labels(tmp_path):
+    path = str(tmp_path / "labels.json")
+    tuned = _set("a", "b", problem_type="multi_label", thresholds=(0.25, 0.5))
+    tuned.save(path)
+    assert labels.load(path) == tuned
+    # Records do not depend on them.
+    assert str(tuned) == str(_set("a", "b", problem_type="multi_label"))
+    (tmp_path / "labels.json").write_text(
+        '{"problem_type": "multi_label", "labels": ["a"], "thresholds": [1, 2]}'
+    )
+    with pytest.raises(ValueError, match="a threshold for each of 1 labels"):
+        labels.load(path)

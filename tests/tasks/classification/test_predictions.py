@@ -1,5 +1,6 @@
 """Answers, pooled windows and the files of predictions."""
 
+import dataclasses
 import json
 import pathlib
 
@@ -47,6 +48,39 @@ def test_several_labels_are_those_of_at_least_one_half():
     outputs = _float32([0.5, 0.49], [0.9, 0.9], [0, 0])
     answers = predictions.answers(_SEVERAL, outputs)
     assert answers == [("p",), ("p", "q"), ()]
+
+
+def test_thresholds_decide_label_by_label():
+    tuned = dataclasses.replace(_SEVERAL, thresholds=(0.2, 0.8))
+    outputs = _float32([0.2, 0.79], [0.19, 0.8])
+    assert predictions.answers(tuned, outputs) == [("p",), ("q",)]
+
+
+def _f1(targets, decisions):
+    right = np.sum(targets * decisions)
+    return 2 * right / max(1, np.sum(targets) + np.sum(decisions))
+
+
+def test_best_thresholds_worked_by_hand():
+    targets = np.array([[1, 1], [1, 1], [0, 0], [0, 0]], np.float32)
+    # The second label is right at 0.5 already.
+    outputs = _float32([0.4, 0.9], [0.3, 0.6], [0.2, 0.4], [0.2, 0.1])
+    found = predictions.best_thresholds(targets, outputs)
+    np.testing.assert_allclose(found, [0.25, 0.5], atol=1e-6)
+
+
+def test_no_threshold_has_a_higher_f1():
+    rng = np.random.default_rng(3)
+    targets = rng.integers(2, size=(23, 4)).astype(np.float32)
+    targets[:, 3] = 0  # A label that never holds.
+    outputs = np.round(rng.random((23, 4)), 1).astype(np.float32)
+    outputs = np.maximum(outputs, 0.4 * targets)  # Ties, and some skill.
+    found = predictions.best_thresholds(targets, outputs)
+    assert found[3] == 0.5
+    for column, threshold in enumerate(found):
+        gold, scores = targets[:, column], outputs[:, column]
+        best = max(_f1(gold, scores >= t) for t in np.arange(0.0, 1.1, 0.05))
+        assert _f1(gold, scores >= threshold) == pytest.approx(best)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +152,13 @@ def test_files_of_a_glue_task():
     wanted = "index\tprediction\n0\t1\n1\t0\n"
     assert "".join(files["MRPC.tsv"]) == wanted
     assert predictions.submitted(info.test[0], files) == {"MRPC": wanted}
-    assert predictions.PREDICTIONS_FILE not in files
+    named = list(files["predictions.jsonl"])
+    assert json.loads(named[0])["probabilities"] == {"0": 0.25, "1": 0.75}
+    mnli = glue.find_dataset("MNLI")
+    second = predictions.result_files(
+        mnli, mnli.test[1], "_mismatched", np.eye(3, dtype=np.float32)
+    )
+    assert "predictions_mismatched.jsonl" in second
 
 
 def test_files_of_the_user_s_own_data(tmp_path):
