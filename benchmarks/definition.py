@@ -8,9 +8,8 @@ import functools
 import random
 import tempfile
 
-from benchmarks import contenders
+from benchmarks import contenders, plain_tokenization
 from tasks.masked_lm import encoded_corpus, masked_pairs
-from tests import plain_tokenization
 from training import record_files
 from vocab import tokenization
 

@@ -4,7 +4,17 @@ import json
 import math
 from typing import Any
 
-from files import paths
+from files import messages, paths
+
+_NAMES = {
+    str: "a string",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    bool: "true or false",
+    dict: "an object",
+}
+_LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 
 
 def parse(content: bytes, path: str) -> Any:
@@ -91,6 +101,45 @@ def has_shape(value: Any, shape: Any) -> bool:
             for name, part in shape.items()
         )
     return isinstance(value, shape)
+
+
+def field(record: Any, name: str, kind: Any, where: str) -> Any:
+    """Returns a field of a parsed object.
+
+    Args:
+        record: should be an object of JSON.
+        name: of the field.
+        kind: the type that its value must have, or several.
+        where: the path to `record`, for messages.
+
+    Raises:
+        ValueError: no object, no such field, or one of another type.
+    """
+    if not isinstance(record, dict):
+        raise ValueError(
+            f"{where} must be an object; got {type(record).__name__}."
+        )
+    if name not in record:
+        raise ValueError(f"{where}.{name} is missing.")
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    # A truth value is a whole number to Python alone.
+    is_stray = isinstance(record[name], bool) and bool not in kinds
+    if is_stray or not isinstance(record[name], kinds):
+        raise ValueError(
+            f"{where}.{name} must be "
+            f"{' or '.join(_NAMES[kind] for kind in kinds)}; "
+            f"got {messages.short(record[name])}."
+        )
+    return record[name]
+
+
+def is_number(value: Any) -> bool:
+    """Tells whether a value of JSON is a number that a float32 can hold."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= _LARGEST_FLOAT32
+    )
 
 
 def read_object(path: str) -> dict[str, Any]:

@@ -115,12 +115,12 @@ class BertConfig:
             )
         for name in _PROBS:
             value = getattr(self, name)
-            if not _is_number(value) or not 0 <= value < 1:
+            if not json_text.is_number(value) or not 0 <= value < 1:
                 raise ValueError(
                     f"{name} must be in [0, 1); got {value!r:.60}."
                 )
         spread = self.initializer_range
-        if not _is_number(spread) or not 0 <= spread < math.inf:
+        if not json_text.is_number(spread) or not 0 <= spread < math.inf:
             raise ValueError(
                 "initializer_range must be finite and >= 0; "
                 f"got {spread!r:.60}."
@@ -384,7 +384,3 @@ def activation(hidden_act: str | Callable | None) -> str | Callable:
             f"got {hidden_act!r:.60}."
         )
     return hidden_act.lower()
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from files import json_text, messages, paths, writing
-from tasks.squad import squad_answers, squad_examples
+from tasks.squad import squad_answers
 
 LOGITS_ENDING = ".npz"
 _ROUNDING = 1e-6  # Of probabilities in float32.
@@ -185,8 +185,8 @@ def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
     values = {}
     for field in dataclasses.fields(squad_answers.Candidate):
         kind = str if field.name == "text" else (float, int)
-        value = squad_examples.field(entry, field.name, kind, where)
-        if kind is not str and not squad_examples.is_number(value):
+        value = json_text.field(entry, field.name, kind, where)
+        if kind is not str and not json_text.is_number(value):
             raise ValueError(
                 f"{where}.{field.name} must be a finite number; "
                 f"got {messages.short(value)}."

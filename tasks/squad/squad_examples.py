@@ -11,21 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from absl import logging
 
 from files import json_text, messages
 
-_JSON_NAMES = {
-    str: "a string",
-    int: "a whole number",
-    float: "a number",
-    list: "a list",
-    bool: "true or false",
-    dict: "an object",
-}
 _VERSION_2 = re.compile(r"v?2(\.\d{1,2})*(-[a-z].*)?", re.IGNORECASE)
-_LARGEST = float(np.finfo(np.float32).max)
 # As released: white space is these five; U+00A0 and the like stay in words.
 _WORD = re.compile("[^ \t\r\n\u202f]+")
 _NUM_NAMED = 5  # Names given in a warning about many.
@@ -145,77 +135,48 @@ def require_unique_ids(dataset: Dataset) -> None:
 
 def _questions(dataset: Any, path: str) -> Iterator[Question]:
     """Walks a parsed file; every field is checked on the way."""
-    for i, entry in enumerate(field(dataset, "data", list, f"{path}: $")):
+    for i, entry in enumerate(
+        json_text.field(dataset, "data", list, f"{path}: $")
+    ):
         at = f"{path}: data[{i}]"
-        for j, paragraph in enumerate(field(entry, "paragraphs", list, at)):
+        for j, paragraph in enumerate(
+            json_text.field(entry, "paragraphs", list, at)
+        ):
             at_paragraph = f"{at}.paragraphs[{j}]"
-            context = field(paragraph, "context", str, at_paragraph)
-            for k, qa in enumerate(field(paragraph, "qas", list, at_paragraph)):
+            context = json_text.field(paragraph, "context", str, at_paragraph)
+            for k, qa in enumerate(
+                json_text.field(paragraph, "qas", list, at_paragraph)
+            ):
                 yield _question(qa, context, f"{at_paragraph}.qas[{k}]")
 
 
 def _question(qa: Any, context: str, where: str) -> Question:
     answers = is_impossible = None
-    text = field(qa, "question", str, where)
+    text = json_text.field(qa, "question", str, where)
     if "answers" in qa:
         answers = tuple(
             Answer(
-                text=field(answer, "text", str, f"{where}.answers[{i}]"),
-                start=field(
+                text=json_text.field(
+                    answer, "text", str, f"{where}.answers[{i}]"
+                ),
+                start=json_text.field(
                     answer, "answer_start", int, f"{where}.answers[{i}]"
                 ),
             )
-            for i, answer in enumerate(field(qa, "answers", list, where))
+            for i, answer in enumerate(
+                json_text.field(qa, "answers", list, where)
+            )
         )
     if "is_impossible" in qa:
-        is_impossible = field(qa, "is_impossible", bool, where)
+        is_impossible = json_text.field(qa, "is_impossible", bool, where)
     return Question(
         # A number as id comes out as JSON writes it for a key.
-        qas_id=str(field(qa, "id", (str, int), where)),
+        qas_id=str(json_text.field(qa, "id", (str, int), where)),
         text=text,
         context=context,
         answers=answers,
         is_impossible=is_impossible,
         where=where,
-    )
-
-
-def field(record: Any, name: str, kind: Any, where: str) -> Any:
-    """Returns a field of a parsed object.
-
-    Args:
-        record: should be an object of JSON.
-        name: of the field.
-        kind: the type that its value must have, or several.
-        where: the path to `record`, for messages.
-
-    Raises:
-        ValueError: no object, no such field, or one of another type.
-    """
-    if not isinstance(record, dict):
-        raise ValueError(
-            f"{where} must be an object; got {type(record).__name__}."
-        )
-    if name not in record:
-        raise ValueError(f"{where}.{name} is missing.")
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    # A truth value is a whole number to Python alone.
-    is_stray = isinstance(record[name], bool) and bool not in kinds
-    if is_stray or not isinstance(record[name], kinds):
-        raise ValueError(
-            f"{where}.{name} must be "
-            f"{' or '.join(_JSON_NAMES[kind] for kind in kinds)}; "
-            f"got {messages.short(record[name])}."
-        )
-    return record[name]
-
-
-def is_number(value: Any) -> bool:
-    """Tells whether a value of JSON is a number that a float32 can hold."""
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) <= _LARGEST
     )
 
 

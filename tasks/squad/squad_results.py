@@ -206,7 +206,7 @@ def read_null_odds(path: str) -> dict[str, float]:
         OSError: the file cannot be opened.
         ValueError: it is not JSON, or not numbers by id.
     """
-    return _read_by_id(path, squad_examples.is_number, "a finite number")
+    return _read_by_id(path, json_text.is_number, "a finite number")
 
 
 def _read_by_id(

@@ -14,7 +14,6 @@ from typing import Any
 from absl import logging
 
 from files import json_text, lines, messages
-from tasks.squad import squad_examples
 
 # Source: Devlin et al. 2019. It does not say which tokens; here words.
 MAX_WORDS = 400
@@ -103,7 +102,7 @@ class _Page:
 
 
 def _questions(path: str) -> Iterator[_Question]:
-    field = squad_examples.field
+    field = json_text.field
     dataset = json_text.read(path)
     for i, record in enumerate(field(dataset, "Data", list, f"{path}: $")):
         where = f"{path}: Data[{i}]"
@@ -134,7 +133,7 @@ def _texts(aliases: list[Any], where: str) -> list[str]:
 
 def _file_name(page: Any, where: str) -> str:
     """Reads the name of a page, which must lie in the folder of evidence."""
-    name = squad_examples.field(page, "Filename", str, where)
+    name = json_text.field(page, "Filename", str, where)
     if os.path.isabs(name) or ".." in name.split("/"):
         raise ValueError(
             f"{where}.Filename must name a file in the folder of evidence; "
