@@ -113,6 +113,30 @@ def attend(
     return ops.reshape(context, (*shape[:-1], shape[-1] // 3))
 
 
+def attend_from_first(
+    query: Tensor, key: Tensor, value: Tensor, adder: Tensor, num_heads: int
+) -> Tensor:
+    """Computes `attention` of the first position of each sequence.
+
+    Args:
+        query: `[B, D]` float, of the first positions.
+        key, value: `[B, T, D]` or `[B * T, D]` float.
+        adder: `[B, 1, 1, S]` float32, of `adder_of`.
+        num_heads: N.
+
+    Returns:
+        `[B, D]`, of the type of `value`.
+    """
+    batch = ops.shape(adder)[0]
+    query, key, value = (
+        _heads_first(
+            ops.reshape(x, (batch, -1, x.shape[-1])), num_heads=num_heads
+        )
+        for x in (query, key, value)
+    )
+    return _heads_last(attention(query, key, value, adder, (0.0, None)))[:, 0]
+
+
 def _attend(products, bias, adder, num_heads, drop):
     """Computes `attend` on `[B, T, 3 * D]`, with a gradient of its own."""
     rate, seed = drop

@@ -84,10 +84,13 @@ class Encoder(layers.BertLayer):
         config: the network's sizes.
         dtype: as for `layers.BertLayer`.
 
-    Call arguments: as for `layers.SelfAttention`.
+    Call arguments:
+        hidden, adder, dropout_seed: as for `layers.SelfAttention`.
+        first_only: as for `BertModel`.
 
     Returns:
-        The output of every layer, each `[B, T, D]`.
+        The output of every layer, each `[B, T, D]`; with `first_only` and
+        without dropout that of the last is `[B, 1, D]`.
 
     Attributes:
         recompute: gradient checkpointing: each layer keeps its output alone.
@@ -105,20 +108,26 @@ class Encoder(layers.BertLayer):
         for layer in self.stack:
             layer.build()
 
-    def call(self, hidden, adder, dropout_seed=None):
+    def call(self, hidden, adder, dropout_seed=None, first_only=False):
         # Between the matrix products of rows nothing is reshaped, so that
         # TensorFlow can fuse them with what follows.
         shape = ops.shape(hidden)
         hidden = ops.reshape(hidden, (-1, hidden.shape[-1]))  # [B * T, D]
         outputs = []
         others = {"adder": adder, "dropout_seed": dropout_seed}
-        for layer in self.stack:
+        stack = self.stack
+        if first_only and dropout_seed is None:
+            stack = stack[:-1]
+        for layer in stack:
             hidden = (
                 compilation.recomputed(layer, hidden, **others)
                 if self.recompute
                 else layer(hidden, **others)
             )
             outputs.append(ops.reshape(hidden, shape))
+        for layer in self.stack[len(stack) :]:
+            first = ops.reshape(hidden, shape)[:, 0]  # [B, D]
+            outputs.append(layer(hidden, adder, first=first)[:, None])
         return outputs
 
 
@@ -139,6 +148,9 @@ class BertModel(keras.Model):
         segment_ids: `[B, T]` int32; zeros if None.
         dropout_seed: `[2]` int32, of which all dropout is a pure function, or
             None for no dropout (evaluation).
+        first_only: of the last layer only the output of the first position,
+            [CLS], is wanted: without dropout nothing else is computed, and
+            the last layer's output is `[B, 1, D]`. Not for causal attention.
 
     Returns:
         A dict: `embedding_output` `[B, T, D]`, `all_encoder_layers` (a list of
@@ -186,7 +198,12 @@ class BertModel(keras.Model):
         return self.embeddings.word_embeddings
 
     def call(
-        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
+        self,
+        input_ids,
+        input_mask=None,
+        segment_ids=None,
+        dropout_seed=None,
+        first_only=False,
     ):
         if input_mask is None:
             input_mask = ops.ones_like(input_ids)
@@ -197,7 +214,10 @@ class BertModel(keras.Model):
         )
         adder = attention.adder_of(input_mask, causal=self.causal)
         all_layers = self.encoder(
-            embedding_output, adder, dropout_seed=dropout_seed
+            embedding_output,
+            adder,
+            dropout_seed=dropout_seed,
+            first_only=first_only,
         )
         return {
             "embedding_output": embedding_output,

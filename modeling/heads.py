@@ -271,6 +271,11 @@ class BertWithHead(keras.Model):
             width *= 2
         self.build_head(width)
 
+    @property
+    def reads_first_only(self) -> bool:
+        """Whether of the last layer the output of [CLS] alone is read."""
+        return False
+
     def build_head(self, width: int) -> None:
         """Makes the output layer, which reads rows of a width."""
         self.output_weights, self.output_bias = output_variables(
@@ -297,7 +302,11 @@ class BertWithHead(keras.Model):
         With a BiLSTM `sequence_output` is `[B, T, 2 * D]`.
         """
         outputs = self.bert(
-            input_ids, input_mask, segment_ids, dropout_seed=dropout_seed
+            input_ids,
+            input_mask,
+            segment_ids,
+            dropout_seed=dropout_seed,
+            first_only=self.reads_first_only,
         )
         if self.bilstm_head:
             hidden = ops.cast(outputs["sequence_output"], self.compute_dtype)
@@ -454,6 +463,10 @@ class BertForSequenceClassification(BertWithHead):
 
     default_name = "classification"
 
+    @property
+    def reads_first_only(self):
+        return not self.causal and not self.bilstm_head
+
     def call_head(self, outputs, input_mask, dropout_seed):
         hidden, pooled = outputs["sequence_output"], outputs["pooled_output"]
         if self.bilstm_head:
@@ -596,6 +609,7 @@ class BertForMultipleChoice(BertWithHead):
         pooled = self.bert(
             *map(_flat, (input_ids, input_mask, segment_ids)),
             dropout_seed=dropout_seed,
+            first_only=True,
         )["pooled_output"]  # [B * C, D]
         scores = self.score(self.dropped(pooled, dropout_seed))  # [B * C]
         return {"logits": ops.reshape(scores, (-1, num_choices))}  # [B, C]

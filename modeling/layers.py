@@ -153,9 +153,12 @@ class SelfAttention(BertLayer):
         hidden: `[B, T, D]` or `[B * T, D]` float.
         adder: `[B, 1, 1 or T, S]` float32, of `attention.adder_of`.
         dropout_seed: `[2]` int32, or None for no dropout.
+        first: `[B, D]`, the rows of `hidden` at the first positions, if the
+            result is wanted there alone, without dropout; else None.
 
     Returns:
-        As `hidden`, of the policy's compute type.
+        As `hidden`, or as `first` where it is given, of the policy's compute
+        type.
     """
 
     def __init__(
@@ -192,8 +195,16 @@ class SelfAttention(BertLayer):
         )
         return attention.attention_probs(query, key, adder)
 
-    def call(self, hidden, adder, dropout_seed=None):
+    def call(self, hidden, adder, dropout_seed=None, first=None):
         config = self.config
+        if first is not None:
+            return attention.attend_from_first(
+                self.query(first),
+                self.key(hidden),
+                self.value(hidden),
+                adder,
+                config.num_attention_heads,
+            )
         seed = _seed_at(dropout_seed, self.site)
         products, bias = self._projections(hidden)
         return attention.attend(
@@ -269,9 +280,12 @@ class Attention(BertLayer):
         self.self_attention.build()
         self.block_output.build()
 
-    def call(self, hidden, adder, dropout_seed=None):
-        context = self.self_attention(hidden, adder, dropout_seed=dropout_seed)
-        return self.block_output(context, hidden, dropout_seed=dropout_seed)
+    def call(self, hidden, adder, dropout_seed=None, first=None):
+        context = self.self_attention(
+            hidden, adder, dropout_seed=dropout_seed, first=first
+        )
+        residual = hidden if first is None else first
+        return self.block_output(context, residual, dropout_seed=dropout_seed)
 
 
 class Transform(BertLayer):
@@ -347,8 +361,10 @@ class TransformerLayer(BertLayer):
         self.intermediate.build()
         self.block_output.build()
 
-    def call(self, hidden, adder, dropout_seed=None):
-        hidden = self.attention(hidden, adder, dropout_seed=dropout_seed)
+    def call(self, hidden, adder, dropout_seed=None, first=None):
+        hidden = self.attention(
+            hidden, adder, dropout_seed=dropout_seed, first=first
+        )
         inside = self.intermediate(hidden)  # [..., F]
         return self.block_output(inside, hidden, dropout_seed=dropout_seed)
 

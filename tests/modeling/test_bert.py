@@ -72,6 +72,28 @@ def test_a_graph_of_open_length_that_is_not_trained_computes_the_same(
         np.testing.assert_allclose(got[name], want[name], atol=2e-5)
 
 
+@pytest.mark.parametrize("num_hidden_layers", [1, 2])
+def test_the_first_position_alone_gets_the_same_output(num_hidden_layers):
+    model = _model(num_hidden_layers=num_hidden_layers)
+    mask = np.array([[1] * 7, [1, 1, 1, 1, 0, 0, 0]], np.int32)
+    want, got = model(_IDS, mask), model(_IDS, mask, first_only=True)
+    assert got["sequence_output"].shape == (2, 1, 12)
+    np.testing.assert_allclose(
+        got["sequence_output"][:, 0], want["sequence_output"][:, 0], atol=1e-5
+    )
+    np.testing.assert_allclose(
+        got["pooled_output"], want["pooled_output"], atol=1e-5
+    )
+
+
+def test_dropout_is_that_of_all_positions():
+    model = _model()
+    np.testing.assert_array_equal(
+        model(_IDS, dropout_seed=_SEED, first_only=True)["sequence_output"],
+        model(_IDS, dropout_seed=_SEED)["sequence_output"],
+    )
+
+
 def test_padding_changes_no_other_position():
     model = _model()
     mask = np.array([[1, 1, 1, 1, 0, 0, 0]] * 2, np.int32)
