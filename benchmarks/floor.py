@@ -65,20 +65,30 @@ def _encoder(
     sizes = job.sizes
     width, inside = sizes["hidden_size"], sizes["intermediate_size"]
     heads = sizes["num_attention_heads"]
-    dense = (
-        *((width, 3 * width), (width, width)),
-        *((width, inside), (inside, width)),
-    )
+    dense = ((width, width), (width, inside), (inside, width))
     of_heads = ((width // heads, length), (length, width // heads))
-    for _ in range(sizes["num_hidden_layers"]):
+    last = sizes["num_hidden_layers"] - 1
+    for layer in range(last + 1):
+        # Of a prediction the last layer's output is read at [CLS] alone.
+        wanted = 1 if job.kind == "prediction" and layer == last else length
+        projections = [(length, 2 * width), (wanted, width)]
+        if wanted == length:
+            projections = [(length, 3 * width)]
+        for positions, columns in projections:
+            yield Product(
+                batch=1,
+                rows=num_rows * positions,
+                inner=width,
+                columns=columns,
+            )
         for inner, columns in dense:
             yield Product(
-                batch=1, rows=num_rows * length, inner=inner, columns=columns
+                batch=1, rows=num_rows * wanted, inner=inner, columns=columns
             )
         for inner, columns in of_heads:
             yield Product(
                 batch=num_rows * heads,
-                rows=length,
+                rows=wanted,
                 inner=inner,
                 columns=columns,
             )

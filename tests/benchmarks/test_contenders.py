@@ -50,12 +50,22 @@ def _operations(job):
     )
 
 
-def _layers(num_rows, length):
-    """Counts the operations of three layers, forward."""
-    return 3 * (
+def _layers(num_rows, length, count=3):
+    """Counts the operations of layers, forward."""
+    return count * (
         2 * num_rows * length * (8 * 24 + 8 * 8 + 2 * 8 * 16)  # Dense.
         + 2 * 2 * num_rows * length * length * 8  # Two of heads.
     )
+
+
+def _predicted(num_rows, length):
+    """Counts those of three layers of which the last is read at [CLS]."""
+    last = (
+        2 * num_rows * length * 8 * 16  # Keys and values.
+        + 2 * num_rows * (8 * 8 + 8 * 8 + 2 * 8 * 16)
+        + 2 * 2 * num_rows * length * 8
+    )
+    return _layers(num_rows, length, count=2) + last
 
 
 def test_products_count_every_multiplication_three_times():
@@ -67,7 +77,7 @@ def test_products_count_every_multiplication_three_times():
 def test_products_of_prediction_are_of_the_longest_text_of_each_batch():
     job = _job(kind="prediction", lengths=[3, 5, 2, 2, 4], by_length=True)
     assert job.batches() == [[5, 4, 3, 2], [2]]
-    assert _operations(job) == _layers(4, 5) + _layers(1, 2)
+    assert _operations(job) == _predicted(4, 5) + _predicted(1, 2)
 
 
 class _Fake:
