@@ -24,6 +24,10 @@ _MIN_WORDS_OF_PROSE = 8
 _ARTICLES = 0  # Their namespace in a wiki.
 _ROWS_AT_A_TIME = 64  # A row may be a book.
 _BUFFER_BYTES = 1 << 20
+# ijson names the place of every value in a buffer: brackets alone, so nested,
+# take a square of its size.
+_JSON_BUFFER_BYTES = 1 << 12
+_LONGEST_PLACE = 10_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -236,10 +240,15 @@ def read_json(
     num_documents = 0
     seen: set[str] = set()
     events = ijson.parse(
-        source.file, multiple_values=True, buf_size=_BUFFER_BYTES
+        source.file,
+        multiple_values=True,
+        use_float=True,  # Else whole numbers of 4,300 digits crash ijson 3.6.
+        buf_size=_JSON_BUFFER_BYTES,
     )
     try:
         for place, event, value in events:
+            if len(place) > _LONGEST_PLACE:
+                raise ijson.JSONError("nested too deep")
             if event == "map_key":
                 if len(seen) < messages.MOST_VALUES:
                     seen.add(f"{place}.{value}".removeprefix("."))
@@ -251,8 +260,8 @@ def read_json(
                         f"{options.text_field!r} must be a string; got {event}."
                     )
                 yield Document(lines=_lines_of(value))
-    except ijson.JSONError as error:
-        message = str(error).split("\n")[0]
+    except (ijson.JSONError, UnicodeDecodeError) as error:
+        message = messages.truncate(str(error).split("\n")[0], 100)
         raise ValueError(
             f"{source.name}, after document {num_documents}: not JSON "
             f"({message})."
@@ -330,9 +339,15 @@ def read_wet(
             if head is None:
                 return
             kind, length = head.get("warc-type"), head.get("content-length", "")
-            content = source.file.read(int(length) if length.isdecimal() else 0)
-            if len(content) != int(length or -1):
-                raise EOFError(f"record {number} has not its {length} bytes")
+            if not re.fullmatch(r"\d{1,9}", length, re.ASCII):
+                raise ValueError(
+                    f"{where}: has no length, but {length[:60]!r}."
+                )
+            content = source.file.read(int(length))
+            if len(content) < int(length):
+                raise EOFError(
+                    f"record {number} ends before its {length} bytes"
+                )
             if kind == "conversion":
                 # A page in thousands is not the UTF-8 that it should be.
                 text = content.decode("utf-8", "replace")
@@ -340,8 +355,9 @@ def read_wet(
             elif kind != "warcinfo":
                 raise ValueError(
                     f"{where}: a WET file holds records of the type "
-                    f"'conversion', which are text; got {kind!r}. Is it WARC, "
-                    "with pages of HTML? Common Crawl has a WET file for each."
+                    f"'conversion', which are text; got {messages.short(kind)}."
+                    " Is it WARC, with pages of HTML? Common Crawl has a WET "
+                    "file for each."
                 )
 
 
@@ -356,6 +372,8 @@ def _wet_head(file: IO[bytes], where: str) -> dict[str, str] | None:
     while (line := file.readline()).strip():
         name, _, value = line.decode("utf-8", "replace").partition(":")
         fields[name.strip().lower()] = value.strip()
+    if not line:
+        raise EOFError("the fields of a record do not end")
     return fields
 
 
@@ -405,7 +423,7 @@ def read_parquet(
                     row, options.text_field, f"{source.name}, row {number}"
                 )
     # Damaged pages are an OSError without a number.
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
         raise ValueError(
             f"{source.name}: not Parquet, or damaged "
             f"({messages.truncate(str(error), 100)})."

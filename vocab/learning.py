@@ -14,7 +14,7 @@ import functools
 import heapq
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from absl import logging
 
@@ -111,18 +111,22 @@ def learn_multilingual_vocabulary(
     Raises:
         OSError, ValueError: as `learn_vocabulary`.
     """
-    total, sizes = WordCounts(), {}
+    total = WordCounts()
+    sizes: dict[str, int] = {}
     for language, names in paths.items():
         counts = _count_files(list(names), options)
         sizes[language] = counts.num_chars
-        # Up to a factor that all languages have in common.
-        total.add(counts.scaled(counts.num_chars ** (exponent - 1)))
+        # Right but for a factor that all languages have in common.
+        weight = counts.num_chars ** (exponent - 1)
+        total.add(counts.mapped(weight.__mul__))
         total.forget_rarest(options.max_words)
     for text in languages.describe(sizes, exponent):
         logging.info("%s", text)
-    language, factor = next(iter(languages.copies(sizes, exponent).items()))
-    scale = factor / sizes[language] ** (exponent - 1)
-    return _learn_from(total.scaled(scale).rounded(), options)
+    language, copies = languages.copies(sizes, exponent).popitem()
+    scale = copies / sizes[language] ** (exponent - 1)
+    return _learn_from(
+        total.mapped(lambda n: max(1, round(scale * n))), options
+    )
 
 
 def _count_files(paths: Sequence[str], options: Options) -> "WordCounts":
@@ -199,21 +203,13 @@ class WordCounts:
         self.num_too_long += other.num_too_long
         self.num_forgotten += other.num_forgotten
 
-    def scaled(self, factor: float) -> "WordCounts":
-        """Returns what these would be in a text that is read so often."""
-        return dataclasses.replace(
-            self,
-            words=_scaled(self.words, factor),
-            characters=_scaled(self.characters, factor),
+    def mapped(self, change: Callable[[float], float]) -> "WordCounts":
+        """Returns these with every number of occurrences changed."""
+        words, characters = (
+            collections.Counter({each: change(n) for each, n in counts.items()})
+            for counts in (self.words, self.characters)
         )
-
-    def rounded(self) -> "WordCounts":
-        """Returns whole numbers again, none of them 0."""
-        return dataclasses.replace(
-            self,
-            words=_rounded(self.words),
-            characters=_rounded(self.characters),
-        )
+        return dataclasses.replace(self, words=words, characters=characters)
 
     def forget_rarest(self, max_words: int) -> None:
         """Drops whole levels of rarity until half of `max_words` are left.
@@ -235,16 +231,6 @@ class WordCounts:
         self.words = collections.Counter(
             {w: n for w, n in self.words.items() if n > most_forgotten}
         )
-
-
-def _scaled(counts: Mapping, factor: float) -> collections.Counter:
-    return collections.Counter({each: factor * n for each, n in counts.items()})
-
-
-def _rounded(counts: Mapping) -> collections.Counter:
-    return collections.Counter(
-        {each: max(1, round(n)) for each, n in counts.items()}
-    )
 
 
 def count_words(

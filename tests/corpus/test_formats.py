@@ -304,6 +304,9 @@ def test_strings_of_one_name_in_json_are_documents(text, field, documents):
             "no text in 'text'. Fields here: 'item.a', 'it",
         ),
         ("", "not JSON|Fields here: none"),
+        ("[" * 99_999, "after document 0: not JSON .nested too deep"),
+        ('{"n": ' + "9" * 5000, "not JSON .parse error: integer overflow"),
+        ('{"t\xed": "', "after document 0: not JSON"),
         ("<text>", "after document 0: not JSON"),
     ],
 )

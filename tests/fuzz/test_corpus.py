@@ -7,12 +7,23 @@ import json
 import lzma
 import tarfile
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from corpus import cleaning, formats
 from tests.fuzz import harness, mutations
 
 _OPTIONS = formats.ReadOptions()
+
+
+def _parquet() -> bytes:
+    file = io.BytesIO()
+    rows = {"title": ["Ada", None], "text": ["She wrote.\n\nIt ran.", ""]}
+    parquet.write_table(pyarrow.table(rows), file)
+    return file.getvalue()
+
+
 _TEXT = b"One sentence.\nAnother.\n\nA second document.\n"
 _GOODS = {
     "text": _TEXT,
@@ -21,6 +32,16 @@ _GOODS = {
         b"She wrote.\nIt ran.\n</doc>\n<doc id='2'>\nB\n\nText.\n</doc>\n"
     ),
     "jsonl": b'{"title": "Ada", "text": "Ada\\n\\nShe wrote."}\n{"text": ""}\n',
+    "json": b'{"text": "She wrote.\\n\\nIt ran."}\n{"text": ""}\n',
+    "parquet": _parquet(),
+    "cirrussearch": b'{"index": {"_id": "1"}}\n{"text": "She wrote. It ran."}\n'
+    b'{"index": {}}\n{"namespace": 4, "text": ""}\n',
+    "mediawiki": b'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">'
+    b"<siteinfo><namespace key='6'>Datei</namespace></siteinfo><page><ns>0</ns>"
+    b"<revision><text>'''Ada''' [[wrote|did]].&lt;ref>x&lt;/ref>\n\n{{x}}\n* "
+    b"It ran.</text></revision></page></mediawiki>",
+    "wet": b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 18\r\n\r\n"
+    b"She wrote.\nIt ran.\r\n\r\n",
     "book": b"CHAPTER I.\n\n*** START OF THE PROJECT GUTENBERG EBOOK X ***\n"
     b"It was a dark\nnight.\n\n  *** END OF THIS PROJECT GUTENBERG",
 }
@@ -59,7 +80,10 @@ def _is_text(documents, content):
 @harness.both_suites
 @pytest.mark.parametrize("kind", sorted(_GOODS))
 def test_documents_are_text_or_an_error(tmp_path, kind, num_cases):
-    words = (*mutations.TEXT_WORDS, b"<doc ", b"</doc>\n", b'title="')
+    words = (
+        *mutations.TEXT_WORDS,
+        *(b"<doc ", b"</doc>\n", b'title="', b"[[", b"{{", b"<text>"),
+    )
     cases = mutations.endless(11, [_GOODS[kind]], words)
     path = tmp_path / "corpus.txt"
     outcome = harness.check(
