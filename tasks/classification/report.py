@@ -19,9 +19,6 @@ _MOST_NUMBERS = 30  # Classes up to which the picture has numbers and names.
 _LONGEST_NAME = 25  # Characters of a name in the picture.
 _LARGE_INCHES = 10.0
 _DOTS_PER_INCH = 120
-REPORT = "eval_report"
-MATRIX = "eval_confusion_matrix"
-HIGHEST_LOSS = "eval_highest_loss"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,22 +53,25 @@ def write(evaluated: Evaluated, folder: str, suffix: str) -> None:
     """
     label_set = evaluated.label_set
 
-    def opened(name: str, ending: str, mode: str = "w"):
-        path = os.path.join(folder, f"{name}{suffix}.{ending}")
+    def opened(name: str, mode: str = "w"):
+        stem, ending = os.path.splitext(name)
+        path = os.path.join(folder, f"{stem}{suffix}{ending}")
         return writing.whole_file(path, mode)
 
-    with opened(HIGHEST_LOSS, "jsonl") as file:
+    with opened("eval_highest_loss.jsonl") as file:
         file.writelines(highest_losses(evaluated))
     if label_set.problem_type == labels.REGRESSION:
         return
     decisions = predictions.decide(label_set, evaluated.outputs)
     report, text = scores(label_set, evaluated.label_ids, decisions)
     logging.info("%s\n%s", evaluated.file.path, text)
-    with opened(REPORT, "txt") as file:
+    with opened("eval_report.txt") as file:
         file.write(text)
-    writing.write_json(os.path.join(folder, f"{REPORT}{suffix}.json"), report)
+    writing.write_json(
+        os.path.join(folder, f"eval_report{suffix}.json"), report
+    )
     if label_set.problem_type == labels.SINGLE_LABEL:
-        with opened(MATRIX, "png", "wb") as file:
+        with opened("eval_confusion_matrix.png", "wb") as file:
             draw(label_set.names, report["confusion_matrix"], file)
 
 
