@@ -18,21 +18,22 @@ export KERAS_BACKEND=tensorflow
 # step TITLE OUTPUT COMMAND...  shows COMMAND and runs it, unless OUTPUT exists.
 # Where OUTPUT is "-" it always runs.
 step() {
-  local title=$1 output=$2 argument
+  local title=$1 output=$2 argument line
   shift 2
   printf '\n== %s\n' "$title"
   if [ -e "$output" ]; then
     echo "   Skipped: $output is there."
     return
   fi
-  printf '   %s' "$1"
+  line="   $1"
   for argument in "${@:2}"; do
-    case $argument in
-      --*) printf ' \\\n       %s' "$argument" ;;
-      *) printf ' %s' "$argument" ;;
-    esac
+    if [ $((${#line} + ${#argument})) -gt 95 ]; then
+      printf '%s \\\n' "$line"
+      line="      "
+    fi
+    line="$line $argument"
   done
-  printf '\n\n'
+  printf '%s\n' "$line"
   "$@"
 }
 
@@ -104,6 +105,7 @@ step "Pre-training, then evaluating on the held-out text" \
   --learning_rate=8e-4 \
   --num_train_steps="$num_train_steps" \
   --num_warmup_steps=200 \
+  --log_every_steps=125 \
   --save_checkpoints_steps=500
 
 cat > "$folder/masks.txt" <<'TEXT'
@@ -116,7 +118,8 @@ step "Filling masks" - \
   --bert_config_file="$folder/bert_config.json" \
   --vocab_file="$folder/vocab.txt" \
   --init_checkpoint="$model" \
-  --input_file="$folder/masks.txt"
+  --input_file="$folder/masks.txt" \
+  --top_k=3
 
 step "Labelling paragraphs: language reference or library?" \
   "$folder/task/dev.tsv" \

@@ -25,6 +25,8 @@ from typing import Any
 
 from absl import flags
 
+from files import messages
+
 if typing.TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -293,6 +295,7 @@ def _value_message(line: str) -> str:
         if match := re.fullmatch(pattern, line):
             name, value, *rest = match.groups()
             must_be = kind or " ".join(rest).replace("|", ", ")
-            return f"{name} must be {must_be}; got {value}."
+            near = messages.meant(value, rest[-1].split("|")) if rest else ""
+            return f"{name} must be {must_be}; got {value}.{near}"
     # Of several flags that are checked together: their values come first.
     return re.sub(r"^flags \w+=.*?: (?=[A-Z-])", "", line)

@@ -120,7 +120,10 @@ def field(record: Any, name: str, kind: Any, where: str) -> Any:
             f"{where} must be an object; got {type(record).__name__}."
         )
     if name not in record:
-        raise ValueError(f"{where}.{name} is missing.")
+        raise ValueError(
+            f"{where}.{name} is missing; the object has "
+            f"{messages.listed(record) or 'no fields'}."
+        )
     kinds = kind if isinstance(kind, tuple) else (kind,)
     # A truth value is a whole number to Python alone.
     is_stray = isinstance(record[name], bool) and bool not in kinds

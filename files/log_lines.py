@@ -20,6 +20,7 @@ from files import terminal
 SHORT, FULL = FORMATS = ("short", "full")
 _CLOCK = "%H:%M:%S"
 _INDENT = " " * 9
+_MOST_COLUMNS = 100
 _REDRAW_EVERY_SECONDS = 0.5
 _ERASE_LINE = "\r\x1b[K"
 _RESET, _DIM, _YELLOW, _RED = (f"\x1b[{n}m" for n in (0, 2, 33, 31))
@@ -40,6 +41,18 @@ def use(log_format: str, stream: IO[str] | None = None) -> None:
         _progress.stream = stream
     has_colors = terminal.has_colors("auto", stream)
     handler.setFormatter(_Formatter(has_colors=has_colors))
+
+
+def paragraph(text: str) -> None:
+    """Logs a long text in lines of at most 100 columns."""
+    lines = textwrap.wrap(
+        text,
+        _MOST_COLUMNS - len(_INDENT),
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    logging.info("%s", "\n".join(lines))
 
 
 def report(text: str) -> None:

@@ -1,8 +1,9 @@
 """Values and texts shortened for messages."""
 
 import contextlib
+import difflib
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 _MOST_CHARACTERS = 60
@@ -60,3 +61,10 @@ def broken(
             f"{path!r} is cut short, or no {form} file "
             f"({truncate(str(error))}). If it was copied, copy it again."
         ) from error
+
+
+def meant(word: str, names: Iterable[str]) -> str:
+    """Asks whether the nearest of some names was meant; "" if none is near."""
+    by_key = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(word.lower(), by_key, n=1)
+    return f" Did you mean {by_key[near[0]]}?" if near else ""

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from absl import logging
 
 from commands import flags, program
-from files import writing
+from files import messages, writing
 from paper import jobs, recipes, report, runner, scales, tables
 
 _GROUP = flags.Group
@@ -96,6 +96,7 @@ def run(options: Options) -> bool:
     if options.dry_run:
         machine = scale.scheme.common.machine.name
         sys.stdout.write(report.plan(table, folders, machine))
+        _warn_of_missing_data(table, folders)
         return True
     is_complete = True
     if not options.report_only:
@@ -106,6 +107,22 @@ def run(options: Options) -> bool:
     path = write_report(table, options.scale, folders)
     logging.info("The report is %s", path)
     return is_complete
+
+
+def _warn_of_missing_data(table: tables.Table, folders: jobs.Folders) -> None:
+    missing = {
+        path
+        for job in jobs.in_order(table.jobs())
+        for path in runner.missing_files(job, folders)
+    }
+    if missing:
+        names = [os.path.relpath(p, folders.data_dir) for p in sorted(missing)]
+        logging.warning(
+            "%s is missing under --data_dir=%s: the commands that need it "
+            "cannot run. docs/reproducing_the_paper.md says how to get it.",
+            messages.names(names),
+            folders.data_dir,
+        )
 
 
 def write_report(table: tables.Table, scale: str, folders: jobs.Folders) -> str:

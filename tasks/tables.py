@@ -19,6 +19,8 @@ _BYTE_ORDER_MARK = "\ufeff"
 # a whole document in one field is a fair input here.
 _MAX_FIELD_CHARACTERS = 2**31 - 1
 
+_SEPARATORS = (("\t", "tabs", ".tsv"), (",", "commas", ".csv"))
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
@@ -62,8 +64,23 @@ class Table:
             raise ValueError(
                 f"{self.path}, line 1: {has} named {column!r}; "
                 f"the columns are {messages.listed(self.header)}."
+                + ("" if count else self._advice(self.header))
             )
         return self.header.index(column)
+
+    def _advice(self, header: list[str]) -> str:
+        """Says what may be wrong with a header that lacks a column."""
+        if len(header) == 1:
+            for separator, name, ending in _SEPARATORS:
+                if separator in header[0]:
+                    return (
+                        f" The file seems to be separated by {name}: rename it "
+                        f"to end in {ending}."
+                    )
+        return (
+            " If a file of your own has no header, pass --has_header=False and "
+            "the numbers of columns, from 0."
+        )
 
     def place(self, row: Row, column: Column) -> str:
         """Names a cell in an error message."""

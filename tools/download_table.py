@@ -8,6 +8,7 @@ a package of Python's index comes by way of pip.
 
 import dataclasses
 
+from files import messages
 from tasks.classification import glue, mrpc
 
 CHECKPOINT = "checkpoint"
@@ -273,7 +274,8 @@ def find(name: str) -> tuple[Item, ...]:
     known |= {item.name.lower(): item for item in ITEMS.values()}
     if key not in known:
         raise ValueError(
-            f"No download is called {name!r}. "
+            f"No download is called {name!r}."
+            f"{messages.meant(name, [*known, *GROUPS])} "
             "`python -m tools.download --list` lists all."
         )
     return (known[key],)

@@ -83,7 +83,6 @@ def run(options: Options) -> None:
         files = languages.expand(options.input_file)
     input_files = [name for names in files.values() for name in names]
     destinations.check_files([options.output_file], input_files)
-    logging.info("%s", options)
     start = time.monotonic()
     learnt = flags.narrow(learning.Options, options)
     if exponent is None:

@@ -17,7 +17,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import cleaning, formats, preparation
-from files import destinations, locking, paths, progress
+from files import destinations, locking, log_lines, paths, progress
 from vocab import languages
 
 
@@ -121,7 +121,7 @@ def run(options: Options) -> preparation.Written:
     holdout_paths = list(filter(None, [options.holdout_file]))
     destinations.check_files(output_paths + holdout_paths, input_paths)
     rules = options.rules(options.input_format)
-    logging.info("%d input files; %s", len(input_paths), rules)
+    log_lines.paragraph(f"{len(input_paths)} input files; {rules}")
     total = cleaning.Counts()
     start = time.monotonic()
     with locking.lock_outputs(output_paths, "output_file"):
@@ -225,7 +225,7 @@ def _log_totals(total, written, rules, seconds: float) -> None:
         total.characters_read / 1e6,
         seconds,
     )
-    logging.info("%s", preparation.describe_dropped(total, rules))
+    log_lines.paragraph(preparation.describe_dropped(total, rules))
 
 
 def main(options: Options) -> None:

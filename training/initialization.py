@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
+from files import log_lines
 from modeling import checkpoints, heads, name_tables
 from training import (
     checkpointing,
@@ -257,17 +258,15 @@ def load_weights(
         )
     if encoder_only or is_of_twin or _has_other_shapes(model, held, new):
         report = checkpoints.load(model.bert, path, new=pooler)
-        logging.info(
-            "Initialized the encoder from %s: %s. The output layer is new "
-            "(%s): that of the checkpoint belongs to another task.",
-            path,
-            report,
-            ", ".join(_head(model)),
+        log_lines.paragraph(
+            f"Initialized the encoder from {path}: {report}. The output layer "
+            f"is new ({', '.join(_head(model))}): that of the checkpoint "
+            "belongs to another task."
         )
         return
     unused = (_NEXT_SENTENCE,) if _reads_single_texts(model) else ()
     report = checkpoints.load(model, path, new=(*new, *pooler, *unused))
-    logging.info("Initialised from %s: %s", path, report)
+    log_lines.paragraph(f"Initialised from {path}: {report}")
 
 
 def _head(model: keras.Model) -> list[str]:

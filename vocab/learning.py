@@ -501,7 +501,7 @@ def keep_most_used(
         ranked = sorted(pieces, key=uses.__getitem__, reverse=True)
         dropped = set(ranked[-num_dropped:])
         pieces = [piece for piece in pieces if piece not in dropped]
-        logging.info("dropped the %d least used pieces", num_dropped)
+        logging.debug("dropped the %d least used pieces", num_dropped)
     return pieces
 
 

@@ -6,6 +6,7 @@ as their authors distribute them.
 
 import dataclasses
 
+from files import messages
 from tasks.classification import datasets, labels, metrics
 
 _Layout = datasets.Layout
@@ -236,5 +237,8 @@ def find_dataset(
     for info in DATASETS.values():
         if datasets.key(info.name) == key:
             return info
-    names = ", ".join([*DATASETS, XNLI])
-    raise ValueError(f"The task must be one of {names}; got {name!r}.")
+    names = [*DATASETS, XNLI]
+    raise ValueError(
+        f"The task must be one of {', '.join(names)}; got {name!r}."
+        + messages.meant(name, names)
+    )

@@ -102,6 +102,11 @@ def test_flags_are_refused_in_one_line(made):
     assert made().stderr == (
         "made: --task must be given. python made.py --help says more.\n"
     )
+    format_ = made("--task=x", "--log_format=shrt")
+    assert format_.stderr == (
+        "made: --log_format must be one of short, full; got shrt. Did you mean "
+        "short? python made.py --help says more.\n"
+    )
     assert made("--quik").stderr == (
         "made: there is no flag --quik; did you mean --quick? python made.py "
         "--help says more.\n"
@@ -321,3 +326,20 @@ def test_what_another_process_raised_is_judged_by_its_place_there():
     assert raised(here, 'int("x")') is None
     assert raised("/usr/lib/python3/json.py", "raise ValueError(") is None
     assert raised(f"/x/.venv/site-packages{here}", "raise ValueError(") is None
+
+
+@pytest.mark.parametrize("room", ["tools", "paper"])
+def test_a_tool_run_by_its_path_tells_the_command(room, tmp_path):
+    tool = {"tools": "download", "paper": "reproduce"}[room]
+    done = subprocess.run(
+        [sys.executable, str(_ROOT / room / f"{tool}.py"), "--a=b c"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "Run this as a module, from any folder: "
+        f"PYTHONPATH={_ROOT} python -m {room}.{tool} '--a=b c'\n"
+    )

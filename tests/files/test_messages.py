@@ -22,3 +22,10 @@ def test_many_values_are_counted():
     assert messages.listed([]) == ""
     assert messages.listed(["a", 1]) == "'a', 1"
     assert messages.listed(range(25)).endswith("18, 19 and 5 more")
+
+
+def test_the_nearest_name_is_suggested():
+    names = ["MRPC", "mixed_bfloat16", "float32"]
+    assert messages.meant("mrcp", names) == " Did you mean MRPC?"
+    assert messages.meant("bfloat16", names) == " Did you mean mixed_bfloat16?"
+    assert messages.meant("x", names) == ""

@@ -74,11 +74,27 @@ def test_columns_are_found_by_name_and_by_number(tmp_path):
     ("header", "message"),
     [
         ("a\tb", "line 1: no column named 'x'; the columns are 'a', 'b'"),
+        ("a\tb", "pass --has_header=False and the numbers of columns, from 0"),
         ("x\tb\tx", "line 1: 2 columns named 'x'"),
     ],
 )
 def test_header_without_the_name_is_an_error(tmp_path, header, message):
     table = _open(tmp_path, f"{header}\n1\t2\n", "tsv", has_header=True)
+    with pytest.raises(ValueError, match=message):
+        table.find("x")
+
+
+@pytest.mark.parametrize(
+    ("file_format", "header", "message"),
+    [
+        ("tsv", "a,x", "separated by commas: rename it to end in .csv"),
+        ("csv", "a\tx", "separated by tabs: rename it to end in .tsv"),
+    ],
+)
+def test_a_file_named_for_another_format_is_told(
+    tmp_path, file_format, header, message
+):
+    table = _open(tmp_path, f"{header}\n1\n", file_format, has_header=True)
     with pytest.raises(ValueError, match=message):
         table.find("x")
 

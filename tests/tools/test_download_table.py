@@ -1,6 +1,8 @@
 import os
 import re
 
+import pytest
+
 from modeling import config as config_lib
 from tasks.classification import glue
 from tools import download_checks, download_table
@@ -60,3 +62,8 @@ def test_list_names_everything():
         line.split()[0] for line in download_table.listing().splitlines()
     }
     assert first_words == {*download_table.ITEMS, *download_table.GROUPS}
+
+
+def test_the_nearest_name_is_suggested():
+    with pytest.raises(ValueError, match=r"Did you mean bert_base_uncased\?"):
+        download_table.find("bert_bas_uncased")

@@ -285,7 +285,11 @@ def test_answers_are_read_in_order(tmp_path):
         (b'{"data": [\n  1,,]}', r"line 2, column 5: must be JSON"),
         (b'{"data": "\xff"}', r"must be UTF-8; byte 10"),
         (b"[]", r"\$ must be an object; got list"),
-        (b"{}", r"\$\.data is missing"),
+        (b"{}", r"\$\.data is missing; the object has no fields\.$"),
+        (
+            b'{"version": 1, "paragraphs": []}',
+            r"data is missing; the object has 'version', 'paragraphs'\.$",
+        ),
         (b'{"data": {}}', r"\$\.data must be a list; got \{\}"),
         (b'{"data": []}', "at least one question"),
         (b'{"data": [{}]}', r"data\[0\]\.paragraphs is missing"),

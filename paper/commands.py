@@ -1,0 +1,1 @@
+../tools/commands.py
