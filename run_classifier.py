@@ -224,11 +224,12 @@ def run(options: Options) -> None:
     options = trials.with_best_trial(options)
     tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
     config = option_checks.check_task(options, tokenizer.vocab_size)
-    learnt = SentenceClassification(options, tokenizer)
     option_checks.check_weights(options)
     from training import fine_tuning
 
-    fine_tuning.run(learnt, config, tokenizer)
+    fine_tuning.run(
+        SentenceClassification(options, tokenizer), config, tokenizer
+    )
 
 
 def main(options: Options) -> None:

@@ -262,11 +262,10 @@ def run(options: Options) -> None:
 def _run_model(options: Options) -> None:
     tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
     config = option_checks.check_task(options, tokenizer.vocab_size)
-    learnt = QuestionAnswering(options, tokenizer)
     option_checks.check_weights(options)
     from training import fine_tuning
 
-    fine_tuning.run(learnt, config, tokenizer)
+    fine_tuning.run(QuestionAnswering(options, tokenizer), config, tokenizer)
 
 
 def _run_without_model(options: Options) -> None:

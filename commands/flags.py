@@ -241,7 +241,7 @@ def of(values: flags.FlagValues, group: Group) -> list[flags.Flag]:
 
 
 def is_required(flag: flags.Flag) -> bool:
-    """Tells whether a program refuses to run without a flag."""
+    """Returns whether a program refuses to run without a flag."""
     return any(
         list(validator.get_flags_names()) == [flag.name]
         and not validator.checker(None)

@@ -174,7 +174,7 @@ def _quietly_if_closed(write: Callable[[], Any]) -> Any:
 
 
 def _is_closed(descriptor: int) -> bool:
-    """Tells whether the reader of a pipe has closed it."""
+    """Returns whether the reader of a pipe has closed it."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     return any(events & select.POLLERR for _, events in poll.poll(0))
@@ -220,7 +220,7 @@ def _system_message(error: OSError, values: flags.FlagValues) -> str:
 
 
 def _is_raised_here(error: Exception) -> bool:
-    """Tells whether a `raise` in this checkout made an error."""
+    """Returns whether a `raise` in this checkout made an error."""
     frames = [
         (frame.filename, frame.line or "")
         for frame in traceback.extract_tb(error.__traceback__)

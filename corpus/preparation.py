@@ -164,7 +164,7 @@ def _sentences_of(
             for sentence in sentences.split_paragraph(
                 paragraph, rules.language
             ):
-                # "* * *", "12.": nothing in it can be learnt.
+                # "* * *", "12.": nothing in it can be learned.
                 if any(map(str.isalpha, sentence)):
                     yield sentence
                 else:

@@ -64,7 +64,7 @@ class Text:
 
     @property
     def is_sharded(self) -> bool:
-        """Tells whether there may be more shards than one."""
+        """Returns whether there may be more shards than one."""
         return self.shard_by_file or bool(self.shard_documents)
 
     def only(self, path: str) -> "Text":
@@ -79,7 +79,7 @@ class RecordStore(Protocol):
         """Names the files of a shard."""
 
     def holds(self, shard: int, text_sha256: str) -> bool:
-        """Tells whether this shard has been made from this text already."""
+        """Returns whether this shard has been made from this text already."""
 
     def write(
         self,

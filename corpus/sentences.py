@@ -27,7 +27,7 @@ _OPENING_AT_END = re.compile(rf"(?<=\s)[{re.escape(_MARKS)}]+\s*$")
 
 
 def ends_sentence(line: str) -> bool:
-    """Tells whether a line ends as a sentence does, a colon included."""
+    """Returns whether a line ends as a sentence does, a colon included."""
     return line.rstrip(_CLOSES).endswith(_ENDS)
 
 

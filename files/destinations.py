@@ -92,7 +92,7 @@ def check_seekable(names: Iterable[str]) -> None:
 
 
 def is_stream(path: str) -> bool:
-    """Tells whether a path leads to a device, a pipe or a socket.
+    """Returns whether a path leads to a device, a pipe or a socket.
 
     Such a file is written in place; it must never be replaced by a regular
     one.

@@ -78,7 +78,7 @@ def read(path: str) -> Any:
 
 
 def has_shape(value: Any, shape: Any) -> bool:
-    """Tells whether a JSON value holds the values of a shape, of its types.
+    """Returns whether a JSON value holds the values of a shape, of its types.
 
     Args:
         value: parsed JSON.
@@ -137,7 +137,7 @@ def field(record: Any, name: str, kind: Any, where: str) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Tells whether a value of JSON is a number that a float32 can hold."""
+    """Returns whether a value of JSON is a number that a float32 can hold."""
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)

@@ -12,7 +12,7 @@ SIDECAR_ENDING = ".meta.json"
 
 
 def is_remote(path: str) -> bool:
-    """Tells whether a path names a remote store, such as `gs://bucket/x`."""
+    """Returns whether a path names a remote store, such as `gs://bucket/x`."""
     return "://" in path
 
 
@@ -77,7 +77,7 @@ def numbered(before: str, after: str, num_digits: int = 5) -> list[str]:
 
 
 def exists(path: str) -> bool:
-    """Tells whether a path, local or remote, is a file."""
+    """Returns whether a path, local or remote, is a file."""
     if not is_remote(path):
         return os.path.isfile(path)
     try:
@@ -88,7 +88,7 @@ def exists(path: str) -> bool:
 
 
 def is_folder(path: str) -> bool:
-    """Tells whether a path, local or remote, is a folder."""
+    """Returns whether a path, local or remote, is a folder."""
     if not is_remote(path):
         return os.path.isdir(path)
     return _gfile().isdir(path)

@@ -10,7 +10,7 @@ _WIDTH = 79
 
 
 def has_colors(choice: str, stream: IO[str]) -> bool:
-    """Tells whether to write colours to a stream.
+    """Returns whether to write colours to a stream.
 
     Args:
         choice: one of `COLOR_CHOICES`; "auto" for terminals, unless the
@@ -23,7 +23,7 @@ def has_colors(choice: str, stream: IO[str]) -> bool:
 
 
 def is_redrawable(stream: IO[str]) -> bool:
-    """Tells whether a line of a stream can be erased and written again."""
+    """Returns whether a line of a stream can be erased and written again."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -385,7 +385,7 @@ def save(prefix: str, tensors: Mapping[str, Tensor]) -> None:
 
 
 def is_causal(identity: Mapping[str, object]) -> bool:
-    """Tells whether a model was trained from left to right.
+    """Returns whether a model was trained from left to right.
 
     Args:
         identity: what its run saved of itself beside the checkpoint: the

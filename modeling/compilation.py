@@ -25,12 +25,12 @@ _forward_only = contextvars.ContextVar("forward_only", default=False)
 
 
 def is_tensorflow() -> bool:
-    """Tells whether Keras runs on TensorFlow."""
+    """Returns whether Keras runs on TensorFlow."""
     return keras.backend.backend() == "tensorflow"
 
 
 def fuses_products() -> bool:
-    """Tells whether TensorFlow fuses plain operations with matrix products.
+    """Returns whether TensorFlow fuses plain operations with matrix products.
 
     On a CPU its graph optimizer fuses bias and GELU with float32 products,
     whatever the shapes: a graph of open length is faster than XLA's for one
@@ -62,12 +62,12 @@ def forward_only() -> Iterator[None]:
 
 
 def is_forward_only() -> bool:
-    """Tells whether plain operations are wanted, for TensorFlow to fuse."""
+    """Returns whether plain operations are wanted, for TensorFlow to fuse."""
     return _forward_only.get()
 
 
 def is_plain() -> bool:
-    """Tells whether the formulas themselves are to be computed."""
+    """Returns whether the formulas themselves are to be computed."""
     return _forward_only.get() or not is_tensorflow()
 
 

@@ -27,7 +27,7 @@ class FeatureLayers:
 
     Attributes:
         numbers: 0 the embeddings, 1 the first layer and so on.
-        is_sum: whether they are added up, with weights that are learnt;
+        is_sum: whether they are added up, with weights that are learned;
             otherwise they stand side by side.
     """
 

@@ -221,7 +221,7 @@ def files(path: str) -> list[str]:
 
 
 def _is_file_name(name: object, suffix: str) -> bool:
-    """Tells whether a name is of a file in the folder, and not elsewhere."""
+    """Returns whether a name is of a file in the folder, and not elsewhere."""
     return (
         isinstance(name, str)
         and name == os.path.basename(name) != ""

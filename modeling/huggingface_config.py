@@ -145,7 +145,7 @@ def check_fixed(values: Mapping[str, Any], path: str) -> None:
 
 
 def is_huggingface(values: Mapping[str, Any]) -> bool:
-    """Tells whether a model's config was written by Hugging Face's library."""
+    """Returns whether Hugging Face's library wrote a model's config."""
     marks = ("model_type", "architectures", "transformers_version")
     return any(name in values for name in marks)
 
@@ -292,7 +292,7 @@ def labels_of(
 
 
 def are_placeholders(names: Sequence[str]) -> bool:
-    """Tells whether nobody named the outputs of a classifier."""
+    """Returns whether the labels of a classifier have default names."""
     return list(names) == label_names(len(names), ())
 
 

@@ -131,7 +131,7 @@ def _pytorch_name(place: str) -> str:
 
 
 def has_torch() -> bool:
-    """Tells whether PyTorch is installed, which reads its own files."""
+    """Returns whether PyTorch is installed, which reads its own files."""
     return importlib.util.find_spec("torch") is not None
 
 

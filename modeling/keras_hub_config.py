@@ -22,7 +22,7 @@ _FIELDS = {
 
 
 def is_preset(folder: str) -> bool:
-    """Tells whether a local folder is a preset, of any model."""
+    """Returns whether a local folder is a preset, of any model."""
     path = os.path.join(folder, CONFIG)
     if paths.is_remote(folder) or not os.path.exists(path):
         return False
@@ -33,7 +33,7 @@ def is_preset(folder: str) -> bool:
 
 
 def is_config(values: Mapping[str, Any]) -> bool:
-    """Tells whether a `config.json` was written by keras-hub, or keras-nlp."""
+    """Returns whether keras-hub, or keras-nlp, wrote a `config.json`."""
     registered = str(values.get("registered_name"))
     return registered.startswith(("keras_hub>", "keras_nlp>"))
 

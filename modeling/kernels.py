@@ -59,7 +59,7 @@ def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
 
 
 def drops(rate: float, seed: Tensor) -> bool:
-    """Tells whether anything is to be dropped.
+    """Returns whether anything is to be dropped.
 
     Raises:
         NotImplementedError: it is, and the backend cannot.

@@ -17,7 +17,7 @@ class LstmTagger(keras.Model):
 
     Source: Devlin et al. 2019, §5.3, "Feature-based approach": a randomly
     initialised BiLSTM of two layers before the output layer. Of layers that
-    are added up the weights are learnt as by Peters et al. 2018, eq. 1.
+    are added up the weights are learned as by Peters et al. 2018, eq. 1.
     Dropout, on which the paper is silent, is that of the output layer, also
     before each layer.
 

@@ -341,7 +341,7 @@ class Variant:
         return f"{self.objective} {masking} {self.network}"
 
     def keeps_checkpoints(self, scheme: Scheme) -> bool:
-        """Tells whether Figure 5 needs its intermediate checkpoints."""
+        """Returns whether Figure 5 needs its intermediate checkpoints."""
         return (
             self.network == scheme.base
             and self.objective in (MLM_NSP, LTR)

@@ -153,7 +153,7 @@ def _expectation_lines(table: tables.Table, found: Found) -> Iterator[str]:
 def judge(
     table: tables.Table, expected: tables.Expectation, found: Found
 ) -> tuple[float | None, str]:
-    """Tells whether an order that was expected was found.
+    """Returns whether an order that was expected was found.
 
     Args:
         table: the experiment.

@@ -27,7 +27,7 @@ def shown(metric: str, value: float) -> float:
 
 
 def lower_is_better(metric: str) -> bool:
-    """Tells whether a metric is a loss."""
+    """Returns whether a metric is a loss."""
     return metric.endswith("_loss")
 
 

@@ -53,7 +53,7 @@ def write_state(job: jobs.Job, folders: jobs.Folders, state: State) -> None:
 
 
 def is_done(job: jobs.Job, folders: jobs.Folders) -> bool:
-    """Tells whether a job need not be run."""
+    """Returns whether a job need not be run."""
     state = read_state(job, folders)
     return state is not None and state.state == DONE
 

@@ -32,7 +32,7 @@ class Band:
     reason: str
 
     def holds(self, difference: float) -> bool:
-        """Tells whether ours minus the reference lies within."""
+        """Returns whether ours minus the reference lies within."""
         return -self.below <= difference <= self.above
 
 

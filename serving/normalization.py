@@ -314,8 +314,8 @@ def _one_of(chars: Iterable[str]) -> str:
             ranges[-1][1] = code
         else:
             ranges.append([code, code])
-    spelt = [rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges]
-    return f"[{''.join(spelt)}]"
+    spelled = [rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges]
+    return f"[{''.join(spelled)}]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

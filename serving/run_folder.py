@@ -43,7 +43,7 @@ class Weights:
 
     @property
     def has_pooler(self) -> bool:
-        """Tells whether the pooler is in it."""
+        """Returns whether the pooler is in it."""
         return _POOLER in self.variables
 
 

@@ -102,7 +102,7 @@ class Task:
         options: of the run, `training.flags.FineTuningOptions`.
 
     Attributes:
-        name: what is learnt: a folder in which something else was learnt is
+        name: what is learned: a folder in which something else was learned is
             refused.
         metric: the held-out metric by which checkpoints and trials are
             compared; higher is better.

@@ -276,7 +276,7 @@ def _unpack(
 def _is_there(
     item: download_table.Item, folder: str, sha256: str | None
 ) -> bool:
-    """Tells whether an item is installed; refuses an incomplete folder."""
+    """Returns whether an item is installed; refuses an incomplete folder."""
     if not os.path.isdir(folder) or not os.listdir(folder):
         return False
     absent = download_checks.missing(folder, item.files)

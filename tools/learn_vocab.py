@@ -84,12 +84,12 @@ def run(options: Options) -> None:
     input_files = [name for names in files.values() for name in names]
     destinations.check_files([options.output_file], input_files)
     start = time.monotonic()
-    learnt = flags.narrow(learning.Options, options)
+    vocabulary_options = flags.narrow(learning.Options, options)
     if exponent is None:
-        vocabulary = learning.learn_vocabulary(input_files, learnt)
+        vocabulary = learning.learn_vocabulary(input_files, vocabulary_options)
     else:
         vocabulary = learning.learn_multilingual_vocabulary(
-            files, exponent, learnt
+            files, exponent, vocabulary_options
         )
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in vocabulary)

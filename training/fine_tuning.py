@@ -119,7 +119,7 @@ def run(
     """Trains, evaluates and predicts as the options of a task say.
 
     Args:
-        task: what is learnt; its options are as `option_checks` allows them.
+        task: what is learned; its options are as `option_checks` allows them.
         config: the sizes of the model.
         tokenizer: of the task's text.
 
@@ -226,7 +226,7 @@ def make_model(
 
     Args:
         setup: of the run.
-        task: what is learnt.
+        task: what is learned.
         options: of `setup`, but for the folder, setting and seed of the trial.
         earlier: of an earlier trial, with the same network, which gets the new
             weights: it is not to be used any more.
@@ -297,7 +297,7 @@ class Model:
     """A model and its folder.
 
     Attributes:
-        task: what is learnt.
+        task: what is learned.
         options: of this model; its `output_dir`, `random_seed` and the setting
             of a grid count.
         strategy: where the variables live.

@@ -215,7 +215,7 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
     )
     objective: str = flags.Group.MODEL.flag(
         "mlm_nsp",
-        "What is learnt: masked words and next sentences; masked words "
+        "What is learned: masked words and next sentences; masked words "
         "alone; or the next word from those to its left (causal attention).",
         choices=("mlm_nsp", "mlm", "ltr"),
     )
@@ -530,5 +530,5 @@ class AblationOptions:
 
 
 def wants_tpu(options: Any) -> bool:
-    """Tells whether `--use_tpu` or `--distribution_strategy` asks for a TPU."""
+    """Returns whether the options request a TPU."""
     return options.use_tpu or options.distribution_strategy == "tpu"

@@ -171,11 +171,11 @@ class AdamWeightDecayOptimizer:
         return slots
 
     def decays(self, name: str) -> bool:
-        """Tells whether weight decay acts on the variable of this name."""
+        """Returns whether weight decay acts on the variable of this name."""
         return self._options.weight_decay_rate > 0 and not self._excluded(name)
 
     def adapts(self, name: str) -> bool:
-        """Tells whether the update of this variable takes its weights' norm."""
+        """Returns whether the update of this variable is scaled to its norm."""
         return self._options.layer_adaptation and not self._excluded(name)
 
     def _excluded(self, name: str) -> bool:

@@ -184,7 +184,7 @@ def check_weights(
 def evaluates_while_training(
     options: training_flags.FineTuningOptions,
 ) -> bool:
-    """Tells whether held-out data are looked at before the end."""
+    """Returns whether held-out data are looked at before the end."""
     return bool(
         options.do_train
         and (options.eval_every_epoch or options.eval_every_steps)
@@ -192,7 +192,7 @@ def evaluates_while_training(
 
 
 def needs_held_out(options: training_flags.FineTuningOptions) -> bool:
-    """Tells whether held-out data are scored, at the end or before."""
+    """Returns whether held-out data are scored, at the end or before."""
     return options.do_eval or evaluates_while_training(options)
 
 

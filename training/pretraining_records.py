@@ -65,7 +65,7 @@ class PretrainingRecords:
         return sorted(set(found).difference(written))
 
     def holds(self, shard: int, text_sha256: str) -> bool:
-        """Tells whether this shard has been made from this text already.
+        """Returns whether this shard has been made from this text already.
 
         If so, nobody will write it again: what a run that was killed left of
         it is removed.

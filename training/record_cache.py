@@ -114,7 +114,7 @@ def _make(path, features, made_from, examples) -> CachedRecords:
 
 
 def _adds_up(counts: Any, total: int) -> bool:
-    """Tells whether counts from a sidecar share out so many records."""
+    """Returns whether counts from a sidecar share out so many records."""
     return (
         isinstance(counts, list)
         and all(type(count) is int and count >= 0 for count in counts)

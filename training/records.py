@@ -428,7 +428,7 @@ def _check_values(path: str, values: Mapping[str, Any]) -> None:
 
 
 def is_same_data(held: Metadata, wanted: Metadata) -> bool:
-    """Tells whether two sidecars describe records of the same data.
+    """Returns whether two sidecars describe records of the same data.
 
     All of their values must be equal but the numbers of records, which are
     known only when all records are made.

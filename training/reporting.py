@@ -133,7 +133,7 @@ class Reporter:
         )
 
     def has_evaluation(self, step: int) -> bool:
-        """Tells whether an evaluation at this step was reported."""
+        """Returns whether an evaluation at this step was reported."""
         return any(
             record["step"] == step and _is_evaluation(record)
             for record in read_metrics(self._path)

@@ -41,7 +41,7 @@ _REFERENCE_PIECES = 128 * 64
 _NSP_STEPS = 2500
 _NSP_MARGIN = 0.01
 _NSP_REPORTS = 5
-# A trained BERT-Base has about 1.4 nats; below this something else is learnt.
+# A trained BERT-Base has about 1.4 nats; below this something else is learned.
 _IMPOSSIBLE_LOSS = 1.0
 _IMPOSSIBLE_LOSS_OF_TRAINED = 0.3
 _FEW_EPOCHS = 5
@@ -349,7 +349,7 @@ class SanityChecks:
         return (
             f"next sentences are still told no better than by always giving "
             f"the same answer ({accuracy:.1%}, {chance:.1%}) while masked "
-            "words are learnt: are the sentences of a document in order, and "
+            "words are learned: are the sentences of a document in order, and "
             "is there an empty line between documents? Look with "
             "tools.inspect_data."
         )

@@ -419,7 +419,7 @@ class Evaluator:
 
 
 def not_finite(losses: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Tells whether any of the losses is infinite or not a number."""
+    """Returns whether any of the losses is infinite or not a number."""
     total = tf.add_n(list(losses.values()))
     return ~tf.math.is_finite(total)
 

@@ -30,7 +30,7 @@ def entries(path: str) -> list[str]:
 
 
 def is_lower_case(path: str) -> bool | None:
-    """Tells whether a vocabulary is of lower-cased text without accents.
+    """Returns whether a vocabulary is of lower-cased text without accents.
 
     Returns:
         None where the entries do not tell.

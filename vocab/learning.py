@@ -82,7 +82,7 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
 
     Returns:
         The entries in the order of their ids: special tokens, characters,
-        pieces that start a word, `##` characters, other `##` pieces; learnt
+        pieces that start a word, `##` characters, other `##` pieces; learned
         pieces the most frequent first. As many as `options.vocab_size`, or
         fewer, with a warning, if the text has no more pieces.
 
@@ -309,7 +309,7 @@ def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:
 # Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with
 # Subword Units", Algorithm 1: words are cut into characters, and the most
 # frequent pair of neighbours is joined in all of them, again and again. Pieces
-# are spelt as `WordpieceTokenizer` has them.
+# are spelled as `WordpieceTokenizer` has them.
 
 
 def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
@@ -320,7 +320,7 @@ def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
         num_pieces: how many to learn.
 
     Returns:
-        Distinct pieces in the order learnt; fewer than `num_pieces` only if
+        Distinct pieces in the order learned; fewer than `num_pieces` only if
         every word is one piece. Equal counts are decided by the spelling.
     """
     merger = _Merger(words)
@@ -332,7 +332,7 @@ def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
             break
         pieces[piece] = None
         if len(pieces) % _LOG_EVERY_PIECES == 0:
-            logging.info("learnt %d of %d pieces", len(pieces), num_pieces)
+            logging.info("learned %d of %d pieces", len(pieces), num_pieces)
     return list(pieces)
 
 
@@ -486,7 +486,7 @@ def keep_most_used(
     Args:
         pieces: to choose from, the most useful first where use is equal.
         alphabet: pieces of one character, kept whatever their use.
-        words: word -> occurrences; spelt with `alphabet`.
+        words: word -> occurrences; spelled with `alphabet`.
         num_pieces: how many to keep.
 
     Returns:

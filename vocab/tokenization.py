@@ -365,7 +365,7 @@ class WordpieceTokenizer:
 
 
 def is_whitespace(char: str) -> bool:
-    """Tells whether cleaning turns a character into a space.
+    """Returns whether cleaning turns a character into a space.
 
     U+2028 and U+2029 are not among them; they separate words all the same,
     because `str.split` does it later.
@@ -374,7 +374,7 @@ def is_whitespace(char: str) -> bool:
 
 
 def is_removed(char: str) -> bool:
-    """Tells whether cleaning drops a character, joining its neighbours.
+    """Returns whether cleaning drops a character, joining its neighbours.
 
     As released: controls (U+0085 and the form feed too) and format
     characters vanish, as do U+0000 and U+FFFD; private use, surrogates and
@@ -386,12 +386,12 @@ def is_removed(char: str) -> bool:
 
 
 def is_combining_mark(char: str) -> bool:
-    """Tells whether a decomposed character is dropped as an accent."""
+    """Returns whether a decomposed character is dropped as an accent."""
     return unicodedata.category(char) == "Mn"
 
 
 def is_punctuation(char: str) -> bool:
-    """Tells whether a character stands alone as a punctuation mark.
+    """Returns whether a character stands alone as a punctuation mark.
 
     As released: every ASCII symbol does; other symbols (Sc, Sm, So) do not.
     """
@@ -401,7 +401,7 @@ def is_punctuation(char: str) -> bool:
 
 
 def is_cjk_ideograph(char: str) -> bool:
-    """Tells whether a character stands alone as a CJK ideograph."""
+    """Returns whether a character stands alone as a CJK ideograph."""
     return any(first <= ord(char) <= last for first, last in _CJK_BLOCKS)
 
 
@@ -412,7 +412,7 @@ def cjk_ideographs() -> Iterator[str]:
 
 
 def stands_alone(char: str) -> bool:
-    """Tells whether a character that is kept is a word by itself."""
+    """Returns whether a character that is kept is a word by itself."""
     return is_punctuation(char) or is_cjk_ideograph(char)
 
 

@@ -76,7 +76,7 @@ def balance_warnings(
         return [
             f"{share:.0%} of the pairs have a random next sentence. Sequences "
             f"of {max_seq_length} word pieces often hold one sentence, which "
-            "always gets a random next: little can be learnt from that task. "
+            "always gets a random next: little can be learned from that task. "
             "Longer sequences bring it to about half."
         ]
     return [

@@ -136,7 +136,7 @@ def answer_by_nbest(
 
 
 def is_logits(system_paths: Sequence[str]) -> bool:
-    """Tells whether systems are given as logits rather than n-best answers.
+    """Returns whether systems are given as logits rather than n-best answers.
 
     Raises:
         ValueError: some are one, some the other.

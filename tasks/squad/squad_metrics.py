@@ -199,7 +199,7 @@ def normalize(text: str) -> str:
 
 
 def exact_match(gold_text: str, prediction: str) -> float:
-    """Tells whether two normalised texts are the same: 1 or 0."""
+    """Returns whether two normalised texts are the same: 1 or 0."""
     return float(normalize(gold_text) == normalize(prediction))
 
 
