@@ -11,6 +11,7 @@ from absl import flags
 
 import run_pretraining
 from commands import flags as flags_lib
+from tests import toy_config
 from training import records
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -84,21 +85,7 @@ def write_unmasked_records(path, num_examples=50, **flags) -> str:
 
 def write_config(path, **changes) -> str:
     """Writes the configuration of a network for `random_examples`."""
-    sizes = {
-        "vocab_size": 31,
-        "hidden_size": 12,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 3,
-        "intermediate_size": 17,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 16,
-        "type_vocab_size": 2,
-        "initializer_range": 0.02,
-    }
-    path.write_text(json.dumps({**sizes, **changes}))
-    return str(path)
+    return toy_config.write(path, **changes)
 
 
 def flags_of(folder, **changes) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """Sentences whose label is one of their words, and a network for them."""
 
-import json
 import pathlib
 import random
 import shutil
@@ -9,6 +8,7 @@ from absl import flags
 
 import run_classifier
 from commands import flags as flags_lib
+from tests import toy_config
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 _GOOD = ("good", "great", "fine", "nice")
@@ -58,14 +58,12 @@ def write_model(folder, **changes):
         "num_hidden_layers": 2,
         "num_attention_heads": 2,
         "intermediate_size": 20,
-        "hidden_act": "gelu",
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
         "max_position_embeddings": 32,
-        "type_vocab_size": 2,
         "initializer_range": 0.1,
     }
-    (folder / "bert_config.json").write_text(json.dumps({**sizes, **changes}))
+    toy_config.write(folder / "bert_config.json", **{**sizes, **changes})
     return folder
 
 

@@ -8,6 +8,7 @@ from absl import flags
 
 import run_squad
 from commands import flags as flags_lib
+from tests import toy_config
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
@@ -70,21 +71,8 @@ def write_vocab(path) -> str:
 
 def write_config(path, **changes) -> str:
     """Writes the sizes of a network for the toy questions."""
-    sizes = {
-        "vocab_size": 24,
-        "hidden_size": 12,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 3,
-        "intermediate_size": 17,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 20,
-        "type_vocab_size": 2,
-        "initializer_range": 0.02,
-    }
-    path.write_text(json.dumps({**sizes, **changes}))
-    return str(path)
+    sizes = {"vocab_size": 24, "max_position_embeddings": 20, **changes}
+    return toy_config.write(path, **sizes)
 
 
 def flags_of(folder, **changes) -> dict[str, object]:

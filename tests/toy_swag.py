@@ -1,8 +1,9 @@
 """Small files in SWAG's format, and a model to learn them."""
 
 import csv
-import json
 import random
+
+from tests import toy_config
 
 COLUMNS = [
     *("", "video-id", "fold-ind", "startphrase", "sent1", "sent2"),
@@ -43,20 +44,17 @@ def write_model(folder) -> dict[str, str]:
     """Writes a vocabulary and a configuration; returns them by flag."""
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "then", *WORDS]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
-    sizes = {
-        "vocab_size": len(tokens),
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 64,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-        "max_position_embeddings": 16,
-        "type_vocab_size": 2,
-        "initializer_range": 0.1,
-    }
-    (folder / "config.json").write_text(json.dumps(sizes))
+    toy_config.write(
+        folder / "config.json",
+        vocab_size=len(tokens),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        initializer_range=0.1,
+    )
     return {
         "vocab_file": str(folder / "vocab.txt"),
         "bert_config_file": str(folder / "config.json"),

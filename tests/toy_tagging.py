@@ -10,6 +10,7 @@ import run_ner
 from commands import flags as flags_lib
 from modeling import bert, checkpoints
 from modeling import config as config_lib
+from tests import toy_config
 
 _FIRST = ("Ann", "Bob", "Carla", "Dev", "Eve", "Finn")
 _LAST = ("Moss", "Hart", "Stone", "Rivers", "Wood")
@@ -67,20 +68,16 @@ def write_model(folder, num_layers: int = 2) -> None:
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_PIECES]
     tokens += sorted(words)
     (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in tokens))
-    config = {
-        "vocab_size": len(tokens),
-        "hidden_size": 24,
-        "num_hidden_layers": num_layers,
-        "num_attention_heads": 2,
-        "intermediate_size": 40,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 40,
-        "type_vocab_size": 2,
+    config = toy_config.sizes(
+        vocab_size=len(tokens),
+        hidden_size=24,
+        num_hidden_layers=num_layers,
+        num_attention_heads=2,
+        intermediate_size=40,
+        max_position_embeddings=40,
         # Larger than the paper's, for a model that was never trained.
-        "initializer_range": 0.2,
-    }
+        initializer_range=0.2,
+    )
     (folder / "config.json").write_text(json.dumps(config))
     keras.utils.set_random_seed(3)
     model = bert.BertModel(config_lib.BertConfig.from_dict(config))

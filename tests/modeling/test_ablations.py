@@ -4,21 +4,15 @@ import tensorflow as tf
 from absl.testing import parameterized
 
 from modeling import bert, checkpoints, config, heads
+from tests import toy_config
 
 _SIZES = config.BertConfig.from_dict(
-    {
-        "vocab_size": 11,
-        "hidden_size": 12,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 3,
-        "intermediate_size": 17,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 9,
-        "type_vocab_size": 2,
-        "initializer_range": 0.3,
-    }
+    toy_config.sizes(
+        vocab_size=11,
+        num_hidden_layers=2,
+        max_position_embeddings=9,
+        initializer_range=0.3,
+    )
 )
 _IDS = np.array([[2, 5, 7, 3, 0, 0, 0], [2, 9, 8, 4, 6, 10, 3]], np.int32)
 _MASK = (_IDS > 0).astype(np.int32)

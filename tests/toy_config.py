@@ -1,0 +1,33 @@
+"""A configuration of a network small enough for tests."""
+
+import json
+import pathlib
+from typing import Any
+
+
+def sizes(**changes: Any) -> dict[str, Any]:
+    """Returns the fields of a `bert_config.json`; every size is another.
+
+    Args:
+        **changes: fields with other values.
+    """
+    return {
+        "vocab_size": 31,
+        "hidden_size": 12,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 3,
+        "intermediate_size": 17,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        "max_position_embeddings": 16,
+        "type_vocab_size": 2,
+        "initializer_range": 0.02,
+        **changes,
+    }
+
+
+def write(path: pathlib.Path, **changes: Any) -> str:
+    """Writes the fields to a file; returns its path."""
+    path.write_text(json.dumps(sizes(**changes)))
+    return str(path)
