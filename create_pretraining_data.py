@@ -185,7 +185,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     shards = range(total.num_shards)
     written = itertools.chain.from_iterable(map(store.paths_of, shards))
     destinations.warn_of_others(store.others(written))
-    logging.info("Took %.1f seconds.", time.monotonic() - started)
+    logging.debug("Took %.1f seconds.", time.monotonic() - started)
 
 
 def text_of(options: Options) -> pretraining_shards.Text:

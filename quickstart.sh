@@ -105,12 +105,11 @@ step "Pre-training, then evaluating on the held-out text" \
   --learning_rate=8e-4 \
   --num_train_steps="$num_train_steps" \
   --num_warmup_steps=200 \
-  --log_every_steps=125 \
+  --log_every_steps=250 \
   --save_checkpoints_steps=500
 
 cat > "$folder/masks.txt" <<'TEXT'
 if the argument is not [MASK], a typeerror is raised.
-return the [MASK] of the file as a string.
 return true if the [MASK] is empty.
 TEXT
 step "Filling masks" - \

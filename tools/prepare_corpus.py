@@ -121,7 +121,7 @@ def run(options: Options) -> preparation.Written:
     holdout_paths = list(filter(None, [options.holdout_file]))
     destinations.check_files(output_paths + holdout_paths, input_paths)
     rules = options.rules(options.input_format)
-    log_lines.paragraph(f"{len(input_paths)} input files; {rules}")
+    logging.debug("%d input files; %s", len(input_paths), rules)
     total = cleaning.Counts()
     start = time.monotonic()
     with locking.lock_outputs(output_paths, "output_file"):

@@ -104,7 +104,7 @@ def _make(path, features, made_from, examples) -> CachedRecords:
         path,
         dataclasses.replace(made_from, num_records=num_records, flags=flags),
     )
-    logging.info(
+    logging.debug(
         "%s: wrote %d records of %d examples", path, num_records, len(counts)
     )
     return CachedRecords(

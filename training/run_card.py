@@ -24,7 +24,15 @@ from typing import Any, Protocol, TypeVar
 
 from absl import logging
 
-from files import json_text, lines, locking, paths, progress, writing
+from files import (
+    json_text,
+    lines,
+    locking,
+    log_lines,
+    paths,
+    progress,
+    writing,
+)
 from training import reporting
 
 FILE = "run_card.json"
@@ -218,8 +226,7 @@ def _finish(options: Any, started: float, ended: str) -> None:
         "earlier": _earlier(path),
     }
     writing.write_json(path, card)
-    summary = summary_lines(card)
-    logging.info("%s", "\n".join([f"Summary of {folder}", *summary]))
+    log_lines.paragraph(f"{folder}: {_run_text(card)}")
     write_to_tensorboard(folder, card)
 
 

@@ -194,7 +194,7 @@ def _split(
         path, file_format = _find(data_dir, name)
     except FileNotFoundError:
         # Said once the file is wanted.
-        logging.info("%s: no %s file", data_dir, name)
+        logging.debug("%s: no %s file", data_dir, name)
         files, file_format = _file_names(name), tables.TSV
     else:
         files = (os.path.basename(path),)
