@@ -259,6 +259,12 @@ def test_options_that_do_not_fit_are_refused(folder, changes, message):
         toy.run(folder, **{**_SHORT, **changes})
 
 
+def _setting(options):
+    """Returns the rate and the epochs of a run that tries no others."""
+    (setting,) = options.grid
+    return setting["learning_rate"], setting["num_train_epochs"]
+
+
 def test_defaults_are_cased_and_long_and_features_change_them():
     def options(*more):
         values = flags.FlagValues()
@@ -270,9 +276,9 @@ def test_defaults_are_cased_and_long_and_features_change_them():
     plain = options()
     assert (plain.do_lower_case, plain.max_seq_length) == (False, 512)
     assert (plain.context, plain.columns) == ("document", "word:0,tag:-1")
-    assert plain.peak_rates == (5e-5,) and plain.num_train_epochs == 3.0
+    assert _setting(plain) == (5e-5, 3.0)
     based = options("--features=concat_last_four")
-    assert based.peak_rates == (1e-3,) and based.num_train_epochs == 20.0
+    assert _setting(based) == (1e-3, 20.0)
     assert based.lstm_units == 768
     given = options("--features=last", "--learning_rate=0.5")
-    assert given.peak_rates == (0.5,) and given.num_train_epochs == 20.0
+    assert _setting(given) == (0.5, 20.0)

@@ -268,5 +268,6 @@ def test_defaults_are_the_papers():
         }
     )
     assert options.train_batch_size == 16
-    assert options.peak_rates == (2e-5,)
+    (setting,) = options.grid
+    assert setting["learning_rate"] == 2e-5
     assert options.num_train_epochs == 3.0
