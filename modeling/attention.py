@@ -29,7 +29,8 @@ def adder_of(input_mask: Tensor, *, causal: bool) -> Tensor:
         `[B, 1, 1, S]`, or `[B, 1, T, S]` if causal; float32.
     """
     padding = 1.0 - ops.cast(input_mask, "float32")
-    adder = padding[:, None, None, :] * _PADDING_SCORE  # [B, 1, 1, S]
+    # Not `[:, None, None]`: no slice of LiteRT adds axes.
+    adder = ops.expand_dims(padding, (1, 2)) * _PADDING_SCORE  # [B, 1, 1, S]
     if not causal:
         return adder
     positions = ops.arange(ops.shape(input_mask)[1])

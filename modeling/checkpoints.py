@@ -6,6 +6,7 @@ A model's variable is called what its path says after the model's own name.
 
 import contextlib
 import dataclasses
+import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
@@ -13,7 +14,7 @@ from typing import Protocol
 import keras
 import numpy as np
 
-from files import messages
+from files import messages, paths
 from modeling import checkpoint_formats, name_tables, release_format
 from modeling.annotations import Spec, Tensor
 
@@ -120,6 +121,14 @@ def files(path: str) -> list[str]:
     """
     place = checkpoint_formats.find(path)
     return place.module.files(place.path)
+
+
+def sha256(path: str) -> str:
+    """Hashes the files of a checkpoint; anything `resolve` takes."""
+    digest = hashlib.sha256()
+    for file in files(path):
+        digest.update(paths.sha256(file).encode())
+    return digest.hexdigest()
 
 
 def saved_files(prefix: str) -> list[str]:

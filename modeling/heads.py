@@ -605,7 +605,7 @@ class BertForMultipleChoice(BertWithHead):
         self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
     ):
         input_ids = ops.convert_to_tensor(input_ids)
-        num_choices = input_ids.shape[1]
+        num_choices = ops.shape(input_ids)[1]
         pooled = self.bert(
             *map(_flat, (input_ids, input_mask, segment_ids)),
             dropout_seed=dropout_seed,

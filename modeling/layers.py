@@ -30,8 +30,10 @@ def truncated_normal(stddev: float) -> keras.initializers.Initializer:
     Use a new one for each variable: equal shapes would get equal values.
 
     Args:
-        stddev: before the cut; 0.88 of it is left after.
+        stddev: before the cut; 0.88 of it is left after. 0 draws nothing.
     """
+    if not stddev:
+        return keras.initializers.Zeros()
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 

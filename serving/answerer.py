@@ -11,43 +11,18 @@ from serving import (
     graph_tokenizer,
     inputs,
     normalization,
+    settings,
     signatures,
-)
-from tasks.squad import (
-    squad_answers,
-    squad_features,
 )
 
 TASK = "answer"
 NBEST = "nbest"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How questions are answered.
-
-    Attributes:
-        windows: how paragraphs are cut.
-        answers: how answers are searched.
-        null_score_diff_threshold: in version 2 "no answer" wins above it.
-    """
-
-    windows: squad_features.WindowOptions
-    answers: squad_answers.AnswerOptions
-    null_score_diff_threshold: float = 0.0
-
-    @property
-    def threshold(self) -> float | None:
-        """The threshold; None in version 1."""
-        if not self.answers.version_2_with_negative:
-            return None
-        return self.null_score_diff_threshold
-
-
 def servable(
     model: heads.BertForQuestionAnswering,
     tokenizer: graph_tokenizer.GraphTokenizer,
-    options: Reading,
+    options: settings.Reading,
 ) -> signatures.Servable:
     """Makes the signatures of a model that answers questions.
 
@@ -103,7 +78,10 @@ class _Answerer:
     """Answers B questions at once; reads all their windows together."""
 
     def __init__(
-        self, model, tokenizer: graph_tokenizer.GraphTokenizer, options: Reading
+        self,
+        model,
+        tokenizer: graph_tokenizer.GraphTokenizer,
+        options: settings.Reading,
     ):
         self.net = signatures.Network(model, dict)
         self._tokenizer = tokenizer

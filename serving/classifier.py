@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from modeling import heads
-from serving import graph_tokenizer, inputs, signatures
+from serving import graph_tokenizer, inputs, networks, signatures
 from tasks.classification import labels, predictions, sentence_pairs
 
 CLASSIFY, SCORE = "classify", "score"
@@ -45,7 +45,7 @@ def servable(
         rows = inputs.joined(
             fitted.tokens_a, fitted.tokens_b, tokenizer.special
         )
-        outputs = _activated(net(rows), kind)
+        outputs = networks.activated(net(rows), kind)
         if packing.long_text == sentence_pairs.WINDOWS:
             outputs = inputs.mean_of_texts(outputs, fitted)
         return _answers(outputs, label_set)
@@ -53,7 +53,7 @@ def servable(
     def of_ids(input_ids, input_mask, segment_ids):
         longest = model.config.max_position_embeddings
         rows = inputs.of_client(input_ids, input_mask, segment_ids, longest)
-        return _answers(_activated(net(rows), kind), label_set)
+        return _answers(networks.activated(net(rows), kind), label_set)
 
     return signatures.Servable(
         task=SCORE if kind == labels.REGRESSION else CLASSIFY,
@@ -70,14 +70,6 @@ def servable(
             "window_stride": packing.window_stride,
         },
     )
-
-
-def _activated(logits, problem_type: str):
-    return {
-        labels.SINGLE_LABEL: tf.nn.softmax,
-        labels.MULTI_LABEL: tf.nn.sigmoid,
-        labels.REGRESSION: tf.identity,
-    }[problem_type](logits)
 
 
 def _answers(outputs, label_set: labels.LabelSet):

@@ -4,6 +4,7 @@ A ragged tensor of tokens is `[N, (tokens)]` int32, the ids of each text.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -33,6 +34,14 @@ class ModelInputs:
     input_ids: tf.Tensor
     input_mask: tf.Tensor
     segment_ids: tf.Tensor
+
+    def map(self, change: Callable[[tf.Tensor], tf.Tensor]) -> "ModelInputs":
+        """Applies a function to each of the three."""
+        return ModelInputs(
+            input_ids=change(self.input_ids),
+            input_mask=change(self.input_mask),
+            segment_ids=change(self.segment_ids),
+        )
 
 
 def no_tokens(like: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -123,7 +132,7 @@ def of_client(
     segment_ids: tf.Tensor,
     max_seq_length: int,
 ) -> ModelInputs:
-    """Checks rows that a client laid out, each `[B, T]` int32.
+    """Checks rows that a client laid out, each `[..., T]` int32.
 
     Args:
         input_ids: ids of tokens.
@@ -143,9 +152,9 @@ def of_client(
         tf.debugging.assert_equal(
             tf.shape(values), shape, f"{name} must have the shape of input_ids"
         )
-    tf.debugging.assert_positive(shape[1], "input_ids must have tokens")
+    tf.debugging.assert_positive(shape[-1], "input_ids must have tokens")
     tf.debugging.assert_less_equal(
-        shape[1],
+        shape[-1],
         max_seq_length,
         f"A sequence must have at most {max_seq_length} tokens",
     )

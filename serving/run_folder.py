@@ -1,6 +1,7 @@
 """Contents of the folder of a training run: checkpoint, task, text options."""
 
 import dataclasses
+import itertools
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -13,19 +14,24 @@ from modeling import checkpoints
 from tasks import swag
 from tasks.classification import labels
 
-ANSWER, CLASSIFY, EMBED = "answer", "classify", "embed"
+ANSWER, CHOOSE, CLASSIFY, EMBED = "answer", "choose", "classify", "embed"
 FILL_MASK, SCORE, TAG = "fill_mask", "score", "tag"
-TASKS = (CLASSIFY, SCORE, ANSWER, TAG, EMBED, FILL_MASK)
+TASKS = (CLASSIFY, SCORE, CHOOSE, ANSWER, TAG, EMBED, FILL_MASK)
 
 _ENCODER = "bert/embeddings/word_embeddings"
 _POOLER = "bert/pooler/dense/kernel"
 _OUTPUT_LAYER = "output_weights"
 _BILSTM = "bilstm/"
+BIDIRECTIONAL = "bidirectional_"  # Begins the LSTMs of a tagger on features.
 _TRIALS = "trials.json"
 _TAGS = "tags"  # Begins the name of what run_ner.py trains.
-_RECORDS = ("train.tf_record", "eval.tf_record", "predict.tf_record")
+_SPLITS = ("train", "eval", "predict")
+_ENDINGS = (".tf_record", "_features.tf_record")
 # Types of what is taken from a sidecar and from its flags.
 _SIDECAR = {"max_seq_length": int, "kind": str, "flags": dict}
+_RUN_CARD = "run_card.json"
+_THRESHOLD, _BEST = "null_score_diff_threshold", "auto"
+_SEARCH = ("n_best_size", "max_answer_length", _THRESHOLD)
 _WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
 
 
@@ -45,6 +51,24 @@ class Weights:
     def has_pooler(self) -> bool:
         """Returns whether the pooler is in it."""
         return _POOLER in self.variables
+
+    @property
+    def is_feature_tagger(self) -> bool:
+        """Tells whether it holds LSTMs above an encoder that lies elsewhere."""
+        return _ENCODER not in self.variables
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FrozenEncoder:
+    """The encoder below a tagger on features.
+
+    Attributes:
+        checkpoint: its own.
+        layers: those whose outputs make a word; 0 is the embeddings.
+    """
+
+    checkpoint: str
+    layers: tuple[int, ...]
 
 
 def weights(path: str) -> Weights:
@@ -66,13 +90,27 @@ def weights(path: str) -> Weights:
             "text in both directions. Export a model of BERT."
         )
     names = checkpoints.list_variables(prefix).keys()
-    if _ENCODER not in names:
+    if _ENCODER not in names and not any(
+        name.startswith(BIDIRECTIONAL) for name in names
+    ):
         raise ValueError(
             f"Checkpoint {prefix!r} must hold the encoder ({_ENCODER}); it "
-            "does not. A tagger on --features is not exported: it has only "
-            "the layers above a frozen encoder."
+            "does not."
         )
     return Weights(checkpoint=prefix, variables=names)
+
+
+def weights_of_run(folder: str, *, best: bool = False) -> Weights:
+    """Looks into the latest checkpoint of a run, or the best one.
+
+    Raises:
+        ValueError: there is none; or as `weights`.
+    """
+    place = os.path.join(folder, "best") if best else folder
+    try:
+        return weights(place)
+    except FileNotFoundError as error:
+        raise ValueError(_no_checkpoint(place)) from error
 
 
 def task_of(found: Weights, run: Mapping[str, Any]) -> str:
@@ -83,8 +121,7 @@ def task_of(found: Weights, run: Mapping[str, Any]) -> str:
         run: what `read` found in its folder.
 
     Raises:
-        ValueError: it chooses among endings, has a BiLSTM, or its labels are
-            not known.
+        ValueError: it has a BiLSTM, or its labels are not known.
     """
     names = found.variables
     if any(name.startswith(_BILSTM) for name in names):
@@ -96,11 +133,7 @@ def task_of(found: Weights, run: Mapping[str, Any]) -> str:
     if "cls/squad/output_weights" in names:
         return ANSWER
     if "cls/multiple_choice/output_weights" in names:
-        raise ValueError(
-            f"{found.checkpoint} chooses one of several endings (SWAG), which "
-            "has no signature of texts. Its encoder can be exported with "
-            "--task=embed."
-        )
+        return CHOOSE
     if _OUTPUT_LAYER in names:
         return _task_of_labels(found, run)
     return FILL_MASK if "cls/predictions/output_bias" in names else EMBED
@@ -113,7 +146,7 @@ def _task_of_labels(found: Weights, run: Mapping[str, Any]) -> str:
             "beside it to say what it answers. Pass the --output_dir of the "
             "run as --model_dir."
         )
-    if run.get("is_tagger"):
+    if run.get("is_tagger") or found.is_feature_tagger:
         return TAG
     is_score = run["labels"].problem_type == labels.REGRESSION
     return SCORE if is_score else CLASSIFY
@@ -125,8 +158,8 @@ def check_task(task: str, found: Weights, run: Mapping[str, Any]) -> None:
     Raises:
         ValueError: it was made for another task; names it.
     """
-    if task == EMBED:
-        return  # Every model has an encoder.
+    if task == EMBED and not found.is_feature_tagger:
+        return  # Every other model has an encoder.
     if task == FILL_MASK and "cls/predictions/output_bias" in found.variables:
         return
     own = task_of(found, run)
@@ -148,7 +181,10 @@ def read(folder: str) -> dict[str, Any]:
         `vocab_sha256`, `labels` (a `labels.LabelSet`), `is_tagger`,
         `max_seq_length`, and how records were made: `long_text`,
         `window_stride`, `doc_stride`, `max_query_length`,
-        `version_2_with_negative`.
+        `version_2_with_negative`, `layers` and `encoder_sha256` of a frozen
+        encoder. Of the program that ran last: `n_best_size`,
+        `max_answer_length`, `null_score_diff_threshold` and `encoder`, the
+        checkpoint of a frozen one.
 
     Raises:
         ValueError: the folder is not there, or a file is not what it should
@@ -156,7 +192,7 @@ def read(folder: str) -> dict[str, Any]:
     """
     if not tf.io.gfile.isdir(folder):
         raise ValueError(
-            f"--model_dir must be the --output_dir of a training run; {folder} "
+            f"The model must be the --output_dir of a training run; {folder} "
             "is no folder."
         )
     found = _files(folder)
@@ -171,24 +207,26 @@ def read(folder: str) -> dict[str, Any]:
     parent = os.path.dirname(os.path.abspath(folder))
     if paths.exists(os.path.join(parent, _TRIALS)):
         places.append(parent)  # Trials share the records of their run.
-    for path in (os.path.join(p, name) for p in places for name in _RECORDS):
-        sidecar = f"{path}.meta.json"
+    for place in places:
+        found |= _of_card(_json(os.path.join(place, _RUN_CARD)))
+    for place, split, ending in itertools.product(places, _SPLITS, _ENDINGS):
+        sidecar = os.path.join(place, f"{split}{ending}.meta.json")
         if made := _json(sidecar):
             return found | _of_records(_checked(made, _SIDECAR, sidecar))
     return found
 
 
-def no_checkpoint(folder: str) -> str:
+def _no_checkpoint(folder: str) -> str:
     """Says what is wrong with a folder without a checkpoint."""
     trials = os.path.join(folder, _TRIALS)
     if paths.exists(trials):
         return (
-            f"{folder} holds several trials. Pass the folder of one as "
-            f"--model_dir, such as the best one that {trials} names."
+            f"{folder} holds several trials. Pass the folder of one, such as "
+            f"the best one that {trials} names."
         )
     return (
         f"{folder} holds no trained model: no checkpoint is in it. Pass the "
-        "--output_dir of a run that was trained, or --init_checkpoint."
+        "--output_dir of a run that was trained."
     )
 
 
@@ -235,8 +273,21 @@ def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
     found = {"is_tagger": made.get("kind") == "tagging"}
     if "max_seq_length" in made:
         found["max_seq_length"] = made["max_seq_length"]
-    found |= {key: made_from[key] for key in _WINDOWS if key in made_from}
+    kept = (*_WINDOWS, "layers", "encoder_sha256")
+    found |= {key: made_from[key] for key in kept if key in made_from}
     return found | _packing(str(made_from.get("packing", "")))
+
+
+def _of_card(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Picks from a run card what nothing else records."""
+    said = card.get("flags", {})
+    found = {key: said[key] for key in _SEARCH if key in said}
+    if found.get(_THRESHOLD) == _BEST:
+        scores = card.get("results", {}).get("eval_results.txt", {})
+        found[_THRESHOLD] = scores.get("best_f1_thresh", 0.0)
+    if said.get("features") and said.get("init_checkpoint"):
+        found["encoder"] = said["init_checkpoint"]
+    return found
 
 
 def _packing(text: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import unicodedata
 from typing import Any
 
@@ -10,9 +11,10 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from files import destinations, writing
-from serving import signatures
+from serving import converting, signatures
 
 DESCRIPTION = "model.json"
+VOCABULARY = "vocab.txt"
 
 
 def write(
@@ -20,6 +22,7 @@ def write(
     folder: str,
     vocab_file: str,
     described: dict[str, Any],
+    converted: converting.Converted | None = None,
 ) -> None:
     """Writes a model, whole or not at all.
 
@@ -33,6 +36,8 @@ def write(
         vocab_file: kept in the model's `assets/`.
         described: what `model.json` says besides the task, its details, and
             the versions that wrote it.
+        converted: written in place of the SavedModel, with a copy of the
+            vocabulary beside it.
 
     Raises:
         OSError: the folder cannot be written.
@@ -43,12 +48,22 @@ def write(
         "task": servable.task,
         **servable.details,
         **described,
-        "signatures": _described(servable),
+        **(
+            converted.description
+            if converted
+            else {"signatures": _described(servable)}
+        ),
         "versions": _versions(),
     }
     try:
         with writing.whole_folder(folder) as aside:
-            _save(servable, aside, vocab_file)
+            if converted:
+                os.makedirs(aside)
+                shutil.copy(vocab_file, os.path.join(aside, VOCABULARY))
+                with open(os.path.join(aside, converted.name), "wb") as file:
+                    file.write(converted.content)
+            else:
+                _save(servable, aside, vocab_file)
             writing.write_json(os.path.join(aside, DESCRIPTION), description)
     except tf.errors.OpError as error:
         raise OSError(

@@ -1,10 +1,9 @@
 """Signatures of exported models, and the network that they share."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from serving import inputs
@@ -50,32 +49,40 @@ def of_texts(compute: _Compute, *names: str) -> Any:
             )
         return compute(*texts)
 
-    return _signature(
+    return of_specs(
         run, [tf.TensorSpec([None], tf.string, name=name) for name in names]
     )
 
 
 def of_words(compute: _Compute) -> Any:
     """Makes a signature of a function of `words` `[B, W]` string."""
-    return _signature(
+    return of_specs(
         compute, [tf.TensorSpec([None, None], tf.string, name="words")]
     )
 
 
-def of_ids(compute: _Compute) -> Any:
+def of_ids(compute: _Compute, *, rank: int = 2) -> Any:
     """Makes a signature of a function of ids, `[B, T]` int32.
 
     Args:
         compute: takes `input_ids`, `input_mask` and `segment_ids`.
+        rank: 3 for `[B, C, T]`.
     """
     names = ("input_ids", "input_mask", "segment_ids")
-    return _signature(
+    return of_specs(
         compute,
-        [tf.TensorSpec([None, None], tf.int32, name=name) for name in names],
+        [tf.TensorSpec([None] * rank, tf.int32, name=name) for name in names],
     )
 
 
-def _signature(compute, specs):
+def of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
+    """Makes a signature of a function of tensors.
+
+    Args:
+        compute: takes them by position.
+        specs: their names, types and shapes.
+    """
+
     def run(*values):
         # A loaded signature takes any shape; here it is checked.
         checked = [
@@ -99,6 +106,7 @@ class Network:
         model: made with the policy float32; read without dropout.
         choose: what is kept of the outputs of the model.
         num_more: inputs of the model behind the ids, each `[R, P]` int32.
+        rank: of the ids; 3 for `[R, C, T]`.
 
     Attributes:
         variables: the weights.
@@ -106,10 +114,11 @@ class Network:
 
     def __init__(
         self,
-        model: keras.Model,
-        choose: Callable[[Mapping[str, Any]], Any],
+        model: Any,
+        choose: Callable[[Any], Any],
         *,
         num_more: int = 0,
+        rank: int = 2,
     ):
         self.variables = [variable.value for variable in model.variables]
 
@@ -118,7 +127,7 @@ class Network:
 
         self._run = tf.function(
             run,
-            input_signature=[tf.TensorSpec([None, None], tf.int32)]
+            input_signature=[tf.TensorSpec([None] * rank, tf.int32)]
             * (3 + num_more),
             autograph=False,  # No Python here depends on a tensor.
         )

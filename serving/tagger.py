@@ -5,8 +5,14 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from modeling import heads
-from serving import graph_tokenizer, inputs, normalization, signatures
+from modeling import heads, tagging
+from serving import (
+    graph_tokenizer,
+    inputs,
+    networks,
+    normalization,
+    signatures,
+)
 from tasks.tagging import ner
 
 TASK = "tag"
@@ -15,7 +21,7 @@ DOCUMENT = "document"
 
 
 def servable(
-    model: heads.BertForTokenClassification,
+    model: heads.BertForTokenClassification | networks.FeatureTagger,
     tokenizer: graph_tokenizer.GraphTokenizer,
     labels: Sequence[str],
     max_seq_length: int,
@@ -28,7 +34,8 @@ def servable(
     document, in order, and each is read with its neighbours around it, as
     `run_ner.py --context=document` does) and `ids`. Outputs: `words`, `tags`
     `[B, W]` string, "" after the last, and `probabilities` `[B, W]` float32 of
-    those tags. For `ids` `[B, T]`: `tags` and `probabilities` of each token.
+    those tags. For `ids` `[B, T]`: `tags` and `probabilities` of each token;
+    a model that reads words has none.
 
     Args:
         model: in float32.
@@ -42,6 +49,9 @@ def servable(
     document = dataclasses.replace(sentence, context=ner.DOCUMENT)
     tagger = _Tagger(model, tokenizer, labels)
     text = signatures.of_texts
+    ids = {signatures.IDS: signatures.of_ids(tagger.of_ids)}
+    if isinstance(model, networks.FeatureTagger):
+        ids = {}
     return signatures.Servable(
         task=TASK,
         signatures={
@@ -52,7 +62,7 @@ def servable(
                 lambda words: tagger.of_words(words, sentence)
             ),
             DOCUMENT: text(lambda text: tagger.of_text(text, document), "text"),
-            signatures.IDS: signatures.of_ids(tagger.of_ids),
+            **ids,
         },
         variables=tagger.net.variables,
         details={"labels": list(labels), "max_seq_length": max_seq_length},
@@ -65,7 +75,12 @@ class _Tagger:
     def __init__(
         self, model, tokenizer: graph_tokenizer.GraphTokenizer, labels
     ):
-        self.net = signatures.Network(model, lambda outputs: outputs["logits"])
+        self._words = None
+        if isinstance(model, networks.FeatureTagger):
+            self._words = model.tagger
+            self.net = signatures.Network(model, tf.identity)
+        else:
+            self.net = signatures.Network(model, lambda out: out["logits"])
         self._tokenizer = tokenizer
         self._labels = labels
         self._longest = model.config.max_position_embeddings
@@ -96,11 +111,24 @@ class _Tagger:
         )
         places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
         logits = tf.gather_nd(self.net(rows), places)  # [words, K]
+        if self._words is not None:  # So far, hidden layers.
+            logits = tag_vectors(self._words, words.with_values(logits)).values
         found = _best(logits, self._labels)
         return {
             "words": words.to_tensor(),
             **{k: words.with_values(x).to_tensor() for k, x in found.items()},
         }
+
+
+def tag_vectors(
+    tagger: tagging.LstmTagger, vectors: tf.RaggedTensor
+) -> tf.RaggedTensor:
+    """Reads sentences of vectors, `[B, (words), L * D]`: `[B, (words), K]`."""
+    lengths = vectors.row_lengths()  # [B]
+    features = vectors.to_tensor()  # [B, W, L * D]
+    label_mask = tf.sequence_mask(lengths, tf.shape(features)[1], tf.int32)
+    logits = tagger(features, label_mask)["logits"]  # [B, W, K]
+    return tf.RaggedTensor.from_tensor(logits, lengths=lengths)
 
 
 def _pieces(

@@ -24,15 +24,17 @@ from absl import logging
 from commands import flags, program
 from tasks import features
 from tasks.classification import sentence_pairs
-from tasks.squad import squad_answers, squad_features
-from vocab import tokenization
 
 if TYPE_CHECKING:
-    from modeling import config as config_lib
-    from serving import answerer, loading, run_folder
+    from serving import run_folder
+    from serving import settings as settings_lib
 
 AUTO = "auto"
-_TASKS = ("classify", "score", "answer", "tag", "embed", "fill_mask")
+_TASKS = (
+    *("classify", "score", "choose", "answer", "tag"),
+    *("embed", "fill_mask"),
+)
+_SAVED_MODEL, _LITERT, _ONNX = "saved_model", "litert", "onnx"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,11 +56,27 @@ class Options:
     version: int = flags.Group.FILES.flag(
         1, "Servers take the highest.", lower_bound=0
     )
+    format: str = flags.Group.FILES.flag(
+        _SAVED_MODEL,
+        "A SavedModel that reads text; or the network alone, which reads ids, "
+        "for LiteRT or for ONNX runtimes.",
+        choices=(_SAVED_MODEL, _LITERT, _ONNX),
+    )
+    quantize: str | None = flags.Group.FILES.flag(
+        None,
+        "litert and onnx: keep the matrices as 8-bit integers.",
+        choices=("int8",),
+    )
     use_best_checkpoint: bool = flags.Group.MODEL.flag(
         False, "Take that in best/ instead of the latest."
     )
     init_checkpoint: str | None = flags.Group.MODEL.flag(
         None, "Weights other than those of --model_dir."
+    )
+    encoder_checkpoint: str | None = flags.Group.MODEL.flag(
+        None,
+        "tag: the encoder below a tagger on --features, where it is not "
+        "where the run read it.",
     )
     bert_config_file: str | None = flags.Group.MODEL.flag(
         None, "JSON file with the sizes of the model."
@@ -93,21 +111,21 @@ class Options:
         "answer: word pieces of a question; what is longer is cut off.",
         lower_bound=1,
     )
-    max_answer_length: int = flags.Group.ANSWERS.flag(
-        squad_answers.AnswerOptions.max_answer_length,
+    max_answer_length: int | None = flags.Group.ANSWERS.flag(
+        None,
         "answer: word pieces of the longest answer.",
         lower_bound=1,
     )
-    n_best_size: int = flags.Group.ANSWERS.flag(
-        squad_answers.AnswerOptions.n_best_size,
+    n_best_size: int | None = flags.Group.ANSWERS.flag(
+        None,
         "answer: starts and ends tried in each window, and answers listed.",
         lower_bound=1,
     )
     version_2_with_negative: bool | None = flags.Group.ANSWERS.flag(
         None, "answer: some questions have no answer."
     )
-    null_score_diff_threshold: float = flags.Group.ANSWERS.flag(
-        0.0, "answer: the answer is none above this difference of logits."
+    null_score_diff_threshold: float | None = flags.Group.ANSWERS.flag(
+        None, "answer: the answer is none above this difference of logits."
     )
     layers: str = flags.Group.VECTORS.flag(
         "-1", "embed: numbers of layers between commas; -1 for the highest."
@@ -117,30 +135,29 @@ class Options:
     )
 
 
-# The defaults of the scripts, for where neither flags nor the run say.
-_LENGTHS = {
-    **dict.fromkeys(("classify", "score", "embed"), 128),
-    "answer": squad_features.WindowOptions.max_seq_length,
-    "tag": 512,
-}
-
-
 def run(options: Options) -> str:
     """Writes the model; returns the folder of its version.
 
     Raises:
         OSError: a file cannot be read or written.
         ValueError: the folder holds no model, or one for another task; files
-            are missing or do not fit together; the version exists.
+            are missing or do not fit together; the version exists; what
+            converts to the format is not installed.
     """
     if not (options.model_dir or options.init_checkpoint):
         raise ValueError(
             "Pass the folder of a run, --model_dir, or a checkpoint, "
             "--init_checkpoint; got neither."
         )
-    from serving import loading, run_folder, saving
+    if options.quantize and options.format == _SAVED_MODEL:
+        raise ValueError(
+            f"--quantize is for --format={_LITERT} and {_ONNX}: TensorFlow "
+            "has no operations for 8-bit matrices here."
+        )
+    from serving import converting, loading, networks, run_folder, saving
     from training import records
 
+    converting.check_installed(options.format, options.quantize)
     target = os.path.join(options.export_dir, str(options.version))
     saving.check_new(target)
     found = run_folder.read(options.model_dir) if options.model_dir else {}
@@ -150,22 +167,25 @@ def run(options: Options) -> str:
         task = run_folder.task_of(weights, found)
         logging.info("%s was made for %s.", weights.checkpoint, task)
     run_folder.check_task(task, weights, found)
-    values = _merged(options, found)
-    settings = _settings(options, values, weights, task)
+    settings = _settings(options, found, weights, task)
     described = {
-        "do_lower_case": values["do_lower_case"],
+        "do_lower_case": settings.do_lower_case,
         "vocab_size": settings.config.vocab_size,
-        "vocab_sha256": records.vocab_sha256(
-            settings.tokenizer.definition.vocab
-        ),
+        "vocab_sha256": records.vocab_sha256(settings.tokenizer.vocab),
         "checkpoint": os.path.basename(weights.checkpoint),
     }
     if options.model_dir:
         _check_text(options.model_dir, described)
     if options.init_checkpoint:
         _check_origin(options.init_checkpoint, described, task, settings)
-    servable = loading.load(task, settings)
-    saving.write(servable, target, values["vocab_file"], described)
+    model = networks.load(task, settings)
+    servable = loading.servable(task, model, settings)
+    converted = None
+    if options.format != _SAVED_MODEL:
+        converted = converting.convert(
+            task, model, settings, options.format, options.quantize
+        )
+    saving.write(servable, target, settings.vocab_file, described, converted)
     logging.info("Wrote %s", target)
     return target
 
@@ -176,24 +196,38 @@ def _find_weights(options: Options) -> "run_folder.Weights":
 
     if options.init_checkpoint:
         return run_folder.weights(options.init_checkpoint)
-    folder = options.model_dir or ""  # `run` checks that one is given.
-    if options.use_best_checkpoint:
-        folder = os.path.join(folder, "best")
-    try:
-        return run_folder.weights(folder)
-    except FileNotFoundError as error:
-        raise ValueError(run_folder.no_checkpoint(folder)) from error
+    return run_folder.weights_of_run(
+        flags.given(options.model_dir, "model_dir"),
+        best=options.use_best_checkpoint,
+    )
 
 
-def _merged(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(
+    options: Options,
+    found: Mapping[str, Any],
+    weights: "run_folder.Weights",
+    task: str,
+) -> "settings_lib.Settings":
     """Takes what the flags say, else the run, else the default."""
-    values = {"do_lower_case": True, "version_2_with_negative": False, **found}
-    values |= {
-        name: value
-        for name, value in dataclasses.asdict(options).items()
-        if value is not None
+    from serving import run_folder
+    from serving import settings as settings_lib
+
+    if options.format != _SAVED_MODEL and weights.is_feature_tagger:
+        raise ValueError(
+            f"--format={options.format} takes word pieces; "
+            f"{weights.checkpoint} reads words, from a frozen encoder "
+            "(--features). Export a SavedModel."
+        )
+    values = {
+        **found,
+        **{
+            name: value
+            for name, value in dataclasses.asdict(options).items()
+            if value is not None
+        },
     }
-    values.setdefault("long_text", sentence_pairs.HEAD)
+    if task == run_folder.FILL_MASK and options.max_seq_length is None:
+        values.pop("max_seq_length", None)  # As many as there are positions.
     for name in ("bert_config_file", "vocab_file"):
         if name not in values:
             raise ValueError(
@@ -204,80 +238,10 @@ def _merged(options: Options, found: Mapping[str, Any]) -> dict[str, Any]:
                     else ", or a folder that holds it as --model_dir."
                 )
             )
-    return values
-
-
-def _settings(
-    options: Options,
-    values: Mapping[str, Any],
-    weights: "run_folder.Weights",
-    task: str,
-) -> "loading.Settings":
-    """Collects the model and its settings."""
-    from modeling import config as config_lib
-    from serving import graph_tokenizer, loading
-
-    tokenization.validate_case_matches_checkpoint(
-        values["do_lower_case"], weights.checkpoint
-    )
-    config = config_lib.BertConfig.from_json_file(values["bert_config_file"])
-    length = _length(options, values, task, config)
-    tokenizer = graph_tokenizer.GraphTokenizer(
-        values["vocab_file"], values["do_lower_case"]
-    )
-    tokenizer.definition.require_tokens("[UNK]", "[CLS]", "[SEP]")
-    config.check_vocabulary(
-        tokenizer.definition.vocab_size, values["vocab_file"]
-    )
-    packing = sentence_pairs.Packing(
-        max_seq_length=length,
-        long_text=values["long_text"],
-        window_stride=values.get("window_stride"),
-    )
-    return loading.Settings(
-        weights=weights,
-        config=config,
-        tokenizer=tokenizer,
-        packing=packing,
-        label_set=values.get("labels"),
-        answering=_answering(values, length) if task == "answer" else None,
+    return dataclasses.replace(
+        settings_lib.find(task, weights, values),
         layers=tuple(features.parse_layers(options.layers)),
         top_k=options.top_k,
-    )
-
-
-def _length(
-    options: Options,
-    values: Mapping[str, Any],
-    task: str,
-    config: "config_lib.BertConfig",
-) -> int:
-    """Chooses the most tokens of a row."""
-    longest = config.max_position_embeddings
-    # A pre-trained model fills masks wherever it has positions.
-    default = min(_LENGTHS.get(task, longest), longest)
-    length = values.get("max_seq_length", default)
-    if task == "fill_mask" and options.max_seq_length is None:
-        length = longest
-    config.check_length(length)
-    return length
-
-
-def _answering(values: Mapping[str, Any], length: int) -> "answerer.Reading":
-    """Collects how questions are answered."""
-    from serving import answerer
-
-    windows = ("doc_stride", "max_query_length")
-    answers = ("n_best_size", "max_answer_length", "version_2_with_negative")
-    return answerer.Reading(
-        windows=squad_features.WindowOptions(
-            max_seq_length=length,
-            **{name: values[name] for name in windows if name in values},
-        ),
-        answers=squad_answers.AnswerOptions(
-            **{name: values[name] for name in answers}
-        ),
-        null_score_diff_threshold=values["null_score_diff_threshold"],
     )
 
 
@@ -295,7 +259,7 @@ def _check_origin(
     path: str,
     described: Mapping[str, Any],
     task: str,
-    settings: "loading.Settings",
+    settings: "settings_lib.Settings",
 ) -> None:
     """Compares the export with what lies beside a checkpoint.
 

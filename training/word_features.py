@@ -8,7 +8,6 @@ both little-endian.
 import collections
 import dataclasses
 import functools
-import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
@@ -18,7 +17,7 @@ import tensorflow as tf
 from absl import logging
 
 from commands import flags
-from files import paths, progress, writing
+from files import progress, writing
 from modeling import bert, checkpoints, feature_layers, tagging
 from modeling import config as config_lib
 from tasks import task
@@ -204,7 +203,7 @@ class FrozenEncoder:
             **metadata.flags,
             "layers": list(numbers),
             "precision": devices.precision_in_use(),
-            "encoder_sha256": self.sha256(),
+            "encoder_sha256": checkpoints.sha256(self._checkpoint),
         }
         source = make_or_reuse(
             self._setup.record_path(f"{data_set.name}_features"),
@@ -258,13 +257,6 @@ class FrozenEncoder:
             )  # [b, T, L, D]
             for row, window in enumerate(batch):
                 yield values[row, list(window.positions)]  # [n, L, D]
-
-    def sha256(self) -> str:
-        """Hashes the files of the checkpoint."""
-        digest = hashlib.sha256()
-        for path in checkpoints.files(self._checkpoint):
-            digest.update(paths.sha256(path).encode())
-        return digest.hexdigest()
 
     def _load(self) -> extraction.HiddenLayers:
         strategy = self._setup.strategy

@@ -224,8 +224,24 @@ def prediction_lines(
     """Yields the lines of predictions.jsonl.
 
     Each is an object: `row`, the place of the example in its file, from 0 and
-    without the header; then `label` and `probabilities` by name, or `labels`
-    and `probabilities`, or `score`.
+    without the header; then what `named_answers` gives.
+
+    Args:
+        label_set: the labels.
+        outputs: `[E, K]` float32.
+    """
+    for index, named in enumerate(named_answers(label_set, outputs)):
+        line = {"row": index, **named}
+        yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def named_answers(
+    label_set: labels.LabelSet, outputs: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    """Yields the answer for each example as JSON has it.
+
+    `label` and `probabilities` by name, or `labels` and `probabilities`, or
+    `score`.
 
     Args:
         label_set: the labels.
@@ -233,21 +249,19 @@ def prediction_lines(
     """
     several = label_set.problem_type == labels.MULTI_LABEL
     answer_key = "labels" if several else "label"
-    for index, answer in enumerate(answers(label_set, outputs)):
-        line: dict[str, Any] = {"row": index}
+    for row, answer in zip(outputs, answers(label_set, outputs), strict=True):
         if label_set.problem_type == labels.REGRESSION:
-            line["score"] = _shortest(outputs[index, 0])
-        else:
-            line[answer_key] = answer
-            line["probabilities"] = {
-                name: _shortest(value)
-                for name, value in zip(
-                    label_set.names, outputs[index], strict=True
-                )
-            }
-        yield json.dumps(line, ensure_ascii=False) + "\n"
+            yield {"score": shortest(row[0])}
+            continue
+        probabilities = map(shortest, row)
+        yield {
+            answer_key: answer,
+            "probabilities": dict(
+                zip(label_set.names, probabilities, strict=True)
+            ),
+        }
 
 
-def _shortest(value: np.float32) -> float:
-    # 0.1 rather than 0.10000000149011612.
+def shortest(value: Any) -> float:
+    """Rounds a float32 as it is written: 0.1, not 0.10000000149011612."""
     return float(str(np.float32(value)))

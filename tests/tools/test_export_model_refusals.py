@@ -29,7 +29,10 @@ def _refused(match, **options):
 
 
 def test_folder_without_a_model_is_refused(tmp_path):
-    _refused("--model_dir.*is no folder", model_dir=str(tmp_path / "absent"))
+    _refused(
+        "must be the --output_dir.*is no folder",
+        model_dir=str(tmp_path / "absent"),
+    )
     _refused("holds no trained model", model_dir=str(tmp_path))
     (tmp_path / "trials.json").write_text("{}")
     _refused("several trials. Pass the folder of one", model_dir=str(tmp_path))

@@ -1,0 +1,161 @@
+"""Networks for runtimes other than TensorFlow's: LiteRT and ONNX.
+
+The converters are libraries that requirements-export.txt names; they are
+imported when they are used.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from modeling import layers
+from serving import networks
+from serving import settings as settings_lib
+from tasks.classification import labels
+
+LITERT, ONNX = "litert", "onnx"
+INT8 = "int8"
+_FILES = {LITERT: "model.tflite", ONNX: "model.onnx"}
+_REQUIREMENTS = "requirements-export.txt"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Converted:
+    """A network as the one file of a runtime.
+
+    Attributes:
+        name: of the file.
+        content: its bytes.
+        description: what model.json says of it.
+    """
+
+    name: str
+    content: bytes
+    description: dict[str, Any]
+
+
+def check_installed(target: str, quantize: str | None) -> None:
+    """Checks that the converter can be imported, before a model is loaded.
+
+    Raises:
+        ValueError: it cannot; says what to install.
+    """
+    if target == ONNX:
+        with _required():
+            import onnx  # noqa: F401
+
+            if quantize:
+                import onnxruntime  # noqa: F401
+
+
+@contextlib.contextmanager
+def _required() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise ValueError(
+            f"This export needs the package {error.name}. Install what "
+            f"converts: pip install -r {_REQUIREMENTS}"
+        ) from error
+
+
+def convert(
+    task: str,
+    model: Any,
+    settings: settings_lib.Settings,
+    target: str,
+    quantize: str | None = None,
+) -> Converted:
+    """Converts a network, for any number of rows of any length.
+
+    Args:
+        task: what it does.
+        model: of `networks.load`; for LiteRT its activations become the ones
+            that there are operations for.
+        settings: of the model.
+        target: `LITERT` or `ONNX`.
+        quantize: `INT8` to keep the matrices as 8-bit integers; what they are
+            multiplied with is quantized as it comes (dynamic range).
+    """
+    if target == LITERT:
+        _use_gelu_operation(model)
+    network = tf.function(
+        networks.outputs_of(task, model, settings),
+        input_signature=networks.specs(task),
+        autograph=False,  # No Python here depends on a tensor.
+    ).get_concrete_function()
+    shapes = [
+        {name: spec.shape.as_list() for name, spec in specs.items()}
+        for specs in (
+            {spec.name: spec for spec in networks.specs(task)},
+            network.structured_outputs,
+        )
+    ]
+    if target == LITERT:
+        content = _to_litert(model, network, quantize)
+    else:
+        content = _to_onnx(task, model, settings, shapes, quantize)
+    return Converted(
+        name=_FILES[target],
+        content=content,
+        description={
+            "format": target,
+            "quantize": quantize,
+            "inputs": shapes[0],
+            "outputs": shapes[1],
+        },
+    )
+
+
+def _use_gelu_operation(model: Any) -> None:
+    """Has GELU computed by the operation that LiteRT has for it.
+
+    LiteRT has no `erf`, of which the exact form is made.
+    """
+    forms = {"gelu": True, "gelu_exact": False}
+    for layer in model._flatten_layers():
+        if isinstance(layer, layers.Transform) and layer.activation in forms:
+            layer.activation = functools.partial(
+                tf.nn.gelu, approximate=forms[layer.activation]
+            )
+
+
+def _to_litert(model: Any, network: Any, quantize: str | None) -> bytes:
+    root = tf.Module()
+    # Tracked, they become constants.
+    root.weights = [variable.value for variable in model.variables]
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([network], root)
+    if quantize:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    return converter.convert()
+
+
+def _to_onnx(
+    task: str,
+    model: Any,
+    settings: settings_lib.Settings,
+    shapes: Sequence[dict[str, list[Any]]],
+    quantize: str | None,
+) -> bytes:
+    from serving import onnx_graph
+
+    label_set = settings.label_set
+    kind = label_set.problem_type if label_set else labels.SINGLE_LABEL
+    converted = onnx_graph.write(task, model, kind, *shapes)
+    if not quantize:
+        return converted.SerializeToString()
+    import onnx
+    from onnxruntime import quantization
+
+    with tempfile.TemporaryDirectory() as folder:
+        whole, small = (os.path.join(folder, n) for n in ("whole", "small"))
+        onnx.save(converted, whole)
+        quantization.quantize_dynamic(whole, small)
+        with open(small, "rb") as file:
+            return file.read()

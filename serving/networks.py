@@ -1,0 +1,213 @@
+"""Trained networks: their weights, and their outputs for rows of ids."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from modeling import bert, checkpoints, heads, tagging
+from modeling import config as config_lib
+from serving import run_folder
+from serving import settings as settings_lib
+from tasks.classification import labels
+
+_POOLER = "bert/pooler/.*"
+# Whatever policy is set, and whatever the model was trained in.
+_DTYPE = "float32"
+_MODELS = {
+    run_folder.ANSWER: heads.BertForQuestionAnswering,
+    run_folder.CHOOSE: heads.BertForMultipleChoice,
+    run_folder.CLASSIFY: heads.BertForSequenceClassification,
+    run_folder.EMBED: bert.BertModel,
+    run_folder.FILL_MASK: heads.BertForPreTraining,
+    run_folder.SCORE: heads.BertForSequenceClassification,
+    run_folder.TAG: heads.BertForTokenClassification,
+}
+_LABELLED = (run_folder.CLASSIFY, run_folder.SCORE, run_folder.TAG)
+# Variables that no answer depends on.
+_UNUSED = {
+    **dict.fromkeys(
+        (run_folder.ANSWER, run_folder.EMBED, run_folder.TAG), (_POOLER,)
+    ),
+    run_folder.FILL_MASK: (_POOLER, "cls/seq_relationship/.*"),
+}
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+POSITIONS = "masked_lm_positions"
+
+
+def load(task: str, settings: settings_lib.Settings) -> Any:
+    """Loads the network of one of `run_folder.TASKS`.
+
+    Returns:
+        A model of `heads`, or a `bert.BertModel` to embed; `FeatureTagger` for
+        tags from a frozen encoder.
+
+    Raises:
+        ValueError: the checkpoint lacks a weight that the task needs, or has
+            one that is not finite.
+    """
+    # Zeros until the checkpoint is read: drawing weights takes seconds.
+    config = dataclasses.replace(settings.config, initializer_range=0.0)
+    if task == run_folder.TAG and settings.weights.is_feature_tagger:
+        return _feature_tagger(config, settings)
+    make: Callable[..., keras.Model] = _MODELS[task]
+    options: dict[str, Any] = {"dtype": _DTYPE}
+    if task in _LABELLED:
+        label_set = settings_lib.given(settings.label_set, "label_set")
+        options["num_labels"] = label_set.num_outputs
+    model = make(config, **options)
+    return _filled(model, settings.weights.checkpoint, *_UNUSED.get(task, ()))
+
+
+def _filled(model: keras.Model, path: str, *unused: str) -> Any:
+    """Loads the weights of a model.
+
+    Args:
+        model: takes them.
+        path: of the checkpoint.
+        *unused: patterns of variables that no answer depends on.
+    """
+    report = checkpoints.load(model, path, new=unused)
+    logging.info("%s: %s", path, report)
+    for variable in model.variables:
+        if not np.isfinite(np.asarray(variable)).all():
+            raise ValueError(
+                f"Weights must be finite; those of {variable.path} in {path} "
+                "are not. Did the training diverge? Export an earlier "
+                "checkpoint."
+            )
+    return model
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FeatureTagger:
+    """A BiLSTM above a frozen encoder.
+
+    Attributes:
+        encoder: of word pieces.
+        layers: its hidden layers that make a word; 0 is the embeddings.
+        tagger: of words.
+    """
+
+    encoder: bert.BertModel
+    layers: tuple[int, ...]
+    tagger: tagging.LstmTagger
+
+    @property
+    def config(self) -> config_lib.BertConfig:
+        """The sizes of the encoder."""
+        return self.encoder.config
+
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """The weights of both."""
+        return [*self.encoder.variables, *self.tagger.variables]
+
+    def __call__(self, *ids: tf.Tensor) -> tf.Tensor:
+        """Computes the vectors of word pieces, `[R, T, L * D]`."""
+        outputs = self.encoder(*ids)
+        every = [outputs["embedding_output"], *outputs["all_encoder_layers"]]
+        return tf.concat([every[layer] for layer in self.layers], axis=-1)
+
+
+def _feature_tagger(
+    config: config_lib.BertConfig, settings: settings_lib.Settings
+) -> FeatureTagger:
+    frozen = settings_lib.given(
+        settings.encoder, "The encoder below the tagger"
+    )
+    label_set = settings_lib.given(settings.label_set, "label_set")
+    with checkpoints.opened(settings.weights.checkpoint) as source:
+        shapes = {name: held[0] for name, held in source.variables.items()}
+    (width,) = {
+        shape[0]
+        for name, shape in shapes.items()
+        if name.startswith(run_folder.BIDIRECTIONAL)
+        and name.endswith("recurrent_kernel")
+        and "adam" not in name
+    }
+    tagger = tagging.LstmTagger(
+        num_layers=len(frozen.layers),
+        hidden_size=config.hidden_size,
+        is_sum="layer_weights" in shapes,
+        num_labels=len(label_set.names),
+        num_units=width,
+    )
+    for layer in tagger.stack:
+        for lstm in (layer.forward_layer, layer.backward_layer):
+            lstm.use_cudnn = False  # The graph runs on any device.
+    return FeatureTagger(
+        encoder=_filled(
+            bert.BertModel(config, dtype=_DTYPE), frozen.checkpoint, _POOLER
+        ),
+        layers=frozen.layers,
+        tagger=_filled(tagger, settings.weights.checkpoint),
+    )
+
+
+# ------------------------------------------------------------ Outputs for ids
+
+
+def outputs_of(
+    task: str, model: Any, settings: settings_lib.Settings
+) -> Callable[..., Mapping[str, tf.Tensor]]:
+    """Returns the network as a function of ids that gives numbers.
+
+    It takes `INPUTS`, each `[R, T]` int32 (`[R, C, T]` for C choices), and to
+    fill masks `POSITIONS`, `[R, P]`. It gives, each float32:
+
+    - to classify: `probabilities` `[R, K]`; to score: `score` `[R]`;
+    - to choose: `probabilities` `[R, C]`;
+    - to answer: `start_logits` and `end_logits`, each `[R, T]`;
+    - to tag: `probabilities` `[R, T, K]`;
+    - to embed: `sequence_output` `[R, T, D]` and, if the model has it,
+      `pooled_output` `[R, D]`;
+    - to fill masks: `masked_lm_logits` `[R, P, V]`.
+
+    Args:
+        task: what the model does.
+        model: of `load`, but no `FeatureTagger`, which reads words.
+        settings: of the model.
+    """
+    kept: tuple[str, ...] = ()
+    if task == run_folder.ANSWER:
+        kept = ("start_logits", "end_logits")
+    elif task == run_folder.FILL_MASK:
+        kept = ("masked_lm_logits",)
+    elif task == run_folder.EMBED:
+        kept = ("sequence_output", "pooled_output")
+        kept = kept if settings.weights.has_pooler else kept[:1]
+    kind = labels.SINGLE_LABEL
+    if task in (run_folder.CLASSIFY, run_folder.SCORE):
+        kind = settings_lib.given(settings.label_set, "label_set").problem_type
+
+    def compute(*ids):
+        outputs = model(*ids)
+        if kept:
+            return {name: outputs[name] for name in kept}
+        values = activated(outputs["logits"], kind)
+        if task == run_folder.SCORE:
+            return {"score": values[:, 0]}
+        return {"probabilities": values}
+
+    return compute
+
+
+def activated(logits: tf.Tensor, problem_type: str) -> tf.Tensor:
+    """Turns logits into probabilities; those of scores stay."""
+    return {
+        labels.SINGLE_LABEL: tf.nn.softmax,
+        labels.MULTI_LABEL: tf.nn.sigmoid,
+        labels.REGRESSION: tf.identity,
+    }[problem_type](logits)
+
+
+def specs(task: str) -> list[tf.TensorSpec]:
+    """Lists the inputs of `outputs_of`, of any sizes."""
+    rank = 3 if task == run_folder.CHOOSE else 2
+    names = (*INPUTS, POSITIONS) if task == run_folder.FILL_MASK else INPUTS
+    return [tf.TensorSpec([None] * rank, tf.int32, name=n) for n in names]

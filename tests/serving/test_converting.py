@@ -1,0 +1,181 @@
+"""Networks in other runtimes give the numbers of TensorFlow."""
+
+import importlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from modeling import checkpoints
+from modeling import config as config_lib
+from serving import converting, networks, run_folder
+from serving import settings as settings_lib
+from tasks.classification import labels, sentence_pairs
+
+_SIZES = {
+    "vocab_size": 17,
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 20,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 11,
+    "type_vocab_size": 2,
+    "initializer_range": 0.4,
+}
+# float32 in another order of the same sums.
+_TOLERANCE = 1e-5
+
+
+def _made(folder, task, kind=labels.SINGLE_LABEL, **changes):
+    """Writes a checkpoint of random weights, and returns model and settings."""
+    keras.utils.set_random_seed(3)
+    config = config_lib.BertConfig(**_SIZES | changes)
+    names = () if kind == labels.REGRESSION else ("a", "b", "c")
+    label_set = labels.LabelSet(problem_type=kind, names=names)
+    options = {}
+    if task in (run_folder.CLASSIFY, run_folder.SCORE, run_folder.TAG):
+        options = {"num_labels": label_set.num_outputs}
+    model = networks._MODELS[task](config, **options)
+    values = {
+        name: variable.value
+        for name, variable in checkpoints.variables_by_name(model).items()
+    }
+    for name, value in values.items():  # Biases begin at 0.
+        if name.endswith("bias"):
+            values[name] = tf.random.normal(value.shape, seed=1)
+    prefix = str(folder / "model.ckpt-1")
+    checkpoints.save(prefix, values)
+    settings = settings_lib.Settings(
+        weights=run_folder.weights(prefix),
+        config=config,
+        vocab_file="",
+        do_lower_case=True,
+        packing=sentence_pairs.Packing(max_seq_length=11),
+        label_set=label_set,
+    )
+    return networks.load(task, settings), settings
+
+
+def _ids(task, batch, length):
+    rng = np.random.default_rng(batch)
+    shape = (batch, length)
+    if task == run_folder.CHOOSE:
+        shape = (batch, 4, length)
+    mask = np.ones(shape, np.int32)
+    mask[..., length - 2 :] = rng.integers(0, 2, (*shape[:-1], 2))
+    ids = {
+        "input_ids": rng.integers(0, _SIZES["vocab_size"], shape, np.int32),
+        "input_mask": mask,
+        # One past the table adds nothing.
+        "segment_ids": rng.integers(0, 3, shape, np.int32),
+    }
+    if task == run_folder.FILL_MASK:
+        ids["masked_lm_positions"] = rng.integers(
+            0, length, (batch, 2), np.int32
+        )
+    return ids
+
+
+def _runner(converted):
+    """Opens a converted network in its own runtime."""
+    if converted.description["format"] == converting.ONNX:
+        runtime = importlib.import_module("onnxruntime")
+        session = runtime.InferenceSession(converted.content)
+        names = [output.name for output in session.get_outputs()]
+        return lambda ids: dict(zip(names, session.run(None, ids), strict=True))
+    interpreter = importlib.import_module("ai_edge_litert.interpreter")
+    model = interpreter.Interpreter(model_content=converted.content)
+    return lambda ids: model.get_signature_runner()(**ids)
+
+
+def _required(target):
+    pytest.importorskip("onnx")
+    name = {"onnx": "onnxruntime", "litert": "ai_edge_litert"}[target]
+    pytest.importorskip(name)
+
+
+def _compare(task, model, settings, target, tolerance, quantize=None):
+    compute = networks.outputs_of(task, model, settings)
+    cases = [_ids(task, 3, 7), _ids(task, 2, 11), _ids(task, 1, 4)]
+    wanted = [compute(*ids.values()) for ids in cases]
+    converted = converting.convert(task, model, settings, target, quantize)
+    run = _runner(converted)
+    for ids, want in zip(cases, wanted, strict=True):
+        got = run(ids)
+        assert set(got) == set(want) == set(converted.description["outputs"])
+        for name, value in want.items():
+            np.testing.assert_allclose(got[name], value, atol=tolerance)
+            said = converted.description["outputs"][name]
+            assert len(said) == np.ndim(got[name])
+    return converted
+
+
+_CASES = [
+    (run_folder.CLASSIFY, labels.SINGLE_LABEL),
+    (run_folder.CLASSIFY, labels.MULTI_LABEL),
+    (run_folder.SCORE, labels.REGRESSION),
+    *(
+        (task, labels.SINGLE_LABEL)
+        for task in (
+            *(run_folder.CHOOSE, run_folder.ANSWER, run_folder.TAG),
+            *(run_folder.EMBED, run_folder.FILL_MASK),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "kind"), _CASES)
+def test_onnx_computes_what_tensorflow_computes(tmp_path, task, kind):
+    _required("onnx")
+    model, settings = _made(tmp_path, task, kind)
+    converted = _compare(task, model, settings, "onnx", _TOLERANCE)
+    onnx = importlib.import_module("onnx")
+    graph = onnx.load_from_string(converted.content)
+    onnx.checker.check_model(graph, full_check=True)
+
+
+@pytest.mark.parametrize("act", ["gelu_exact", "relu", "tanh", "linear"])
+def test_onnx_has_every_activation(tmp_path, act):
+    _required("onnx")
+    task = run_folder.CLASSIFY
+    model, settings = _made(tmp_path, task, hidden_act=act)
+    _compare(task, model, settings, "onnx", _TOLERANCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "kind"), _CASES)
+def test_litert_computes_what_tensorflow_computes(tmp_path, task, kind):
+    _required("litert")
+    model, settings = _made(tmp_path, task, kind)
+    _compare(task, model, settings, "litert", _TOLERANCE)
+
+
+@pytest.mark.slow
+def test_litert_has_the_exact_gelu(tmp_path):
+    _required("litert")
+    task = run_folder.CLASSIFY
+    model, settings = _made(tmp_path, task, hidden_act="gelu_exact")
+    _compare(task, model, settings, "litert", _TOLERANCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["onnx", "litert"])
+def test_8_bit_matrices_take_a_quarter_and_compute_nearly_the_same(
+    tmp_path, target
+):
+    _required(target)
+    task, sizes = run_folder.CLASSIFY, {"hidden_size": 192, "vocab_size": 999}
+    model, settings = _made(tmp_path, task, initializer_range=0.05, **sizes)
+    whole = _compare(task, model, settings, target, _TOLERANCE)
+    model, settings = _made(tmp_path, task, initializer_range=0.05, **sizes)
+    small = _compare(task, model, settings, target, 0.05, "int8")
+    assert len(small.content) < 0.35 * len(whole.content)
+
+
+@pytest.mark.parametrize(("target", "package"), [("onnx", "onnx")])
+def test_a_missing_converter_is_named(monkeypatch, target, package):
+    monkeypatch.setitem(importlib.import_module("sys").modules, package, None)
+    with pytest.raises(ValueError, match="pip install -r requirements-export"):
+        converting.check_installed(target, None)
