@@ -1,0 +1,346 @@
+"""Answers to texts as the scripts give them with --do_predict."""
+
+import io
+import json
+import types
+
+import numpy as np
+import pytest
+
+import run_swag
+from commands import flags as flags_lib
+from serving import predicting
+from tests import (
+    serving_client,
+    toy_sentences,
+    toy_squad,
+    toy_swag,
+    toy_tagging,
+)
+from tools import export_model, predict
+
+# float32, with and without what is compiled.
+_TOLERANCE = 2e-5
+
+
+def _ask(model, *texts, given=b"", **options):
+    """Returns what the tool prints, as objects."""
+    output = io.StringIO()
+    predict.run(
+        predict.Options(model=str(model), format="json", **options),
+        texts,
+        io.BytesIO(given),
+        output,
+    )
+    return [json.loads(line) for line in output.getvalue().splitlines()]
+
+
+def _json_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _close(got, expected):
+    assert got == pytest.approx(expected, abs=_TOLERANCE)
+
+
+def _export(model, **options):
+    return export_model.run(
+        export_model.Options(
+            model_dir=str(model), export_dir=str(model / "served"), **options
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classifier")
+    toy_sentences.run(
+        folder, do_train=True, do_predict=True, num_train_epochs=1
+    )
+    return folder
+
+
+def test_classes_are_those_of_the_script(classifier):
+    texts = (classifier / "data/test.tsv").read_text().splitlines()[1:]
+    expected = _json_lines(classifier / "out/predictions.jsonl")
+    for got in (
+        _ask(classifier / "out", *texts),
+        _ask(classifier / "out", given="\n".join(texts).encode()),
+        _ask(classifier / "out", *texts, batch_size=2),
+    ):
+        assert [row["text_a"] for row in got] == texts
+        assert [r["label"] for r in got] == [r["label"] for r in expected]
+        for row, wanted in zip(got, expected, strict=True):
+            _close(row["probabilities"], wanted["probabilities"])
+
+
+def test_lines_of_a_file_may_be_objects(classifier):
+    path = classifier / "asked.jsonl"
+    path.write_text('{"text_a": "a good match"}\n{"text_b": "x"}\n')
+    with pytest.raises(ValueError, match=r"asked.jsonl, line 2: .*text_a"):
+        _ask(classifier / "out", input_file=str(path))
+    path.write_text('{"text_a": "good", "text_b": "match"}\n')
+    (by_name,) = _ask(classifier / "out", input_file=str(path))
+    (by_place,) = _ask(classifier / "out", "good ||| match")
+    assert by_name == by_place
+
+
+def test_people_read_the_most_probable_first(classifier):
+    output = io.StringIO()
+    options = predict.Options(model=str(classifier / "out"))
+    predict.run(options, ["a good match"], io.BytesIO(), output)
+    first, *rows, end = output.getvalue().split("\n")[:-1]
+    assert (first, end) == ("a good match", "")
+    found = [float(row.split()[0]) for row in rows]
+    assert found == sorted(found, reverse=True)
+    assert {row.split()[1] for row in rows} == {"no", "yes"}
+
+
+def test_a_wrong_line_at_the_prompt_ends_nothing(classifier, monkeypatch):
+    typed = iter(["a ||| b ||| c", "", "a good match"])
+
+    def line(prompt):
+        assert prompt == "> "
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", line)
+    terminal = types.SimpleNamespace(isatty=lambda: True)
+    output = io.StringIO()
+    options = predict.Options(model=str(classifier / "out"))
+    predict.run(options, [], terminal, output)
+    wrong, answered, *_ = output.getvalue().splitlines()
+    assert wrong.startswith("An example of this model is text_a ||| text_b")
+    assert answered == "a good match"
+
+
+def test_what_cannot_be_asked_is_refused(classifier, tmp_path):
+    out = classifier / "out"
+    with pytest.raises(ValueError, match="got both"):
+        _ask(out, "a", input_file="-")
+    with pytest.raises(ValueError, match="is no folder"):
+        _ask(tmp_path / "absent", "a")
+    with pytest.raises(ValueError, match="holds no trained model"):
+        _ask(tmp_path, "a")
+    (tmp_path / "paragraph.txt").write_text("one")
+    with pytest.raises(ValueError, match="this one is to classify"):
+        _ask(out, "a", context_file=str(tmp_path / "paragraph.txt"))
+
+
+@pytest.mark.parametrize(
+    ("task", "fields", "message"),
+    [
+        ("classify", {"text": "a"}, "has text_a, text_b"),
+        ("answer", {"question": "a"}, "has question, context"),
+        ("tag", {"text": 3}, "text must be text; got 3"),
+        ("choose", {"first": "a", "endings": ["b"]}, "at least two endings"),
+        ("choose", {"first": "a", "endings": "bcd"}, "endings must be text"),
+        ("tag", ["text"], "has text; got"),
+    ],
+)
+def test_parts_of_an_example_are_checked(task, fields, message):
+    with pytest.raises(ValueError, match=message):
+        predicting.checked(task, fields)
+
+
+def test_choices_are_written_as_the_texts_before_and_the_endings():
+    assert predicting.example("choose", ["a", "", "c", "d", "e"]) == {
+        "first": "a",
+        "second": "",
+        "endings": ["c", "d", "e"],
+    }
+
+
+@pytest.mark.slow
+def test_scores_and_several_labels_are_those_of_the_script(tmp_path):
+    for kind, values in (
+        ("regression", {"no": "0.5", "yes": "4.5"}),
+        ("multi_label", {"no": "sad,any", "yes": "any"}),
+    ):
+        folder = tmp_path / kind
+        toy_sentences.write_data(folder / "data")
+        for name in ("train", "dev"):
+            path = folder / f"data/{name}.tsv"
+            text = path.read_text()
+            for label, value in values.items():
+                text = text.replace(f"\t{label}\n", f"\t{value}\n")
+            path.write_text(text)
+        out = toy_sentences.run(
+            folder, do_train=True, do_predict=True, problem_type=kind
+        )
+        texts = (folder / "data/test.tsv").read_text().splitlines()[1:]
+        expected = _json_lines(out / "predictions.jsonl")
+        for got, wanted in zip(_ask(out, *texts), expected, strict=True):
+            if kind == "regression":
+                assert got["score"] == pytest.approx(wanted["score"], abs=1e-4)
+            else:
+                assert got["labels"] == wanted["labels"]
+                _close(got["probabilities"], wanted["probabilities"])
+        exported = _ask(_export(out), *texts)
+        for ours, theirs in zip(_ask(out, *texts), exported, strict=True):
+            _same(ours, theirs)
+
+
+def _same(ours, theirs):
+    """Compares answers of a run and of its export, which may say more."""
+    for name, value in ours.items():
+        if isinstance(value, float):
+            assert theirs[name] == pytest.approx(value, abs=1e-4)
+        elif name == "probabilities":
+            _close(theirs[name], value)
+        else:
+            assert theirs[name] == value
+
+
+@pytest.mark.slow
+def test_answers_are_those_of_the_script(tmp_path):
+    out = toy_squad.run(
+        tmp_path, do_train=True, do_predict=True, bucket_by_length=True
+    )
+    asked = [
+        {"id": q["id"], "question": q["question"], "context": p["context"]}
+        for p in toy_squad.read_json(tmp_path / "dev.json")["data"][0][
+            "paragraphs"
+        ]
+        for q in p["qas"]
+    ]
+    ids = [each.pop("id") for each in asked]
+    path = tmp_path / "asked.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in asked))
+    got = _ask(out, input_file=str(path))
+    expected = toy_squad.read_json(out / "nbest_predictions.json")
+    for name, row in zip(ids, got, strict=True):
+        best = expected[name][0]
+        assert row["answer"] == best["text"]
+        assert row["probability"] == pytest.approx(
+            best["probability"], abs=_TOLERANCE
+        )
+    (tmp_path / "paragraph.txt").write_text(asked[0]["context"])
+    (alone,) = _ask(
+        out,
+        asked[0]["question"],
+        context_file=str(tmp_path / "paragraph.txt"),
+    )
+    assert alone["answer"] == got[0]["answer"]
+    exported = _ask(_export(out), input_file=str(path))
+    for ours, theirs in zip(got, exported, strict=True):
+        assert ours["answer"] == theirs["answer"]
+        start, end = theirs["start"], theirs["end"]
+        assert theirs["context"][max(start, 0) : max(end, 0)] == ours["answer"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", [None, "concat_last_four", "sum_all"])
+def test_tags_are_those_of_the_script_and_of_the_export(tmp_path, features):
+    toy_tagging.write_all(tmp_path, num_sentences=60, num_layers=4)
+    toy_tagging.run(
+        tmp_path,
+        do_train=True,
+        do_predict=True,
+        num_train_epochs=2,
+        context="sentence",
+        max_seq_length=12,
+        features=features,
+        lstm_units=None if features is None else 6,
+    )
+    out = tmp_path / "out"
+    if features:
+        card = {
+            "features": features,
+            "init_checkpoint": str(tmp_path / "bert.ckpt"),
+        }
+        (out / "run_card.json").write_text(json.dumps({"flags": card}))
+        with pytest.raises(ValueError, match="Export a SavedModel"):
+            _export(out, format="onnx")
+    blocks = (out / "test_predictions.txt").read_text().split("\n\n")
+    rows = [
+        [line.split(" ") for line in block.splitlines()]
+        for block in blocks
+        if block.strip()
+    ]
+    texts = [" ".join(row[0] for row in sentence) for sentence in rows]
+    expected = [[row[-1] for row in sentence] for sentence in rows]
+    got = _ask(out, *texts)
+    assert [row["tags"] for row in got] == expected
+    version = _export(out)
+    (exported,) = serving_client.ask(version, {"text": texts})
+    tags = [list(filter(None, row)) for row in exported["tags"]]
+    assert tags == expected
+    assert [row["tags"] for row in _ask(version, *texts)] == expected
+    assert _ask(out, " \t ")[0]["tags"] == []
+
+
+@pytest.mark.slow
+def test_the_encoder_below_a_tagger_is_the_one_it_was_trained_on(tmp_path):
+    toy_tagging.write_all(tmp_path, num_sentences=30)
+    toy_tagging.run(
+        tmp_path, do_train=True, num_train_epochs=1, features="last"
+    )
+    out = tmp_path / "out"
+    with pytest.raises(ValueError, match="encoder as --encoder_checkpoint"):
+        _export(out)
+    toy_tagging.write_all(tmp_path / "other", num_sentences=3, num_layers=3)
+    other = str(tmp_path / "other/bert.ckpt")
+    with pytest.raises(ValueError, match="not the encoder that the tagger"):
+        _export(out, encoder_checkpoint=other)
+    _export(out, encoder_checkpoint=str(tmp_path / "bert.ckpt"))
+
+
+@pytest.mark.slow
+def test_choices_are_those_of_the_script_and_of_the_export(tmp_path):
+    files = toy_swag.write_model(tmp_path)
+    train, test = toy_swag.copying(200, seed=1), toy_swag.copying(12, seed=2)
+    toy_swag.write(tmp_path / "train.csv", train)
+    toy_swag.write(tmp_path / "test.csv", test, with_labels=False)
+    out = tmp_path / "out"
+    values = toy_sentences.flags.FlagValues()
+    flags_lib.define(run_swag.Options, values)
+    named = {
+        "data_dir": tmp_path,
+        "output_dir": out,
+        "max_seq_length": 8,
+        "num_train_epochs": 1,
+        **files,
+    }
+    given = [f"--{name}={value}" for name, value in named.items()]
+    values(["run_swag.py", "--do_train", "--do_predict", *given])
+    run_swag.run(flags_lib.read(run_swag.Options, values))
+    expected = np.loadtxt(out / "test_results.tsv")
+    texts = [
+        " ||| ".join([first, second, *endings])
+        for first, second, endings, _ in test
+    ]
+    version = _export(out)
+    columns = list(zip(*test, strict=True))
+    (served,) = serving_client.ask(
+        version,
+        {
+            "first": list(columns[0]),
+            "second": list(columns[1]),
+            "endings": [list(endings) for endings in columns[2]],
+        },
+    )
+    for got in (_ask(out, *texts), _ask(version, *texts)):
+        np.testing.assert_allclose(
+            [row["probabilities"] for row in got], expected, atol=_TOLERANCE
+        )
+        assert [row["choice"] for row in got] == list(expected.argmax(axis=1))
+        assert [row["ending"] for row in got] == served["ending"]
+    two = "wa ||| then ||| wa ||| wb"
+    assert len(_ask(out, texts[0], two)[1]["probabilities"]) == 2
+    assert len(_ask(version, texts[0], two)[1]["probabilities"]) == 2
+
+
+def test_help_needs_no_tensorflow():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys\nfrom tools import predict\n"
+        "from commands import flags\n"
+        "flags.define(predict.Options)\n"
+        "assert not {'tensorflow', 'keras'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
