@@ -4,12 +4,12 @@ The converters are libraries that requirements-export.txt names; they are
 imported when they are used.
 """
 
-import contextlib
 import dataclasses
 import functools
+import importlib.util
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -22,7 +22,6 @@ from tasks.classification import labels
 LITERT, ONNX = "litert", "onnx"
 INT8 = "int8"
 _FILES = {LITERT: "model.tflite", ONNX: "model.onnx"}
-_REQUIREMENTS = "requirements-export.txt"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,28 +40,18 @@ class Converted:
 
 
 def check_installed(target: str, quantize: str | None) -> None:
-    """Checks that the converter can be imported, before a model is loaded.
+    """Checks that the converter is there, before a model is loaded.
 
     Raises:
-        ValueError: it cannot; says what to install.
+        ValueError: it is not; says what to install.
     """
-    if target == ONNX:
-        with _required():
-            import onnx  # noqa: F401
-
-            if quantize:
-                import onnxruntime  # noqa: F401
-
-
-@contextlib.contextmanager
-def _required() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise ValueError(
-            f"This export needs the package {error.name}. Install what "
-            f"converts: pip install -r {_REQUIREMENTS}"
-        ) from error
+    needed = [ONNX, *(["onnxruntime"] if quantize else [])]
+    for package in needed if target == ONNX else ():
+        if importlib.util.find_spec(package) is None:
+            raise ValueError(
+                f"--format={ONNX} needs the package {package}; install it with "
+                "pip install -r requirements-export.txt."
+            )
 
 
 def convert(

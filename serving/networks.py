@@ -36,7 +36,6 @@ _UNUSED = {
     run_folder.FILL_MASK: (_POOLER, "cls/seq_relationship/.*"),
 }
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-POSITIONS = "masked_lm_positions"
 
 
 def load(task: str, settings: settings_lib.Settings) -> Any:
@@ -157,27 +156,25 @@ def outputs_of(
 ) -> Callable[..., Mapping[str, tf.Tensor]]:
     """Returns the network as a function of ids that gives numbers.
 
-    It takes `INPUTS`, each `[R, T]` int32 (`[R, C, T]` for C choices), and to
-    fill masks `POSITIONS`, `[R, P]`. It gives, each float32:
+    It takes `INPUTS`, each `[R, T]` int32 (`[R, C, T]` for C choices), and
+    gives, each float32:
 
     - to classify: `probabilities` `[R, K]`; to score: `score` `[R]`;
     - to choose: `probabilities` `[R, C]`;
     - to answer: `start_logits` and `end_logits`, each `[R, T]`;
     - to tag: `probabilities` `[R, T, K]`;
     - to embed: `sequence_output` `[R, T, D]` and, if the model has it,
-      `pooled_output` `[R, D]`;
-    - to fill masks: `masked_lm_logits` `[R, P, V]`.
+      `pooled_output` `[R, D]`.
 
     Args:
         task: what the model does.
-        model: of `load`, but no `FeatureTagger`, which reads words.
+        model: of `load`, but no `FeatureTagger`, which reads words, and none
+            to fill masks.
         settings: of the model.
     """
     kept: tuple[str, ...] = ()
     if task == run_folder.ANSWER:
         kept = ("start_logits", "end_logits")
-    elif task == run_folder.FILL_MASK:
-        kept = ("masked_lm_logits",)
     elif task == run_folder.EMBED:
         kept = ("sequence_output", "pooled_output")
         kept = kept if settings.weights.has_pooler else kept[:1]
@@ -209,5 +206,4 @@ def activated(logits: tf.Tensor, problem_type: str) -> tf.Tensor:
 def specs(task: str) -> list[tf.TensorSpec]:
     """Lists the inputs of `outputs_of`, of any sizes."""
     rank = 3 if task == run_folder.CHOOSE else 2
-    names = (*INPUTS, POSITIONS) if task == run_folder.FILL_MASK else INPUTS
-    return [tf.TensorSpec([None] * rank, tf.int32, name=n) for n in names]
+    return [tf.TensorSpec([None] * rank, tf.int32, name=n) for n in INPUTS]

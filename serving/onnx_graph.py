@@ -68,18 +68,17 @@ def write(
 
 def _described(task: str, shapes, kind) -> list[onnx.ValueInfoProto]:
     """Names inputs or outputs, and their axes of any size."""
-    of_ids: tuple[str, ...] = ("batch", "length")
+    axes = ["batch", "length", ""]
     if task == run_folder.CHOOSE:
-        of_ids = ("batch", "choices", "length")
-    described = []
-    for name, shape in shapes.items():
-        axes = ("batch", "masks") if "masked" in name else of_ids
-        sizes = [
-            axes[place] if size is None else size
-            for place, size in enumerate(shape)
-        ]
-        described.append(helper.make_tensor_value_info(name, kind, sizes))
-    return described
+        axes.insert(1, "choices")
+    return [
+        helper.make_tensor_value_info(
+            name,
+            kind,
+            [size or axis for size, axis in zip(shape, axes, strict=False)],
+        )
+        for name, shape in shapes.items()
+    ]
 
 
 class _Graph:
@@ -182,8 +181,6 @@ def _outputs(
         axis = graph.constant([-1])
         start, end = (graph.node("Squeeze", part, axis) for part in parts)
         return {"start_logits": start, "end_logits": end}
-    if task == run_folder.FILL_MASK:
-        return {"masked_lm_logits": _masked_words(graph, model, hidden)}
     if task == run_folder.TAG:
         logits = graph.logits(
             "output", model.output_weights, model.output_bias, hidden
@@ -313,24 +310,3 @@ def _block_end(
     projected = graph.dense(f"{name}/dense", layer.dense, x)
     summed = graph.node("Add", projected, residual)
     return graph.norm(f"{name}/LayerNorm", layer.norm, summed)
-
-
-def _masked_words(graph: _Graph, model: Any, hidden: str) -> str:
-    """Adds the scores of words at the masks, `[R, P, V]`."""
-    scope, layer = "cls/predictions", model.predictions
-    places = graph.node(
-        "Unsqueeze", "masked_lm_positions", graph.constant([-1])
-    )
-    places = graph.node("Cast", places, to=onnx.TensorProto.INT64)
-    masked = graph.node("GatherND", hidden, places, batch_dims=1)  # [R, P, D]
-    dense = graph.dense(
-        f"{scope}/transform/dense", layer.transform.dense, masked
-    )
-    rows = graph.norm(
-        f"{scope}/transform/LayerNorm",
-        layer.transform.norm,
-        graph.activate(layer.transform, dense),
-    )
-    return graph.logits(
-        scope, model.bert.word_embeddings, layer.output_bias, rows
-    )

@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +22,7 @@ from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, ner
 
-# The parts of an example, in the order in which people write them.
+# The parts of an example, in the order in which they are written.
 _LABELLED = ("text_a", "text_b")
 FIELDS = {
     run_folder.CLASSIFY: _LABELLED,
@@ -31,7 +31,7 @@ FIELDS = {
     run_folder.ANSWER: ("question", "context"),
     run_folder.TAG: ("text",),
 }
-_MAY_BE_ABSENT = ("text_b", "second")
+_LEAST_PARTS = {run_folder.CHOOSE: 4, run_folder.ANSWER: 2}
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As exported models part words.
 
 Example = Mapping[str, Any]
@@ -45,63 +45,41 @@ def example(task: str, parts: Sequence[str]) -> Example:
 
     Args:
         task: one of `FIELDS`.
-        parts: as people write them, in order.
+        parts: in order; those from the third on are endings to choose from.
 
     Raises:
         ValueError: there are too few or too many.
     """
-    names = FIELDS[task]
+    names, most = FIELDS[task], len(FIELDS[task])
     if task == run_folder.CHOOSE:
-        first, second = [*parts, "", ""][:2]
-        named = {"first": first, "second": second, "endings": parts[2:]}
-        return checked(task, named)
-    if len(parts) > len(names):
+        most = len(parts)
+    if not _LEAST_PARTS.get(task, 1) <= len(parts) <= most:
         raise ValueError(
-            f"An example of this model is {' ||| '.join(names)}; got "
-            f"{len(parts)} parts: {messages.short(' ||| '.join(parts))}."
+            f"An example of this model is {' ||| '.join(names)}"
+            f"{' ||| ...' if task == run_folder.CHOOSE else ''}; got "
+            f"{messages.short(' ||| '.join(parts))}."
         )
-    return checked(task, dict(zip(names, parts, strict=False)))
+    if task == run_folder.CHOOSE:
+        return dict(zip(names, (*parts[:2], parts[2:]), strict=True))
+    return dict(zip(names, parts, strict=False))
 
 
-def checked(task: str, fields: Any) -> Example:
-    """Checks an example whose parts have names.
-
-    Raises:
-        ValueError: a part is missing, unknown or no text.
-    """
-    names = FIELDS[task]
-    needed = [name for name in names if name not in _MAY_BE_ABSENT]
-    if not isinstance(fields, dict) or not (
-        set(needed) <= set(fields) <= set(names)
-    ):
-        raise ValueError(
-            f"An example of this model has {', '.join(names)}; got "
-            f"{messages.short(fields)}."
-        )
-    for name, value in fields.items():
-        texts = value if name == "endings" else [value]
-        if not isinstance(texts, Sequence) or not all(
-            isinstance(text, str) for text in texts
-        ):
-            raise ValueError(f"{name} must be text; got {value!r:.60}.")
-    if len(fields.get("endings", "..")) < 2:
-        raise ValueError(
-            "There must be at least two endings: first ||| second ||| ending "
-            f"||| ending; got {messages.short(fields)}."
-        )
-    return fields
-
-
-class _Kind(Protocol):
+class _Kind:
     """Text to rows, and outputs to an answer, for one task."""
+
+    def __init__(self, settings: settings_lib.Settings, model: Any):
+        self.settings = settings
+        self.model = model
 
     def encode(self, example: Example) -> tuple[list[_Row], Any]:
         """Makes the rows of an example, and what `decode` needs beside."""
+        raise NotImplementedError
 
     def decode(
         self, example: Example, kept: Any, outputs: _Outputs
     ) -> dict[str, Any]:
         """Makes the answer of the outputs for its rows, as JSON has it."""
+        raise NotImplementedError
 
 
 class Predictor:
@@ -117,7 +95,7 @@ class Predictor:
         self, task: str, settings: settings_lib.Settings, batch_size: int
     ):
         model = networks.load(task, settings)
-        kinds: dict[str, Callable[..., _Kind]] = {
+        kinds = {
             run_folder.CHOOSE: _Choice,
             run_folder.ANSWER: _Answer,
             run_folder.TAG: _Tags,
@@ -192,71 +170,54 @@ def _row(record: Mapping[str, Any]) -> _Row:
     }
 
 
-class _Labels:
+class _Labels(_Kind):
     """A label, several labels or a score."""
 
-    def __init__(self, settings: settings_lib.Settings, model: Any):
-        del model
-        self._settings = settings
-        self._labels = settings_lib.given(settings.label_set, "label_set")
-
-    def encode(self, example: Example) -> tuple[list[_Row], Any]:
+    def encode(self, example):
         records = sentence_pairs.example_records(
             sentence_pairs.InputExample(guid="", **example),
             0,
-            self._settings.packing,
-            self._settings.tokenizer,
+            self.settings.packing,
+            self.settings.tokenizer,
         )
         return [_row(record) for record in records], None
 
-    def decode(self, example, kept, outputs) -> dict[str, Any]:
+    def decode(self, example, kept, outputs):
         values = [np.ravel(value) for o in outputs for value in o.values()]
         pooled = predictions.pool_windows(np.stack(values), [len(values)])
-        return next(predictions.named_answers(self._labels, pooled))
+        label_set = settings_lib.given(self.settings.label_set, "label_set")
+        return next(predictions.named_answers(label_set, pooled))
 
 
-class _Choice:
+class _Choice(_Kind):
     """One of several endings."""
 
-    def __init__(self, settings: settings_lib.Settings, model: Any):
-        del model
-        self._settings = settings
-
-    def encode(self, example: Example) -> tuple[list[_Row], Any]:
-        asked = swag.Example(
-            first=example["first"],
-            second=example.get("second", ""),
-            endings=tuple(example["endings"]),
-        )
+    def encode(self, example):
         record, _ = swag.example_record(
-            asked, self._settings.packing, self._settings.tokenizer
+            swag.Example(**example),
+            self.settings.packing,
+            self.settings.tokenizer,
         )
         return [_row(record)], None
 
-    def decode(self, example, kept, outputs) -> dict[str, Any]:
-        (of_row,) = outputs
-        return chosen(example, of_row["probabilities"])
+    def decode(self, example, kept, outputs):
+        probabilities = outputs[0]["probabilities"]
+        best = int(np.argmax(probabilities))
+        return {
+            "choice": best,
+            "ending": example["endings"][best],
+            "probabilities": list(map(predictions.shortest, probabilities)),
+        }
 
 
-def chosen(example: Example, probabilities: np.ndarray) -> dict[str, Any]:
-    """Makes the answer of `[C]` probabilities of endings."""
-    best = int(np.argmax(probabilities))
-    return {
-        "choice": best,
-        "ending": example["endings"][best],
-        "probabilities": list(map(predictions.shortest, probabilities)),
-    }
-
-
-class _Answer:
+class _Answer(_Kind):
     """A part of a paragraph."""
 
-    def __init__(self, settings: settings_lib.Settings, model: Any):
-        del model
-        self._reading = settings_lib.given(settings.answering, "answering")
-        self._tokenizer = settings.tokenizer
+    @property
+    def _reading(self) -> settings_lib.Reading:
+        return settings_lib.given(self.settings.answering, "answering")
 
-    def encode(self, example: Example) -> tuple[list[_Row], Any]:
+    def encode(self, example):
         asked = squad_examples.SquadExample(
             qas_id="",
             question_text=example["question"],
@@ -264,90 +225,72 @@ class _Answer:
         )
         windows = list(
             squad_features.convert_examples_to_features(
-                [asked], self._tokenizer, self._reading.windows, num_workers=1
+                [asked],
+                self.settings.tokenizer,
+                self._reading.windows,
+                num_workers=1,
             )
         )
-        rows = [_row(window.record()) for window in windows]
-        return rows, (asked, windows)
+        return [_row(each.record()) for each in windows], (asked, windows)
 
-    def decode(self, example, kept, outputs) -> dict[str, Any]:
+    def decode(self, example, kept, outputs):
         asked, windows = kept
         length = self._reading.windows.max_seq_length
+        # Places of padding, which was not read, are below any other.
         values = np.full((len(windows), 2, length), -1e9, np.float32)
         for row, scores in zip(values, outputs, strict=True):
             for side, name in enumerate(("start_logits", "end_logits")):
                 row[side, : len(scores[name])] = scores[name]
-        logits = squad_answers.Logits(
-            unique_ids=np.array([w.unique_id for w in windows], np.int64),
-            values=values,
-        )
+        unique_ids = np.array([each.unique_id for each in windows], np.int64)
         (ranked,) = squad_answers.rank_answers(
             [asked],
             windows,
-            logits,
+            squad_answers.Logits(unique_ids=unique_ids, values=values),
             self._reading.answers,
-            self._tokenizer.basic_tokenizer,
+            self.settings.tokenizer.basic_tokenizer,
         )
         text = ranked.prediction(self._reading.threshold or 0.0)
-        found = {
-            "answer": text,
-            "probability": next(
-                (c.probability for c in ranked.nbest if c.text == text), 0.0
-            ),
-        }
+        # "" may be listed by no window, where "no answer" wins.
+        shares = {each.text: each.probability for each in ranked.nbest}
+        found = {"answer": text, "probability": shares.get(text, 0.0)}
         if ranked.null_odds is not None:
             found["null_odds"] = ranked.null_odds
         return found
 
 
-class _Tags:
-    """A tag for each word."""
+class _Tags(_Kind):
+    """A tag for each word, in IOB2, and the entities that they mark."""
 
-    def __init__(self, settings: settings_lib.Settings, model: Any):
-        self._model = model
-        self._tokenizer = settings.tokenizer
-        self._names = settings_lib.given(settings.label_set, "labels").names
-        self._options = ner.WindowOptions(
-            max_seq_length=settings.packing.max_seq_length,
-            context=ner.SENTENCE,
-        )
-
-    def encode(self, example: Example) -> tuple[list[_Row], Any]:
+    def encode(self, example):
         words = tuple(filter(None, _WHITE_SPACE.split(example["text"])))
         if not words:
             return [], ((), [])
-        sentence = conll.Sentence(words=words, tags=None, lines=(), document=0)
+        length = self.settings.packing.max_seq_length
         (windows,) = ner.make_windows(
-            [sentence], [[0] * len(words)], self._tokenizer, self._options
+            [conll.Sentence(words=words, tags=None, lines=(), document=0)],
+            [[0] * len(words)],
+            self.settings.tokenizer,
+            ner.WindowOptions(max_seq_length=length, context=ner.SENTENCE),
         )
-        length = self._options.max_seq_length
-        rows = [_row(window.record(length)) for window in windows]
-        return rows, (words, windows)
+        return [_row(each.record(length)) for each in windows], (words, windows)
 
-    def decode(self, example, kept, outputs) -> dict[str, Any]:
+    def decode(self, example, kept, outputs):
         words, windows = kept
         found = [
             value[list(window.positions)]
             for window, of_row in zip(windows, outputs, strict=True)
             for value in of_row.values()
         ]
-        if not found:
-            return tagged((), ())
-        values = np.concatenate(found)  # [words, K], or [words, L * D]
-        if isinstance(self._model, networks.FeatureTagger):
-            values = self._model.tagger(
-                values[np.newaxis], np.ones((1, len(words)), np.int32)
-            )["logits"].numpy()[0]
-        best = values.argmax(axis=-1)
-        return tagged(words, [self._names[number] for number in best])
-
-
-def tagged(words: Sequence[str], tags: Sequence[str]) -> dict[str, Any]:
-    """Makes the answer of the tags of words, in IOB2."""
-    return {
-        "words": list(words),
-        "tags": list(tags),
-        "entities": [
+        names = settings_lib.given(self.settings.label_set, "labels").names
+        tags = []
+        if found:
+            values = np.concatenate(found)  # [words, K], or [words, L * D]
+            if isinstance(self.model, networks.FeatureTagger):
+                mask = np.ones((1, len(words)), np.int32)
+                scores = self.model.tagger(values[np.newaxis], mask)
+                values = scores["logits"].numpy()[0]
+            tags = [names[number] for number in values.argmax(axis=-1)]
+        marked = [
             {
                 "type": entity.kind,
                 "text": " ".join(words[entity.start : entity.end]),
@@ -355,5 +298,5 @@ def tagged(words: Sequence[str], tags: Sequence[str]) -> dict[str, Any]:
                 "end": entity.end,
             }
             for entity in entities.find_entities(tags)
-        ],
-    }
+        ]
+        return {"words": list(words), "tags": tags, "entities": marked}

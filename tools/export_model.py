@@ -212,11 +212,12 @@ def _settings(
     from serving import run_folder
     from serving import settings as settings_lib
 
-    if options.format != _SAVED_MODEL and weights.is_feature_tagger:
+    is_text_only = task == run_folder.FILL_MASK or weights.is_feature_tagger
+    if options.format != _SAVED_MODEL and is_text_only:
         raise ValueError(
-            f"--format={options.format} takes word pieces; "
-            f"{weights.checkpoint} reads words, from a frozen encoder "
-            "(--features). Export a SavedModel."
+            f"--format={options.format} has models that read word pieces "
+            f"alone; {weights.checkpoint} reads words, or where masks are. "
+            "Export a SavedModel, or with --task=embed its encoder."
         )
     values = {
         **found,

@@ -7,32 +7,32 @@ For example:
   python -m tools.predict --model=ner --input_file=lines.txt --format=json
 
 `--model` is the --output_dir of run_classifier.py, run_swag.py, run_squad.py or
-run_ner.py, which says how its model reads text and what it answers; or a
-version that tools.export_model wrote. ` ||| ` parts what belongs together: the
-texts of a pair; a question and its paragraph; what comes before (two texts) and
-the endings to choose from. Words to tag are parted by white space. Without
-texts, they are read from standard input, at a terminal one at a time.
+run_ner.py, which says how its model reads text and what it answers. ` ||| `
+separates the two texts of a pair; a question and its paragraph; the two texts
+before and each of the endings to choose from. White space separates words to
+tag. Without texts, they are read from standard input, at a terminal one at a
+time.
 """
 
 import dataclasses
 import itertools
 import json
-import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from absl import logging
 
 from commands import flags, program
-from files import json_text, lines, paths
+from files import lines, paths
+
+if TYPE_CHECKING:
+    from serving import predicting
 
 _SEPARATOR = re.compile(r"\s*\|\|\|\s*")
 _PROMPT = "> "
 _TEXT, _JSON = "text", "json"
-_JSON_LINES = ".jsonl"
-_EXPORTED = "model.json"
 # Batches that are read together, so that rows of like length share one.
 _BATCHES = 32
 _MOST_SHOWN = 10
@@ -43,13 +43,10 @@ class Options:
     """The flags of this tool; see --help."""
 
     model: str = flags.Group.FILES.required(
-        "Folder of a run: its --output_dir, or that of one of its trials; or "
-        "a version of an exported model."
+        "Folder of a run: its --output_dir, or that of one of its trials."
     )
     input_file: str | None = flags.Group.FILES.flag(
-        None,
-        "File with an example a line; .jsonl for objects of the parts by "
-        "name; - for standard input.",
+        None, "File with an example a line; - for standard input."
     )
     context_file: str | None = flags.Group.FILES.flag(
         None, "Questions: the paragraph that all of them are about."
@@ -67,16 +64,10 @@ class Options:
     )
 
 
-class _Predictor(Protocol):
-    """Either of `predicting.Predictor` and `saved.SavedPredictor`."""
-
-    def predict(self, examples: Iterable[Any]) -> list[dict[str, Any]]: ...
-
-
 def run(
     options: Options,
     texts: Sequence[str],
-    standard_input: IO[bytes],
+    standard_input: BinaryIO,
     standard_output: IO[str],
 ) -> None:
     """Reads examples, answers them and writes the answers.
@@ -89,43 +80,40 @@ def run(
     if texts and options.input_file:
         raise ValueError("Give texts or --input_file; got both.")
     for path in (options.input_file, options.context_file):
-        if path not in (None, "-"):
+        if path is not None and path != "-":
             paths.check_readable(path)
     for number, text in enumerate(texts, start=1):
         lines.check_text(text, f"text {number}")
     task, predictor = _open(options)
-    read = _Reader(options, task).read
+    read = _reader(options, task)
     asks = not texts and options.input_file in (None, "-")
+
+    def answer(examples) -> None:
+        for example, found in zip(
+            examples, predictor.predict(examples), strict=True
+        ):
+            standard_output.write(shown(example, found, options.format))
+        standard_output.flush()
+
     if asks and standard_input.isatty():
-        found: Iterable[tuple[str, str]] = _ask(standard_output)
-        _answer_one_by_one(found, read, predictor, options, standard_output)
+        _ask(read, answer, standard_output)
         return
+    found = _lines(options.input_file or "-", standard_input)
     if texts:
-        found = ((f"text {i}", t) for i, t in enumerate(texts, start=1))
-    else:
-        found = _lines(options.input_file or "-", standard_input)
-    examples = _read_all(found, read)
+        found = ((f"text {i}", text) for i, text in enumerate(texts, start=1))
+    examples = (read(text, where) for where, text in found)
     # Of standard input no more is waited for than a batch.
     size = options.batch_size * (1 if asks else _BATCHES)
     while batch := list(itertools.islice(examples, size)):
-        for example, answer in zip(
-            batch, predictor.predict(batch), strict=True
-        ):
-            standard_output.write(shown(example, answer, options.format))
-        standard_output.flush()
+        answer(batch)
 
 
-def _open(options: Options) -> tuple[str, _Predictor]:
+def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
     """Loads the model; returns what it does, and it."""
-    folder = options.model
-    if paths.exists(os.path.join(folder, _EXPORTED)):
-        from serving import saved
-
-        model = saved.SavedPredictor(folder, options.batch_size)
-        return model.task, model
     from serving import predicting, run_folder
     from serving import settings as settings_lib
 
+    folder = options.model
     found = run_folder.read(folder)
     weights = run_folder.weights_of_run(
         folder, best=options.use_best_checkpoint
@@ -137,72 +125,49 @@ def _open(options: Options) -> tuple[str, _Predictor]:
             "texts yet. tools.predict_masked fills its masks, and "
             "extract_features.py writes its vectors."
         )
-    for name in ("bert_config.json", "vocab.txt"):
-        if not paths.exists(os.path.join(folder, name)):
-            raise ValueError(f"{folder} must hold {name}; it does not.")
+    for name in ("bert_config_file", "vocab_file"):
+        if name not in found:
+            raise ValueError(f"{folder} does not hold the {name} of its run.")
     settings = settings_lib.find(task, weights, found)
     return task, predicting.Predictor(task, settings, options.batch_size)
 
 
-class _Reader:
-    """Turns lines into examples of a task."""
+def _reader(options: Options, task: str) -> Callable[[str, str], Any]:
+    """Returns a function from a line, and where it is from, to an example."""
+    from serving import predicting
 
-    def __init__(self, options: Options, task: str):
-        self._task = task
-        self._is_json = (options.input_file or "").endswith(_JSON_LINES)
-        self._context: str | None = None
-        if options.context_file is not None:
-            if task != "answer":
-                raise ValueError(
-                    "--context_file is for models that answer questions; this "
-                    f"one is to {task}."
-                )
-            self._context = "\n".join(lines.read_lines(options.context_file))
+    context: list[str] = []
+    if options.context_file is not None:
+        if task != "answer":
+            raise ValueError(
+                "--context_file is for models that answer questions; this one "
+                f"is to {task}."
+            )
+        context = ["\n".join(lines.read_lines(options.context_file))]
 
-    def read(self, line: str, where: str) -> Any:
-        """Reads an example.
-
-        Raises:
-            ValueError: it is not one of the task; names where it is from.
-        """
-        from serving import predicting
-
+    def read(line: str, where: str) -> Any:
+        parts = [*_SEPARATOR.split(line.strip()), *context]
         try:
-            if self._is_json:
-                fields = json_text.parse_line(line, where)
-                if self._context is not None and isinstance(fields, dict):
-                    fields = {"context": self._context, **fields}
-                return predicting.checked(self._task, fields)
-            parts = _SEPARATOR.split(line.strip())
-            if self._context is not None:
-                parts.append(self._context)
-            return predicting.example(self._task, parts)
+            return predicting.example(task, parts)
         except ValueError as error:
-            if str(error).startswith(where):
-                raise
             raise ValueError(f"{where}: {error}") from error
 
-
-def _read_all(found, read) -> Iterator[Any]:
-    for where, line in found:
-        yield read(line, where)
+    return read
 
 
-def _lines(name: str, standard_input: IO[bytes]) -> Iterator[tuple[str, str]]:
+def _lines(name: str, standard_input: BinaryIO) -> Iterator[tuple[str, str]]:
     """Yields where each line comes from, and the line."""
-    is_file = name != "-"
-    place = name if is_file else "standard input"
-    found = (
-        lines.read_lines(name)
-        if is_file
-        else lines.decoded(standard_input, place)
-    )
+    if name == "-":
+        name = "standard input"
+        found = lines.decoded(standard_input, name)
+    else:
+        found = lines.read_lines(name)
     for number, line in enumerate(found, start=1):
-        yield f"{place}, line {number}", line
+        yield f"{name}, line {number}", line
 
 
-def _ask(standard_output: IO[str]) -> Iterator[tuple[str, str]]:
-    """Yields what is typed at the prompt, until its end."""
+def _ask(read, answer, standard_output: IO[str]) -> None:
+    """Answers what is typed at a prompt, where a wrong line ends nothing."""
     import readline  # noqa: F401  # `input` has it edit and repeat lines.
 
     while True:
@@ -211,21 +176,12 @@ def _ask(standard_output: IO[str]) -> Iterator[tuple[str, str]]:
         except EOFError:
             standard_output.write("\n")
             return
-        if line.strip():
-            yield "", line
-
-
-def _answer_one_by_one(found, read, predictor, options, output) -> None:
-    """Answers at a prompt, where a wrong line ends nothing."""
-    for where, line in found:
-        try:
-            example = read(line, where)
-        except ValueError as error:
-            output.write(f"{str(error).removeprefix(': ')}\n")
+        if not line.strip():
             continue
-        (answer,) = predictor.predict([example])
-        output.write(shown(example, answer, options.format))
-        output.flush()
+        try:
+            answer([read(line, "the line")])
+        except ValueError as error:
+            standard_output.write(f"{error}\n")
 
 
 def shown(example: Any, answer: dict[str, Any], form: str) -> str:
@@ -242,29 +198,23 @@ def shown(example: Any, answer: dict[str, Any], form: str) -> str:
 
 def _table(example, answer: dict[str, Any]) -> Iterator[str]:
     """Yields the lines of an answer, the most probable first."""
-    if "score" in answer and "answer" not in answer:
-        yield f"  {answer['score']:.4f}\n"
+    if "entities" in answer:
+        rows = [(each["type"], each["text"]) for each in answer["entities"]]
+        yield from (f"  {kind}  {text}\n" for kind, text in rows)
+        return
+    held = answer.get("probabilities", {})
+    if "score" in answer:
+        held = {"": answer["score"]}
     elif "answer" in answer:
-        text = answer["answer"] or "(no answer)"
-        yield f"  {answer['probability']:.4f}  {text}\n"
-    elif "entities" in answer:
-        for entity in answer["entities"]:
-            yield f"  {entity['type']}  {entity['text']}\n"
-        if not answer["entities"]:
-            yield "  (nothing)\n"
-    else:
-        held = answer["probabilities"]
-        if "endings" in example:
-            pairs = list(zip(example["endings"], held, strict=True))
-        else:
-            pairs = list(held.items())
-        chosen = set(answer.get("labels", ()))
-        pairs.sort(key=lambda pair: -pair[1])
-        for name, probability in pairs[:_MOST_SHOWN]:
-            mark = "*" if name in chosen else " "
-            yield f" {mark}{probability:.4f}  {name}\n"
-        if len(pairs) > _MOST_SHOWN:
-            yield f"  and {len(pairs) - _MOST_SHOWN} more\n"
+        held = {answer["answer"] or "(no answer)": answer["probability"]}
+    elif "endings" in example:
+        held = dict(zip(example["endings"], held, strict=True))
+    ranked = sorted(held.items(), key=lambda pair: -pair[1])
+    for name, number in ranked[:_MOST_SHOWN]:
+        mark = "*" if name in answer.get("labels", ()) else " "
+        yield f" {mark}{number:.4f}  {name}".rstrip() + "\n"
+    if len(ranked) > _MOST_SHOWN:
+        yield f"  and {len(ranked) - _MOST_SHOWN} more\n"
 
 
 def main(options: Options, texts: list[str]) -> None:
