@@ -41,6 +41,7 @@ _SMALL = {
     "tools.inspect_data": "",
     "tools.learn_vocab": "--vocab_size=1200 --min_character_count=1",
     "tools.plot_attention": "",
+    "tools.predict": "",
     "tools.predict_masked": "",
     "tools.prepare_corpus": "",
 }
@@ -53,6 +54,8 @@ _NOT_RUN = {
     "paper.reproduce --model=base": "needs a GPU and the data sets",
     "benchmarks.speed": "takes minutes and a quiet machine",
     "benchmarks.memory": "takes minutes and a quiet machine",
+    "tools.export_model --format=onnx": "needs requirements-export.txt; "
+    "tests/serving converts where it is installed",
     "./run_tests.sh": "runs this test",
     "pytest": "runs tests of its own",
     "pip": "needs the network",

@@ -119,9 +119,21 @@ _CASES = [
         )
     ),
 ]
+# They differ from the others in the last operations.
+_SLOW = [
+    (run_folder.CLASSIFY, labels.MULTI_LABEL),
+    (run_folder.SCORE, labels.REGRESSION),
+    (run_folder.EMBED, labels.SINGLE_LABEL),
+]
 
 
-@pytest.mark.parametrize(("task", "kind"), _CASES)
+@pytest.mark.parametrize(
+    ("task", "kind"),
+    [
+        pytest.param(*case, marks=[pytest.mark.slow] if case in _SLOW else [])
+        for case in _CASES
+    ],
+)
 def test_onnx_computes_what_tensorflow_computes(tmp_path, task, kind):
     _required("onnx")
     model, settings = _made(tmp_path, task, kind)
@@ -131,6 +143,7 @@ def test_onnx_computes_what_tensorflow_computes(tmp_path, task, kind):
     onnx.checker.check_model(graph, full_check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ["gelu_exact", "relu", "tanh", "linear"])
 def test_onnx_has_every_activation(tmp_path, act):
     _required("onnx")

@@ -51,38 +51,57 @@ def _export(model, **options):
     )
 
 
-@pytest.fixture(scope="module")
-def classifier(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("classifier")
-    toy_sentences.run(
-        folder, do_train=True, do_predict=True, num_train_epochs=1
-    )
-    return folder
+@pytest.fixture(scope="module", name="classifier")
+def _classifier(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("golden") / "run"
+    return serving_client.golden_classifier(folder)
 
 
-def test_classes_are_those_of_the_script(classifier):
-    texts = (classifier / "data/test.tsv").read_text().splitlines()[1:]
-    expected = _json_lines(classifier / "out/predictions.jsonl")
-    for got in (
-        _ask(classifier / "out", *texts),
-        _ask(classifier / "out", given="\n".join(texts).encode()),
-        _ask(classifier / "out", *texts, batch_size=2),
+def test_answers_depend_on_neither_neighbours_nor_place(classifier, tmp_path):
+    texts = ["it rained . ||| rain fell .", "no", "it rained all day long", ""]
+    together = _ask(classifier, *texts)
+    assert [row["text_a"] for row in together] == [
+        text.split(" ||| ")[0] for text in texts
+    ]
+    lines = "".join(f"{text}\n" for text in texts)
+    (tmp_path / "lines.txt").write_text(lines)
+    alone = [row for text in texts for row in _ask(classifier, text)]
+    for others in (
+        alone,
+        _ask(classifier, given=lines.encode(), batch_size=2),
+        _ask(classifier, input_file=str(tmp_path / "lines.txt")),
     ):
-        assert [row["text_a"] for row in got] == texts
-        assert [r["label"] for r in got] == [r["label"] for r in expected]
-        for row, wanted in zip(got, expected, strict=True):
-            _close(row["probabilities"], wanted["probabilities"])
+        for row, other in zip(together, others, strict=True):
+            _close(row["probabilities"], other["probabilities"])
+            assert row["label"] == other["label"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"long_text": "windows", "max_seq_length": 6, "window_stride": 1}],
+    ids=["head", "windows"],
+)
+def test_classes_are_those_of_the_script(tmp_path, changes):
+    out = toy_sentences.run(
+        tmp_path, do_train=True, do_predict=True, num_train_epochs=1, **changes
+    )
+    texts = (tmp_path / "data/test.tsv").read_text().splitlines()[1:]
+    got, expected = _ask(out, *texts), _json_lines(out / "predictions.jsonl")
+    assert [row["label"] for row in got] == [row["label"] for row in expected]
+    for row, wanted in zip(got, expected, strict=True):
+        _close(row["probabilities"], wanted["probabilities"])
 
 
 def test_people_read_the_most_probable_first(classifier):
     output = io.StringIO()
-    options = predict.Options(model=str(classifier / "out"))
+    options = predict.Options(model=str(classifier))
     predict.run(options, ["a good match"], io.BytesIO(), output)
     first, *rows, end = output.getvalue().split("\n")[:-1]
     assert (first, end) == ("a good match", "")
     found = [float(row.split()[0]) for row in rows]
     assert found == sorted(found, reverse=True)
-    assert {row.split()[1] for row in rows} == {"no", "yes"}
+    assert {row.split()[1] for row in rows} == {"0", "1"}
 
 
 def test_a_wrong_line_at_the_prompt_ends_nothing(classifier, monkeypatch):
@@ -98,7 +117,7 @@ def test_a_wrong_line_at_the_prompt_ends_nothing(classifier, monkeypatch):
     monkeypatch.setattr("builtins.input", line)
     terminal = types.SimpleNamespace(isatty=lambda: True)
     output = io.StringIO()
-    options = predict.Options(model=str(classifier / "out"))
+    options = predict.Options(model=str(classifier))
     predict.run(options, [], terminal, output)
     wrong, answered, *_ = output.getvalue().splitlines()
     assert "An example of this model is text_a ||| text_b" in wrong
@@ -106,16 +125,15 @@ def test_a_wrong_line_at_the_prompt_ends_nothing(classifier, monkeypatch):
 
 
 def test_what_cannot_be_asked_is_refused(classifier, tmp_path):
-    out = classifier / "out"
     with pytest.raises(ValueError, match="got both"):
-        _ask(out, "a", input_file="-")
+        _ask(classifier, "a", input_file="-")
     with pytest.raises(ValueError, match="is no folder"):
         _ask(tmp_path / "absent", "a")
     with pytest.raises(ValueError, match="holds no trained model"):
         _ask(tmp_path, "a")
     (tmp_path / "paragraph.txt").write_text("one")
     with pytest.raises(ValueError, match="this one is to classify"):
-        _ask(out, "a", context_file=str(tmp_path / "paragraph.txt"))
+        _ask(classifier, "a", context_file=str(tmp_path / "paragraph.txt"))
 
 
 @pytest.mark.parametrize(

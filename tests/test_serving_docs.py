@@ -1,0 +1,78 @@
+"""The HTTP server of docs/serving.md answers as the page says."""
+
+import contextlib
+import json
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests import serving_client
+from tools import export_model
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_SERVER = re.compile(r"```python\n(\"\"\"Serves.*?)```", re.DOTALL)
+_SECONDS_TO_START = 120
+
+
+def _post(port, **request):
+    """Sends a request; returns the status and the reply."""
+    try:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/v1/models/mrpc:predict",
+            json.dumps(request).encode(),
+        ) as reply:
+            return reply.status, json.load(reply)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+@contextlib.contextmanager
+def _served(folder, script):
+    """Runs the server of the page; yields its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (page,) = _SERVER.findall((_ROOT / "docs/serving.md").read_text())
+    script.write_text(page)
+    process = subprocess.Popen([sys.executable, script, folder, str(port)])
+    try:
+        deadline = time.monotonic() + _SECONDS_TO_START
+        while process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            time.sleep(0.2)
+        assert process.poll() is None
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_the_server_of_the_page_answers_over_http(tmp_path):
+    run = serving_client.golden_classifier(tmp_path / "mrpc")
+    version = export_model.run(
+        export_model.Options(
+            model_dir=str(run), export_dir=str(tmp_path / "served")
+        )
+    )
+    texts = {"text_a": ["He said so.", "Über"], "text_b": ["So he said.", ""]}
+    (wanted,) = serving_client.ask(version, texts, signature="pairs")
+    with _served(version, tmp_path / "serve.py") as port:
+        status, reply = _post(port, signature_name="pairs", inputs=texts)
+        assert (status, reply["outputs"]) == (200, wanted)
+        assert _post(port, inputs={"text": ["x"]})[0] == 400
+        status, reply = _post(port, inputs={"text_a": ["a"]})
+        assert (status, reply["outputs"]["label"][0] in "01") == (200, True)
+        uneven = {**texts, "text_b": ["alone"]}
+        status, reply = _post(port, signature_name="pairs", inputs=uneven)
+        assert status == 400
+        assert "text_b must have as many texts as text_a" in reply["error"]
