@@ -145,6 +145,6 @@ def _to_onnx(
     with tempfile.TemporaryDirectory() as folder:
         whole, small = (os.path.join(folder, n) for n in ("whole", "small"))
         onnx.save(converted, whole)
-        quantization.quantize_dynamic(whole, small)
+        quantization.quantize_dynamic(whole, small, per_channel=True)
         with open(small, "rb") as file:
             return file.read()

@@ -181,8 +181,7 @@ def read(folder: str) -> dict[str, Any]:
         `vocab_sha256`, `labels` (a `labels.LabelSet`), `is_tagger`,
         `max_seq_length`, and how records were made: `long_text`,
         `window_stride`, `doc_stride`, `max_query_length`,
-        `version_2_with_negative`, `layers` and `encoder_sha256` of a frozen
-        encoder. Of the program that ran last: `n_best_size`,
+        `version_2_with_negative`, `encoder_layers` and `encoder_sha256`. Of the program that ran last: `n_best_size`,
         `max_answer_length`, `null_score_diff_threshold` and `encoder`, the
         checkpoint of a frozen one.
 
@@ -273,8 +272,10 @@ def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
     found = {"is_tagger": made.get("kind") == "tagging"}
     if "max_seq_length" in made:
         found["max_seq_length"] = made["max_seq_length"]
-    kept = (*_WINDOWS, "layers", "encoder_sha256")
+    kept = (*_WINDOWS, "encoder_sha256")
     found |= {key: made_from[key] for key in kept if key in made_from}
+    if "layers" in made_from:
+        found["encoder_layers"] = made_from["layers"]
     return found | _packing(str(made_from.get("packing", "")))
 
 

@@ -162,7 +162,7 @@ def _answering(values: Mapping[str, Any], length: int) -> Reading:
 
 def _encoder(values: Mapping[str, Any]) -> run_folder.FrozenEncoder:
     """Finds the encoder below a tagger on features."""
-    layers = values.get("layers")
+    layers = values.get("encoder_layers")
     path = values.get("encoder_checkpoint", values.get("encoder"))
     if layers is None or path is None:
         raise ValueError(

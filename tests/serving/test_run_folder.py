@@ -62,7 +62,7 @@ def test_the_encoder_below_a_tagger_is_that_of_the_run_card(tmp_path):
     found = run_folder.read(str(tmp_path))
     assert found == {
         "encoder": "bert.ckpt",
-        "layers": [2],
+        "encoder_layers": [2],
         "encoder_sha256": "a",
         "is_tagger": True,
     }

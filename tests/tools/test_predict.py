@@ -206,8 +206,9 @@ def test_answers_are_those_of_the_script(tmp_path):
     for name, row in zip(ids, got, strict=True):
         best = expected[name][0]
         assert row["answer"] == best["text"]
+        # Which answers of little weight share it hangs on the padding.
         assert row["probability"] == pytest.approx(
-            best["probability"], abs=_TOLERANCE
+            best["probability"], abs=1e-3
         )
     (tmp_path / "paragraph.txt").write_text(asked[0]["context"])
     (alone,) = _ask(
