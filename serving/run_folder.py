@@ -181,9 +181,10 @@ def read(folder: str) -> dict[str, Any]:
         `vocab_sha256`, `labels` (a `labels.LabelSet`), `is_tagger`,
         `max_seq_length`, and how records were made: `long_text`,
         `window_stride`, `doc_stride`, `max_query_length`,
-        `version_2_with_negative`, `encoder_layers` and `encoder_sha256`. Of the program that ran last: `n_best_size`,
-        `max_answer_length`, `null_score_diff_threshold` and `encoder`, the
-        checkpoint of a frozen one.
+        `version_2_with_negative`, `encoder_layers` and `encoder_sha256`. Of
+        the program that ran last: `n_best_size`, `max_answer_length`,
+        `null_score_diff_threshold` and `encoder`, the checkpoint of a frozen
+        one.
 
     Raises:
         ValueError: the folder is not there, or a file is not what it should
