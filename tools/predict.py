@@ -30,6 +30,7 @@ from files import lines, paths
 if TYPE_CHECKING:
     from serving import predicting
 
+ARGUMENTS = "[TEXT ...]"
 _SEPARATOR = re.compile(r"\s*\|\|\|\s*")
 _PROMPT = "> "
 _TEXT, _JSON = "text", "json"
@@ -224,4 +225,4 @@ def main(options: Options, texts: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    program.start(Options, main, arguments="[TEXT ...]")
+    program.start(Options, main, arguments=ARGUMENTS)
