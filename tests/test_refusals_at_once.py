@@ -137,10 +137,10 @@ _REFUSALS = {
         "--columns must name the column of the words"
     ),
     f"{_NER} --bucket_by_length --distribution_strategy=tpu --do_train": (
-        "--bucket_by_length makes batches of different lengths; a TPU"
+        "--bucket_by_length creates batches of different lengths; a TPU"
     ),
     f"{_NER} --bucket_by_length --use_tpu --do_train": (
-        "--bucket_by_length makes batches of different lengths; a TPU"
+        "--bucket_by_length creates batches of different lengths; a TPU"
     ),
     # Pre-training, and vectors.
     f"{_PRETRAIN} --input_file=empty": (

@@ -28,7 +28,7 @@ _REFUSALS = {
         "do_eval": True,
         "max_seq_length": 33,
     },
-    "a TPU needs one length": {
+    "a TPU needs a fixed length": {
         "do_train": True,
         "bucket_by_length": True,
         "use_tpu": True,
@@ -63,11 +63,11 @@ _REFUSALS = {
         "do_train": True,
         "tune_thresholds": True,
     },
-    "must make at least one step": {
+    "make less than one step": {
         "do_train": True,
         "num_train_epochs": 0.01,
     },
-    "at most 2, the layers": {"do_train": True, "freeze_layers": 3},
+    "at most 2, the number of layers": {"do_train": True, "freeze_layers": 3},
     "--write_submission is for": {
         "do_predict": True,
         "label_names": "no,yes",

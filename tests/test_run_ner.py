@@ -239,7 +239,10 @@ def test_best_checkpoint_is_kept_by_f1(folder):
     ("changes", "message"),
     [
         ({"do_train": False, "init_checkpoint": None}, "nothing to evaluate"),
-        ({"features": "last", "init_checkpoint": None}, "is not given"),
+        (
+            {"features": "last", "init_checkpoint": None},
+            "--init_checkpoint must be given",
+        ),
         ({"data_dir": None}, "Pass --train_file or --data_dir"),
         ({"columns": "word"}, "--columns must name"),
         ({"columns": "word:0,tag:1"}, "must hold an entity"),

@@ -197,7 +197,7 @@ def test_a_finished_run_trains_no_more(tmp_path, unbroken, caplog):
     shutil.copytree(unbroken / "out", tmp_path / "out")
     with caplog.at_level("INFO"):
         toy.run(tmp_path, **{**_FLAGS, "do_eval": False})
-    assert "Nothing is left to train: step 13 of 13" in caplog.text
+    assert "Training is already complete: step 13 of 13" in caplog.text
     _check_same_run(tmp_path, unbroken)
 
 

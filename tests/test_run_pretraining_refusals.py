@@ -51,7 +51,7 @@ def test_sequences_longer_than_the_table_are_refused(tmp_path):
 def test_unmasked_records_without_a_sidecar_are_refused(tmp_path):
     path = toy.write_unmasked_records(tmp_path / "records")
     records.remove_metadata(path)
-    _refused(tmp_path, "lacks masked_lm_ids .* need the .meta.json that was")
+    _refused(tmp_path, "lacks masked_lm_ids; .* need their .meta.json file")
 
 
 def test_masked_and_unmasked_records_together_are_refused(tmp_path):
@@ -59,7 +59,7 @@ def test_masked_and_unmasked_records_together_are_refused(tmp_path):
     toy.write_records(tmp_path / "a", toy.random_examples())
     _refused(
         tmp_path,
-        "must be masked in one way",
+        "must be masked alike",
         input_file=f"{tmp_path}/a,{tmp_path}/b",
     )
 
@@ -67,7 +67,7 @@ def test_masked_and_unmasked_records_together_are_refused(tmp_path):
 def test_records_of_other_lengths_are_refused(tmp_path):
     _refused(
         tmp_path,
-        "records, record 0 was made with --max_seq_length=10, but this run "
+        "records, record 0 was created with --max_seq_length=10, but this run "
         "has --max_seq_length=12",
         max_seq_length=12,
     )
@@ -79,7 +79,7 @@ def test_records_of_other_lengths_are_refused(tmp_path):
     _write_sidecar(tmp_path / "records")
     _refused(
         tmp_path,
-        "records was made with --max_seq_length=10",
+        "records was created with --max_seq_length=10",
         max_seq_length=12,
     )
 
@@ -87,7 +87,7 @@ def test_records_of_other_lengths_are_refused(tmp_path):
 def test_a_larger_vocabulary_than_the_models_is_refused(tmp_path):
     toy.flags_of(tmp_path)
     toy.write_config(tmp_path / "config.json", vocab_size=20)
-    _refused(tmp_path, r"holds the word id \d+, .* vocab_size is 20")
+    _refused(tmp_path, r"contains the token id \d+, .* vocab_size is 20")
     _write_sidecar(tmp_path / "records")
     _refused(tmp_path, "vocabulary of 31 entries, .* vocab_size is 20")
 
@@ -127,7 +127,7 @@ def test_an_open_vocab_size_is_that_of_the_records(tmp_path, caplog, size):
 def test_a_truncated_file_is_named(tmp_path):
     path = pathlib.Path(toy.flags_of(tmp_path)["input_file"])
     path.write_bytes(path.read_bytes()[:-5])
-    _refused(tmp_path, r"records, record 49 at byte \d+: .* cut short")
+    _refused(tmp_path, r"records, record 49 at byte \d+: .* truncated")
 
 
 def test_a_damaged_record_is_named_when_it_is_read(tmp_path):

@@ -91,7 +91,7 @@ def test_flags_that_do_not_fit_together(changes, words, tmp_path):
         ),
         (
             {"num_train_epochs": 0.05},
-            "40 examples in batches of 4 for 0.05 epochs must make at least",
+            "40 examples in batches of 4 for 0.05 epochs make less than one",
         ),
         (
             {"bucket_by_length": True, "use_tpu": True},

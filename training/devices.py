@@ -18,9 +18,9 @@ TRAIN_BATCH_SIZE = "train_batch_size"
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 AUTO = "auto"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
-# A CPU multiplies bfloat16 faster than float32 with one of these. Told by its
-# flags and not by the clock: measured on a busy machine, products of the same
-# shapes were 1.9 to 5.2 times as fast, and the choice must not be chance.
+# A CPU with one of these flags multiplies bfloat16 faster than float32. Timing
+# a product instead would make the choice random: on a busy machine the measured
+# speedup at the same shapes varied from 1.9 to 5.2.
 _CPU_FLAGS = ("amx_bf16", "avx512_bf16")
 _CPU_INFO = "/proc/cpuinfo"
 _GPU_KINDS = ("mirrored", "multi_worker_mirrored")
@@ -31,9 +31,9 @@ _FIRST_GPU_CAPABILITY = (8, 0)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DeviceOptions:
-    """Which devices a run uses; see the flags of these names.
+    """The devices of a run; see the flags of these names.
 
-    Of the TPU, names and defaults are the release's.
+    The TPU options have the names and defaults of the release.
     """
 
     distribution_strategy: str = "auto"
@@ -54,17 +54,17 @@ def prepare(
     batch_sizes: Mapping[str, int],
     output_dir: str | None = None,
 ) -> tf.distribute.Strategy:
-    """Chooses devices and precision, and says so in the log.
+    """Chooses and logs the devices and the precision.
 
     Args:
-        options: which devices.
+        options: the devices to use.
         precision: one of `PRECISIONS`, or "auto".
-        batch_sizes: by flag; each counts the examples on all devices.
-        output_dir: of a run that may be resumed, with the precision it began
-            with if that is left to "auto".
+        batch_sizes: global batch sizes by flag.
+        output_dir: the folder of the run. With "auto", a resumed run keeps the
+            precision of its checkpoints.
 
     Raises:
-        RuntimeError: Keras runs on another library.
+        RuntimeError: Keras uses another backend than TensorFlow.
         ValueError: a batch does not divide among the devices.
     """
     check_backend()
@@ -90,18 +90,18 @@ def prepare(
 def steps_per_call(
     *, use_tpu: bool, iterations_per_loop: int, steps_per_loop: int
 ) -> int:
-    """Says how many steps are made without a look at signals and the clock."""
+    """Returns the number of steps in one call of the compiled function."""
     return steps_per_loop or (iterations_per_loop if use_tpu else 1)
 
 
 def compiles_whole_steps(strategy: tf.distribute.Strategy, choice: str) -> bool:
-    """Says whether XLA is to compile the way forward and back as a whole.
+    """Returns whether XLA compiles the forward and backward pass as one.
 
-    On a CPU its matrix products are slower than TensorFlow's own; a TPU has
-    nothing but XLA, and compiles by itself.
+    On a CPU, XLA's matrix products are slower than TensorFlow's own. On a TPU
+    TensorFlow always compiles with XLA.
 
     Args:
-        strategy: where the steps run.
+        strategy: runs the steps.
         choice: a value of `--jit_compile`.
     """
     if choice != "auto":
@@ -115,7 +115,7 @@ def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     Call it before any other TensorFlow operation.
 
     Raises:
-        ValueError: what is asked for does not fit together or is not there.
+        ValueError: the options contradict each other, or a device is missing.
     """
     kind = strategy_kind(options, workers.cluster())
     if kind == "tpu":
@@ -136,9 +136,9 @@ def make_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
 
 
 def _warn_without_gpu(kind: str) -> None:
-    """Warns where a GPU seems to be meant and TensorFlow finds none."""
+    """Warns if TensorFlow finds no GPU although the machine may have one."""
     install = (
-        "Training runs on the CPU, far slower. For NVIDIA GPUs install "
+        "Training runs on the CPU and is far slower. For NVIDIA GPUs install "
         "requirements-gpu.txt and the driver."
     )
     if kind in _GPU_KINDS:
@@ -157,14 +157,14 @@ def _warn_without_gpu(kind: str) -> None:
 
 
 def strategy_kind(options: DeviceOptions, members: workers.Cluster) -> str:
-    """Says which way of distribution the options and `TF_CONFIG` ask for.
+    """Determines the kind of strategy from the options and `TF_CONFIG`.
 
     Returns:
-        One of the values of `--distribution_strategy`; "auto" where that is
-        left to the devices of this machine.
+        One of the values of `--distribution_strategy`; "auto" if the devices
+        of this machine decide.
 
     Raises:
-        ValueError: they contradict each other.
+        ValueError: options and `TF_CONFIG` contradict each other.
     """
     kind = options.distribution_strategy
     if options.use_tpu and kind not in ("auto", "tpu"):
@@ -178,13 +178,13 @@ def strategy_kind(options: DeviceOptions, members: workers.Cluster) -> str:
     if members.has_several and kind in ("one_device", "mirrored"):
         raise ValueError(
             f"--distribution_strategy={kind} is for one process, but TF_CONFIG "
-            f"names {len(members.names)}. Unset TF_CONFIG, or pass "
+            f"lists {len(members.names)}. Unset TF_CONFIG, or pass "
             "--distribution_strategy=multi_worker_mirrored."
         )
     if options.num_cpu_devices and kind not in ("auto", "mirrored"):
         raise ValueError(
             "--num_cpu_devices splits the CPU of one process among replicas; "
-            f"it does not go with --distribution_strategy={kind}."
+            f"it cannot be combined with --distribution_strategy={kind}."
         )
     return kind
 
@@ -211,14 +211,14 @@ def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, OSError, tf.errors.OpError) as error:
         raise ValueError(
-            f"No TPU answers at {address or 'this machine'!r} "
-            f"({error}). On a TPU VM pass --tpu_name=local; elsewhere the "
-            "TPU's name, with --tpu_zone and --gcp_project."
+            f"Cannot connect to a TPU at {address or 'this machine'!r} "
+            f"({error}). On a TPU VM pass --tpu_name=local; elsewhere pass "
+            "the name of the TPU, with --tpu_zone and --gcp_project."
         ) from error
     strategy = tf.distribute.TPUStrategy(resolver)
     if strategy.num_replicas_in_sync != options.num_tpu_cores:
         logging.warning(
-            "--num_tpu_cores=%d, but the TPU has %d; using all of them.",
+            "--num_tpu_cores=%d, but the TPU has %d cores; all are used.",
             options.num_tpu_cores,
             strategy.num_replicas_in_sync,
         )
@@ -226,21 +226,22 @@ def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
 
 
 def check_backend() -> None:
-    """Refuses a Keras that was told to run on another library.
+    """Checks that the backend of Keras is TensorFlow.
 
     Raises:
         RuntimeError: the Keras backend is not TensorFlow.
     """
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
-            "Training runs on TensorFlow, but Keras is set to the "
-            f"{keras.backend.backend()!r} backend by KERAS_BACKEND or "
-            "~/.keras/keras.json. Unset it, or set KERAS_BACKEND=tensorflow."
+            "Training needs the TensorFlow backend of Keras, but "
+            "KERAS_BACKEND or ~/.keras/keras.json selects "
+            f"{keras.backend.backend()!r}. Unset it, or set "
+            "KERAS_BACKEND=tensorflow."
         )
 
 
 def set_precision(precision: str) -> None:
-    """Sets the type of the arithmetic; weights stay float32.
+    """Sets the data type of activations; weights stay float32.
 
     Raises:
         ValueError: the precision is not one of `PRECISIONS`.
@@ -254,18 +255,18 @@ def set_precision(precision: str) -> None:
 
 
 def set_seed(seed: int, *, deterministic: bool = False) -> None:
-    """Makes initial weights repeatable, and every operation where asked.
+    """Seeds the initial weights; optionally makes GPU operations deterministic.
 
-    On a CPU every operation used here is repeatable as it is; there, asking
-    TensorFlow for it would only replace the fused cross entropy by a slow one
-    (measured: a fifth of the time of a small model's step). On GPUs it costs
-    more: TensorFlow takes slower kernels, and `tf.data` calls Python, which
-    reads the records, for one batch at a time.
+    On a CPU every operation used here is deterministic. Enabling op determinism
+    there would only replace the fused cross entropy by a slow one (measured: a
+    fifth of the time of a small model's step). On GPUs it costs more:
+    TensorFlow uses slower kernels, and `tf.data` calls the Python function that
+    reads records for one batch at a time.
 
     Args:
-        seed: of the run.
-        deterministic: whether each operation is to give the same bits on each
-            run, on GPUs too.
+        seed: the seed of the run.
+        deterministic: whether operations on GPUs too return the same bits in
+            each run.
     """
     keras.utils.set_random_seed(seed)
     if deterministic and tf.config.list_physical_devices("GPU"):
@@ -275,7 +276,7 @@ def set_seed(seed: int, *, deterministic: bool = False) -> None:
 def seed_words(seed: int) -> np.ndarray:
     """Splits the seed of a run into `[2]` int32.
 
-    Two numbers of 31 bits, so that seeds beyond one of them stay apart.
+    Each number has 31 bits, so that seeds above 2**31 remain distinct.
     """
     return np.array([seed & 0x7FFFFFFF, seed >> 31 & 0x7FFFFFFF], np.int32)
 
@@ -286,7 +287,7 @@ def dropout_seed(
     """Derives the dropout seed of one replica in one step.
 
     Args:
-        seed: `[2]` int32, of `seed_words`.
+        seed: `[2]` int32, from `seed_words`.
         step: `[]` integer.
         replica: `[]` integer.
 
@@ -298,11 +299,11 @@ def dropout_seed(
 
 
 def part_seed(replica_seed: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
-    """Derives the dropout seed of one part of a replica's rows.
+    """Derives the dropout seed of one micro-batch of a replica.
 
     Args:
-        replica_seed: `[2]` int32, of `dropout_seed`.
-        part: `[]` integer, the number of the part.
+        replica_seed: `[2]` int32, from `dropout_seed`.
+        part: `[]` integer, the number of the micro-batch.
 
     Returns:
         `[2]` int32.
@@ -312,7 +313,7 @@ def part_seed(replica_seed: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
 
 
 def describe(strategy: tf.distribute.Strategy) -> str:
-    """Describes devices and versions in a line, for the log."""
+    """Describes versions and devices in one line for the log."""
     workers = tf.config.list_logical_devices()
     kinds = sorted({device.device_type for device in workers})
     return (
@@ -325,14 +326,14 @@ def describe(strategy: tf.distribute.Strategy) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrecisionChoice:
-    """A precision, and why it was chosen, in words."""
+    """A precision and the reason for its choice."""
 
     precision: str
     reason: str
 
 
 def precision_in_use() -> str:
-    """Returns the precision that was set, as the flag names it."""
+    """Returns the current precision, one of `PRECISIONS`."""
     return keras.config.dtype_policy().name
 
 
@@ -342,9 +343,9 @@ def choose_precision(
     """Chooses a precision for the devices of a run.
 
     Args:
-        strategy: names the devices.
-        output_dir: the folder of the run. What its checkpoints were made with
-            stays: a run must not change on its way.
+        strategy: the strategy, with its devices.
+        output_dir: the folder of the run. The precision of its checkpoints is
+            kept, since it must not change during a run.
     """
     for folder in _folders(output_dir) if output_dir else ():
         kept = _kept_precision(folder)
@@ -352,7 +353,7 @@ def choose_precision(
             return kept
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return PrecisionChoice(
-            precision=BFLOAT16, reason="TPUs multiply it fastest"
+            precision=BFLOAT16, reason="TPUs multiply bfloat16 fastest"
         )
     devices = strategy.extended.worker_devices
     if any("GPU" in device for device in devices):
@@ -366,26 +367,26 @@ def choose_precision(
 
 
 def _folders(output_dir: str) -> list[str]:
-    """Lists the folder of a run, and those of its trials."""
+    """Lists the folders of a run and of its trials."""
     return [output_dir, *paths.matching(output_dir, "trial-*")]
 
 
 def _kept_precision(folder: str) -> PrecisionChoice | None:
-    """Returns what the latest checkpoint that says so was made with."""
+    """Returns the precision of the latest checkpoint that records one."""
     for prefix, state in checkpointing.readable_states(folder):
         precision = state.get("identity", {}).get("precision")
         if precision is not None:
             return PrecisionChoice(
-                precision=precision, reason=f"{prefix} was made with it"
+                precision=precision, reason=f"{prefix} was trained with it"
             )
     return None
 
 
 def precision_of_gpus(details: list[dict[str, Any]]) -> PrecisionChoice:
-    """Chooses for GPUs.
+    """Chooses the precision for GPUs.
 
     Args:
-        details: of each, as TensorFlow describes it.
+        details: the details of each GPU, as TensorFlow returns them.
     """
     capabilities = [each.get("compute_capability") for each in details]
     shown = ", ".join(
@@ -395,28 +396,28 @@ def precision_of_gpus(details: list[dict[str, Any]]) -> PrecisionChoice:
     if all(each and each >= _FIRST_GPU_CAPABILITY for each in capabilities):
         return PrecisionChoice(
             precision=BFLOAT16,
-            reason=f"GPUs of compute capability {shown} have bfloat16",
+            reason=f"GPUs of compute capability {shown} support bfloat16",
         )
     least = ".".join(map(str, _FIRST_GPU_CAPABILITY))
     return PrecisionChoice(
         precision=FLOAT32,
-        reason=f"bfloat16 takes GPUs of compute capability {least} or more, "
-        f"and here it is {shown}; mixed_float16 may be faster",
+        reason=f"bfloat16 needs GPUs of compute capability {least} or more; "
+        f"got {shown}; mixed_float16 may be faster",
     )
 
 
 def precision_of_cpu(flags: frozenset[str]) -> PrecisionChoice:
-    """Chooses for a CPU, by its flags as Linux names them."""
+    """Chooses the precision for a CPU by its flags, named as in Linux."""
     found = [flag for flag in _CPU_FLAGS if flag in flags]
     if not found:
         return PrecisionChoice(
             precision=FLOAT32,
-            reason=f"this CPU is not known to have {' or '.join(_CPU_FLAGS)}",
+            reason=f"this CPU does not report {' or '.join(_CPU_FLAGS)}",
         )
     if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
         return PrecisionChoice(
             precision=FLOAT32,
-            reason="TF_ENABLE_ONEDNN_OPTS=0 turns off the products for "
+            reason="TF_ENABLE_ONEDNN_OPTS=0 disables matrix products with "
             f"{found[0]}",
         )
     return PrecisionChoice(
@@ -425,7 +426,7 @@ def precision_of_cpu(flags: frozenset[str]) -> PrecisionChoice:
 
 
 def cpu_flags(path: str = _CPU_INFO) -> frozenset[str]:
-    """Lists what the CPU can do; nothing where that is not known."""
+    """Returns the flags of the CPU; an empty set if they are not known."""
     try:
         text = pathlib.Path(path).read_text(encoding="utf-8")
     except OSError:  # Not Linux.

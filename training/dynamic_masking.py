@@ -1,8 +1,8 @@
-"""Dynamic masking: masks drawn anew each time that an example is taken.
+"""Dynamic masking: new masks each time that an example is read.
 
 Source: Liu et al. 2019 (RoBERTa), §4.1. The distribution is that of
-`masked_pairs.create_masked_lm_predictions`, which says in plain Python what is
-done here for a whole batch.
+`masked_pairs.create_masked_lm_predictions`, the Python version for one example;
+this module masks a batch in the graph.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ _LENGTHS = ("max_seq_length", "max_predictions_per_seq")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Masking:
-    """How unmasked records are masked.
+    """The masking of unmasked records.
 
     Attributes:
-        options: how many tokens are predicted, and what they become.
+        options: the number of predicted tokens, and their replacements.
         vocab_size: any id below it may replace a token.
-        mask_id: of [MASK].
+        mask_id: the id of [MASK].
     """
 
     options: masked_pairs.InstanceOptions
@@ -36,7 +36,7 @@ class Masking:
     def apply(
         self, batch: Mapping[str, tf.Tensor], seeds: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Masks examples, each as its seed says, whatever the others are.
+        """Masks examples; each mask depends on the seed of its example alone.
 
         Args:
             batch: the features of `records.unmasked_features`.
@@ -82,13 +82,13 @@ class Masking:
         }
 
 
-# Compiled: called by itself, `map_fn` takes a millisecond for each example.
+# Compiled: called eagerly, `map_fn` takes a millisecond for each example.
 @tf.function(autograph=False)
 def _noise(seeds: tf.Tensor, length: int) -> tf.Tensor:
-    """Draws from 0 to 1 for the tokens of each example: `[B, 3, T]`."""
+    """Draws numbers from 0 to 1 for the tokens of each example: `[B, 3, T]`."""
     shape = [3, length]
-    # One example after the other: its draws must not depend on its neighbours,
-    # and operations draw from one seed at a time.
+    # One example at a time: an operation takes a single seed, and the numbers
+    # of an example must not depend on the rest of the batch.
     return tf.map_fn(
         lambda seed: tf.random.stateless_uniform(shape, seed, dtype=tf.float64),
         seeds,
@@ -99,9 +99,9 @@ def _noise(seeds: tf.Tensor, length: int) -> tf.Tensor:
 def _maskable(mask: tf.Tensor, segment_ids: tf.Tensor) -> tf.Tensor:
     """Marks all tokens but [CLS] and [SEP], `[B, T]`.
 
-    [CLS] is the first token, and a [SEP] the last one of each segment.
+    [CLS] is the first token, and [SEP] the last one of each segment.
     """
-    # Padding is a segment of its own.
+    # Padding counts as a separate segment.
     segments = tf.where(mask > 0, segment_ids, -1)
     following = tf.pad(segments[:, 1:], [[0, 0], [0, 1]], constant_values=-1)
     is_first = tf.range(mask.shape[1]) == 0
@@ -119,10 +119,12 @@ def choose(
     Args:
         maskable: `[B, T]` bool, tokens that may be predicted.
         starts: `[B, T]` bool, tokens that start a word, as the first one does.
-            As released, B's first one may continue the last word of A.
-        noise: `[B, T]`: words are taken in the order of their numbers here.
-        num_predictions: `[B]` int32. As released, a word of more tokens than
-            may still be predicted is passed over.
+            As released, the first token of segment B may continue the last
+            word of A.
+        noise: `[B, T]`, decides the order of the words: word `i` has the
+            priority `noise[:, i]`, lowest first.
+        num_predictions: `[B]` int32. As released, a word with more tokens than
+            may still be predicted is skipped.
 
     Returns:
         `[B, T]` bool.
@@ -144,11 +146,11 @@ def choose(
 
 
 def _take_in_order(sizes: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
-    """Takes each item that still fits, from the first to the last.
+    """Selects each item that still fits, from the first to the last.
 
     Args:
         sizes: `[B, N]` int32.
-        limit: `[B, 1]` int32, of the sum of the sizes taken.
+        limit: `[B, 1]` int32, the greatest sum of the selected sizes.
 
     Returns:
         `[B, N]` bool.
@@ -161,8 +163,8 @@ def _take_in_order(sizes: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
         return ~taken & (sizes > 0) & (sizes <= room), room
 
     def take(taken):
-        # As many in a row as fit. What did not fit then never will: the next
-        # round goes on behind it.
+        # Selects consecutive items up to the first that does not fit. Such an
+        # item never fits later, so the next round continues after it.
         fits, room = fitting(taken)
         sums = tf.cumsum(tf.where(fits, sizes, 0), axis=1)
         return (taken | (fits & (sums <= room)),)
@@ -178,14 +180,14 @@ def _take_in_order(sizes: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
 def _positions(
     chosen: tf.Tensor, max_predictions: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Lists the chosen places in ascending order, padded with zeros.
+    """Lists the chosen positions in ascending order, padded with zeros.
 
     Args:
-        chosen: `[B, T]` bool.
-        max_predictions: P; no more are chosen.
+        chosen: `[B, T]` bool, at most P in a row.
+        max_predictions: P.
 
     Returns:
-        `positions`, and `weights`, 1 for each place, both `[B, P]` int32.
+        `positions`, and `weights`, 1 for each position, both `[B, P]` int32.
     """
     length = chosen.shape[1]
     places = tf.sort(tf.where(chosen, tf.range(length), length), axis=1)
@@ -199,25 +201,24 @@ def _positions(
 def of_sidecars(
     sidecars: Mapping[str, records.Metadata | None],
 ) -> Masking | None:
-    """Reads how records are to be masked; None if they are masked already.
+    """Reads the masking of records; None if they are masked already.
 
     Args:
-        sidecars: for each record file what its sidecar says, None if it has
-            none.
+        sidecars: for each record file the contents of its sidecar, None if it
+            has none.
 
     Raises:
-        ValueError: files are to be masked in different ways, or a sidecar does
-            not say how.
+        ValueError: the masking of the files differs, or a sidecar lacks it.
     """
     paths: dict[Masking | None, str] = {}
     for path, metadata in sidecars.items():
         paths.setdefault(_of_sidecar(path, metadata), path)
     if len(paths) > 1:
         raise ValueError(
-            "All records of a run must be masked in one way, by "
+            "All records of a run must be masked alike, either by "
             "create_pretraining_data.py or (--dynamic_masking) by "
             "run_pretraining.py with the same --masked_lm_prob, --masking and "
-            f"--do_whole_word_mask; these are not: {', '.join(paths.values())}"
+            f"--do_whole_word_mask; these differ: {', '.join(paths.values())}"
         )
     return next(iter(paths))
 
@@ -238,6 +239,6 @@ def _of_sidecar(path: str, metadata: records.Metadata | None) -> Masking | None:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{records.metadata_path(path)}: its flags must say how the "
-            f"records are to be masked ({error!r}). Write the records again."
+            f"{records.metadata_path(path)}: `flags` must hold the masking "
+            f"options of the records ({error!r}). Create the records again."
         ) from error

@@ -1,4 +1,4 @@
-"""Hidden layers of batches of any length, and their TFRecord files."""
+"""Extraction of hidden layers from batches of any length, as TFRecord files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
@@ -9,20 +9,20 @@ import tensorflow as tf
 from modeling import compilation
 from training import prediction, record_files
 
-# Batches are padded to a multiple, so that few lengths are compiled.
+# Batches are padded to a multiple of this, so that few lengths are compiled.
 _LENGTH_STEP = 8
 
 
 class HiddenLayers:
-    """Compiles the encoder for a distribution strategy.
+    """An encoder compiled for a distribution strategy.
 
     Args:
-        strategy: where the variables live.
-        model: the encoder, made in the strategy's scope.
-        layers: the `L` numbers of the layers wanted, from below or, if
-            negative, from above.
-        batch_size: of a batch over all replicas, B; a multiple of their
-            number.
+        strategy: holds the variables.
+        model: the encoder, created in the strategy's scope.
+        layers: the `L` indices of the layers to return; negative ones count
+            from the last layer.
+        batch_size: B, the global batch size, a multiple of the number of
+            replicas.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class HiddenLayers:
 
         Args:
             input_ids: `b` sequences of ids.
-            segment_ids: `b` sequences, as long as those.
-            max_length: no batch is padded beyond this length.
-            pad_to_max_length: pad to it, rather than to the longest sequence.
+            segment_ids: `b` sequences of the same lengths.
+            max_length: the greatest length of a batch.
+            pad_to_max_length: pad to `max_length`, not to the longest sequence.
 
         Returns:
-            `[b, T, L, D]` float32, T at least the longest sequence; what
-            stands beyond the end of a sequence means nothing.
+            `[b, T, L, D]` float32, T at least the longest sequence; values
+            beyond the end of a sequence are meaningless.
         """
         longest = max(map(len, input_ids))
         length = min(-(-longest // _LENGTH_STEP) * _LENGTH_STEP, max_length)
@@ -103,17 +103,17 @@ _INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class FeatureRecords:
-    """Writes a TFRecord for each line of the input.
+    """A writer of one TFRecord for each line of the input.
 
     A record is a `tf.train.Example` with `linex_index` (one integer), `values`
-    (one string: their bytes, little-endian), `dtype` (one string, such as
-    "float32"), `shape` (their axes: `[n, L, D]`, or `[L, D]` where the line has
-    one vector), `layers` (L integers) and, for several vectors, `tokens` (n
+    (one string: the values as little-endian bytes), `dtype` (one string, such
+    as "float32"), `shape` (`[n, L, D]`, or `[L, D]` if the line has one
+    vector), `layers` (L integers) and, for several vectors, `tokens` (n
     strings).
 
     Args:
-        file: open for bytes.
-        layers: the `L` numbers of the layers.
+        file: the output, open in binary mode.
+        layers: the `L` indices of the layers.
     """
 
     def __init__(self, file: IO[bytes], layers: Sequence[int]):
@@ -121,7 +121,7 @@ class FeatureRecords:
         self._layers = layers
 
     def write(self, part) -> None:
-        """Writes the next lines.
+        """Writes the records of some lines.
 
         Args:
             part: for each line its `index`, `names` and `values`.
@@ -144,4 +144,4 @@ class FeatureRecords:
             self._file.write(record_files.frame(record))
 
     def close(self) -> None:
-        """Ends the file; it stays open."""
+        """Does nothing: the caller closes the file."""

@@ -1,4 +1,4 @@
-"""The fine-tuning run of any task: training, evaluation, trials, prediction."""
+"""Fine-tuning of any task: training, evaluation, trials and prediction."""
 
 import dataclasses
 import os
@@ -36,7 +36,7 @@ from training import (
 from training import flags as training_flags
 from training import run as run_lib
 
-_OUTPUT_LAYER = "(?!bert/).*"  # What a pre-trained checkpoint lacks.
+_OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
 _RESULTS_PREFIX = {task_lib.EVAL: "eval", task_lib.PREDICT: "test"}
 
 
@@ -45,7 +45,7 @@ class Tokenizer(Protocol):
 
     Attributes:
         vocab: the id of every piece.
-        vocab_size: the least `vocab_size` of a model that the ids fit into.
+        vocab_size: the least `vocab_size` of a model for these ids.
     """
 
     @property
@@ -57,16 +57,16 @@ class Tokenizer(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What the trials of a run share.
+    """The shared setup of all trials of a run.
 
     Attributes:
-        options: the flags; `output_dir` holds the records of the run, and the
-            folders of several trials.
-        config: the sizes of the model.
-        text: how text is read, for the files beside models and records:
+        options: the flags; `output_dir` contains the records of the run, and
+            the folders of several trials.
+        config: the configuration of the model.
+        text: the text options for the descriptions of models and records:
             `vocab_sha256` and `do_lower_case`.
-        vocab_size: no id of the vocabulary reaches it.
-        strategy: where variables live.
+        vocab_size: the size of the vocabulary: ids are below it.
+        strategy: holds the variables.
     """
 
     options: training_flags.FineTuningOptions
@@ -76,11 +76,11 @@ class Setup:
     strategy: tf.distribute.Strategy
 
     def record_path(self, name: str) -> str:
-        """Names the file of the records called `name`."""
+        """Returns the path of the records called `name`."""
         return os.path.join(self.options.output_dir, f"{name}.tf_record")
 
     def make_data(self, data_set: task_lib.DataSet) -> task_lib.Data:
-        """Makes the records of a data set, unless they are there."""
+        """Creates the records of a data set, or reuses existing ones."""
         features = {each.name: each for each in data_set.features}
         cached = record_cache.make_or_reuse(
             self.record_path(data_set.name),
@@ -100,12 +100,12 @@ class Setup:
         )
 
     def metadata(self, data_set: task_lib.DataSet) -> records.Metadata:
-        """Returns what the records of a data set depend on."""
+        """Returns the expected sidecar of the records of a data set."""
         return records.Metadata(
             kind=data_set.kind,
             max_seq_length=self.options.max_seq_length,
             vocab_size=self.vocab_size,
-            num_records=0,  # Filled in when they are made.
+            num_records=0,  # Filled in when they are written.
             flags=data_set.made_from,
             **self.text,
         )
@@ -116,16 +116,16 @@ def run(
     config: config_lib.BertConfig,
     tokenizer: Tokenizer,
 ) -> None:
-    """Trains, evaluates and predicts as the options of a task say.
+    """Trains, evaluates and predicts according to the options of a task.
 
     Args:
-        task: what is learned; its options are as `option_checks` allows them.
-        config: the sizes of the model.
-        tokenizer: of the task's text.
+        task: the task, whose options passed `option_checks`.
+        config: the configuration of the model.
+        tokenizer: the tokenizer of the task's text.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: options, folders, checkpoints and data do not fit together.
+        ValueError: options, folders, checkpoints and data are inconsistent.
     """
     setup = prepare(task.options, config, tokenizer)
     folds = task.folds
@@ -159,7 +159,7 @@ def run(
 def _make_data(
     setup: Setup, task: task_lib.Task
 ) -> dict[str, list[task_lib.Data]]:
-    """Makes the records of every split that the options ask for."""
+    """Creates the records of every split that the options need."""
     return {
         split: [
             task.make_data(setup, data_set)
@@ -174,10 +174,10 @@ def prepare(
     config: config_lib.BertConfig,
     tokenizer: Tokenizer,
 ) -> Setup:
-    """Checks the checkpoints that there are, and chooses devices.
+    """Checks existing checkpoints and chooses devices.
 
     Raises:
-        ValueError: the options do not fit to the checkpoints or the devices;
+        ValueError: the options do not fit the checkpoints or the devices, or
             workers do not share the folder of the run.
     """
     attention_checks.check_checkpoints(options)
@@ -218,22 +218,23 @@ def make_model(
     *,
     earlier: "Model | None" = None,
 ) -> "Model":
-    """Makes a model with new weights, and takes its folder.
+    """Creates a model with new weights, and describes it in its folder.
 
-    What it takes to use the model alone is put beside it, and in the folder of
-    the whole run. The trials of a run share one network, for compiling it
-    is a good part of a short training.
+    The configuration, vocabulary and so on are written to the folders of the
+    trial and of the run. The trials of a run share one network, because
+    compilation takes much of the time of a short training.
 
     Args:
-        setup: of the run.
-        task: what is learned.
-        options: of `setup`, but for the folder, setting and seed of the trial.
-        earlier: of an earlier trial, with the same network, which gets the new
-            weights: it is not to be used any more.
+        setup: the setup of the run.
+        task: the task.
+        options: those of `setup`, with the folder, setting and seed of the
+            trial.
+        earlier: the model of an earlier trial. Its network receives the new
+            weights; do not use it afterwards.
 
     Raises:
-        ValueError: a folder holds another model, or `init_checkpoint` reads
-            text in another way.
+        ValueError: a folder contains another model, or `init_checkpoint` was
+            trained with other text options.
     """
     workers.run_on_chief(
         setup.strategy,
@@ -264,7 +265,7 @@ def make_model(
 def _validate_folders(
     setup: Setup, folder: str, labels: Mapping[str, object] | None
 ) -> None:
-    """Checks and describes the folder of a trial and that of the whole run."""
+    """Checks the folders of a trial and of the run, and writes descriptions."""
     whole = setup.options
     if whole.init_checkpoint:
         origin = model_folder.of_checkpoint(whole.init_checkpoint)
@@ -286,7 +287,7 @@ def _copy_weights(source: keras.Model, target: keras.Model) -> None:
 
 @dataclasses.dataclass(kw_only=True)
 class _Compiled:
-    """The graphs of a network, kept from one trial to the next."""
+    """The compiled functions of a network, shared by all trials."""
 
     predictor: prediction.Predictor
     trainer: steps.Trainer | None = None
@@ -297,12 +298,12 @@ class Model:
     """A model and its folder.
 
     Attributes:
-        task: what is learned.
-        options: of this model; its `output_dir`, `random_seed` and the setting
-            of a grid count.
-        strategy: where the variables live.
+        task: the task.
+        options: the options of this model, with its own `output_dir`,
+            `random_seed` and setting of the grid.
+        strategy: holds the variables.
         objective: the network and its losses.
-        compiled: for this network.
+        compiled: the compiled functions of the network.
     """
 
     task: task_lib.Task
@@ -310,19 +311,20 @@ class Model:
     strategy: tf.distribute.Strategy
     objective: objectives.Objective
     compiled: _Compiled
-    # Answers with the weights that were restored, by data set.
+    # Answers of the restored weights, by data set.
     _answers: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes; of several workers one does."""
+        """Whether this process writes files; only one worker does."""
         return workers.Communicator(self.strategy).is_chief
 
     def train(self, data: Mapping[str, Sequence[task_lib.Data]]) -> None:
-        """Trains from wherever the folder stands, on the data of `TRAIN`.
+        """Trains on the data of `TRAIN`, resuming from the folder's checkpoint.
 
         Raises:
-            ValueError: the data make no step; the folder is another run's.
+            ValueError: there are too few examples for one step, or the folder
+                contains another run.
         """
         (train,) = data[task_lib.TRAIN]
         options = self.options
@@ -356,21 +358,21 @@ class Model:
         ).trainer
 
     def _metrics(self, data) -> Mapping[str, float]:
-        """Scores the first held-out data with the weights as they are."""
+        """Evaluates the first held-out data set with the current weights."""
         held_out = data[task_lib.EVAL][0]
         return self.task.metrics(held_out, self.answer(held_out))
 
     def evaluate(
         self, data: Mapping[str, Sequence[task_lib.Data]], *, predicts: bool
     ) -> dict[str, float]:
-        """Evaluates and predicts as the options say, and writes the results.
+        """Evaluates and predicts according to the options; writes the results.
 
         Args:
-            data: by split; what is missing is left out.
-            predicts: whether to predict, where the options say so.
+            data: the data sets by split; missing splits are skipped.
+            predicts: whether to predict, if the options request it.
 
         Returns:
-            What the files of results hold.
+            The contents of the result files.
         """
         options = self.options
         results: dict[str, float] = {}
@@ -405,14 +407,14 @@ class Model:
         return results
 
     def _kept_answers(self, data: task_lib.Data) -> Any:
-        """Answers once what is both evaluated and predicted."""
+        """Answers a data set once, for evaluation and prediction."""
         name = data.data_set.name
         if name not in self._answers:
             self._answers[name] = self.answer(data)
         return self._answers[name]
 
     def answer(self, data: task_lib.Data) -> Any:
-        """Answers data with the weights as they are."""
+        """Answers a data set with the current weights."""
         outputs = {}
         if data.source is not None:
             outputs = self.predict(data.source, self._batch_size(data))
@@ -431,12 +433,12 @@ class Model:
     ) -> dict[str, np.ndarray]:
         """Scores all records of a source, as `prediction.Predictor.predict`.
 
-        With `bucket_by_length` records of like length share a batch, which is
-        then as long as its longest; results are in file order all the same.
+        With `bucket_by_length` records of similar length share a batch, padded
+        to the longest of them; results are still in file order.
 
         Args:
-            source: the records, N of them.
-            batch_size: of a batch over all replicas.
+            source: the N records.
+            batch_size: the global batch size.
         """
         return self.compiled.predictor.predict(
             source,
@@ -445,10 +447,10 @@ class Model:
         )
 
     def restore(self) -> int:
-        """Loads what is to be evaluated, or to predict.
+        """Loads the weights for evaluation or prediction.
 
-        The checkpoint of the folder, the best or the latest, else
-        `init_checkpoint`.
+        They are those of the best or latest checkpoint of the folder, or else
+        of `init_checkpoint`.
 
         Returns:
             The step of the checkpoint; 0 for `init_checkpoint`, as released.
@@ -471,7 +473,7 @@ class Model:
             )
 
     def _identity(self, train, file_parts) -> dict[str, object]:
-        """Names what a resumed run must share with the one it resumes."""
+        """Returns the values that must stay the same when a run resumes."""
         names = (
             *("num_train_epochs", "warmup_proportion"),
             *("freeze_layers", "bucket_by_length"),
@@ -489,7 +491,7 @@ class Model:
 def _summarize(
     setup: Setup, task: task_lib.Task, plan, results, constant: float
 ) -> training_flags.FineTuningOptions:
-    """Writes how several trials scored; returns the options of the best one."""
+    """Writes the summary of the trials; returns the options of the best one."""
     runs = [trial for trial, _ in plan]
     summaries = {}
     for prefix in _RESULTS_PREFIX.values():
@@ -525,25 +527,23 @@ def length(
 ) -> Length:
     """Counts the steps of a run.
 
-    As released: what is left of the last batch is dropped, and so is a part of
-    a warm-up step.
+    As released: fractions of a training step and of a warm-up step are dropped.
 
     Args:
-        num_examples: of one epoch.
+        num_examples: the examples of one epoch.
         batch_size: examples in a step.
         num_train_epochs: may be a fraction.
-        warmup_proportion: the share of the steps that warm up.
+        warmup_proportion: the share of warm-up steps.
 
     Raises:
-        ValueError: there would be no step.
+        ValueError: there is less than one step.
     """
     num_train_steps = int(num_examples / batch_size * num_train_epochs)
     if num_train_steps < 1:
         raise ValueError(
             f"{num_examples} examples in batches of {batch_size} for "
-            f"{num_train_epochs:g} epochs must make at least one step; they "
-            "make none. Choose a smaller --train_batch_size or a larger "
-            "--num_train_epochs."
+            f"{num_train_epochs:g} epochs make less than one step. Choose a "
+            "smaller --train_batch_size or a larger --num_train_epochs."
         )
     return Length(
         num_train_steps=num_train_steps,
@@ -561,10 +561,10 @@ def _num_examples(train: task_lib.Data) -> int:
 def parts(
     train: task_lib.Data, num_train_epochs: float
 ) -> tuple[record_order.Part, ...]:
-    """Divides records among the files that are trained on one by one.
+    """Divides records into the parts of files that training reads in turn.
 
-    Each file fills as many places of the stream as its share of the steps
-    takes, in which an example counts once, however many its records.
+    The share of each file in the steps is its share of the examples, whatever
+    the number of records of an example.
     """
     of_files = train.data_set.examples_of_files
     if not of_files:
@@ -592,9 +592,9 @@ def training_batches(
     options: training_flags.FineTuningOptions,
     parts: Sequence[record_order.Part] = (),
 ) -> input_pipeline.TrainingBatches:
-    """Orders the records of a run: shuffled, each epoch anew as a whole.
+    """Orders the records of a run: all are shuffled in each epoch.
 
-    With `parts` one part after the other, each shuffled so.
+    With `parts`, the parts follow each other, each shuffled separately.
     """
     everything = record_order.Part(num_records=len(source.files), num_taken=0)
     stream = record_order.ConsecutiveOrder(

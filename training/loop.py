@@ -22,24 +22,24 @@ from training import (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoopOptions:
-    """When a run does what.
+    """The schedule of reports, checkpoints and evaluations of a run.
 
     Attributes:
-        output_dir: where everything is written.
+        output_dir: the folder of all output.
         num_train_steps: the step at which the run ends.
         save_checkpoints_steps: steps between checkpoints.
-        keep_checkpoint_max: checkpoints that stay; 0 for all.
-        keep_checkpoint_every_n_steps: a checkpoint is made at every multiple,
-            and stays beside those; 0 for none.
+        keep_checkpoint_max: the number of checkpoints to keep; 0 for all.
+        keep_checkpoint_every_n_steps: the checkpoint of every multiple is saved
+            and kept in addition; 0 for none.
         log_every_steps: steps between reports.
         eval_every_steps: steps between evaluations; 0 for none.
-        iterations_per_loop: steps made without a look at the clock.
-        best_metric: the held-out metric by which the best weights are kept, in
-            `best/`; none are kept if None.
+        iterations_per_loop: the greatest number of steps per compiled call.
+        best_metric: the held-out metric that selects the weights in `best/`;
+            None to keep none.
         higher_is_better: False for losses.
-        early_stopping_patience: evaluations without a new best after which
+        early_stopping_patience: evaluations without improvement after which
             the run ends; 0 for never.
-        sanity_check: is shown every report, and says what looks wrong.
+        sanity_check: receives every report and returns warnings.
     """
 
     output_dir: str
@@ -70,29 +70,29 @@ def train(
     identity: Mapping[str, object],
     evaluate: Callable[[], Mapping[str, float]] | None = None,
 ) -> tuple[int, Mapping[str, float] | None]:
-    """Trains from `first_step` to `num_train_steps`, or until nothing improves.
+    """Trains from `first_step` to `num_train_steps`, or until early stopping.
 
-    SIGTERM, or Ctrl-C, saves a checkpoint after the step under way and ends
-    the program, and with it the other workers; a second one ends it at once.
+    After SIGTERM or Ctrl-C the current step completes, a checkpoint is saved,
+    and the program and all other workers exit. A second signal exits at once.
 
     Args:
         trainer: the compiled step.
-        batches: of every step.
+        batches: the batches of every step.
         options: when to report, save and evaluate.
-        first_step: 0, or where a resumed run goes on.
-        identity: what a resumed run must share with this one to be its exact
-            continuation; saved beside each checkpoint.
-        evaluate: returns held-out metrics; asked every `eval_every_steps` and
+        first_step: 0, or the step of the checkpoint of a resumed run.
+        identity: the values that must stay the same for an exact resume; saved
+            with each checkpoint.
+        evaluate: returns held-out metrics; called every `eval_every_steps` and
             at the end.
 
     Returns:
-        The number of steps made in all, and the last held-out metrics: None
-        where there is nothing left to train, or no `evaluate`.
+        The number of completed steps, and the last held-out metrics: None if
+        training was complete already, or without `evaluate`.
 
     Raises:
         NonFiniteLossError: a loss is not finite; nothing is saved after that.
-        OutOfMemoryError, LostWorkerError, WritingError: of `failures`.
-        ValueError: the workers do not start alike.
+        OutOfMemoryError, LostWorkerError, WritingError: see `failures`.
+        ValueError: the workers have different flags or checkpoints.
     """
     recorder = _Recorder(
         trainer, batches, options, identity=identity, first_step=first_step
@@ -132,8 +132,8 @@ def evaluate(
     """Averages losses and metrics over all batches of a dataset.
 
     Returns:
-        `loss`, the mean over the batches of each batch's loss, as released;
-        and each metric, weighted over all that it counts.
+        `loss`, the mean of the losses of the batches, as released; and each
+        metric, a weighted mean over all batches.
     """
     batches = input_pipeline.distributed(evaluator.strategy, dataset)
     batch_losses = []
@@ -145,7 +145,7 @@ def evaluate(
             total = sums.setdefault(name, np.zeros(2))
             total += [float(part) for part in pair]
     if not batch_losses:
-        raise ValueError("There is nothing to evaluate: no batch was read.")
+        raise ValueError("There must be a batch to evaluate; got none.")
     return {
         "loss": float(np.mean(batch_losses)),
         **{name: _ratio(*total) for name, total in sums.items()},
@@ -153,7 +153,7 @@ def evaluate(
 
 
 class _Stepper:
-    """Makes steps, of whichever phase they are."""
+    """The execution of steps, phase by phase."""
 
     def __init__(self, trainer, batches, options):
         self._trainer = trainer
@@ -163,13 +163,13 @@ class _Stepper:
         self._end = 0
 
     def advance(self, step: int) -> tuple[dict, int, int]:
-        """Makes steps until there is something else to do.
+        """Runs steps until the next event.
 
         Args:
-            step: the number of the first, one after that of the last before.
+            step: the number of the first; one more than that of the last.
 
         Returns:
-            What `Trainer.run` returns, the number of steps, and the examples
+            The result of `Trainer.run`, the number of steps, and the examples
             in each.
         """
         strategy, total = self._trainer.strategy, self._options.num_train_steps
@@ -190,7 +190,7 @@ class _Stepper:
 
 
 def _steps_until_next_event(step: int, options: LoopOptions) -> int:
-    """Counts the steps to make before there is something else to do."""
+    """Counts the steps until the next report, checkpoint or evaluation."""
     intervals = (
         options.log_every_steps,
         options.save_checkpoints_steps,
@@ -220,15 +220,14 @@ def _evaluation_is_due(step: int, options: LoopOptions) -> bool:
 class _Recorder:
     """Reports, checkpoints and best weights of a run.
 
-    Of several workers the chief alone writes; all of them must call the same
-    methods.
+    Only the chief writes files; all workers must call the same methods.
 
     Args:
         trainer: the compiled step.
-        batches: of every step.
+        batches: the batches of every step.
         options: when to report, save and evaluate.
-        identity: what a resumed run must share with this one.
-        first_step: where the run starts.
+        identity: the values that must stay the same when the run resumes.
+        first_step: the first step of the run.
     """
 
     def __init__(
@@ -273,16 +272,16 @@ class _Recorder:
         self.saved_step = first_step
         self.is_over = self._has_stopped_improving()
         self._is_compiled = False
-        # Since the last report: the steps and examples whose time counts, how
-        # long their batches were waited for, what steps not yet looked at
-        # returned, and the sums over the others.
+        # Since the last report: the timed steps and examples, the seconds spent
+        # waiting for their batches, the results of unprocessed steps, and the
+        # sums over processed ones.
         self._timed_steps = self._timed_examples = 0
         self._results: list[tuple[int, Any]] = []
         self._waits: list[Any] = []
         self._sums = _unreported(options.output_dir, first_step)
 
     def add(self, step: int, result, count: int, batch_size: int) -> None:
-        """Takes what the `count` steps before `step` returned."""
+        """Adds the result of the `count` steps before `step`."""
         if self._reporter:
             self._reporter.animate(step)
         input_seconds = result.pop("input_seconds")
@@ -292,7 +291,7 @@ class _Recorder:
             self._timed_steps += count
             self._timed_examples += count * batch_size
         else:
-            # The first steps take as long as compiling them.
+            # The time of the first steps includes compilation.
             self._clock.lap()
             self._is_compiled = True
 
@@ -330,7 +329,7 @@ class _Recorder:
             logging.warning(
                 "step %d: all %d steps since the last report were skipped: "
                 "their float16 gradients overflowed, and no weight changed. "
-                "The loss scale is now %g. If this goes on, pass "
+                "The loss scale is now %g. If this continues, pass "
                 "--precision=mixed_bfloat16 or --precision=float32.",
                 step,
                 self._sums["steps"],
@@ -367,24 +366,24 @@ class _Recorder:
         return failures.of_writing(self._options.output_dir)
 
     def _has_stopped_improving(self) -> bool:
-        # The chief alone knows; the others hear of it.
+        # Only the chief tracks the best metric.
         over = self._best is not None and self._best.is_over()
         return bool(self._communicator.all_reduce_max(int(over)))
 
     def log_if_finished(self, step: int) -> None:
-        """Logs that there is nothing left to train, if so."""
+        """Logs whether training was complete before this run."""
         total = self._options.num_train_steps
         if step >= total:
             logging.info(
-                "Nothing is left to train: step %d of %d is made.", step, total
+                "Training is already complete: step %d of %d.", step, total
             )
         elif self.is_over:
-            logging.info("Nothing is left to train: it stopped early before.")
+            logging.info("Training is already complete: it stopped early.")
 
     def evaluate(
         self, step: int, evaluate: Callable[[], Mapping[str, float]]
     ) -> Mapping[str, float]:
-        """Evaluates, reports the metrics and keeps the weights if best."""
+        """Evaluates, reports the metrics and saves the weights if best."""
         with self._clock.pause():
             results = evaluate()
             if self._reporter:
@@ -402,7 +401,7 @@ class _Recorder:
     def evaluate_if_missed(
         self, step: int, evaluate: Callable[[], Mapping[str, float]]
     ) -> None:
-        """Evaluates a run that was stopped between saving and evaluating."""
+        """Evaluates if a run stopped between saving and evaluating."""
         missed = (
             step > 0
             and self._reporter is not None
@@ -412,18 +411,18 @@ class _Recorder:
             self.evaluate(step, evaluate)
 
     def agree_on_signal(self, request: int | None) -> int | None:
-        """Returns what any worker is asked to do, such as a signal's number."""
+        """Returns the number of a signal that any worker received, or None."""
         return self._communicator.all_reduce_max(request or 0) or None
 
     def close(self) -> None:
-        """Ends the reports; waits until the chief has written everything."""
+        """Closes the reports; waits until the chief has written all files."""
         if self._reporter:
             with self._explained():
                 self._reporter.close()
         self._communicator.barrier()
 
     def _settle(self) -> None:
-        """Adds up what the steps returned; checks that it is finite."""
+        """Adds the results of the steps to the sums; checks their losses."""
         for count, result in self._results:
             values = tf.nest.map_structure(lambda x: x.numpy().item(), result)
             step = values.pop("first_bad_step")
@@ -440,13 +439,13 @@ class _Recorder:
 
 
 def _unreported(output_dir: str, step: int) -> dict:
-    """Returns the sums over the steps that a resumed run has not reported."""
+    """Returns the saved sums over steps that were not reported yet."""
     saved = checkpointing.load_state(checkpointing.prefix_of(output_dir, step))
     return (saved or {}).get("unreported", {})
 
 
 def _plus(sums: Mapping, values: Mapping) -> dict:
-    """Adds the values of later steps; the learning rate is the last one's."""
+    """Adds the values of later steps; keeps the learning rate of the last."""
     if not sums:
         return dict(values)
     added = tf.nest.map_structure(
@@ -456,7 +455,7 @@ def _plus(sums: Mapping, values: Mapping) -> dict:
 
 
 def _means(sums: Mapping) -> dict[str, float]:
-    """Turns sums over steps into what is reported of them."""
+    """Converts sums over steps to the reported values."""
     count = sums["steps"]
     made = count - sums["skipped_steps"]
     values = {

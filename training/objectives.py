@@ -1,8 +1,8 @@
 """Training objectives: the losses and metrics of one batch.
 
-The loss of a batch is the sum of its terms; each term is divided by a
-denominator counted over the whole batch, whichever replica holds the rows, so
-that the update does not depend on the number of replicas.
+The loss of a batch is the sum of its terms. Each term is divided by a
+denominator over the global batch, so that the update does not depend on the
+number of replicas.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ SINGLE_LABEL = "single_label"
 MULTI_LABEL = "multi_label"
 REGRESSION = "regression"
 PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
-# What the models of `modeling.heads` are called with.
+# The inputs of the models of `modeling.heads`.
 PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WORD_INPUTS = ("word_features", "label_mask")
 
@@ -31,9 +31,9 @@ class Outcome:
 
     Attributes:
         losses: `[]` float32 each, already divided by the denominators of the
-            whole batch; their sum, summed over the replicas, is the loss.
-        metrics: for each name the sum of a quantity over the rows, and the sum
-            of its weights; their ratio is the metric.
+            global batch; their sum over terms and replicas is the loss.
+        metrics: for each name the weighted sum of a quantity over the rows, and
+            the sum of its weights; their ratio is the metric.
     """
 
     losses: dict[str, tf.Tensor]
@@ -41,12 +41,12 @@ class Outcome:
 
 
 class Objective(Protocol):
-    """What the training loop asks of a task."""
+    """The interface of a task for the training loop."""
 
     model: keras.Model
 
     def denominators(self, features: Features) -> dict[str, tf.Tensor]:
-        """Counts what each loss is divided by, over these rows alone."""
+        """Computes the part of these rows in the denominator of each loss."""
 
     def outcome(
         self,
@@ -54,11 +54,11 @@ class Objective(Protocol):
         denominators: Mapping[str, tf.Tensor],
         dropout_seed: tf.Tensor | None,
     ) -> Outcome:
-        """Runs the model; without a dropout seed, as in evaluation."""
+        """Runs the model; without a dropout seed in evaluation mode."""
 
 
 class Predicting(Protocol):
-    """What prediction asks of a task."""
+    """The interface of a task for prediction."""
 
     def predictions(self, features: Features) -> dict[str, tf.Tensor]:
         """Scores rows: `[B, ...]` tensors by name."""
@@ -72,8 +72,8 @@ class Pretraining:
     Args:
         model: the encoder with its pre-training heads.
         objective: "mlm_nsp" for both losses; "mlm" for the first alone; "ltr"
-            for a left-to-right language model, which predicts every token of
-            the original text from those before it.
+            for a left-to-right language model, which predicts each token of
+            the original text from the preceding ones.
     """
 
     def __init__(self, model: heads.BertForPreTraining, objective: str):
@@ -147,13 +147,13 @@ class Pretraining:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Targets:
-    """What the language model reads and predicts.
+    """Inputs and targets of the language model.
 
     Attributes:
         input_ids: `[B, T]` int32.
-        positions: `[B, P]` int32, the places whose outputs predict.
-        ids: `[B, P]` int32, the tokens to predict there.
-        weights: `[B, P]` float32, 0 where nothing is predicted.
+        positions: `[B, P]` int32, the positions of the outputs that predict.
+        ids: `[B, P]` int32, the target tokens.
+        weights: `[B, P]` float32, 0 for padding.
     """
 
     input_ids: tf.Tensor
@@ -163,7 +163,7 @@ class _Targets:
 
 
 def _next_tokens(features: Features) -> _Targets:
-    """Turns masked records back into text, each token predicting the next."""
+    """Restores the text of masked records; each token predicts the next."""
     masked = features["input_ids"]
     batch, length = masked.shape
     real = tf.cast(features["masked_lm_weights"] > 0, tf.int32)
@@ -171,7 +171,7 @@ def _next_tokens(features: Features) -> _Targets:
     places = tf.stack(
         [rows, tf.reshape(features["masked_lm_positions"], [-1])], axis=1
     )  # [B * P, 2]
-    # Padding predictions all point at place 0: add differences, 0 for those.
+    # All padding has position 0: add differences, which are 0 for padding.
     current = tf.gather(masked, features["masked_lm_positions"], batch_dims=1)
     change = (features["masked_lm_ids"] - current) * real  # [B, P]
     original = tf.tensor_scatter_nd_add(
@@ -187,7 +187,7 @@ def _next_tokens(features: Features) -> _Targets:
 
 
 class PerExample:
-    """The base of objectives that count each example of a batch once.
+    """Base class of objectives whose loss is a mean over examples.
 
     A subclass defines `row_losses` and `predictions`.
 
@@ -223,7 +223,7 @@ class PerExample:
     def outputs(
         self, features: Features, dropout_seed: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
-        """Runs the model; without a dropout seed, as in evaluation."""
+        """Runs the model; without a dropout seed in evaluation mode."""
         return self.model(
             input_ids=features["input_ids"],
             input_mask=features["input_mask"],
@@ -244,7 +244,7 @@ class PerExample:
     def row_metrics(
         self, features: Features, outputs: Mapping[str, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
-        """Scores each row: `[B]` float32 by name; nothing by default."""
+        """Computes metrics of each row: `[B]` float32 by name; default none."""
         del features, outputs
         return {}
 
@@ -257,19 +257,21 @@ class Classification(PerExample):
     """One label, several labels or a score for each example.
 
     Source: Devlin et al. 2019, §4.1. An example is a text or a pair; or, with a
-    `modeling.heads.BertForMultipleChoice`, a set of choices, whose
-    label is the place of the right one (§4.4: a softmax over their scores).
-    Features beside the model's inputs: `label_ids`, `[B, 1]` int32 for a label,
-    `[B, K]` float32 (each 0 or 1) for several, `[B, 1]` float32 for a score.
+    `modeling.heads.BertForMultipleChoice`, a set of choices, whose label is
+    the index of the correct one (§4.4: a softmax over their scores).
+    Features in addition to the model's inputs: `label_ids`, `[B, 1]` int32 for
+    a label, `[B, K]` float32 (each 0 or 1) for several, `[B, 1]` float32 for a
+    score.
 
     The loss is a weighted mean, `sum(w * loss) / sum(w)`. With class weights an
-    example of one label weighs as much as its class; of several labels each
-    that holds weighs as much as its class, each that does not weighs 1.
+    example of one label has the weight of its class. With several labels each
+    positive one has the weight of its class, and each negative one weight 1.
 
     Args:
-        model: gives `logits` `[B, K]`.
+        model: returns `logits` `[B, K]`.
         problem_type: "single_label", "multi_label" or "regression".
-        class_weights: of the `K` classes, in training; all 1 if empty.
+        class_weights: the weights of the `K` classes in training; all 1 if
+            empty.
     """
 
     def __init__(
@@ -301,7 +303,7 @@ class Classification(PerExample):
         return rows if answers is None else rows * tf.reduce_mean(answers, 1)
 
     def _answer_weights(self, features: Features) -> tf.Tensor | None:
-        """Weighs the right answers: `[B, 1]`, or `[B, K]` of several labels."""
+        """Returns class weights: `[B, 1]`, or `[B, K]` for several labels."""
         if not self._class_weights:
             return None
         labels, weights = features["label_ids"], self._class_weights
@@ -352,14 +354,14 @@ class Classification(PerExample):
 
 
 class SpanExtraction(PerExample):
-    """Where the answer to a question starts and ends.
+    """The start and the end of the answer to a question.
 
-    Source: Devlin et al. 2019, §4.2 and §4.3. Features beside the model's
-    inputs: `start_positions` and `end_positions`, `[B, 1]` int32, in training;
-    `unique_ids`, `[B, 1]` int32.
+    Source: Devlin et al. 2019, §4.2 and §4.3. Features in addition to the
+    model's inputs: `start_positions` and `end_positions`, `[B, 1]` int32, in
+    training; `unique_ids`, `[B, 1]` int32.
 
     Args:
-        model: gives `start_logits` and `end_logits`, `[B, T]`.
+        model: returns `start_logits` and `end_logits`, `[B, T]`.
     """
 
     def outcome(
@@ -381,7 +383,7 @@ class SpanExtraction(PerExample):
         return Outcome(losses={"loss": loss}, metrics={})
 
     def predictions(self, features: Features) -> dict[str, tf.Tensor]:
-        """Scores each place of each window.
+        """Scores each position of each window.
 
         Returns:
             `unique_ids` `[B]` int32, `start_logits` and `end_logits` `[B, T]`
@@ -394,13 +396,13 @@ class SpanExtraction(PerExample):
 class Tagging:
     """One label for each word.
 
-    Source: Devlin et al. 2019, §5.3. Features beside the model's inputs, `T`
-    being word pieces or words: `label_ids` and `label_mask`, `[B, T]` int32;
-    what is not in the mask has no label.
+    Source: Devlin et al. 2019, §5.3. Features in addition to the model's
+    inputs, where `T` counts word pieces or words: `label_ids` and `label_mask`,
+    `[B, T]` int32; positions outside the mask have no label.
 
     Args:
-        model: gives `logits` `[B, T, K]`.
-        inputs: the features that it is called with.
+        model: returns `logits` `[B, T, K]`.
+        inputs: the names of the features that are its inputs.
     """
 
     def __init__(self, model: keras.Model, inputs: Sequence[str]):
@@ -428,9 +430,9 @@ class Tagging:
         """Labels the words of each row.
 
         Returns:
-            `label_ids` `[B, T]` int32, the best label everywhere; `label_mask`
-            `[B, T]` int32, as in the features; `losses` `[B]` float32, nats,
-            summed over the words of a row.
+            `label_ids` `[B, T]` int32, the best label of each position;
+            `label_mask` `[B, T]` int32, as in the features; `losses` `[B]`
+            float32, nats, summed over the words of a row.
         """
         logits, label_ids, weights = self._scored(features, None)
         word_losses = losses.fused_cross_entropy(logits, label_ids)  # [B, T]
@@ -443,7 +445,7 @@ class Tagging:
     def _scored(self, features, dropout_seed):
         inputs = {name: features[name] for name in self._inputs}
         logits = self.model(**inputs, dropout_seed=dropout_seed)["logits"]
-        # Shared padding is cut from the inputs alone.
+        # Shared padding is removed from the model's inputs alone.
         length = tf.shape(logits)[1]
         return (
             logits,
@@ -453,7 +455,7 @@ class Tagging:
 
 
 def example_weights(features: Features) -> tf.Tensor:
-    """Returns `[B]` float32: 0 for rows that only fill the batch."""
+    """Returns `[B]` float32: 0 for padding rows of the batch."""
     weights = features.get("example_weights")
     if weights is None:
         weights = tf.ones(tf.shape(features["input_ids"])[0])
@@ -474,7 +476,7 @@ def weighted(
 
 
 def _word_weights(features: Features) -> tf.Tensor:
-    """Returns `[B, T]` float32: 1 for a labelled word of a real row."""
+    """Returns `[B, T]` float32: 1 for a labeled word of a real row."""
     weights = tf.cast(features["label_mask"], tf.float32)
     rows = features.get("example_weights")
     return weights if rows is None else weights * rows[:, tf.newaxis]

@@ -18,13 +18,13 @@ class Schedule:
     Source: optimization.py of the release; Devlin et al. 2019, App. A.2.
 
     Attributes:
-        init_lr: the peak rate; a `[]` float32 tensor where it is to be given
-            to a compiled function.
+        init_lr: the peak rate; a `[]` float32 tensor inside a compiled
+            function.
         num_train_steps: the step from which the rate is 0.
-        num_warmup_steps: the length of the ramp; 0 for none.
-        kind: "release" counts the decay from step 0, so that the rate falls
-            from `init_lr` to `init_lr * (1 - warmup / total)` where the ramp
-            ends; "continuous" counts it from the end of the ramp.
+        num_warmup_steps: the steps of the warm-up; 0 for none.
+        kind: "release" starts the decay at step 0, so that the rate drops from
+            `init_lr` to `init_lr * (1 - warmup / total)` at the end of the
+            warm-up; "continuous" starts it at the end of the warm-up.
     """
 
     init_lr: float | tf.Tensor
@@ -46,11 +46,11 @@ class Schedule:
 
     @property
     def without_peak(self) -> "Schedule":
-        """What is compiled into a step; the peak is given to it."""
+        """The constants of a compiled step, which takes the peak as input."""
         return dataclasses.replace(self, init_lr=0.0)
 
     def describe(self) -> str:
-        """Says in words which rates a run goes through."""
+        """Describes the rates of a run in words."""
         warmup, total = self.num_warmup_steps, self.num_train_steps
         rise = f"0 to {self.init_lr:.3g} over {warmup:,} steps"
         if warmup >= total:
@@ -62,8 +62,8 @@ class Schedule:
     def learning_rate(self, step: tf.Tensor | int) -> tf.Tensor:
         """Computes the rate of a step, counted from 0.
 
-        As released: rate(0) is 0 where there is a warm-up, and rate(warmup)
-        lies below the peak (google-research/bert#193).
+        As released: with a warm-up rate(0) is 0, and rate(warmup) is below the
+        peak (google-research/bert#193).
 
         Args:
             step: `[]` integer.
@@ -85,10 +85,10 @@ class Schedule:
         return tf.where(step < warmup, peak * (step / warmup), decayed)
 
     def sum_of_rates(self, num_steps: int) -> float:
-        """Adds up the rates of steps 0 to `num_steps - 1`."""
+        """Returns the sum of the rates of steps 0 to `num_steps - 1`."""
         total, warmup = self.num_train_steps, self.num_warmup_steps
         rising = min(num_steps, warmup)
-        # Whole numbers of any size, so that long runs are exact.
+        # Python integers, so that the sums of long runs are exact.
         ramp = _sum_below(rising) / max(warmup, 1)
         falling = max(min(num_steps, total) - warmup, 0)
         end = warmup + falling
@@ -98,7 +98,7 @@ class Schedule:
 
 
 def _sum_below(number: int) -> int:
-    """Adds up 0 to `number - 1`."""
+    """Returns the sum of 0 to `number - 1`."""
     return number * (number - 1) // 2
 
 
@@ -109,13 +109,13 @@ class AdamOptions:
     Source: create_optimizer of the release.
 
     Attributes:
-        exclude_from_weight_decay: patterns searched for in a variable's whole
-            name; case counts.
+        exclude_from_weight_decay: regular expressions to search in the full
+            name of a variable; case-sensitive.
         bias_correction: divide the moments by `1 - beta ** t` (Kingma and Ba
             2015). As released: off (google-research/bert#153).
         layer_adaptation: LAMB (You et al. 2020, algorithm 2): the update of
-            each variable is scaled to the norm of its weights, but for those
-            that do not decay, as in its authors' experiments.
+            each variable is scaled to the norm of its weights, except for
+            variables without weight decay, as in its authors' experiments.
     """
 
     weight_decay_rate: float = 0.01
@@ -132,16 +132,16 @@ class AdamOptions:
 
 
 class AdamWeightDecayOptimizer:
-    """Adam whose weight decay acts on the weights, not on the gradients.
+    """Adam with decoupled weight decay.
 
-    The update is `lr * (m / (sqrt(v) + epsilon) + decay * weight)`, with both
-    moments starting at 0; with layer adaptation (LAMB), what `lr` multiplies
-    is first scaled to the norm of the weight. Construct it, and call it,
-    inside the scope of the distribution strategy that made the variables.
+    The update is `lr * (m / (sqrt(v) + epsilon) + decay * weight)`; both
+    moments start at 0. With layer adaptation (LAMB) the factor of `lr` is first
+    scaled to the norm of the weight. Construct and call it inside the scope of
+    the distribution strategy that created the variables.
 
     Args:
-        variables: trainable variables by their release names. Slots are made
-            for all of them at once.
+        variables: trainable variables by their release names. The slots of all
+            are created at once.
         options: see `AdamOptions`.
     """
 
@@ -171,7 +171,7 @@ class AdamWeightDecayOptimizer:
         return slots
 
     def decays(self, name: str) -> bool:
-        """Returns whether weight decay acts on the variable of this name."""
+        """Returns whether weight decay applies to the variable."""
         return self._options.weight_decay_rate > 0 and not self._excluded(name)
 
     def adapts(self, name: str) -> bool:
@@ -196,11 +196,11 @@ class AdamWeightDecayOptimizer:
 
         Args:
             gradients: one per variable, in their order, already summed over
-                the replicas; None leaves a variable and its slots untouched,
-                without decay, as released.
+                the replicas. As released: None leaves a variable and its slots
+                unchanged, without decay.
             learning_rate: `[]` float32.
             step: `[]` int64, counted from 0; only bias correction uses it.
-            only_if: `[]` bool; where False, nothing changes at all.
+            only_if: `[]` bool; if False, nothing changes.
         """
         updates = [
             (name, variable, gradient)
@@ -231,7 +231,7 @@ class AdamWeightDecayOptimizer:
         )
 
     def _corrections(self, step):
-        """Returns what the moments are divided by."""
+        """Returns the divisors of the two moments."""
         options = self._options
         if not options.bias_correction:
             return tf.constant(1.0), tf.constant(1.0)
@@ -255,8 +255,8 @@ class AdamWeightDecayOptimizer:
 
     def _update(self, variable, moments, gradient, rates, *, name):
         m, v = moments
-        # As tensors: of variables in a compiled function's arguments, one on
-        # each of two devices, TensorFlow 2.21 takes the wrong ones.
+        # As tensors: given variables of two devices as arguments of a compiled
+        # function, TensorFlow 2.21 reads the wrong ones.
         new_variable, new_m, new_v = _adam(
             tuple(tf.convert_to_tensor(x) for x in (variable, m, v)),
             gradient,
@@ -272,8 +272,8 @@ class AdamWeightDecayOptimizer:
         v.assign(new_v)
 
 
-# One pass over memory instead of ten: compiled, an update of 23 million weights
-# takes 24 ms where the plain operations take 60.
+# One pass over memory instead of ten: an update of 23 million weights takes
+# 24 ms when compiled and 60 ms otherwise.
 @tf.function(autograph=False, jit_compile=True)
 def _adam(
     values,
@@ -287,8 +287,8 @@ def _adam(
     """Computes the next weight and moments, all of one shape, float32."""
     weight, m, v = values
     learning_rate, correction_1, correction_2 = rates
-    # The complements are taken in double precision, as released: in float32
-    # 1 - 0.999 is off by 1.3e-5 of its value.
+    # As released: 1 - beta is computed in double precision. In float32,
+    # 1 - 0.999 has a relative error of 1.3e-5.
     m = options.beta_1 * m + (1.0 - options.beta_1) * gradient
     v = options.beta_2 * v + (1.0 - options.beta_2) * tf.square(gradient)
     update = (m / correction_1) / (
@@ -300,7 +300,7 @@ def _adam(
 
 
 def _trust_ratio(weight, update):
-    """Divides the norm of a weight by that of its update; 1 if one is 0.
+    """Divides the norm of a weight by that of its update; 1 if either is 0.
 
     Source: You et al. 2020, "Large Batch Optimization for Deep Learning",
     algorithm 2, with the identity for phi.
@@ -313,11 +313,11 @@ def _trust_ratio(weight, update):
 def clip_by_global_norm(
     gradients: Sequence[tf.Tensor | None], clip_norm: float
 ) -> tuple[list[tf.Tensor | None], tf.Tensor]:
-    """Scales gradients down so that their joint norm is at most `clip_norm`.
+    """Scales gradients down so that their global norm is at most `clip_norm`.
 
-    Differs: the release takes the norm over the rows of a sparse gradient
-    before repeated ids are summed; here every gradient is dense, so the norm
-    is the true one.
+    Differs: the release computes the norm of a sparse gradient before it sums
+    the rows of repeated ids; here every gradient is dense, so the norm is the
+    true one.
 
     Returns:
         The gradients, and the norm before clipping: `[]` float32.

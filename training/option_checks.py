@@ -1,6 +1,6 @@
-"""Checks of a run's options, made before TensorFlow is imported.
+"""Checks of a run's options before TensorFlow is imported.
 
-So that a mistyped flag is named at once.
+They report a wrong flag without waiting for the import.
 """
 
 import fnmatch
@@ -18,7 +18,7 @@ from tasks import task
 from training import flags as training_flags
 from training import pretraining_phases, run_card
 
-# Files in --output_dir that a run replaces, and that data could be named like.
+# Files in --output_dir that a run replaces; input files must not match.
 _WRITTEN = (
     *("*predictions*.*", "*_results*.*", "null_odds.json", "*_report*.*"),
     *("*_confusion_matrix*.png", "*_highest_loss*.jsonl"),
@@ -30,19 +30,19 @@ _WRITTEN = (
 def check_task(
     options: training_flags.FineTuningOptions, vocab_size: int
 ) -> config_lib.BertConfig:
-    """Checks that a run's options fit together and to its model.
+    """Checks that a run's options are consistent and fit its model.
 
     Args:
-        options: of the run.
-        vocab_size: no id of its vocabulary reaches it.
+        options: the options of the run.
+        vocab_size: the size of its vocabulary: ids are below it.
 
     Returns:
-        The sizes of the model.
+        The configuration of the model.
 
     Raises:
-        OSError: the sizes cannot be read, or the folder of the run not
-            written.
-        ValueError: the options do not fit.
+        OSError: the configuration cannot be read, or the output folder cannot
+            be written.
+        ValueError: options contradict each other or the model.
     """
     if not (options.do_train or options.do_eval or options.do_predict):
         raise ValueError(
@@ -55,13 +55,13 @@ def check_task(
     if options.freeze_layers > config.num_hidden_layers:
         raise ValueError(
             f"--freeze_layers must be at most {config.num_hidden_layers}, the "
-            f"layers of the model; got {options.freeze_layers}."
+            f"number of layers of the model; got {options.freeze_layers}."
         )
     if options.bucket_by_length and training_flags.wants_tpu(options):
         raise ValueError(
-            "--bucket_by_length makes batches of different lengths; a TPU "
-            "needs one length. Pass one of --bucket_by_length and --use_tpu "
-            "(or --distribution_strategy=tpu)."
+            "--bucket_by_length creates batches of different lengths; a TPU "
+            "needs a fixed length. Pass one of --bucket_by_length and "
+            "--use_tpu (or --distribution_strategy=tpu)."
         )
     _check_evaluations(options)
     _check_outputs(options)
@@ -72,7 +72,7 @@ def _check_outputs(
     options: training_flags.FineTuningOptions
     | training_flags.PretrainingOptions,
 ) -> None:
-    """Checks that a run can write, and writes over none of its own data."""
+    """Checks that a run can write its files and replaces none of its data."""
     destinations.check_folder(options.output_dir)
     if paths.is_remote(options.output_dir):
         return
@@ -96,21 +96,20 @@ def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
         options
     ):
         raise ValueError(
-            "--early_stopping_patience counts evaluations: it needs "
+            "--early_stopping_patience counts evaluations; it needs "
             "--eval_every_epoch or --eval_every_steps."
         )
     if not isinstance(options, training_flags.TrialOptions):
         return
     if options.has_several_runs and not options.do_eval:
         raise ValueError(
-            "Of several runs (--num_trials, --learning_rates and the like) "
-            "the one that does best on held-out data is wanted: pass "
-            "--do_eval too."
+            "Several runs (--num_trials, --learning_rates and the like) are "
+            "compared on held-out data; pass --do_eval too."
         )
 
 
 class FeatureOptions(Protocol):
-    """The options of a tagger that `check_features` looks at."""
+    """The options of a tagger that `check_features` reads."""
 
     @property
     def is_ablated(self) -> bool: ...
@@ -126,20 +125,20 @@ class FeatureOptions(Protocol):
 
 
 def check_features(options: FeatureOptions) -> None:
-    """Checks the options of a tagger on the features of a frozen encoder.
+    """Checks the options of a tagger with `--features`.
 
     Raises:
-        ValueError: they do not fit together.
+        ValueError: they contradict each other.
     """
     if options.is_ablated:
         raise ValueError(
-            "--features are those of BERT as it is: pass neither --attention "
-            "nor --bilstm_head with them."
+            "--features needs an unmodified BERT encoder; pass neither "
+            "--attention nor --bilstm_head with it."
         )
     if not options.init_checkpoint:
         raise ValueError(
-            "--features are computed by the encoder of --init_checkpoint, "
-            "which is not given."
+            "--features are computed by the encoder of --init_checkpoint; "
+            "--init_checkpoint must be given."
         )
     if options.freeze_layers:
         raise ValueError(
@@ -157,18 +156,18 @@ def check_weights(
     options: training_flags.FineTuningOptions
     | training_flags.PretrainingOptions,
 ) -> None:
-    """Checks that there are weights where a run needs some.
+    """Checks that the weights that a run needs exist.
 
-    The last of all checks: it imports TensorFlow where it finds some.
+    Call this check last: it imports TensorFlow to find a checkpoint.
 
     Raises:
-        FileNotFoundError: there is no checkpoint to start from.
-        ValueError: that is of a kind that cannot be read; or nothing is to be
-            trained and there is nothing to evaluate.
+        FileNotFoundError: `--init_checkpoint` does not exist.
+        ValueError: its format is not supported; or the run does not train and
+            there is no checkpoint to evaluate.
     """
     folder = options.output_dir
     if options.init_checkpoint:
-        # Late: other refusals need not wait for TensorFlow.
+        # Late: other errors need not wait for TensorFlow.
         from modeling import checkpoint_formats
 
         checkpoint_formats.find(options.init_checkpoint)
@@ -184,7 +183,7 @@ def check_weights(
 def evaluates_while_training(
     options: training_flags.FineTuningOptions,
 ) -> bool:
-    """Returns whether held-out data are looked at before the end."""
+    """Returns whether held-out data are evaluated during training."""
     return bool(
         options.do_train
         and (options.eval_every_epoch or options.eval_every_steps)
@@ -192,7 +191,7 @@ def evaluates_while_training(
 
 
 def needs_held_out(options: training_flags.FineTuningOptions) -> bool:
-    """Returns whether held-out data are scored, at the end or before."""
+    """Returns whether held-out data are evaluated, during or after training."""
     return options.do_eval or evaluates_while_training(options)
 
 
@@ -209,16 +208,16 @@ def needed_splits(options: training_flags.FineTuningOptions) -> list[str]:
 def check_pretraining(
     options: training_flags.PretrainingOptions,
 ) -> tuple[config_lib.BertConfig, tuple[pretraining_phases.Phase, ...]]:
-    """Checks what a pre-training run is asked for.
+    """Checks the options of a pre-training run.
 
     Returns:
-        The sizes of the model, and the phases of the run.
+        The configuration of the model, and the phases of the run.
 
     Raises:
-        OSError: the sizes cannot be read, the folder of the run not written,
-            or there is no checkpoint to start from.
-        ValueError: the options do not fit together or to the model, or no
-            file matches.
+        OSError: the configuration cannot be read, the output folder cannot be
+            written, or `--init_checkpoint` does not exist.
+        ValueError: options contradict each other or the model, or no file
+            matches.
     """
     if not options.do_train and not options.do_eval:
         raise ValueError(
@@ -245,7 +244,7 @@ def check_pretraining(
 
 
 def _vocab_size_of_records(phase: pretraining_phases.Phase) -> int | None:
-    """Returns how many entries the vocabulary of the records has, if known."""
+    """Returns the vocabulary size of the records; None if not known."""
     names = paths.expand(flags.given(phase.options.input_file, "input_file"))
     sidecar = names[0].removesuffix(paths.SIDECAR_ENDING) + paths.SIDECAR_ENDING
     if not paths.exists(sidecar):
@@ -257,7 +256,7 @@ def _check_record_files(
     options: training_flags.PretrainingOptions,
     phases: Sequence[pretraining_phases.Phase],
 ) -> None:
-    """Refuses names that match no file; warns of data held out in name only."""
+    """Checks that all names match files; warns about overlapping data."""
     trained_on = {
         name
         for phase in phases
@@ -270,7 +269,7 @@ def _check_record_files(
     both = trained_on.intersection(paths.expand(options.eval_input_file))
     if both and options.do_train:
         logging.warning(
-            "--eval_input_file is to be held out, but --input_file names %s "
-            "too: the evaluation is of records that were trained on.",
+            "--eval_input_file and --input_file overlap: %s. The evaluation "
+            "uses records of the training data.",
             ", ".join(sorted(both)),
         )

@@ -1,4 +1,4 @@
-"""One pre-training run, from its options to its weights."""
+"""Pre-training: records, devices, training and evaluation of a run."""
 
 import json
 import math
@@ -50,13 +50,14 @@ def open_records(
     """Opens record files and checks that they fit the flags and the model.
 
     Args:
-        options: of the run, or of a phase of it.
-        names: of the files.
-        config: of the model.
+        options: the options of the run, or of a phase.
+        names: the record files.
+        config: the configuration of the model.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the records are damaged, or of other lengths or words.
+        ValueError: the records are damaged, or differ in lengths or vocabulary
+            from the flags or the model.
     """
     files = record_files.RecordFiles(names)
     logging.info(
@@ -77,7 +78,7 @@ def open_records(
             options.max_seq_length, options.max_predictions_per_seq
         )
     else:
-        logging.info("Each example is masked anew whenever it is trained on.")
+        logging.info("Dynamic masking: each example gets new masks each time.")
         features = records.unmasked_features(
             options.max_seq_length,
             do_whole_word_mask=masking.options.do_whole_word_mask,
@@ -93,11 +94,12 @@ def open_records(
 def open_training_records(
     phases: Sequence[pretraining_phases.Phase], config: config_lib.BertConfig
 ) -> list[input_pipeline.RecordSource]:
-    """Opens what each phase trains on, or what this worker does in it.
+    """Opens the training records of each phase, or this worker's share of them.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the records do not fit, or the model has fewer positions.
+        ValueError: the records do not fit the flags or the model, or are longer
+            than its position embeddings.
     """
     sources = []
     for phase in phases:
@@ -115,7 +117,10 @@ def open_held_out_records(
     training_sources: Sequence[input_pipeline.RecordSource],
     config: config_lib.BertConfig,
 ) -> input_pipeline.RecordSource:
-    """Opens what the run evaluates on: as the last phase's, if not those."""
+    """Opens the records of the evaluation, with the lengths of the last phase.
+
+    Without `--eval_input_file` they are the training records of that phase.
+    """
     options = phases[-1].options
     if not (options.eval_input_file or options.shard_input_files):
         return training_sources[-1]
@@ -157,7 +162,7 @@ def evaluation(
     source: input_pipeline.RecordSource,
     options: training_flags.PretrainingOptions,
 ) -> Callable[[], dict[str, float]]:
-    """Prepares an evaluation; calling it gives the metrics, as released."""
+    """Returns a function that evaluates and returns the release's metrics."""
     evaluator = steps.Evaluator(strategy, objective)
     batches = input_pipeline.evaluation_dataset(
         source,
@@ -174,18 +179,18 @@ def train(
     options: training_flags.PretrainingOptions,
     evaluate: Callable[[], Mapping[str, float]],
 ) -> run.Result:
-    """Trains a model, from wherever its folder stands.
+    """Trains a model, resuming from the latest checkpoint of its folder.
 
     Args:
-        strategy: where the variables live.
+        strategy: holds the variables.
         objective: the model and its losses.
         sources: the records of each phase.
-        options: of the run.
+        options: the options of the run.
         evaluate: returns held-out metrics.
 
     Raises:
-        ValueError: the folder is another run's, or a checkpoint does not fit,
-            or reads in another direction.
+        ValueError: the folder holds another run, or a checkpoint has other
+            variables or another attention.
     """
     attention_checks.check_checkpoints(options)
     phases = pretraining_phases.of_run(options)
@@ -218,7 +223,7 @@ def train(
 def _sanity_checks(
     sources, phases, options
 ) -> sanity_checks.SanityChecks | None:
-    """Measures the records, for the worker that reports."""
+    """Creates the sanity checks on the chief; None on other workers."""
     if not workers.cluster().is_chief:
         return None
     batches = [phase.options.train_batch_size for phase in phases]
@@ -253,7 +258,7 @@ def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:
 
 
 def _identity(sources, options) -> dict[str, object]:
-    """Names what a resumed run must share with the one it goes on with."""
+    """Returns the values that must stay the same when a run resumes."""
     records: dict[str, Any]
     if options.shard_input_files:
         records = {"workers_reading": len(workers.cluster().names)}
@@ -276,7 +281,7 @@ def load(
     objective: objectives.Objective,
     options: training_flags.PretrainingOptions,
 ) -> int:
-    """Loads what is to be evaluated without training.
+    """Loads weights for an evaluation without training.
 
     Returns:
         The step of the folder's latest checkpoint; 0 for `init_checkpoint`.
@@ -299,20 +304,20 @@ def evaluate_checkpoints(
     output_dir: str,
     evaluate: Callable[[], Mapping[str, float]],
 ) -> list[dict[str, float]]:
-    """Evaluates every checkpoint of a folder, the first one first.
+    """Evaluates every checkpoint of a folder in the order of their steps.
 
-    The model has the weights of the last one afterwards.
+    Afterwards the model has the weights of the last one.
 
     Args:
-        strategy: where the variables live.
-        objective: its model takes the weights.
+        strategy: holds the variables.
+        objective: its model receives the weights.
         output_dir: the run's folder.
         evaluate: returns held-out metrics, `masked_lm_loss` among them.
 
     Returns:
         For each checkpoint `step`, the metrics and `masked_lm_perplexity`, the
-        exponential of the loss of a predicted word. A checkpoint that cannot
-        be read is left out with a warning.
+        exponential of `masked_lm_loss`. A checkpoint that cannot be read is
+        skipped with a warning.
     """
     results = []
     for step in checkpointing.saved_steps(output_dir):
@@ -321,12 +326,12 @@ def evaluate_checkpoints(
             with strategy.scope():
                 initialization.load_weights(objective, prefix)
         except (OSError, ValueError) as error:
-            logging.warning("%s is not evaluated: %s", prefix, error)
+            logging.warning("Skipping checkpoint %s: %s", prefix, error)
             continue
         metrics = dict(evaluate())
         metrics[_PERPLEXITY] = _exponential(metrics[_LOSS])
         logging.info(
-            "Checkpoint of step %d: held-out loss of a predicted word %.4f, "
+            "Checkpoint of step %d: held-out masked-LM loss %.4f, "
             "perplexity %.3f",
             step,
             metrics[_LOSS],
@@ -339,7 +344,7 @@ def evaluate_checkpoints(
 def write_evaluations(
     output_dir: str, results: Sequence[Mapping[str, float]]
 ) -> None:
-    """Writes a line of JSON for each checkpoint; null where not finite."""
+    """Writes one line of JSON for each checkpoint; null for inf and NaN."""
     path = os.path.join(output_dir, CHECKPOINT_RESULTS_FILE)
     with writing.whole_file(path) as file:
         file.writelines(

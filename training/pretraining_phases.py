@@ -1,7 +1,8 @@
-"""The phases of a pre-training run: short sequences first, then long ones.
+"""Phases of a pre-training run: short sequences first, then long ones.
 
-Source: Devlin et al. 2019, App. A.2: 90% of the steps on sequences of 128, the
-rest on 512, under one learning-rate schedule. Imports no TensorFlow.
+Source: Devlin et al. 2019, App. A.2: 90% of the steps with sequences of 128
+tokens, the rest with 512, under one learning-rate schedule. This module does
+not import TensorFlow.
 """
 
 import dataclasses
@@ -22,11 +23,11 @@ _KEYS = (_STEPS, "input_file", *_COUNTS)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Phase:
-    """Steps in a row on records of one kind.
+    """Consecutive steps on the same records.
 
     Attributes:
-        options: of the run, with those of the phase in their place.
-        end: the step after its last, counted over the whole run.
+        options: the options of the run, with those of the phase replaced.
+        end: the step after the last one, counted from the start of the run.
     """
 
     options: training_flags.PretrainingOptions
@@ -34,10 +35,10 @@ class Phase:
 
 
 def of_run(options: training_flags.PretrainingOptions) -> tuple[Phase, ...]:
-    """Lists the phases of a run in order; one where `--phases` is not given.
+    """Lists the phases of a run in order; one if `--phases` is not given.
 
     Raises:
-        ValueError: `--phases` is not as its help says.
+        ValueError: `--phases` is malformed.
     """
     if not options.phases:
         return (Phase(options=options, end=options.num_train_steps),)
@@ -52,15 +53,15 @@ def of_run(options: training_flags.PretrainingOptions) -> tuple[Phase, ...]:
         replaced = dataclasses.replace(options, **changed)
         if not replaced.input_file:
             raise ValueError(
-                "Each of --phases needs an input_file, of its own or from "
-                "--input_file; one has none."
+                "Each of --phases needs an input_file of its own, or "
+                "--input_file must be given; got a phase with neither."
             )
         phases.append(Phase(options=replaced, end=end))
     return tuple(phases)
 
 
 def _parse(text: str) -> dict[str, str]:
-    """Reads `key=value key=value` with quotes as in a shell."""
+    """Parses `key=value key=value` with quotes as in a shell."""
     pairs = [word.partition("=") for word in shlex.split(text)]
     found = {key: value for key, _, value in pairs}
     wrong = [key for key, _, value in pairs if key not in _KEYS or not value]
@@ -75,7 +76,7 @@ def _parse(text: str) -> dict[str, str]:
 def _ends(
     lengths: list[str], options: training_flags.PretrainingOptions
 ) -> list[int]:
-    """Turns `90%` or `9000` of each phase into the steps at which they end."""
+    """Converts the lengths, such as `90%` or `9000`, to ends in steps."""
     total = options.num_train_steps
     try:
         if all(length.endswith("%") for length in lengths):
@@ -89,7 +90,7 @@ def _ends(
     if not ends or ends[-1] != total or sorted({0, *ends}) != [0, *ends]:
         raise ValueError(
             "The `steps` of --phases must all be numbers that add up to "
-            f"--num_train_steps ({total}), or all shares that add up to 100%, "
+            f"--num_train_steps ({total}), or percentages that add up to 100%, "
             f"each at least one step; got {', '.join(lengths) or 'none'}."
         )
     return ends
@@ -98,13 +99,13 @@ def _ends(
 def _count(name: str, value: str) -> int:
     if not value.isdecimal() or int(value) < 1:
         raise ValueError(
-            f"{name} in --phases must be a whole number from 1; got {value!r}."
+            f"{name} in --phases must be a positive integer; got {value!r}."
         )
     return int(value)
 
 
 def identity(phases: tuple[Phase, ...]) -> Mapping[str, object]:
-    """Names what a resumed run must share of its phases; nothing for one."""
+    """Returns the phases that a resumed run must keep; nothing for one."""
     if len(phases) == 1:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""The record files of pre-training data, and the shards that are done."""
+"""The record files of pre-training data, and their completed shards."""
 
 import dataclasses
 import itertools
@@ -15,16 +15,17 @@ _NUMBER = "-%05d"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingRecords:
-    """Where the records of shards go.
+    """The record files of the shards of pre-training data.
 
-    A shard is done when all its files and their sidecars are there, which are
-    written last. Whatever ends a run, nothing under a final name is partial.
+    A shard is complete when all its files and their sidecars exist; sidecars
+    are written last. Files are written atomically, so that an interrupted run
+    leaves no partial file under its final name.
 
     Attributes:
-        record_paths: the files, filled in turn.
-        made_with: what their sidecars say; flags as JSON has them, with the
-            `random_seed` of shard 0.
-        is_sharded: the number of the shard is part of each name.
+        record_paths: the files; records are distributed over them in turn.
+        made_with: the contents of their sidecars, with flags as JSON values
+            and the `random_seed` of shard 0.
+        is_sharded: whether each name includes the number of the shard.
     """
 
     record_paths: tuple[str, ...]
@@ -32,7 +33,7 @@ class PretrainingRecords:
     is_sharded: bool = False
 
     def paths_of(self, shard: int) -> list[str]:
-        """Names the files of a shard: `a.b` -> `a-00003.b` if sharded."""
+        """Returns the files of a shard: `a.b` -> `a-00003.b` if sharded."""
         if not self.is_sharded:
             return list(self.record_paths)
         return [
@@ -41,10 +42,10 @@ class PretrainingRecords:
         ]
 
     def outputs(self) -> list[str]:
-        """Lists the files that are to be written, as far as they are known.
+        """Lists the output files that are known in advance.
 
-        Of shards, whose number is not known, these are the first one's and
-        all that are there already.
+        The number of shards is not known: those of the first shard and all
+        numbered files that exist are listed.
         """
         records_of = [*self.paths_of(0)]
         if self.is_sharded:
@@ -57,7 +58,7 @@ class PretrainingRecords:
         return records_of + sidecars
 
     def others(self, written: Iterable[str]) -> list[str]:
-        """Lists numbered files that were not written, on local disks."""
+        """Lists existing numbered files on local disks except `written`."""
         found = itertools.chain.from_iterable(
             paths.numbered(f"{stem}-", ending)
             for stem, ending in map(os.path.splitext, self.record_paths)
@@ -65,10 +66,9 @@ class PretrainingRecords:
         return sorted(set(found).difference(written))
 
     def holds(self, shard: int, text_sha256: str) -> bool:
-        """Returns whether this shard has been made from this text already.
+        """Returns whether this shard was already created from this text.
 
-        If so, nobody will write it again: what a run that was killed left of
-        it is removed.
+        If so, the temporary files that a killed run left of it are removed.
         """
         wanted = self._metadata(shard, text_sha256, 0)
         names = self.paths_of(shard)
@@ -93,7 +93,7 @@ class PretrainingRecords:
         Args:
             shard: its number.
             batches: for each feature `[B, ...]`.
-            text_sha256: hash of the text they are from.
+            text_sha256: hash of their text.
 
         Returns:
             The number of records in each file.
@@ -116,7 +116,7 @@ class PretrainingRecords:
     ) -> records.Metadata:
         flags = dict(self.made_with.flags)
         if self.is_sharded:
-            # With these the release makes this shard from its text.
+            # With these flags the release creates this shard from its text.
             flags["shard"] = shard
             flags["random_seed"] += shard
         return dataclasses.replace(
@@ -128,6 +128,6 @@ class PretrainingRecords:
 
 
 def _remove_remains(path: str) -> None:
-    """Removes what a run that was killed had begun to write."""
+    """Removes the temporary files of a killed run."""
     for final in (path, records.metadata_path(path)):
         writing.remove_remains(final)

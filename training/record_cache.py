@@ -1,4 +1,4 @@
-"""A cache of the records of task data, made again when the data changes."""
+"""A cache of the records of task data, rebuilt when the data changes."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,11 +13,11 @@ from training import record_files, records, workers
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CachedRecords:
-    """A record file and how its records belong together.
+    """A record file, and the number of records of each example.
 
     Attributes:
-        files: the records, `R` of them.
-        rows_per_example: `[E]` int64, how many records each example has.
+        files: the `R` records.
+        rows_per_example: `[E]` int64, the number of records of each example.
     """
 
     files: record_files.RecordFiles
@@ -30,20 +30,20 @@ def make_or_reuse(
     made_from: records.Metadata,
     examples: Callable[[], Iterable[Sequence[Mapping[str, Any]]]],
 ) -> CachedRecords:
-    """Writes the records of a data set, unless they are there already.
+    """Writes the records of a data set, or reuses existing ones.
 
-    Records are used again if their sidecar says that they were made from the
-    same data, with the same vocabulary, length and whatever else `made_from`
-    holds. Of several workers the chief writes, and the others wait.
+    Records are reused if their sidecar equals `made_from`: the same data,
+    vocabulary, length and so on. With several workers the chief writes, and the
+    others wait.
 
     Args:
-        path: of the record file.
-        features: what a record holds.
+        path: the record file.
+        features: the features of a record.
         made_from: the sidecar; its `num_records` is filled in.
         examples: yields the records of each example, one or more.
 
     Raises:
-        ValueError: there is no example.
+        ValueError: the data set is empty.
     """
     return workers.find_or_make(
         path,
@@ -53,14 +53,14 @@ def make_or_reuse(
 
 
 def reuse(path: str, made_from: records.Metadata) -> CachedRecords | None:
-    """Returns the records of a file if they were made from the same.
+    """Returns the records of a file if they were created from the same data.
 
     Args:
-        path: of the record file.
-        made_from: what its sidecar must say, but for `num_records`.
+        path: the record file.
+        made_from: the expected sidecar, except for `num_records`.
 
     Returns:
-        None if there are none, or they were made from something else.
+        None if the file is missing or was created from other data.
     """
     held = records.read_metadata(path)
     if (
@@ -114,7 +114,7 @@ def _make(path, features, made_from, examples) -> CachedRecords:
 
 
 def _adds_up(counts: Any, total: int) -> bool:
-    """Returns whether counts from a sidecar share out so many records."""
+    """Returns whether the counts in a sidecar add up to `total`."""
     return (
         isinstance(counts, list)
         and all(type(count) is int and count >= 0 for count in counts)

@@ -1,7 +1,7 @@
-"""The order in which a run takes its records.
+"""Orders of the records in training.
 
-The records form an endless stream, epoch after epoch, each epoch in an order of
-its own that depends on the seed alone, never on what was read before.
+The records form an infinite stream of epochs, each shuffled differently. The
+order depends on the seed alone, never on the records read before.
 """
 
 import abc
@@ -14,32 +14,32 @@ from typing import Protocol
 
 import numpy as np
 
-# Neighbouring records stay together in a block, and blocks in a window, so that
-# reading stays within a part of the files that the operating system caches.
+# Consecutive records form a block, and blocks a window, so that reading stays
+# within a part of the files that fits into the operating system's cache.
 _RECORDS_PER_BLOCK = 64
 _BLOCKS_PER_WINDOW = 2048
 _BATCHES_PER_GROUP = 64
-# NumPy fills a short list of seeds with zeros, so [seed, 3] and [seed, 3, 0]
-# would draw the same numbers: each use has a number of its own, not zero.
+# NumPy pads a short list of seeds with zeros, so [seed, 3] and [seed, 3, 0]
+# draw the same numbers: each use has a different number above zero.
 _BLOCK_STREAM, _WINDOW_STREAM, _GROUP_STREAM = 1, 2, 3
 
 
 class Order(Protocol):
-    """The records of each step."""
+    """The order in which steps take records."""
 
     def batch(self, step: int, batch_size: int) -> np.ndarray:
         """Lists the records of a step's global batch: `[batch_size]` int64."""
 
 
 class Stream(abc.ABC):
-    """An endless stream of records, which steps take batch after batch."""
+    """An infinite stream of records, of which each step takes one batch."""
 
     @abc.abstractmethod
     def indices(self, start: int, count: int) -> np.ndarray:
-        """Lists the records at places `start` to `start + count - 1`.
+        """Lists the records at positions `start` to `start + count - 1`.
 
         Returns:
-            `[count]` int64, the places of records in the files.
+            `[count]` int64, the numbers of records in the files.
         """
 
     def batch(self, step: int, batch_size: int) -> np.ndarray:
@@ -50,13 +50,13 @@ class Stream(abc.ABC):
 class RecordOrder(Stream):
     """A stream of shuffled epochs.
 
-    Blocks of 64 neighbouring records are shuffled over the whole data, then
-    single records within windows of 2,048 blocks. Data of up to 131,072 records
-    fill one window: every order of them is then as likely as any other.
+    Blocks of 64 consecutive records are shuffled over all data, then single
+    records within windows of 2,048 blocks. Up to 131,072 records fit into one
+    window: all their orders are then equally likely.
 
     Args:
-        num_records: the records of one epoch.
-        seed: two streams of the same seed are equal.
+        num_records: the number of records of one epoch.
+        seed: streams with the same seed are equal.
     """
 
     def __init__(self, num_records: int, seed: int):
@@ -65,12 +65,12 @@ class RecordOrder(Stream):
         self.num_records = num_records
         self._seed = seed
         self._num_blocks = -(-num_records // _RECORDS_PER_BLOCK)
-        # Cached per object: two epochs meet in a batch, readers run ahead.
+        # Cached per object: a batch may span two epochs, and readers prefetch.
         self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
         self._window = functools.lru_cache(maxsize=4)(self._make_window)
 
     def indices(self, start: int, count: int) -> np.ndarray:
-        """Lists the records at places `start` to `start + count - 1`.
+        """Lists the records at positions `start` to `start + count - 1`.
 
         Returns:
             `[count]` int64, each in `[0, num_records)`.
@@ -113,11 +113,11 @@ class RecordOrder(Stream):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Part:
-    """Consecutive records that are trained on before those after them.
+    """Consecutive records that are trained on before the next part.
 
     Attributes:
-        num_records: how many there are.
-        num_taken: how many places of the stream they fill, over and over.
+        num_records: their number.
+        num_taken: the length of their part of the stream, over all epochs.
     """
 
     num_records: int
@@ -125,15 +125,14 @@ class Part:
 
 
 class ConsecutiveOrder(Stream):
-    """A stream of parts one after the other, each shuffled in itself.
+    """A concatenation of streams, one for each part of the records.
 
-    Every part is a stream of shuffled epochs of its own, which ends where the
-    next part begins; the last one never ends. A part without records is left
-    out; a single part is a `RecordOrder`.
+    Every part is a `RecordOrder` that ends where the next part begins; the last
+    one is infinite. Parts without records are skipped.
 
     Args:
         parts: in the order of the records.
-        seed: of every part's stream.
+        seed: the seed of the stream of every part.
     """
 
     def __init__(self, parts: Sequence[Part], seed: int):
@@ -151,7 +150,7 @@ class ConsecutiveOrder(Stream):
         self._streams = [
             RecordOrder(part.num_records, seed) for _, part in held
         ]
-        # Where in the whole stream each part starts; the last has no end.
+        # The start of each part in the complete stream; the last has no end.
         self._starts = list(
             itertools.accumulate(
                 (part.num_taken for _, part in held[:-1]), initial=0
@@ -159,10 +158,10 @@ class ConsecutiveOrder(Stream):
         )
 
     def indices(self, start: int, count: int) -> np.ndarray:
-        """Lists the records at places `start` to `start + count - 1`.
+        """Lists the records at positions `start` to `start + count - 1`.
 
         Returns:
-            `[count]` int64, each the place of a record among all parts.
+            `[count]` int64, numbers of records over all parts.
         """
         found = []
         while count > 0:
@@ -180,11 +179,11 @@ class ConsecutiveOrder(Stream):
 
 
 class BucketedOrder:
-    """A shuffled order in which the records of a batch are of similar length.
+    """A shuffled order in which the records of a batch have similar lengths.
 
-    A stream is taken in groups of 64 batches; each group is sorted by length
-    and cut into batches, which are then shuffled. So the last batches of one
-    part of a `ConsecutiveOrder` mix with the next part's first.
+    The stream is divided into groups of 64 batches. Each group is sorted by
+    length and split into batches, which are then shuffled. So the last batches
+    of one part of a `ConsecutiveOrder` mix with the first of the next part.
 
     Args:
         order: the stream.

@@ -1,10 +1,10 @@
 """Records: schemas, serialization, sidecars and checks.
 
 A record is a `tf.train.Example`. Its features have a fixed shape and the names
-and types of the release, so either program reads what the other wrote. A
-sidecar beside each record file (`NAME.meta.json`) says how it was made.
+and types of the release, so that either program reads the other's files. The
+sidecar of each record file (`NAME.meta.json`) describes how it was created.
 
-Importing this module imports no TensorFlow, so that data is created without.
+Importing this module does not import TensorFlow.
 """
 
 import dataclasses
@@ -26,28 +26,28 @@ if typing.TYPE_CHECKING:
 
 _KINDS = {"int64": "iu", "float32": "fiu"}
 _NEEDS_SIDECAR = (
-    " Records made with --dynamic_masking need the .meta.json that was written "
-    "beside them: it says how they are to be masked."
+    " Records created with --dynamic_masking need their .meta.json file, which "
+    "holds the masking options."
 )
 _EXAMPLES_PER_BATCH = 256
 _RECORDS_PER_SCAN = 1024
-# Records that are sampled where there is no sidecar: of all files together, and
-# of each where there are very many.
+# Records to sample from files without a sidecar: over all files, and the least
+# number from each.
 _SAMPLED_RECORDS = 1000
 _SAMPLED_RECORDS_PER_FILE = 10
-# The flag of a sidecar for the number of records that each example has.
+# The key of a sidecar's `flags` for the number of records of each example.
 ROWS_PER_EXAMPLE = "rows_per_example"
-# The flag of a sidecar for the id of [MASK], where the records are unmasked.
+# The key of a sidecar's `flags` for the id of [MASK] of unmasked records.
 MASK_ID = "mask_id"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Feature:
-    """One named array of a record.
+    """A named array of a record.
 
     Attributes:
         name: the key in the record.
-        shape: its shape in one record, without the batch.
+        shape: its shape in one record, without the batch axis.
         dtype: "int64" or "float32", as stored.
     """
 
@@ -64,7 +64,7 @@ class Feature:
 
 
 def _sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:
-    """Describes the inputs of the encoder, `[T]` or `[C, T]`."""
+    """Returns the features of the encoder's inputs, `[T]` or `[C, T]`."""
     names = ("input_ids", "input_mask", "segment_ids")
     return tuple(Feature(name=name, shape=shape) for name in names)
 
@@ -72,7 +72,7 @@ def _sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:
 def pretraining_features(
     max_seq_length: int, max_predictions_per_seq: int
 ) -> tuple[Feature, ...]:
-    """Describes the records of masked sentence pairs.
+    """Returns the features of masked sentence pairs.
 
     Source: create_pretraining_data.py and run_pretraining.py of the release.
     """
@@ -89,7 +89,7 @@ def pretraining_features(
 def unmasked_features(
     max_seq_length: int, *, do_whole_word_mask: bool
 ) -> tuple[Feature, ...]:
-    """Describes the records of sentence pairs to be masked while training.
+    """Returns the features of sentence pairs for dynamic masking.
 
     `word_starts` is 0 for a token that continues a word.
     """
@@ -107,12 +107,12 @@ def classification_features(
     problem_type: str = "single_label",
     num_outputs: int = 1,
 ) -> tuple[Feature, ...]:
-    """Describes the records of texts, or pairs, with labels.
+    """Returns the features of texts, or pairs, with labels.
 
     Source: run_classifier.py of the release, for one class per text.
 
     Args:
-        max_seq_length: tokens of a record, T.
+        max_seq_length: T, tokens of a record.
         problem_type: "single_label", "multi_label" or "regression".
         num_outputs: K, the width of the output layer.
     """
@@ -128,10 +128,10 @@ def classification_features(
 def choice_features(
     max_seq_length: int, num_choices: int
 ) -> tuple[Feature, ...]:
-    """Describes the records of choices: one sequence for each of them.
+    """Returns the features of multiple choice: one sequence for each choice.
 
     Args:
-        max_seq_length: tokens of a sequence, T.
+        max_seq_length: T, tokens of a sequence.
         num_choices: C.
     """
     return (
@@ -143,13 +143,13 @@ def choice_features(
 def squad_features(
     max_seq_length: int, *, is_training: bool
 ) -> tuple[Feature, ...]:
-    """Describes the records of windows over paragraphs.
+    """Returns the features of windows over paragraphs.
 
     Source: run_squad.py of the release.
 
     Args:
         max_seq_length: tokens of a window.
-        is_training: whether they hold the place of the answer.
+        is_training: whether the records hold the positions of the answer.
     """
     features = (
         Feature(name="unique_ids", shape=(1,)),
@@ -166,9 +166,9 @@ def squad_features(
 
 
 def tagging_features(max_seq_length: int) -> tuple[Feature, ...]:
-    """Describes the records of windows with labelled words.
+    """Returns the features of windows with labeled words.
 
-    `label_mask` is 1 at the first piece of each word that has a label here.
+    `label_mask` is 1 at the first piece of each word labeled in this window.
     """
     sequence = (max_seq_length,)
     return (
@@ -179,15 +179,15 @@ def tagging_features(max_seq_length: int) -> tuple[Feature, ...]:
 
 
 def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
-    """Turns one example into the bytes of a record, always the same ones.
+    """Serializes one example deterministically.
 
     Args:
         example: for each feature an array, list or number of its shape.
-        features: what a record holds.
+        features: the features of a record.
 
     Raises:
-        ValueError: the example has other features than described, or one has
-            another shape or type.
+        ValueError: the example has other features, or one has another shape or
+            type.
     """
     arrays = _checked(example, features)
     (record,) = record_files.serialize_batch(
@@ -199,7 +199,7 @@ def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
 def _checked(
     example: Mapping[str, Any], features: Sequence[Feature]
 ) -> dict[str, np.ndarray]:
-    """Returns the arrays of an example, in the types that are stored."""
+    """Checks an example; returns its arrays in the types that are stored."""
     names = sorted(feature.name for feature in features)
     if sorted(example) != names:
         raise ValueError(
@@ -226,17 +226,17 @@ def write_records(
     examples: Iterable[Mapping[str, Any]],
     features: Sequence[Feature],
 ) -> list[int]:
-    """Writes examples to TFRecord files, filling the files in turn.
+    """Writes examples to TFRecord files in turn.
 
-    Example `i` goes to file `i % len(record_paths)`, as in the release. The
-    files take their names when all of them are whole; a few hundred examples
-    are held at a time.
+    Example `i` goes to file `i % len(record_paths)`, as in the release. Files
+    are renamed to their final names once all are complete; a few hundred
+    examples are kept in memory.
 
     Returns:
         The number of records in each file.
 
     Raises:
-        ValueError: no file or the same file twice is named, or an example does
+        ValueError: there is no file, a file occurs twice, or an example does
             not fit `features` (names its number, counted from 0).
     """
     return record_files.write_batches(
@@ -267,21 +267,21 @@ def _stacked(rows: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
 def parse(
     serialized: "tf.Tensor", features: Sequence[Feature]
 ) -> dict[str, "tf.Tensor"]:
-    """Turns a batch of records into tensors.
+    """Parses a batch of records.
 
     Args:
         serialized: `[B]` string.
-        features: what each record holds.
+        features: the features of each record.
 
     Returns:
         For each feature its name and a `[B, *shape]` tensor: int32 for "int64"
         (as the release casts them), else float32.
 
     Raises:
-        tf.errors.InvalidArgumentError: a record lacks a feature, or holds it
-            with another number of values.
+        tf.errors.InvalidArgumentError: a record lacks a feature, or its number
+            of values differs.
     """
-    import tensorflow as tf  # Late: those who only write do without it.
+    import tensorflow as tf  # Late: writing records does not need it.
 
     parsed = tf.io.parse_example(
         serialized,
@@ -299,11 +299,11 @@ def parse(
 def scan(
     files: record_files.RecordFiles, features: Sequence[Feature]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields features of all records in file order, some records at a time.
+    """Yields features of all records in batches, in file order.
 
     Args:
         files: the record files.
-        features: those to read, of what each record holds.
+        features: the features to read.
 
     Yields:
         For each feature its name and a `[B, *shape]` array; B differs.
@@ -319,19 +319,19 @@ def scan(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Metadata:
-    """How a record file was made: the contents of its sidecar.
+    """The contents of a sidecar: the origin of a record file.
 
     Attributes:
-        kind: what the records are for, e.g. "pretraining".
+        kind: the use of the records, e.g. "pretraining".
         max_seq_length: tokens per record.
-        max_predictions_per_seq: masked tokens per record; None where records
-            have none.
-        vocab_size: the lines of the vocabulary: ids are below it.
-        vocab_sha256: `vocab_sha256` of it.
+        max_predictions_per_seq: masked tokens per record; None for other
+            records.
+        vocab_size: the size of the vocabulary: ids are below it.
+        vocab_sha256: the `vocab_sha256` of the vocabulary.
         do_lower_case: whether text was lower-cased.
         num_records: the records of this file.
-        text_sha256: hash of the text they were made from; None if not known.
-        flags: the flags that made the file, values as JSON has them.
+        text_sha256: hash of their text; None if not known.
+        flags: the flags of the program that created the file, as JSON values.
     """
 
     kind: str
@@ -346,9 +346,9 @@ class Metadata:
 
 
 def vocab_sha256(tokens: Iterable[str]) -> str:
-    """Hashes a vocabulary: its tokens in order, each ended by a line feed.
+    """Hashes a vocabulary: its tokens in order, each followed by a line feed.
 
-    For a file of plain lines without repetitions this is its SHA-256.
+    For a vocabulary file without repeated lines this is its SHA-256.
     """
     digest = hashlib.sha256()
     for token in tokens:
@@ -357,7 +357,7 @@ def vocab_sha256(tokens: Iterable[str]) -> str:
 
 
 def metadata_path(record_path: str) -> str:
-    """Names the sidecar of a record file."""
+    """Returns the path of the sidecar of a record file."""
     return record_path + paths.SIDECAR_ENDING
 
 
@@ -368,9 +368,9 @@ def write_metadata(record_path: str, metadata: Metadata) -> None:
 
 
 def remove_metadata(record_path: str) -> None:
-    """Removes the sidecar of a record file that is to be made anew.
+    """Removes the sidecar of a record file before the file is replaced.
 
-    A sidecar must never describe other records than those beside it.
+    A sidecar must never describe an earlier version of its record file.
     """
     paths.remove(metadata_path(record_path))
 
@@ -379,11 +379,11 @@ def read_metadata(record_path: str) -> Metadata | None:
     """Reads the sidecar of a record file.
 
     Returns:
-        None if there is no sidecar: the records were made elsewhere.
+        None if there is no sidecar: another program created the records.
 
     Raises:
-        ValueError: the sidecar is not JSON, or lacks a value, or has one of
-            the wrong type or of an unknown name.
+        ValueError: the sidecar is not JSON, lacks a value, or has one of the
+            wrong type or with an unknown name.
     """
     path = metadata_path(record_path)
     if not paths.exists(path):
@@ -393,14 +393,14 @@ def read_metadata(record_path: str) -> Metadata | None:
         _check_values(path, values)
     except ValueError as error:
         raise ValueError(
-            f"{error} Write the records again, or delete this file to use them "
-            "without the checks it allows."
+            f"{error} Create the records again, or delete this file to use "
+            "them without its checks."
         ) from error
     return Metadata(**values)
 
 
 def _check_values(path: str, values: Mapping[str, Any]) -> None:
-    """Checks that a sidecar has the fields of `Metadata`, of their types."""
+    """Checks that a sidecar has the fields of `Metadata` with their types."""
     fields = {field.name: field for field in dataclasses.fields(Metadata)}
     for name in values:
         if name not in fields:
@@ -430,8 +430,8 @@ def _check_values(path: str, values: Mapping[str, Any]) -> None:
 def is_same_data(held: Metadata, wanted: Metadata) -> bool:
     """Returns whether two sidecars describe records of the same data.
 
-    All of their values must be equal but the numbers of records, which are
-    known only when all records are made.
+    All values must be equal except the numbers of records, which are known only
+    after all records are created.
     """
 
     def comparable(metadata: Metadata) -> dict[str, Any]:
@@ -450,17 +450,17 @@ def check_pretraining_records(
     max_predictions_per_seq: int,
     vocab_size: int,
 ) -> dict[str, Metadata | None]:
-    """Compares pre-training records with the flags and the model.
+    """Checks that pre-training records fit the flags and the model.
 
-    The sidecars of create_pretraining_data tell; of records without one a
-    sample is read.
+    The checks use the sidecars of create_pretraining_data, or a sample of the
+    records of a file without one.
 
     Returns:
-        The contents of each file's sidecar; None where there is none.
+        The contents of each file's sidecar; None if it has none.
 
     Raises:
-        ValueError: the lengths differ, or the records use a larger vocabulary
-            than the model has, or files were made with different ones.
+        ValueError: the lengths differ, the vocabulary of the records is larger
+            than the model's, or files were created with different ones.
     """
     lengths = {
         "max_seq_length": max_seq_length,
@@ -475,7 +475,7 @@ def check_pretraining_records(
             continue
         if metadata.kind != "pretraining":
             raise ValueError(
-                f"{path} must hold pre-training records; it holds those of "
+                f"{path} must hold pre-training records; got records for "
                 f"{metadata.kind!r}."
             )
         made_with = {name: getattr(metadata, name) for name in lengths}
@@ -484,8 +484,8 @@ def check_pretraining_records(
         hashes.setdefault(metadata.vocab_sha256, path)
     if len(hashes) > 1:
         raise ValueError(
-            "All records must be made with one vocabulary; these were not: "
-            + ", ".join(hashes.values())
+            "All records must be created with the same vocabulary; these "
+            "differ: " + ", ".join(hashes.values())
         )
     return sidecars
 
@@ -496,25 +496,25 @@ def _check_lengths(
     for name, length in lengths.items():
         if made_with[name] != length:
             raise ValueError(
-                f"{path} was made with --{name}={made_with[name]}, but this "
-                f"run has --{name}={length}. Pass the same, or create the "
-                "records again."
+                f"{path} was created with --{name}={made_with[name]}, but this "
+                f"run has --{name}={length}. Pass the same value, or create "
+                "the records again."
             )
 
 
 def _check_vocabulary(path: str, made_with: int, vocab_size: int) -> None:
     if made_with > vocab_size:
         raise ValueError(
-            f"{path} was made with a vocabulary of {made_with} entries, but "
+            f"{path} was created with a vocabulary of {made_with} entries, but "
             f"the model's vocab_size is {vocab_size}. Use the vocabulary that "
             "belongs to this configuration, or a configuration whose "
             "vocab_size is that of the vocabulary."
         )
     if made_with < vocab_size:
         logging.warning(
-            "%s was made with a vocabulary of %d entries; the model's "
-            "vocab_size is %d. The last %d rows of its word embeddings will "
-            "not be used.",
+            "%s was created with a vocabulary of %d entries; the model's "
+            "vocab_size is %d. The last %d rows of its word embeddings are "
+            "not used.",
             path,
             made_with,
             vocab_size,
@@ -528,7 +528,7 @@ def _check_sample(
     lengths: Mapping[str, int],
     vocab_size: int,
 ) -> None:
-    """Compares records spread over a file that has no sidecar."""
+    """Checks records spread over a file that has no sidecar."""
     path, count = files.paths[number], files.counts()[number]
     if not count:
         return
@@ -554,9 +554,9 @@ def _check_sample(
     )
     if largest >= vocab_size:
         raise ValueError(
-            f"{path} holds the word id {largest}, but the model's vocab_size "
-            f"is {vocab_size}. Use the vocabulary that belongs to this "
-            "configuration."
+            f"{path} contains the token id {largest}, but the model's "
+            f"vocab_size is {vocab_size}. Use the vocabulary that belongs to "
+            "this configuration."
         )
 
 
@@ -579,7 +579,7 @@ def _parse_pretraining(
     if missing:
         raise ValueError(
             f"{path}, record {place}: not a pre-training record; it lacks "
-            f"{', '.join(sorted(missing))} and has "
+            f"{', '.join(sorted(missing))}; got "
             f"{', '.join(sorted(example.features.feature))}."
             + (_NEEDS_SIDECAR if missing == {"masked_lm_ids"} else "")
         )

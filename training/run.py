@@ -18,7 +18,7 @@ from training import (
 )
 from training import flags as training_flags
 
-# What a resumed run must share with the one it resumes, whatever it trains.
+# Options of any run that must stay the same when it resumes.
 _IDENTITY = (
     *("random_seed", "train_batch_size", "learning_rate", "lr_schedule"),
     *("adam_bias_correction", "optimizer", "num_accumulation_steps"),
@@ -28,24 +28,23 @@ _IDENTITY = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run trains and for how long, beside its flags.
+    """The training of a run, in addition to its flags.
 
     Attributes:
         num_train_steps: the step at which the run ends.
-        num_warmup_steps: over which the learning rate rises.
-        identity: what a resumed run must share with the one it resumes to be
-            its exact continuation, beside the flags of all training and the
-            devices; a difference in `objective` is refused.
-        new_variables: patterns of variables that `--init_checkpoint` need not
-            hold.
+        num_warmup_steps: the steps of the learning rate's warm-up.
+        identity: the values that must stay the same for an exact resume, in
+            addition to the flags of all training and the devices; another
+            `objective` is an error.
+        new_variables: patterns of variables that `--init_checkpoint` may lack.
         frozen_variables: patterns of variables that are not trained.
         evaluate: returns held-out metrics; None for no evaluation.
         eval_every_steps: steps between evaluations; 0 for none.
-        best_metric: the held-out metric by which the best weights are kept;
-            None for none.
+        best_metric: the held-out metric that selects the best weights; None to
+            keep none.
         higher_is_better: False for losses.
-        make_sanity_check: makes the check of each report, where there are steps
-            left to make.
+        make_sanity_check: creates the check of each report; called if steps
+            remain.
     """
 
     num_train_steps: int
@@ -62,12 +61,12 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
-    """How a training ended.
+    """The result of a training.
 
     Attributes:
         trainer: the compiled steps, for another training of the same network.
-        step: the number of steps made in all.
-        metrics: the last held-out metrics; None if none were taken.
+        step: the number of completed steps.
+        metrics: the last held-out metrics; None if there were none.
     """
 
     trainer: steps.Trainer
@@ -80,7 +79,7 @@ def schedule(
     num_train_steps: int,
     num_warmup_steps: int,
 ) -> optimization.Schedule:
-    """Returns the learning rate of a run."""
+    """Returns the learning-rate schedule of a run."""
     return optimization.Schedule(
         init_lr=options.learning_rate,
         num_train_steps=num_train_steps,
@@ -97,19 +96,20 @@ def train(
     plan: Plan,
     trainer: steps.Trainer | None = None,
 ) -> Result:
-    """Trains a model from wherever its folder stands.
+    """Trains a model, resuming from the latest checkpoint of its folder.
 
     Args:
-        strategy: where the variables live.
+        strategy: holds the variables.
         objective: the model, with new weights, and its losses.
-        batches: of every step.
-        options: of the run.
-        plan: what they do not say.
-        trainer: of an earlier training of the same network, which is used
-            where the learning rate follows as many steps.
+        batches: the batches of every step.
+        options: the flags of the run.
+        plan: the rest of the run's settings.
+        trainer: of an earlier training of the same network; reused if the
+            schedule differs in its peak alone.
 
     Raises:
-        ValueError: the folder is another run's, or a checkpoint does not fit.
+        ValueError: the folder contains another run, or a checkpoint does not
+            fit.
         NonFiniteLossError, OutOfMemoryError, LostWorkerError, WritingError: see
             `loop.train`.
     """

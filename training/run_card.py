@@ -1,8 +1,8 @@
 """The record of a run, `run_card.json`: its options, inputs, machine, results.
 
-It holds the flags, versions, devices, hashes of what was read, speed, memory
-and results. It is written when a program ends, also when a signal or an error
-ends it, and keeps a short entry for each earlier program in the same folder.
+It contains the flags, versions, devices, hashes of the inputs, speed, memory
+and results. It is written when a program ends, also after a signal or an error,
+and keeps a short entry for each earlier program in the same folder.
 """
 
 import contextlib
@@ -29,6 +29,7 @@ from files import (
     lines,
     locking,
     log_lines,
+    messages,
     paths,
     progress,
     writing,
@@ -40,22 +41,22 @@ _FORMAT = 1
 _RESULTS_ENDING = "results.txt"
 _CONFIG = "bert_config.json"
 
-# Flags that name what is read, whichever script has them.
+# Flags of input files, over all scripts.
 _DATA_FLAGS = (
     *("input_file", "eval_input_file"),
     *("train_file", "predict_file", "eval_file"),
 )
 _FILE_FLAGS = ("bert_config_file", "vocab_file", *_DATA_FLAGS)
-# Of larger inputs the size is noted and what lies beside them: a terabyte of
-# records takes an hour to hash.
+# Of further inputs only the sizes and sidecars are recorded: hashing a terabyte
+# of records takes an hour.
 _MAX_HASHED_BYTES = 4 * 10**9
 
-# Versions that decide numbers and speed.
+# Packages whose versions affect results and speed.
 _PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy")
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _GIT_SECONDS = 5
 
-# The entry of an earlier program.
+# The fields of the entry of an earlier program.
 _KEPT_OF_EARLIER = ("program", "started", "seconds", "ended", "command")
 _NONE = type(None)
 _REPORT = ({"step": int, "*": (int, float, _NONE)}, _NONE)
@@ -63,7 +64,7 @@ _SUMMARY = {
     **dict.fromkeys(("last_training", "last_evaluation"), _REPORT),
     **dict.fromkeys(("examples_per_second", "input_wait"), (float, int, _NONE)),
 }
-# The parts of a card that tools read, as `json_text.has_shape` takes it.
+# The parts of a card that tools read; see `json_text.has_shape`.
 _SHAPE = {
     **dict.fromkeys(("program", "started", "ended"), str),
     "seconds": (int, float),
@@ -82,7 +83,7 @@ _EVENTS = re.compile(r"events\.out\.tfevents\..*")
 _MOST_FILES_SHOWN = 12
 _SUMMARY_COLUMNS = 96
 _KILOBYTE, _MEGABYTE = 10**3, 10**6
-# Of the last reports: shown elsewhere in the summary, or of no use alone.
+# Metrics shown elsewhere in the summary, or meaningless for a single step.
 _METRICS_NOT_SHOWN = {
     *("step", "examples_per_second", "input_wait"),
     *("gradient_norm", "learning_rate"),
@@ -102,17 +103,16 @@ _Options = TypeVar("_Options", bound=_OptionsOfRun)
 def record(run: Callable[[_Options], None], options: _Options) -> None:
     """Runs a script, then writes the card of its folder and logs a summary.
 
-    The folder is locked meanwhile, so that no other run writes there; of
-    several workers the chief locks it for all.
+    The folder is locked meanwhile, so that no other run writes to it; the chief
+    locks it for all workers.
 
-    A run that fails before it writes anything leaves no card: the folder may
-    be another run's. Of several workers the chief alone writes, and the others
-    stay until it has: TensorFlow takes those who leave much earlier for
-    crashed.
+    A run that fails before it writes any file leaves no card, since the folder
+    may belong to another run. Only the chief writes. The other workers wait for
+    it: TensorFlow treats workers that exit much earlier as crashed.
 
     Args:
         run: the script.
-        options: a dataclass that has `output_dir`.
+        options: a dataclass with `output_dir`.
 
     Raises:
         LockedError: another run writes to the folder.
@@ -140,7 +140,7 @@ def record(run: Callable[[_Options], None], options: _Options) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """Locks the folder of a run; of several workers the chief does."""
+    """Locks the folder of a run, on the chief for all workers."""
     purpose, group = f"--output_dir={folder}", ""
     if _has_others():
         from training import workers  # Late: it imports TensorFlow.
@@ -160,7 +160,7 @@ def _has_others() -> bool:
 
 
 def _content(path: str) -> bytes | None:
-    """Returns the bytes of a card as it stands; None where there is none."""
+    """Returns the current bytes of a card; None if there is none."""
     if not paths.exists(path):
         return None
     with paths.open_to_read(path) as file:
@@ -168,11 +168,11 @@ def _content(path: str) -> bytes | None:
 
 
 def _wait_for_chief(path: str, before: bytes | None) -> None:
-    """Returns when the chief has written its card, or is gone.
+    """Waits until the chief has written its card or exited.
 
     Args:
-        path: of the card.
-        before: the card as it stood before the run.
+        path: the card.
+        before: its content before the run.
     """
     from training import workers
 
@@ -190,13 +190,12 @@ def _wait_for_chief(path: str, before: bytes | None) -> None:
 
 
 def _finish(options: Any, started: float, ended: str) -> None:
-    """Writes the card of a run that has ended, unless it wrote nothing."""
+    """Writes the card of a run that ended, unless it wrote no files."""
     folder = options.output_dir
     failed = ended != "finished"
     if not paths.is_remote(folder) and not paths.matching(folder, "*"):
-        return  # Nothing was ever written.
-    # What fails before TensorFlow is imported has written nothing; that is no
-    # reason to wait for the import.
+        return  # No file was ever written.
+    # A run that fails before it imports TensorFlow has written no file.
     if failed and not sys.modules.get("tensorflow"):
         return
     from training import workers
@@ -231,14 +230,14 @@ def _finish(options: Any, started: float, ended: str) -> None:
 
 
 def _files_written(folder: str, since: float) -> dict[str, int]:
-    """Finds the files of a folder that are no older than a moment.
+    """Finds the files of a folder that were modified since a given time.
 
     Args:
-        folder: local or remote; folders in it are looked through too.
+        folder: local or remote, searched recursively.
         since: seconds since 1970.
 
     Returns:
-        Their sizes in bytes, by name within the folder, sorted.
+        Their sizes in bytes by path relative to the folder, sorted.
     """
     import tensorflow as tf
 
@@ -247,14 +246,14 @@ def _files_written(folder: str, since: float) -> dict[str, int]:
         for name in names:
             path = os.path.join(place, name)
             state = tf.io.gfile.stat(path)
-            # Some file systems keep whole seconds.
+            # Some file systems store whole seconds.
             if state.mtime_nsec >= int(since) * 10**9 and name[0] != ".":
                 found[os.path.relpath(path, folder)] = state.length
     return dict(sorted(found.items()))
 
 
 def _training(folder: str) -> dict[str, Any]:
-    """Summarises the reports of a run, or of each of its trials."""
+    """Summarizes the reports of a run, or of each of its trials."""
     path = reporting.metrics_path(folder)
     if summary := reporting.summarize(reporting.read_metrics(path)):
         return summary
@@ -268,7 +267,7 @@ def _training(folder: str) -> dict[str, Any]:
 
 
 def results(folder: str) -> dict[str, dict[str, float | str]]:
-    """Reads the result files of a folder, `key = value` lines, by file."""
+    """Reads the result files of a folder, with lines `key = value`, by name."""
     found = {}
     for path in paths.matching(folder, f"*{_RESULTS_ENDING}"):
         pairs = (line.split(" = ", 1) for line in lines.read_lines(path))
@@ -288,16 +287,18 @@ def _number(text: str) -> float | str:
 
 
 def _earlier(path: str) -> list[dict[str, Any]]:
-    """Lists what earlier programs did in a folder, the first one first."""
+    """Lists the entries of earlier programs in a folder, oldest first."""
     if not paths.exists(path):
         return []
     card = read(path)
     if missing := [n for n in ("earlier", *_KEPT_OF_EARLIER) if n not in card]:
         raise ValueError(
-            f"{path}: must hold {', '.join(missing)}; move this file away."
+            f"{path}: missing {', '.join(missing)}; move this file away."
         )
     if not isinstance(card["earlier"], list):
-        raise ValueError(f"{path}: earlier must be a list; move it away.")
+        raise ValueError(
+            f"{path}: `earlier` must be a list; move this file away."
+        )
     return [*card["earlier"], {name: card[name] for name in _KEPT_OF_EARLIER}]
 
 
@@ -305,34 +306,34 @@ def read(path: str) -> dict[str, Any]:
     """Reads a card.
 
     Raises:
-        OSError: there is none.
-        ValueError: it is not of this program.
+        OSError: the file is missing.
+        ValueError: it is not a run card of this format.
     """
     card = json_text.read_object(path)
     if card.get("format") != _FORMAT:
         raise ValueError(
-            f"{path}: must be a run card of format {_FORMAT}; it is not."
+            f"{path}: must be a run card of format {_FORMAT}; "
+            f"got {messages.short(card.get('format'))}."
         )
     for name, shape in _SHAPE.items():
         if not json_text.has_shape(card.get(name), shape):
             raise ValueError(
-                f"{path}: {name} is missing, or not as a run card has it. "
-                "Move the file away."
+                f"{path}: {name!r} is missing or malformed; move this file "
+                "away."
             )
     return card
 
 
 def describe_inputs(options: Any) -> dict[str, list[dict[str, Any]]]:
-    """Describes the files that the flags of a run name.
+    """Describes the input files of a run.
 
     Args:
         options: a dataclass of flags.
 
     Returns:
-        For each flag its files: `path`, `bytes`, `sha256` (None of remote files
-        and once 4 GB have been hashed) and, of records, what their sidecar
-        says. A file that cannot be read has `error` instead; the run itself
-        will say more.
+        For each flag its files: `path`, `bytes`, `sha256` (None for remote
+        files and after 4 GB have been hashed) and, for records, `made`, the
+        contents of the sidecar. A file that cannot be read has `error` instead.
     """
     flags = vars(options)
     named = _files_of_flags(flags, _FILE_FLAGS)
@@ -353,7 +354,7 @@ def describe_inputs(options: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def data_files(options: Any) -> list[str]:
-    """Lists the files that flags of a run name as its data."""
+    """Lists the data files of a run."""
     named = _files_of_flags(vars(options), _DATA_FLAGS)
     return list(itertools.chain.from_iterable(named.values()))
 
@@ -361,7 +362,7 @@ def data_files(options: Any) -> list[str]:
 def _files_of_flags(
     flags: Mapping[str, Any], names: Iterable[str]
 ) -> dict[str, list[str]]:
-    """Lists the files that each flag names; patterns that match none stay."""
+    """Lists the files of each flag; patterns without a match are kept."""
     named = {}
     for flag in names:
         patterns = [flags.get(flag)]
@@ -374,7 +375,7 @@ def _files_of_flags(
 
 
 def _record_files_of_phases(phases: str) -> list[str]:
-    """Lists the record files that `--phases` of pre-training names."""
+    """Lists the record files in `--phases` of pre-training."""
     start = "input_file="
     return [
         word.removeprefix(start).rstrip(",")
@@ -406,7 +407,7 @@ def _describe_file(path: str, budget: int) -> dict[str, Any]:
     try:
         with paths.open_to_read(path) as file:
             size = file.seek(0, os.SEEK_END) or file.tell()
-        # Remote ones would be fetched a second time.
+        # Hashing a remote file would download it again.
         is_hashed = size <= budget and not paths.is_remote(path)
         digest = paths.sha256(path) if is_hashed else None
         entry = {"path": path, "bytes": size, "sha256": digest}
@@ -418,10 +419,10 @@ def _describe_file(path: str, budget: int) -> dict[str, Any]:
 
 
 def _model(folder: str) -> dict[str, Any]:
-    """Describes the model in a run's folder, as far as it is there.
+    """Describes the model in a run's folder.
 
     Returns:
-        `config`, and `num_parameters` of the latest checkpoint.
+        `config`, and `num_parameters` of the latest checkpoint, if they exist.
     """
     from modeling import checkpoints
 
@@ -442,7 +443,7 @@ def _model(folder: str) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, Any]:
-    """Names versions, code and machine."""
+    """Returns versions, code and machine."""
     import keras
     import tensorflow as tf
 
@@ -465,10 +466,10 @@ def _environment() -> dict[str, Any]:
 
 
 def _code() -> dict[str, Any] | None:
-    """Names the commit of this clone, and whether files differ from it.
+    """Returns the commit of this clone, and whether files are modified.
 
     Returns:
-        None where this is no clone, or there is no git.
+        None outside a clone or without git.
     """
     commit = _git("rev-parse", "HEAD")
     if commit is None:
@@ -492,7 +493,7 @@ def _git(*arguments: str) -> str | None:
 
 
 def _peak_memory() -> dict[str, int]:
-    """Measures the most memory used so far, in bytes: `host`, and each GPU."""
+    """Returns the peak memory so far, in bytes: of `host` and each GPU."""
     import tensorflow as tf
 
     used = {"host": reporting.peak_host_bytes()}
@@ -503,9 +504,9 @@ def _peak_memory() -> dict[str, int]:
 
 
 def summary_lines(card: Mapping[str, Any]) -> list[str]:
-    """Summarises a card: the program, its metrics and the files it wrote."""
+    """Summarizes a card: the program, its metrics and the files it wrote."""
     num_parameters = card["model"].get("num_parameters")
-    told = [
+    parts = [
         ("run", _run_text(card)),
         ("model", num_parameters and f"{num_parameters:,} parameters"),
         *((name, _metrics_text(values)) for name, values in _reports(card)),
@@ -515,11 +516,11 @@ def summary_lines(card: Mapping[str, Any]) -> list[str]:
         ),
         ("wrote", ", ".join(_written(card["written"]))),
     ]
-    told = [(title, text) for title, text in told if text]
-    width = max(len(title) for title, _ in told)
+    parts = [(title, text) for title, text in parts if text]
+    width = max(len(title) for title, _ in parts)
     return [
         line
-        for title, text in told
+        for title, text in parts
         for line in textwrap.wrap(
             f"  {title:<{width}}  {text}",
             _SUMMARY_COLUMNS,
@@ -547,7 +548,7 @@ def _run_text(card: Mapping[str, Any]) -> str:
 def _reports(
     card: Mapping[str, Any],
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields title and metrics of the last reports of a run or its trials."""
+    """Yields the titles and metrics of the last reports of a run or trials."""
     training = card["training"]
     trials = {"": training} if "last_step" in training else training
     for trial, summary in trials.items():
@@ -569,7 +570,7 @@ def _metrics_text(values: Mapping[str, Any]) -> str:
 
 
 def number_text(value: Any) -> str:
-    """Formats a number for people; what is none, as it is."""
+    """Formats a float with 4 digits, and any other value as it is."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -581,7 +582,7 @@ def size_text(num_bytes: int) -> str:
 
 
 def _written(files: Mapping[str, int]) -> list[str]:
-    """Names files with their sizes, those of a checkpoint as one."""
+    """Lists files with their sizes; the files of a checkpoint are one entry."""
     sizes: dict[str, int] = {}
     for name, size in files.items():
         folder, slash, last = name.rpartition("/")
@@ -597,14 +598,14 @@ def _written(files: Mapping[str, int]) -> list[str]:
 
 
 def write_to_tensorboard(folder: str, card: Mapping[str, Any]) -> None:
-    """Puts the summary and the flags under TensorBoard's "Text"."""
+    """Writes the summary and the flags to TensorBoard's "Text"."""
     step = card["training"].get("last_step")
     if step is None:
         return
     import tensorflow as tf
 
     flags = [f"    --{k}={v}" for k, v in sorted(card["flags"].items())]
-    # Four spaces make a block of Markdown that keeps its lines.
+    # Four spaces make a Markdown code block, which keeps its lines.
     summary = [f"    {line}" for line in summary_lines(card)]
     writer = tf.summary.create_file_writer(folder)
     with writer.as_default(step=step):

@@ -1,9 +1,8 @@
-"""Sanity checks of pre-training: warnings about losses that look wrong.
+"""Sanity checks of pre-training: warnings about implausible losses.
 
-Losses are judged against what the records themselves say: the entropy of the
-masked word pieces is the loss of a model that knows how frequent each is and
-nothing else. How far below it a run should be after so many steps comes from
-runs of this project (`_BAND`).
+The baseline is the entropy of the masked word pieces in the records, which is
+the loss of a unigram model. The expected loss after a number of steps, as a
+share of the entropy, was measured in runs of this project (`_BAND`).
 """
 
 import bisect
@@ -22,9 +21,9 @@ _NSP_ACCURACY = "next_sentence_accuracy"
 
 # Source: measured with this project. BERT-Tiny (2 layers, D = 128) on Wikipedia
 # and novels, batches of 8,192 word pieces: 64 of 128, peak rates 8e-4 to 2e-3,
-# with dropout and without; and 256 of 32, peak rate 1e-3, without dropout. For
-# each number of reference steps the least and the greatest training loss, as
-# a share of the entropy.
+# with and without dropout; and 256 of 32, peak rate 1e-3, without dropout. For
+# each number of reference steps, the lowest and highest training loss as a
+# share of the entropy.
 _BAND = (
     (250, 0.89, 0.98),
     (500, 0.80, 0.935),
@@ -34,38 +33,39 @@ _BAND = (
     (2700, 0.60, 0.88),
 )
 _MARGIN = 0.04
-# A reference step: what one step of those runs did at a rate of 8e-4.
+# A reference step is a step of those runs at a rate of 8e-4.
 _REFERENCE_RATE = 8e-4
 _REFERENCE_PIECES = 128 * 64
 # The slowest of the reference runs on sequences of 128 was at chance for 1,400.
 _NSP_STEPS = 2500
 _NSP_MARGIN = 0.01
 _NSP_REPORTS = 5
-# A trained BERT-Base has about 1.4 nats; below this something else is learned.
+# A trained BERT-Base reaches about 1.4 nats; a lower loss suggests leakage.
 _IMPOSSIBLE_LOSS = 1.0
 _IMPOSSIBLE_LOSS_OF_TRAINED = 0.3
 _FEW_EPOCHS = 5
-# Means over these many reports, so that one bad batch is no warning.
+# Reports to average, so that one bad batch causes no warning.
 _SMOOTHED_REPORTS = 3
 _RISE = 0.3  # Nats; the reference runs never rose by 0.1.
-# Over the second half of the steps, while hardly more than frequency is known.
+# The least relative fall over the second half of the steps, while the loss is
+# near the entropy.
 # Source: the slowest reference run fell by 1 % from step 3,000 to 6,000.
 _LEAST_FALL = 0.003
 _STILL_HIGH = 0.85
-# Records that are looked at: in blocks, since remote stores read in a row.
+# The sample of records: in blocks, since remote storage reads sequentially.
 _NUM_BLOCKS = 40
 _RECORDS_PER_BLOCK = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecordStatistics:
-    """Shares and frequencies in a sample of records.
+    """Statistics of a sample of records.
 
     Attributes:
         entropy: of the masked word pieces, in nats.
-        random_next_share: of pairs with a random next, 0 to 1.
-        num_records: in all.
-        num_sampled: of them looked at.
+        random_next_share: the share of pairs with a random next, 0 to 1.
+        num_records: the number of all records.
+        num_sampled: the number of records in the sample.
     """
 
     entropy: float
@@ -75,12 +75,12 @@ class RecordStatistics:
 
     @property
     def chance(self) -> float:
-        """The next-sentence accuracy of always giving the same answer."""
+        """The next-sentence accuracy of the majority class."""
         return max(self.random_next_share, 1 - self.random_next_share)
 
 
 def measure(source: input_pipeline.Source) -> RecordStatistics:
-    """Looks at records spread over the files: 10,240 of them, if there are."""
+    """Measures a sample of up to 10,240 records spread over the files."""
     total = len(source.files)
     starts = np.unique(
         np.linspace(
@@ -90,7 +90,7 @@ def measure(source: input_pipeline.Source) -> RecordStatistics:
     counts = np.zeros(0, np.int64)
     num_random = num_sampled = end = 0
     for first in starts.tolist():
-        # Blocks of few records overlap; none counts twice.
+        # With few records the blocks overlap; each record counts once.
         places = np.arange(
             max(first, end), min(first + _RECORDS_PER_BLOCK, total)
         )
@@ -118,12 +118,10 @@ def measure(source: input_pipeline.Source) -> RecordStatistics:
 
 
 def entropy(counts: np.ndarray) -> float:
-    """Estimates the entropy in nats of what was drawn so many times.
-
-    With the correction of Miller (1955) for what a sample does not show.
+    """Estimates an entropy in nats, with the correction of Miller (1955).
 
     Args:
-        counts: `[V]` integers.
+        counts: `[V]` integers, the number of times each value was drawn.
     """
     counts = counts[counts > 0]
     if not len(counts):
@@ -135,12 +133,12 @@ def entropy(counts: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run sets out to do.
+    """The settings of a run that the checks depend on.
 
     Attributes:
         vocab_size: V.
         batch_size: examples in a step.
-        pieces_per_step: word pieces in a step; of phases, the fewest.
+        pieces_per_step: word pieces in a step; the minimum over phases.
         schedule: the learning rate.
         is_fresh: whether weights are random at step 0.
     """
@@ -153,11 +151,11 @@ class Plan:
 
 
 class SanityChecks:
-    """Checks every report of a run, and gives each warning once.
+    """Checks of every report of a run; each warns at most once.
 
     Args:
-        records: what the run learns from.
-        plan: what it sets out to do.
+        records: the statistics of the training records.
+        plan: the settings of the run.
     """
 
     def __init__(self, records: RecordStatistics, plan: Plan):
@@ -169,7 +167,7 @@ class SanityChecks:
         self._said: set[Callable] = set()
 
     def announce(self) -> list[str]:
-        """Says what to expect of the run, as far as that is known."""
+        """Returns lines on the baselines and expected losses of the run."""
         records, plan = self._records, self._plan
         even = math.log(plan.vocab_size)
         lines = [
@@ -193,7 +191,7 @@ class SanityChecks:
         return lines
 
     def _step_of(self, wanted: float) -> int | None:
-        """Returns the first step that equals so many reference steps."""
+        """Returns the first step that is worth `wanted` reference steps."""
         steps = range(self._plan.schedule.num_train_steps + 1)
         step = bisect.bisect_left(
             steps, wanted, key=lambda step: reference_steps(self._plan, step)
@@ -201,14 +199,14 @@ class SanityChecks:
         return step if step < len(steps) else None
 
     def __call__(self, step: int, values: Mapping[str, float]) -> Iterator[str]:
-        """Takes a report.
+        """Checks a report.
 
         Args:
-            step: the steps made.
+            step: the number of completed steps.
             values: metrics by name.
 
         Yields:
-            What looks wrong and was not said before.
+            New warnings.
         """
         if _MLM_LOSS not in values:
             return
@@ -236,7 +234,7 @@ class SanityChecks:
 
     @property
     def _made(self) -> float:
-        """The reference steps made so far."""
+        """The number of reference steps completed so far."""
         return reference_steps(self._plan, self._steps[-1])
 
     @property
@@ -253,10 +251,9 @@ class SanityChecks:
         if self._loss >= least or epochs > _FEW_EPOCHS:
             return None
         return (
-            f"the masked-LM loss, {self._loss:.2f}, is lower than a language "
-            f"model gets after {epochs:.1f} passes over the records: the "
-            "answers may be visible in the input, or the text says the same "
-            "again and again. Look at examples and duplicates with "
+            f"the masked-LM loss, {self._loss:.2f}, is implausibly low after "
+            f"{epochs:.1f} epochs: the targets may be visible in the input, or "
+            "the text may repeat itself. Inspect examples and duplicates with "
             "python -m tools.inspect_data --record_file=..."
         )
 
@@ -269,8 +266,8 @@ class SanityChecks:
         if self._loss <= lowest + _RISE:
             return None
         return (
-            f"the masked-LM loss has risen to {self._loss:.2f} from "
-            f"{lowest:.2f}: the learning rate is probably too high, or the "
+            f"the masked-LM loss has risen from {lowest:.2f} to "
+            f"{self._loss:.2f}: the learning rate is probably too high, or the "
             "warm-up too short. Start again with half the rate."
         )
 
@@ -278,12 +275,11 @@ class SanityChecks:
         if self._plan.is_fresh or self._loss < 0.95 * self._records.entropy:
             return None
         return (
-            f"the masked-LM loss, {self._loss:.2f}, is that of a model that "
-            "knows no more than how frequent words are "
-            f"({self._records.entropy:.2f}), though the run began with trained "
-            "weights: were the records made with the vocabulary and casing of "
-            "--init_checkpoint, and does the load report at the start name "
-            "cls/predictions as loaded?"
+            f"the masked-LM loss, {self._loss:.2f}, is no better than that of "
+            f"word-piece frequencies ({self._records.entropy:.2f}), although "
+            "the run started from trained weights. Check that the records were "
+            "created with the vocabulary and casing of --init_checkpoint, and "
+            "that the load report at the start lists cls/predictions as loaded."
         )
 
     def _above_frequency(self) -> str | None:
@@ -292,10 +288,10 @@ class SanityChecks:
         if not self._plan.is_fresh or is_early or self._loss <= high:
             return None
         return (
-            f"the warm-up is over and the masked-LM loss, {self._loss:.2f}, is "
-            "still above what the frequencies of word pieces alone give "
-            f"({high:.2f}): look at the learning rate (far too high or low), "
-            "the gradient norm, and the records (tools.inspect_data)."
+            f"after the warm-up, the masked-LM loss, {self._loss:.2f}, is "
+            f"still above that of word-piece frequencies ({high:.2f}). Check "
+            "the learning rate (far too high or low), the gradient norm, and "
+            "the records (tools.inspect_data)."
         )
 
     def _above_band(self) -> str | None:
@@ -308,12 +304,11 @@ class SanityChecks:
         if not limit < self._loss <= self._records.entropy:
             return None
         return (
-            f"the masked-LM loss, {self._loss:.2f}, should be below "
-            f"{high:.2f} by now: so far BERT-Tiny came in every run of this "
-            "project with as many word pieces and such a learning rate. "
-            "Look at the rate, at initializer_range in the configuration "
-            "(0.02 is small for a small model), and at the records "
-            "(tools.inspect_data)."
+            f"the masked-LM loss, {self._loss:.2f}, is above {high:.2f}, the "
+            "highest of this project's BERT-Tiny runs after as many word "
+            "pieces at a similar learning rate. Check the rate, "
+            "initializer_range in the configuration (0.02 is small for a small "
+            "model), and the records (tools.inspect_data)."
         )
 
     def _not_falling(self) -> str | None:
@@ -321,7 +316,7 @@ class SanityChecks:
         if not self._plan.is_fresh or not is_high or self._made < _BAND[2][0]:
             return None
         middle = int(np.searchsorted(self._steps, self._steps[-1] / 2))
-        # A tenth of the run at either end, as the fall to be seen is small.
+        # Means over a tenth of the run, since the expected fall is small.
         count = max(_SMOOTHED_REPORTS, len(self._losses) // 10)
         if middle + count > len(self._losses) - count:
             return None
@@ -331,10 +326,10 @@ class SanityChecks:
             return None
         return (
             f"the masked-LM loss has stopped falling: {before:.2f} at step "
-            f"{self._steps[middle]:,}, {now:.2f} now. A model that "
-            "learns falls far below what word frequencies give "
-            f"({self._records.entropy:.2f}); look at the learning rate and at "
-            "the gradient norm."
+            f"{self._steps[middle]:,}, {now:.2f} now. A model that learns "
+            "falls far below the loss of word-piece frequencies "
+            f"({self._records.entropy:.2f}). Check the learning rate and the "
+            "gradient norm."
         )
 
     def _next_sentences_at_chance(self) -> str | None:
@@ -347,20 +342,20 @@ class SanityChecks:
         if not has_fallen or accuracy > chance + _NSP_MARGIN or chance > 0.95:
             return None
         return (
-            f"next sentences are still told no better than by always giving "
-            f"the same answer ({accuracy:.1%}, {chance:.1%}) while masked "
-            "words are learned: are the sentences of a document in order, and "
-            "is there an empty line between documents? Look with "
-            "tools.inspect_data."
+            f"the next-sentence accuracy, {accuracy:.1%}, is no better than "
+            f"that of the majority class ({chance:.1%}), although the "
+            "masked-LM loss falls. Check with tools.inspect_data that the "
+            "sentences of a document are in order, and that empty lines "
+            "separate documents."
         )
 
 
 def reference_steps(plan: Plan, step: int) -> float:
-    """Counts the steps of the reference runs that a run's first steps equal.
+    """Converts the first steps of a run to steps of the reference runs.
 
-    A step counts as no more than one of theirs, nor than its share of their
-    word pieces, nor than its learning rate's share of theirs: the last of these
-    is what Adam moves a weight by.
+    A step is worth at most one reference step, at most its share of the word
+    pieces, and at most its share of the learning rate, to which Adam's updates
+    are proportional.
     """
     return min(
         step,

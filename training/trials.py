@@ -1,4 +1,4 @@
-"""Several runs of one experiment: other seeds, settings or folds of the data.
+"""Trials of one experiment: runs with other seeds, settings or folds.
 
 Source: Devlin et al. 2019, section 4.1: the best learning rate of a grid, and
 of several random restarts, on the development set.
@@ -25,13 +25,13 @@ _Options = TypeVar("_Options", bound=training_flags.TrialOptions)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One run of several.
+    """A run of several.
 
     Attributes:
-        name: of the run.
-        folder: everything of the run is in it.
-        setting: the options that a grid tries, by name.
-        random_seed: of its order of examples, output layer and dropout.
+        name: the name of the run.
+        folder: the output folder of the run.
+        setting: its options of the grid, by name.
+        random_seed: the seed of example order, output layer and dropout.
         fold: the number of its fold of the data, from 0.
     """
 
@@ -45,11 +45,11 @@ class Trial:
 def plan_run(
     options: _Options, num_folds: int = 1
 ) -> list[tuple[Trial, _Options]]:
-    """Lists the runs that options ask for, each with options of its own.
+    """Lists the runs of an experiment with their options.
 
-    They are each setting of the grid with each seed and each fold. A single
-    run takes the whole folder; several take `trial-1` and so on in it. The
-    seeds of every setting are the same.
+    There is a run for each setting of the grid, seed and fold. A single run
+    writes to the output folder itself; several write to `trial-1` and so on in
+    it. All settings have the same seeds.
     """
     runs = list(
         itertools.product(
@@ -79,20 +79,20 @@ def plan_run(
 
 
 def with_best_trial(options: _Options) -> _Options:
-    """Turns a folder of trials into that of the best one, where one answers.
+    """Replaces a folder of trials by that of the best one, without training.
 
-    A run that trains nothing evaluates or predicts with one model. Where its
-    folder holds several trials and no checkpoint of its own, that is the trial
-    that did best, as `trials.json` names it.
+    A run without training evaluates or predicts with one model. If its folder
+    contains several trials and no checkpoint of its own, it uses the best trial
+    according to `trials.json`.
 
     Args:
-        options: of a run.
+        options: the options of a run.
 
     Returns:
-        The options, `output_dir` replaced if it is a folder of trials.
+        The options, with `output_dir` replaced if it is a folder of trials.
 
     Raises:
-        ValueError: there are trials, but the file does not name the best one.
+        ValueError: there are trials, but `trials.json` does not name the best.
     """
     folder = options.output_dir
     if (
@@ -115,13 +115,13 @@ def with_best_trial(options: _Options) -> _Options:
     best = _best_trial(folder)
     if best not in names:
         raise ValueError(
-            f"{folder} holds several trials, {', '.join(names)}, but no "
-            f"{SUMMARY_FILE} that names the best one of them. Pass "
-            f"--output_dir={os.path.join(folder, names[0])}, or that of "
-            "another one."
+            f"{folder} contains several trials, {', '.join(names)}, but no "
+            f"{SUMMARY_FILE} that names the best one. Pass "
+            f"--output_dir={os.path.join(folder, names[0])}, or the folder of "
+            "another trial."
         )
     logging.info(
-        "%s holds several trials; %s, the best one by %s, answers.",
+        "%s contains several trials; using %s, the best one according to %s.",
         *(folder, best, SUMMARY_FILE),
     )
     return dataclasses.replace(options, output_dir=os.path.join(folder, best))
@@ -133,7 +133,7 @@ def _checkpoints_in(*parts: str) -> list[str]:
 
 
 def _best_trial(folder: str) -> Any:
-    """Reads the name of the best trial; None where there is none."""
+    """Reads the name of the best trial; None if there is none."""
     path = os.path.join(folder, SUMMARY_FILE)
     if not paths.exists(path):
         return None
@@ -141,13 +141,13 @@ def _best_trial(folder: str) -> Any:
         summary = json_text.parse(file.read(), path)
     if not isinstance(summary, dict):
         return None
-    # Taggers have a summary of each file; the held-out one decides.
+    # Taggers write a summary for each file; that of held-out data decides.
     decisive = summary.get("eval", summary)
     return decisive.get("best_trial") if isinstance(decisive, dict) else None
 
 
 def best_of(values: Sequence[float]) -> int:
-    """Returns the place of the highest value, the first of equal ones."""
+    """Returns the index of the highest value, the first of equal ones."""
     return max(range(len(values)), key=lambda place: values[place])
 
 
@@ -157,16 +157,16 @@ def summarize(
     metric: str,
     baseline: float,
 ) -> dict[str, Any]:
-    """Summarises the results of several runs, as `trials.json` holds them.
+    """Summarizes the results of several runs for `trials.json`.
 
     Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT",
-    section 3: a run has failed, or collapsed, if it does no better than an
-    answer that ignores the text.
+    section 3: a run has failed, or collapsed, if it is no better than a
+    constant answer.
 
     Args:
         runs: the runs.
-        results: what each came to, by metric.
-        metric: the one that decides; higher is better.
+        results: the results of each, by metric.
+        metric: the metric that decides; higher is better.
         baseline: the score of the best constant answer.
     """
     values = [float(result[metric]) for result in results]
@@ -210,10 +210,10 @@ def summarize(
 
 
 def table(summary: Mapping[str, Any]) -> str:
-    """Formats a summary for people.
+    """Formats a summary as a table.
 
-    A line for each run; one for each setting, if there are several and several
-    runs of each; and one for all.
+    It has a line for each run; one for each setting, if there are several with
+    several runs each; and one for all runs.
     """
     metric, best = summary["metric"], summary["best_trial"]
     lines = [

@@ -10,12 +10,12 @@ from files import lines
 
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
 _UNUSED = re.compile(r"\[unused\d+\]")
-# Of the entries, those that lower-casing and stripping accents would change:
-# none of the released uncased vocabulary, 30 % of the cased ones, and 2 of
-# 21,128 of the Chinese one, whose model reads lower-cased text.
+# Shares of entries that lower-casing and accent stripping would change. They
+# change none of the released uncased vocabulary, 30 % of the cased ones, and 2
+# of 21,128 of the Chinese one, whose model reads lower-cased text.
 _LEAST_SHARE_CASED = 0.02
 _MOST_SHARE_UNCASED = 0.001
-# Below it, a vocabulary is too small to show anything.
+# A smaller vocabulary does not show its casing.
 _LEAST_LETTERED_ENTRIES = 500
 
 
@@ -33,7 +33,7 @@ def is_lower_case(path: str) -> bool | None:
     """Returns whether a vocabulary is of lower-cased text without accents.
 
     Returns:
-        None where the entries do not tell.
+        None if the entries do not show it.
 
     Raises:
         OSError, ValueError: as `entries`.
@@ -49,14 +49,14 @@ def is_lower_case(path: str) -> bool | None:
 
 
 def check_same(ours: str, theirs: str) -> None:
-    """Compares a vocabulary with a model's own.
+    """Checks that a vocabulary equals that of a model.
 
-    What the model's own calls `[unusedN]` may be any word, as the release
-    suggests.
+    Any word may replace an `[unusedN]` entry of the model's vocabulary, as the
+    release suggests.
 
     Args:
         ours: the file in use.
-        theirs: the file beside the model.
+        theirs: the file of the model.
 
     Raises:
         OSError, ValueError: as `entries`.
@@ -65,14 +65,14 @@ def check_same(ours: str, theirs: str) -> None:
     ours_entries, theirs_entries = entries(ours), entries(theirs)
     if ours_entries == theirs_entries:
         return
-    named = 0
+    replaced = 0
     for number, (one, other) in enumerate(
         itertools.zip_longest(ours_entries, theirs_entries), start=1
     ):
         if one == other:
             continue
         if one is not None and other and _UNUSED.fullmatch(other):
-            named += 1
+            replaced += 1
             continue
         raise ValueError(
             f"The vocabulary must be that of the model: {ours} "
@@ -82,7 +82,7 @@ def check_same(ours: str, theirs: str) -> None:
             f"--vocab_file={theirs}."
         )
     logging.info(
-        "%s has words in place of %d [unusedN] of %s.", ours, named, theirs
+        "%s replaces %d [unusedN] entries of %s.", ours, replaced, theirs
     )
 
 

@@ -1,4 +1,4 @@
-"""Hidden layers of words, computed once for a frozen encoder and kept.
+"""Word features: hidden layers of a frozen encoder, computed once and stored.
 
 A record is a `tf.train.Example` of one sentence of `n` words: `word_features`,
 the bytes of `[n, L * D]` float32, and `label_ids`, the bytes of `[n]` int32,
@@ -42,13 +42,13 @@ _RECORDS_PER_SCAN = 64
 
 
 class Window(Protocol):
-    """Words as an encoder reads them.
+    """A window of a sentence, the input of the encoder.
 
     Attributes:
         input_ids: `[n]`.
-        positions: the places whose vectors are kept, one for each word that is
-            labelled here.
-        label_ids: of those words.
+        positions: the positions of the vectors to keep, one for each word
+            labeled in this window.
+        label_ids: the labels of those words.
     """
 
     input_ids: Sequence[int]
@@ -58,13 +58,12 @@ class Window(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WordFeatureSource:
-    """Records of this module, as `input_pipeline.Source` has it.
+    """Records of word features, an `input_pipeline.Source`.
 
     Attributes:
         files: the record files, in order.
-        width: L * D, the numbers of a word.
-        length_step: without meaning: batches are as long as their longest
-            sentence.
+        width: L * D, the size of a word's vector.
+        length_step: not used: batches are padded to their longest sentence.
     """
 
     files: record_files.RecordFiles
@@ -74,7 +73,7 @@ class WordFeatureSource:
     def parse(
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Turns `[B]` records into a batch; nothing is drawn.
+        """Parses `[B]` records to a batch; `seeds` are not used.
 
         Returns:
             `word_features` `[B, S, L * D]` float32, `label_ids` and
@@ -126,24 +125,24 @@ def make_or_reuse(
     sentences: Callable[[], Iterable[tuple[np.ndarray, Sequence[int]]]],
     communicator: workers.Communicator,
 ) -> WordFeatureSource:
-    """Writes the word features of a file, unless they are there already.
+    """Writes word features to a file, or reuses existing ones.
 
-    Of several workers, who share out each batch, the chief writes.
+    All workers compute, each a share of every batch; the chief writes.
 
     Args:
-        path: of the record file.
+        path: the record file.
         width: L * D.
-        made_from: what they depend on: data, vocabulary, checkpoint, layers.
+        made_from: the sidecar: data, vocabulary, checkpoint and layers.
         sentences: computes for each sentence `[n, L * D]` float32 and the `n`
-            labels; asked only if the file is to be written.
-        communicator: of the workers that compute them.
+            labels; called only to write the file.
+        communicator: of the workers that compute.
     """
 
     def find() -> record_cache.CachedRecords | None:
         return record_cache.reuse(path, made_from)
 
     held = find()
-    # Asked together: all workers compute features, or none does.
+    # Decided by the chief: either all workers compute features, or none.
     if not communicator.all_gather(int(held is not None))[0]:
         _make(path, made_from, sentences(), is_chief=communicator.is_chief)
         held = None
@@ -152,7 +151,7 @@ def make_or_reuse(
 
 
 def _make(path, made_from, sentences, *, is_chief) -> None:
-    """Goes through all sentences; the chief writes them."""
+    """Computes all sentences; the chief writes them."""
     if not is_chief:
         collections.deque(sentences, maxlen=0)
         return
@@ -168,13 +167,13 @@ def _make(path, made_from, sentences, *, is_chief) -> None:
 
 
 class FrozenEncoder:
-    """The vectors of words, by an encoder that is not trained.
+    """An encoder that computes word vectors and is not trained.
 
-    Its weights are loaded when they are needed.
+    Its weights are loaded on first use.
 
     Args:
-        setup: of the run; its options name the encoder's checkpoint.
-        features: names the layers, as the flag of that name.
+        setup: the setup of the run, with the encoder's `init_checkpoint`.
+        features: the layers, a value of `--features`.
 
     Raises:
         ValueError: the encoder lacks the layers.
@@ -192,7 +191,7 @@ class FrozenEncoder:
         self._layers = functools.cache(self._load)
 
     def make_data(self, data_set: task.DataSet) -> task.Data:
-        """Makes the records of a data set, unless they are there.
+        """Creates the records of a data set, or reuses existing ones.
 
         Args:
             data_set: its `examples` yields the windows of each sentence.
@@ -222,10 +221,10 @@ class FrozenEncoder:
     def vectors(
         self, sentences: Iterable[Sequence[Window]]
     ) -> Iterator[tuple[np.ndarray, Sequence[int]]]:
-        """Reads sentences, a batch of windows at a time.
+        """Computes the vectors of sentences, a batch of windows at a time.
 
         Args:
-            sentences: the windows of each, those of the first words first.
+            sentences: the windows of each, in the order of their words.
 
         Yields:
             For each sentence of `n` words their vectors, `[n, L * D]` float32,
@@ -263,7 +262,7 @@ class FrozenEncoder:
         with strategy.scope():
             model = bert.BertModel(self._setup.config)
             report = checkpoints.load(model, self._checkpoint)
-        logging.info("The frozen encoder: %s", report)
+        logging.info("Frozen encoder: %s", report)
         return extraction.HiddenLayers(
             strategy,
             _EmbeddingsFirst(model),
@@ -273,7 +272,7 @@ class FrozenEncoder:
 
 
 class _EmbeddingsFirst:
-    """An encoder whose embeddings count as its first layer."""
+    """An encoder whose first layer is that of the embeddings."""
 
     def __init__(self, model: bert.BertModel):
         self._model = model
@@ -301,7 +300,7 @@ def _serialized(values: np.ndarray, label_ids: Sequence[int]) -> bytes:
 
 
 def _no_feature(name: str) -> np.ndarray:
-    raise KeyError(f"Sentences differ in length; {name} is not an array.")
+    raise KeyError(f"{name} is not an array, since sentences vary in length.")
 
 
 def make_tagger(
@@ -309,7 +308,7 @@ def make_tagger(
     options: training_flags.TaggingOptions,
     num_labels: int,
 ) -> tagging.LstmTagger:
-    """Makes the BiLSTM that is trained on the vectors of words."""
+    """Creates the BiLSTM that is trained on word vectors."""
     features = flags.given(options.features, "features")
     layers = feature_layers.choose(features, config.num_hidden_layers)
     return tagging.LstmTagger(

@@ -46,13 +46,13 @@ def test_options_and_tf_config_choose_the_devices(members, options, kind):
         (
             _TWO,
             {"distribution_strategy": "one_device"},
-            "is for one process, but TF_CONFIG names 2",
+            "is for one process, but TF_CONFIG lists 2",
         ),
         (_TWO, {"num_cpu_devices": 2}, "splits the CPU of one process"),
         (
             _ALONE,
             {"num_cpu_devices": 2, "distribution_strategy": "one_device"},
-            "does not go with --distribution_strategy=one_device",
+            "cannot be combined with --distribution_strategy=one_device",
         ),
     ],
 )

@@ -319,7 +319,9 @@ def test_sidecars_say_how_records_are_masked():
     "other", [None, _metadata(mask_id=None), _metadata(masked_lm_prob=0.2)]
 )
 def test_files_to_be_masked_in_different_ways_are_refused(other):
-    with pytest.raises(ValueError, match=r"in one way, .* these are not: a, c"):
+    with pytest.raises(
+        ValueError, match=r"masked alike, .* these differ: a, c"
+    ):
         dynamic_masking.of_sidecars(
             {"a": _metadata(), "b": _metadata(), "c": other}
         )
@@ -335,7 +337,7 @@ def test_files_to_be_masked_in_different_ways_are_refused(other):
     ],
 )
 def test_a_sidecar_that_does_not_say_how_is_named(changes):
-    with pytest.raises(ValueError, match=r"^a\.meta\.json: its flags must say"):
+    with pytest.raises(ValueError, match=r"^a\.meta\.json: `flags` must hold"):
         dynamic_masking.of_sidecars({"a": _metadata(**changes)})
 
 

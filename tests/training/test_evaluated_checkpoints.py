@@ -68,7 +68,7 @@ def test_broken_and_stray_checkpoints_are_left_out(
     )
     assert loaded == [1.0, 2.0]
     assert [line["step"] for line in found] == [1, 2]
-    assert "model.ckpt-3 is not evaluated: " in caplog.text
+    assert f"Skipping checkpoint {tmp_path}/model.ckpt-3: " in caplog.text
     # The exponential of 1000 is no floating-point number.
     pretraining.write_evaluations(str(tmp_path), found)
     text = (tmp_path / pretraining.CHECKPOINT_RESULTS_FILE).read_text()

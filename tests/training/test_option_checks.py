@@ -57,7 +57,7 @@ def test_held_out_records_that_are_trained_on_are_warned_of(
         eval_input_file=tmp_path / name,
     )
     option_checks.check_pretraining(options)
-    is_warned = "the evaluation is of records that were trained on" in (
+    is_warned = "The evaluation uses records of the training data" in (
         caplog.text
     )
     assert is_warned == (name == "a.tfrecord")

@@ -58,8 +58,8 @@ def test_without_onednn_no_cpu_is_fast_in_bfloat16(monkeypatch):
     ("capabilities", "chosen", "reason"),
     [
         ([(8, 0), (9, 0)], "mixed_bfloat16", "8.0, 9.0"),
-        ([(9, 0), (7, 5)], "float32", "here it is 9.0, 7.5"),
-        ([None], "float32", "here it is unknown"),
+        ([(9, 0), (7, 5)], "float32", "; got 9.0, 7.5"),
+        ([None], "float32", "; got unknown"),
     ],
 )
 def test_every_gpu_must_have_bfloat16(capabilities, chosen, reason):
@@ -96,7 +96,7 @@ def test_a_run_keeps_what_it_began_with(
     _checkpoint(folder, 40, "cut sho")
     choice = devices.choose_precision(_strategy(), str(tmp_path))
     assert choice.precision == begun_with
-    assert "model.ckpt-20 was made with it" in choice.reason, prefix
+    assert "model.ckpt-20 was trained with it" in choice.reason, prefix
 
 
 def test_auto_is_chosen_set_and_said(monkeypatch, caplog):

@@ -54,7 +54,7 @@ def test_steps_are_numbers_or_shares(tmp_path, text, ends):
     [
         ("steps=300;steps=600", r"add up to --num_train_steps \(1000\)"),
         ("steps=90%;steps=9%", "got 90%, 9%"),
-        ("steps=90%;steps=100", "all shares"),
+        ("steps=90%;steps=100", "or percentages"),
         ("steps=1000;steps=0", "at least one step"),
         ("steps=99.99%;steps=0.01%", "at least one step"),
         ("max_seq_length=9", "add up"),
@@ -63,7 +63,7 @@ def test_steps_are_numbers_or_shares(tmp_path, text, ends):
         ("steps=1000 steps=1000", "each once"),
         ("steps=1000 train_batch_size=", "key=value"),
         ("steps=1000 train_batch_size=0", "train_batch_size in --phases"),
-        ("steps=1000 max_seq_length=x", "whole number from 1; got 'x'"),
+        ("steps=1000 max_seq_length=x", "positive integer; got 'x'"),
     ],
 )
 def test_what_is_not_a_phase_is_refused(tmp_path, text, message):

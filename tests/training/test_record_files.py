@@ -92,7 +92,7 @@ def test_remote_files_are_read_alike(tmp_path, monkeypatch):
     files = record_files.RecordFiles([path])
     assert files.read(range(30)) == records
     (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"record 29 at byte .* cut short"):
+    with pytest.raises(ValueError, match=r"record 29 at byte .* truncated"):
         record_files.RecordFiles([path])
 
 
@@ -114,9 +114,9 @@ def test_an_empty_file_among_others_is_logged(tmp_path, caplog):
 
 def test_no_record_at_all_is_an_error(tmp_path):
     empty = _write(tmp_path / "empty", [])
-    with pytest.raises(ValueError, match=r"must be a record.*empty"):
+    with pytest.raises(ValueError, match=r"There are no records.*empty"):
         record_files.RecordFiles([empty])
-    with pytest.raises(ValueError, match=r"must be a record.*no file"):
+    with pytest.raises(ValueError, match=r"There are no records.*no file"):
         record_files.RecordFiles([])
 
 
@@ -140,7 +140,7 @@ def test_a_cut_is_named(tmp_path, size):
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(
         ValueError,
-        match=rf"x, record 1 at byte 26: .* cut short at byte {size}\.",
+        match=rf"x, record 1 at byte 26: .* truncated at byte {size}\.",
     ):
         record_files.RecordFiles([str(path)])
 
@@ -199,7 +199,7 @@ def test_a_false_length_with_a_true_checksum_is_a_cut(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(record_files.frame(b"a" * 100)[:12])
     assert struct.unpack("<Q", path.read_bytes()[:8]) == (100,)
-    with pytest.raises(ValueError, match=r"record 0 at byte 0: .*cut short"):
+    with pytest.raises(ValueError, match=r"record 0 at byte 0: .*truncated"):
         record_files.RecordFiles([str(path)])
 
 

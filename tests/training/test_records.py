@@ -288,13 +288,13 @@ def test_an_empty_file_among_others_is_accepted(made, tmp_path):
     ("changes", "message"),
     [
         ({"kind": "squad"}, "b must hold pre-training records; .* 'squad'"),
-        ({"max_seq_length": 12}, "b was made with --max_seq_length=12"),
+        ({"max_seq_length": 12}, "b was created with --max_seq_length=12"),
         (
             {"max_predictions_per_seq": 3},
-            "b was made with --max_predictions_per_seq=3",
+            "b was created with --max_predictions_per_seq=3",
         ),
-        ({"vocab_size": 32}, "b was made with a vocabulary of 32 entries"),
-        ({"vocab_sha256": "b" * 64}, "one vocabulary; .*a, .*b"),
+        ({"vocab_size": 32}, "b was created with a vocabulary of 32 entries"),
+        ({"vocab_sha256": "b" * 64}, "the same vocabulary; .*a, .*b"),
     ],
 )
 def test_a_sidecar_that_does_not_fit_is_named(made, changes, message):
@@ -324,7 +324,7 @@ def test_the_largest_id_of_any_sampled_record_counts(tmp_path):
     examples = toy.random_examples(6)
     examples["masked_lm_ids"][5, 1] = 500
     path = toy.write_records(tmp_path / "c", examples)
-    with pytest.raises(ValueError, match="c holds the word id 500"):
+    with pytest.raises(ValueError, match="c contains the token id 500"):
         _check([path])
     _check([path], vocab_size=501)
 
@@ -339,7 +339,7 @@ def test_a_record_of_something_else_is_named(tmp_path, made):
     with pytest.raises(
         ValueError,
         match=r"record 0: .* lacks input_ids, masked_lm_ids, "
-        "next_sentence_labels and has label_ids",
+        "next_sentence_labels; got label_ids",
     ):
         _check([path])
 

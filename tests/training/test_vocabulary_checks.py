@@ -79,6 +79,6 @@ def test_unused_entries_may_be_words(tmp_path, caplog):
     ours = _vocabulary(tmp_path / "o", ["[PAD]", "covid", "[unused1]"])
     with caplog.at_level("INFO"):
         vocabulary_checks.check_same(ours, theirs)
-    assert "has words in place of 1 [unusedN]" in caplog.text
+    assert "replaces 1 [unusedN] entries" in caplog.text
     with pytest.raises(ValueError, match=r"there 'covid'"):
         vocabulary_checks.check_same(theirs, ours)
