@@ -198,10 +198,12 @@ def run(options: Options) -> None:
     options = trials.with_best_trial(options)
     tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
     config = option_checks.check_task(options, tokenizer.vocab_size)
+    # Creating the task checks its options and data, before TensorFlow loads.
+    learned = MultipleChoice(options, tokenizer)
     option_checks.check_weights(options)
     from training import fine_tuning
 
-    fine_tuning.run(MultipleChoice(options, tokenizer), config, tokenizer)
+    fine_tuning.run(learned, config, tokenizer)
 
 
 def main(options: Options) -> None:
