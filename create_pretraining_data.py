@@ -1,16 +1,16 @@
-"""Turns text into TFRecords of masked sentence pairs, to pre-train BERT on.
+"""Creates TFRecords of masked sentence pairs from text, to pre-train BERT.
 
-The text is UTF-8, one sentence a line, a blank line between documents:
+The text is UTF-8, one sentence per line, with an empty line between documents:
 
   python create_pretraining_data.py --input_file='text/*.txt' \\
       --output_file=data/pairs.tfrecord --vocab_file=vocab.txt \\
       --max_seq_length=128 --max_predictions_per_seq=20 --dupe_factor=5
 
 The same text, flags and seed give the records of the released program, in the
-same order. max_seq_length and max_predictions_per_seq must be those of
-run_pretraining.py; masked_lm_prob * max_seq_length is a good number of
-predictions. With --shard_documents, text of any size goes through little
-memory, on all cores; run the same command again to go on after a stop.
+same order. max_seq_length and max_predictions_per_seq must match
+run_pretraining.py; set max_predictions_per_seq to about
+masked_lm_prob * max_seq_length. With --shard_documents, memory use does not
+grow with the text and all cores are used. Run the same command again to resume.
 """
 
 import dataclasses
@@ -34,18 +34,18 @@ ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _TextOptions(preparation.RawTextOptions):
-    """Which text is read, and how."""
+    """Input text, output files, format and vocabulary."""
 
     input_file: str = flags.Group.FILES.required(
         "Text files: comma-separated paths or globs."
     )
     output_file: str = flags.Group.FILES.required(
-        "TFRecords, comma-separated, filled in turn."
+        "TFRecord files, comma-separated; written to in turn."
     )
     input_format: str = flags.Group.FILES.flag(
         "text",
-        f"text: {_FORMATS['text'].about}, as released. Split into sentences "
-        "here, and read from .xz, .gz, .bz2 and .tar too: "
+        f"text: {_FORMATS['text'].about}, as released. The other formats are "
+        "split into sentences; .xz, .gz, .bz2 and .tar are read too: "
         + "; ".join(
             f"{name}: {form.about}"
             for name, form in _FORMATS.items()
@@ -55,7 +55,7 @@ class _TextOptions(preparation.RawTextOptions):
         choices=tuple(_FORMATS),
     )
     vocab_file: str = flags.Group.TEXT.required(
-        "The vocabulary: one word piece a line."
+        "Vocabulary file: one word piece per line."
     )
     do_lower_case: bool = flags.Group.TEXT.flag(
         True, "Lower-case and strip accents: True for an uncased vocabulary."
@@ -71,20 +71,20 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
     )
     shard_documents: int = flags.Group.SPEED.flag(
         0,
-        "Make the records of so many documents at a time, each with a file "
-        "OUT-00000, OUT-00001 ... and the next random_seed; 0 for all at once.",
+        "Documents per shard. Each shard has its own file OUT-00000, OUT-00001 "
+        "... and the next random_seed; 0: a single shard.",
         lower_bound=0,
     )
     shard_by_file: bool = flags.Group.SPEED.flag(
-        False, "The same, with a shard for each input file."
+        False, "Create one shard per input file instead."
     )
     num_workers: int = flags.Group.SPEED.flag(
-        0, "Processes that make shards; 0 for one per core.", lower_bound=0
+        0, "Processes that create shards; 0: one per core.", lower_bound=0
     )
     runner: str | None = flags.Group.SPEED.flag(
         None,
-        "Make the shards with this runner of Apache Beam, such as "
-        "DirectRunner; its options follow after --.",
+        "Create the shards with this Apache Beam runner, such as DirectRunner; "
+        "its options follow after --.",
     )
 
     def __post_init__(self):
@@ -93,37 +93,37 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
             raise ValueError("output_file must name one or more files.")
         if self.shard_documents and self.shard_by_file:
             raise ValueError(
-                "shard_documents and shard_by_file are two ways to cut the "
-                "text; pass one of them."
+                "shard_documents and shard_by_file exclude each other; pass "
+                "one of them."
             )
         if self.input_format == "text" and self.min_paragraph_words:
             raise ValueError(
-                "min_paragraph_words is for text that is split here; "
-                "input_format=text holds sentences."
+                "min_paragraph_words is for formats that are split into "
+                "sentences; input_format=text is split already."
             )
 
     @classmethod
     def presets(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the default of `dupe_factor`: unmasked, one is enough."""
+        """Returns 1 for `dupe_factor` with dynamic masking."""
         return {"dupe_factor": 1} if values["dynamic_masking"] else {}
 
     @property
     def output_files(self) -> tuple[str, ...]:
-        """The files that `output_file` names."""
+        """Paths listed in `output_file`."""
         return tuple(filter(None, map(str.strip, self.output_file.split(","))))
 
     @property
     def instances(self) -> masked_pairs.InstanceOptions:
-        """How pairs are made."""
+        """Options for creating the pairs."""
         return flags.narrow(masked_pairs.InstanceOptions, self)
 
     def made_with(self) -> dict[str, Any]:
-        """Returns what decides the records, for their sidecars."""
+        """Returns the options that determine the records, for the sidecars."""
         values = dataclasses.asdict(self)
         values["masking"] = self.masking_rates
         values["output_file"] = self.output_files
         if not self.dynamic_masking:
-            # As the sidecars say that were written before there was this flag.
+            # Sidecars written before this flag existed do not contain it.
             del values["dynamic_masking"]
         return {
             name: value
@@ -133,7 +133,7 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
 
 
 def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
-    """Reads the text, makes the instances, writes the records.
+    """Reads the text, creates the instances and writes the records.
 
     Args:
         options: the flags.
@@ -148,7 +148,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     if beam_arguments and not options.runner:
         raise ValueError(
             "Only flags, --NAME=VALUE with the equals sign, are expected, and "
-            "options of Apache Beam after -- where there is a --runner; got "
+            "with --runner Apache Beam options after --; got "
             f"{' '.join(beam_arguments)}."
         )
     instances = options.instances
@@ -189,7 +189,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
 
 
 def text_of(options: Options) -> pretraining_shards.Text:
-    """Finds the files, or raises ValueError; says how they are read and cut."""
+    """Describes the input files and how to read and shard them."""
     is_raw = options.input_format != "text"
     return pretraining_shards.Text(
         paths=tuple(paths.expand(options.input_file)),

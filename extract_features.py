@@ -1,4 +1,4 @@
-r"""Writes the hidden layers of a pre-trained model for each line of a file.
+r"""Extraction of the hidden layers of a pre-trained model for lines of text.
 
 Example:
 
@@ -7,8 +7,9 @@ Example:
     --vocab_file=model/vocab.txt --bert_config_file=model/bert_config.json \
     --init_checkpoint=model/bert_model.ckpt --layers=-1,-2,-3,-4
 
-Each line of the input is a text, or two with ` ||| ` between them. The [CLS] of
-a pre-trained model is no vector of its sentence; try --pooling=mean instead.
+Each line of the input is one text, or two separated by ` ||| `. The [CLS]
+vector of a pre-trained model does not represent its sentence; use
+--pooling=mean.
 """
 
 import contextlib
@@ -28,8 +29,8 @@ from training import flags as training_flags
 from vocab import tokenization
 
 _FORMATS = ("jsonl", "npz", "tfrecord")
-# How much is held at once, so that lines can be sorted by length: no more than
-# these batches, nor than these bytes of vectors.
+# Limits on the lines buffered for sorting by length: this many batches, and
+# this many bytes of vectors.
 _WINDOW_BATCHES = 32
 _WINDOW_BYTES = 1 << 27
 _FLOAT_BYTES = 4
@@ -40,55 +41,55 @@ class Options(training_flags.TpuOptions):
     """The flags of this script; see --help."""
 
     input_file: str = flags.Group.FILES.required(
-        "Text, one or two (with ` ||| ` between) a line."
+        "Input file: per line one text, or two separated by ` ||| `."
     )
-    output_file: str = flags.Group.FILES.required("Where the vectors go.")
+    output_file: str = flags.Group.FILES.required("File for the vectors.")
     output_format: str = flags.Group.FILES.flag(
         "jsonl",
-        "jsonl: the release's JSON lines; npz: arrays for numpy.load, part "
-        "by part; tfrecord: a tf.train.Example for each line.",
+        "jsonl: JSON lines as in the release; npz: arrays for numpy.load, in "
+        "several parts; tfrecord: one tf.train.Example per line.",
         choices=_FORMATS,
     )
     dtype: str = flags.Group.FILES.flag(
         "float32",
-        "Of the numbers in npz and tfrecord files.",
+        "Data type of the numbers in npz and tfrecord files.",
         choices=("float32", "float16"),
     )
     bert_config_file: str = flags.Group.MODEL.required(
-        "JSON file with the sizes of the model."
+        "JSON file with the model configuration."
     )
     init_checkpoint: str = flags.Group.MODEL.required(
         "Checkpoint: prefix, .index file or folder."
     )
     vocab_file: str = flags.Group.TEXT.required(
-        "The vocabulary that the model was trained with."
+        "Vocabulary that the model was trained with."
     )
     do_lower_case: bool = flags.Group.TEXT.flag(
         True, "Lower-case the text; False for cased models."
     )
     max_seq_length: int = flags.Group.TEXT.flag(
-        128, "Word pieces of a line at most; the rest is cut.", lower_bound=3
+        128,
+        "Maximum word pieces per line; the rest is truncated.",
+        lower_bound=3,
     )
     layers: str = flags.Group.VECTORS.flag(
         "-1,-2,-3,-4",
-        "Numbers of layers between commas: 0 for the lowest, -1 for the "
-        "highest.",
+        "Comma-separated layer numbers: 0 for the lowest, -1 for the highest.",
     )
     pooling: str = flags.Group.VECTORS.flag(
         "none",
-        "none: a vector for each token; mean, max: of all tokens; cls: that "
-        "of [CLS], which without fine-tuning does not represent its "
-        "sentence.",
+        "none: one vector per token; mean, max: over all tokens; cls: that of "
+        "[CLS], which does not represent its sentence without fine-tuning.",
         choices=features.POOLINGS,
     )
     align: str = flags.Group.VECTORS.flag(
         "none",
-        "word: a vector for each word between white space, not for each token.",
+        "word: one vector per whitespace-separated word instead of per token.",
         choices=("none", "word"),
     )
     word_vector: str = flags.Group.VECTORS.flag(
         "first",
-        "With --align=word: that of a word's first token, or the mean of all.",
+        "With --align=word: the vector of a word's first token, or their mean.",
         choices=features.WORD_VECTORS,
     )
     precision: str = flags.redeclare(
@@ -96,27 +97,26 @@ class Options(training_flags.TpuOptions):
     )
     batch_size: int = flags.Group.SPEED.flag(
         32,
-        "Lines the model reads at once, over all devices together.",
+        "Global batch size, in lines.",
         lower_bound=1,
     )
     bucket_by_length: bool = flags.Group.SPEED.flag(
         True,
-        "Put lines of like length into a batch and pad it to its longest; "
-        "if not, and on a TPU, every batch is padded to --max_seq_length.",
+        "Group lines of similar length and pad each batch to its longest line; "
+        "otherwise, and on TPUs, pad every batch to --max_seq_length.",
     )
     use_one_hot_embeddings: bool = flags.Group.TPU.flag(
         False,
-        "As in the release's commands; changes nothing: words are looked up "
-        "the same way everywhere.",
+        "Accepted as in the release's commands; has no effect.",
     )
 
 
 def run(options: Options) -> None:
-    """Writes the vectors of all lines, in their order.
+    """Writes the vectors of all lines, in input order.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the options, the files and the model do not fit together.
+        ValueError: options, files and model are incompatible.
     """
     check_options(options)
     tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
@@ -139,21 +139,21 @@ def run(options: Options) -> None:
 
 
 def check_options(options: Options) -> None:
-    """Checks that the options fit together.
+    """Checks that the options are compatible.
 
     Raises:
-        ValueError: they do not.
+        ValueError: they are not.
     """
     features.parse_layers(options.layers)
     if options.align == "word" and options.pooling != "none":
         raise ValueError(
-            "--align=word makes a vector for each word, --pooling="
-            f"{options.pooling} one for each line; pass one of them."
+            "--align=word needs one vector per word, but --pooling="
+            f"{options.pooling} gives one per line; pass one of them."
         )
     if options.output_format == "jsonl" and options.dtype != "float32":
         raise ValueError(
-            "--dtype is that of npz and tfrecord files; JSON lines hold "
-            "decimal numbers. Pass --output_format=npz, or no --dtype."
+            "--dtype applies to npz and tfrecord files; JSON lines hold "
+            "decimal numbers. Pass --output_format=npz, or omit --dtype."
         )
     paths.check_readable(options.input_file)
     destinations.check_files(
@@ -163,7 +163,7 @@ def check_options(options: Options) -> None:
 
 
 def _read_config(options, tokenizer) -> config_lib.BertConfig:
-    """Reads the sizes of the model; checks that the options fit to them."""
+    """Reads the model configuration and checks the options against it."""
     from modeling import checkpoint_formats
 
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
@@ -176,7 +176,7 @@ def _read_config(options, tokenizer) -> config_lib.BertConfig:
 
 
 def _load_model(options, config):
-    """Returns what computes the hidden layers."""
+    """Loads the model that computes the hidden layers."""
     from modeling import bert, checkpoints
     from training import attention_checks, devices, extraction, model_folder
 
@@ -192,7 +192,7 @@ def _load_model(options, config):
     )
     with strategy.scope():
         model = bert.BertModel(config)
-        # No hidden layer stands on the pooler.
+        # No hidden layer depends on the pooler.
         report = checkpoints.load(
             model, options.init_checkpoint, new=["bert/pooler/.*"]
         )
@@ -214,7 +214,7 @@ def _open_output(options):
     from training import extraction, workers
 
     if not workers.cluster().is_chief:
-        # One worker writes what all of them compute.
+        # Only the chief writes the output of all workers.
         yield types.SimpleNamespace(write=lambda part: None)
         return
     layers = features.parse_layers(options.layers)
@@ -236,7 +236,7 @@ def _open_output(options):
 
 
 def _extract(window, hidden_layers, options, counter) -> list:
-    """Computes the vectors of a window of lines, in their order."""
+    """Computes the vectors of a window of lines, in input order."""
     by_length = options.bucket_by_length and not options.use_tpu
     batches = features.batches(window, options.batch_size, by_length=by_length)
     reduction = flags.narrow(features.Reduction, options)
@@ -258,7 +258,7 @@ def _extract(window, hidden_layers, options, counter) -> list:
 
 
 class _LineCounter:
-    """Counts lines, and reports them now and then."""
+    """Counter of processed lines that logs progress."""
 
     def __init__(self):
         self._start = time.monotonic()
@@ -278,8 +278,8 @@ class _LineCounter:
         )
         if self._cut_words:
             logging.warning(
-                "%s words have no vector: nothing of them is left in "
-                "--max_seq_length tokens, or they have no visible character.",
+                "%s words have no vector: they were truncated at "
+                "--max_seq_length, or contain no visible character.",
                 f"{self._cut_words:,}",
             )
 

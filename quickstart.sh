@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Pre-trains a small BERT from nothing, in about five minutes on two cores.
+# Pre-trains a small BERT from scratch, in about five minutes on two cores.
 #
 #   ./quickstart.sh
 #
 # Needs Python 3.11, 3.12 or 3.13 and, the first time, the network. The text is
-# the documentation that every Python carries. Each step shows its command, to
-# be copied and used on other text. A step whose output is there is skipped, and
-# training goes on where it stopped. Everything is made in quickstart/: remove
-# that folder to start again.
+# the documentation included with Python. Each step prints its command, which
+# you can reuse for other text. Steps whose output exists are skipped, and
+# training resumes from the last checkpoint. All output is in quickstart/:
+# remove that folder to start over.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source tools/environment.sh

@@ -1,4 +1,4 @@
-r"""Fine-tunes BERT to label or score sentences and pairs of sentences.
+r"""Fine-tuning of BERT to classify or score sentences and sentence pairs.
 
 Examples:
 
@@ -12,9 +12,9 @@ Examples:
     --task_name=custom --data_dir=/data/reviews \
     --text_a_column=review --label_column=stars ...
 
-The tasks are those of GLUE, XNLI, and `custom`: train, dev and test files of
-your own in TSV, CSV or JSON Lines. Stop the program at any time and run the
-same command again: it goes on where it stopped.
+The tasks are those of GLUE, XNLI, and `custom` for your own train, dev and test
+files in TSV, CSV or JSON Lines. After an interruption, run the same command
+again: training resumes from the last checkpoint.
 """
 
 import copy
@@ -58,16 +58,15 @@ class Options(
 
 
 class SentenceClassification(labelled.LabelledTask):
-    """A label, several labels or a score for each text or pair.
+    """Classification or regression of texts and pairs of texts.
 
     Args:
-        options: of the run.
-        tokenizer: of the model.
+        options: the flags of the run.
+        tokenizer: the tokenizer of the model.
 
     Raises:
         OSError: a file of the task is missing.
-        ValueError: there is no such task, or its files are not as the options
-            say.
+        ValueError: the task is unknown, or its files do not match the options.
     """
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
@@ -75,7 +74,7 @@ class SentenceClassification(labelled.LabelledTask):
         if options.tune_thresholds and not options.do_eval:
             raise ValueError(
                 "--tune_thresholds chooses them on evaluated data: pass "
-                "--do_eval too."
+                "--tune_thresholds tunes on evaluated data: pass "
             )
         self._tokenizer = tokenizer
         self._info = info = sentence_flags.find_dataset(
@@ -215,11 +214,11 @@ class SentenceClassification(labelled.LabelledTask):
 
 
 def run(options: Options) -> None:
-    """Trains, evaluates and predicts as the options say.
+    """Trains, evaluates and predicts according to the options.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the options, files and checkpoints do not fit together.
+        ValueError: the options, files and checkpoints are incompatible.
     """
     options = trials.with_best_trial(options)
     tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
@@ -233,7 +232,7 @@ def run(options: Options) -> None:
 
 
 def main(options: Options) -> None:
-    """Runs the script with its flags."""
+    """Parses the flags and runs the script."""
     run_card.record(run, options)
 
 

@@ -1,4 +1,4 @@
-r"""Fine-tunes BERT to tag the words of sentences, such as named entities.
+r"""Fine-tuning of BERT for token classification, such as named entities.
 
 Examples:
 
@@ -10,9 +10,9 @@ Examples:
 
   python run_ner.py --features=concat_last_four ...
 
-The second leaves BERT as it is and trains a BiLSTM on its hidden layers. Files
-have a word and its tag a line, as those of CoNLL-2003 have. Stop the program at
-any time and run the same command again: it goes on where it stopped.
+The second command freezes BERT and trains a BiLSTM on its hidden layers. Files
+have one word and its tag per line, as in CoNLL-2003. After an interruption, run
+the same command again: training resumes from the last checkpoint.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ class Options(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Tagged:
-    """A file, and the tags of its sentences in IOB2, if it has any."""
+    """A column file and the IOB2 tags of its sentences, if any."""
 
     file: conll.ColumnFile
     gold: Sequence[tuple[str, ...]] | None
@@ -58,22 +58,22 @@ class _Tagged:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Answers:
-    """The predicted tags of each sentence, and the loss of a word."""
+    """Predicted tags of each sentence, and the loss per word."""
 
     tags: Sequence[tuple[str, ...]]
     loss: float
 
 
 class Tagging(task.Task):
-    """A tag for each word of a sentence; the whole encoder is trained.
+    """Token classification that fine-tunes the complete encoder.
 
     Args:
-        options: of the run.
-        tokenizer: of the model.
+        options: the flags of the run.
+        tokenizer: the tokenizer of the model.
 
     Raises:
         OSError: a file is missing.
-        ValueError: a file is not as the options say.
+        ValueError: a file does not match the options.
     """
 
     metric = "f1"
@@ -92,7 +92,7 @@ class Tagging(task.Task):
         self.name = f"tags, {self._approach()}: {' '.join(self._names)}"
 
     def _approach(self) -> str:
-        """Names the kind of model; no other kind is resumed."""
+        """Returns the kind of model; resuming requires the same kind."""
         return "fine-tuned"
 
     def data_sets(self, split: str) -> list[task.DataSet]:
@@ -194,12 +194,12 @@ class Tagging(task.Task):
 
 
 class FeatureBasedTagging(Tagging):
-    """The same with a BiLSTM on the hidden layers of a frozen encoder.
+    """Token classification by a BiLSTM on the hidden layers of frozen BERT.
 
     Source: Devlin et al. 2019, §5.3 and table 7.
 
     Raises:
-        ValueError: the options do not fit together.
+        ValueError: the options are incompatible.
     """
 
     # The weights of the encoder are loaded where features are computed.
@@ -237,7 +237,7 @@ class FeatureBasedTagging(Tagging):
 def _find_labels(
     options: Options, train: conll.ColumnFile | None
 ) -> tuple[str, ...]:
-    """Lists the labels of the training file, else those of the model."""
+    """Lists the labels of the training file, or of the model without one."""
     path = os.path.join(options.output_dir, _LABELS_FILE)
     if train is None and paths.exists(path):
         return labels.load(path).names
@@ -245,17 +245,18 @@ def _find_labels(
     found = entities.labels_of(entities.convert_file(file, options.scheme))
     if found == (entities.OUTSIDE,):
         raise ValueError(
-            f"{file.path}: must hold an entity; every tag is O. See --columns."
+            f"{file.path}: expected at least one entity; every tag is O. "
+            "Check --columns."
         )
     return found
 
 
 def run(options: Options) -> None:
-    """Trains, evaluates and predicts as the options say.
+    """Trains, evaluates and predicts according to the options.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the options, files and checkpoints do not fit together.
+        ValueError: the options, files and checkpoints are incompatible.
     """
     options = trials.with_best_trial(options)
     tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
@@ -270,7 +271,7 @@ def run(options: Options) -> None:
 
 
 def main(options: Options) -> None:
-    """Runs the script with its flags."""
+    """Parses the flags and runs the script."""
     run_card.record(run, options)
 
 

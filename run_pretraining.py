@@ -1,4 +1,4 @@
-r"""Pre-trains BERT: masked language model and next sentence prediction.
+r"""Pre-training of BERT: masked language model and next sentence prediction.
 
 Example:
 
@@ -10,8 +10,9 @@ Example:
     --train_batch_size=32 --learning_rate=1e-4 \
     --num_train_steps=100000 --num_warmup_steps=10000
 
-The records come from create_pretraining_data.py. Stop the program at any time
-and run the same command again: it goes on where it stopped, to the same result.
+The records come from create_pretraining_data.py. After an interruption, run the
+same command again: training resumes from the last checkpoint, and the result is
+identical to that of an uninterrupted run.
 """
 
 import os
@@ -26,11 +27,11 @@ Options = training_flags.PretrainingOptions
 
 
 def run(options: Options) -> None:
-    """Trains and evaluates as the options say.
+    """Trains and evaluates according to the options.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the options, files and checkpoints do not fit together.
+        ValueError: the options, files and checkpoints are incompatible.
     """
     config, phases = option_checks.check_pretraining(options)
     from modeling import heads
@@ -85,7 +86,7 @@ def run(options: Options) -> None:
 
 
 def main(options: Options) -> None:
-    """Runs the script with its flags."""
+    """Parses the flags and runs the script."""
     run_card.record(run, options)
 
 

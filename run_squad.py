@@ -1,4 +1,4 @@
-r"""Answers questions with a part of a paragraph: SQuAD 1.1 and 2.0.
+r"""Fine-tuning of BERT for extractive question answering: SQuAD 1.1 and 2.0.
 
 Example:
 
@@ -9,10 +9,10 @@ Example:
     --do_predict --do_eval --predict_file=dev-v1.1.json \
     --train_batch_size=12 --learning_rate=3e-5 --num_train_epochs=2.0
 
-For SQuAD 2.0 add --version_2_with_negative; with
---null_score_diff_threshold=auto the best threshold is found on the way. Stop
-the program at any time and run the same command again: it goes on where it
-stopped.
+For SQuAD 2.0 add --version_2_with_negative; the flag
+--null_score_diff_threshold=auto then chooses the best threshold. After an
+interruption, run the same command again: training resumes from the last
+checkpoint.
 """
 
 import dataclasses
@@ -59,32 +59,32 @@ class Options(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Answers:
-    """The ranked answers to each question, and the logits they are from."""
+    """Ranked answers to each question, and the logits behind them."""
 
     ranked: Sequence[squad_answers.RankedAnswers]
     logits: squad_answers.Logits
 
 
 class QuestionAnswering(task.Task):
-    """A span of a paragraph that answers a question.
+    """Extractive question answering: a span of the paragraph, or no answer.
 
     Args:
-        options: of the run.
-        tokenizer: of the model.
+        options: the flags of the run.
+        tokenizer: the tokenizer of the model.
 
     Raises:
         OSError: a file is missing.
-        ValueError: a file is not of SQuAD, or of the other version.
+        ValueError: a file is not in SQuAD format, or has the wrong version.
     """
 
     name = "squad"
-    metric = "f1"  # Of either version.
+    metric = "f1"  # Reported for both versions.
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options)
         self._tokenizer = tokenizer
         if options.do_train:
-            # Refuses what is not there.
+            # Raises OSError if the file is missing.
             paths.expand(flags.given(options.train_file, "train_file"))
         self._questions: squad_results.Questions | None = None
         needs_gold = option_checks.needs_held_out(options)
@@ -114,10 +114,10 @@ class QuestionAnswering(task.Task):
         ]
 
     def _training_data(self) -> task.DataSet:
-        """Reads the files to train on, which are gone through in order."""
+        """Reads the training files, which are trained on in order."""
         options = self.options
         files = paths.expand(options.train_file)
-        with reporting.log_cost("Reading questions to train on"):
+        with reporting.log_cost("Reading training questions"):
             of_files = [
                 squad_examples.read_training_examples(
                     path,
@@ -133,7 +133,7 @@ class QuestionAnswering(task.Task):
             lambda: squad_features.records_by_example(
                 len(examples), _windows(examples, options, self._tokenizer)
             ),
-            # As released: a question counts once, however many its windows.
+            # As released: a question counts once, not once per window.
             examples_of_files=[len(of_file) for of_file in of_files],
         )
 
@@ -160,7 +160,7 @@ class QuestionAnswering(task.Task):
     def make_data(self, setup: Any, data_set: task.DataSet) -> task.Data:
         if data_set.content is None or data_set.content.features:
             return super().make_data(setup, data_set)
-        # Paragraphs without a word.
+        # The paragraphs are empty.
         return task.Data.without_records(data_set)
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:
@@ -223,7 +223,7 @@ def _cut(
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> squad_results.Questions:
-    """Cuts the paragraphs into windows."""
+    """Splits the paragraphs into windows."""
     examples = questions.examples
     with reporting.log_cost("Cutting windows"):
         features = list(_windows(examples, options, tokenizer))
@@ -248,10 +248,10 @@ def _rank(
 
 
 def run(options: Options) -> None:
-    """Trains, predicts and evaluates as the options say.
+    """Trains, predicts and evaluates according to the options.
 
     Raises:
-        ValueError: the options, files and checkpoints do not fit together.
+        ValueError: the options, files and checkpoints are incompatible.
     """
     if options.do_train or (options.do_predict and not options.ensemble):
         _run_model(trials.with_best_trial(options))
@@ -271,7 +271,7 @@ def _run_model(options: Options) -> None:
 
 
 def _run_without_model(options: Options) -> None:
-    """Combines what other runs answered, or scores given answers."""
+    """Combines predictions of other runs, or scores given predictions."""
     if options.do_predict:
         questions, answers = _combine(options)
         gold = questions.gold
@@ -290,7 +290,7 @@ def _run_without_model(options: Options) -> None:
 def _combine(
     options: Options,
 ) -> tuple[squad_results.Questions, list[squad_answers.RankedAnswers]]:
-    """Answers by what other runs answered."""
+    """Combines the predictions or logits of other runs."""
     systems = paths.expand(flags.given(options.ensemble, "ensemble"))
     logging.info("Combining %d systems: %s", len(systems), ", ".join(systems))
     questions = squad_results.read_questions(options, with_gold=options.do_eval)
@@ -308,7 +308,7 @@ def _combine(
 
 
 def main(options: Options) -> None:
-    """Runs the script with its flags."""
+    """Parses the flags and runs the script."""
     if options.verbose_logging:
         logging.set_verbosity(logging.DEBUG)
     run_card.record(run, options)

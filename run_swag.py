@@ -1,4 +1,4 @@
-r"""Fine-tunes BERT to choose the right one of several endings: SWAG.
+r"""Fine-tuning of BERT for multiple choice: SWAG.
 
 Example:
 
@@ -8,10 +8,10 @@ Example:
     --init_checkpoint=$BERT/bert_model.ckpt \
     --do_train --do_eval --do_predict
 
-Other sets of questions with a fixed number of choices work by the names of
+Other multiple-choice data sets with a fixed number of choices work if you name
 their columns: --first_column, --second_column, --ending_columns,
---label_column. Stop the program at any time and run the same command again: it
-goes on where it stopped.
+--label_column. After an interruption, run the same command again: training
+resumes from the last checkpoint.
 """
 
 import dataclasses
@@ -35,39 +35,39 @@ _LAYOUT = swag.Layout()
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Files:
-    """Which files are read, and what is in their columns."""
+    """Input files and their columns."""
 
     data_dir: str = flags.Group.FILES.required("Folder of the files.")
     train_file: str = flags.Group.FILES.flag(
         "train.csv",
-        "To train on, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
+        "Training file in --data_dir: .csv, .tsv or .jsonl.",
     )
     eval_file: str = flags.Group.FILES.flag(
         "val.csv",
-        "To evaluate on, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
+        "Dev file in --data_dir: .csv, .tsv or .jsonl.",
     )
     predict_file: str = flags.Group.FILES.flag(
         "test.csv",
-        "To predict, in --data_dir: CSV or, by its name, .tsv or .jsonl.",
+        "File to predict in --data_dir: .csv, .tsv or .jsonl.",
     )
     first_column: str = flags.Group.COLUMNS.flag(
         _LAYOUT.first, "Column of the text before."
     )
     second_column: str = flags.Group.COLUMNS.flag(
         _LAYOUT.second,
-        "Column of what every ending follows; empty if there is none.",
+        "Column of the text that every ending continues; empty: none.",
     )
     label_column: str = flags.Group.COLUMNS.flag(
         _LAYOUT.label, "Column of the right ending."
     )
     ending_columns: tuple[str, ...] = flags.Group.COLUMNS.flag(
         _LAYOUT.endings,
-        "Columns of the choices, of which there may be any number.",
+        "Columns of the choices, any number of them.",
     )
     label_names: tuple[str, ...] = flags.Group.COLUMNS.flag(
         (),
-        "What the label column holds for each choice, in their order; 0, 1 "
-        "and so on if not given.",
+        "Values of the label column, one per choice and in the same order; by "
+        "default 0, 1 and so on.",
     )
 
 
@@ -87,20 +87,20 @@ class Options(training_flags.SequenceOptions, _Files):
 
 
 class MultipleChoice(labelled.LabelledTask):
-    """The right one of several endings.
+    """Multiple choice among several endings.
 
     Args:
-        options: of the run.
-        tokenizer: of the model.
+        options: the flags of the run.
+        tokenizer: the tokenizer of the model.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: the columns do not fit together.
+        ValueError: the columns are inconsistent.
     """
 
     name = "multiple choice"
     metric_names = ("accuracy",)
-    # Not the names of the choices: the model scores any number of them.
+    # Without names of choices: the model scores any number of them.
     labels: Mapping[str, object] = {
         "problem_type": swag.PROBLEM_TYPE,
         "labels": [],
@@ -177,23 +177,23 @@ def _find(options: Options, split: str) -> str:
     """Returns the path of the file of a split.
 
     Raises:
-        FileNotFoundError: it is missing.
+        FileNotFoundError: the file is missing.
     """
     path = os.path.join(options.data_dir, getattr(options, f"{split}_file"))
     if not paths.exists(path):
         raise FileNotFoundError(
-            f"There is no {path}. Pass --data_dir, and --{split}_file if "
-            "the file has another name there."
+            f"File not found: {path}. Pass --data_dir, and --{split}_file if "
+            "the file has a different name.",
         )
     return path
 
 
 def run(options: Options) -> None:
-    """Trains, evaluates and predicts as the options say.
+    """Trains, evaluates and predicts according to the options.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the options, files and checkpoints do not fit together.
+        ValueError: the options, files and checkpoints are incompatible.
     """
     options = trials.with_best_trial(options)
     tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
@@ -207,7 +207,7 @@ def run(options: Options) -> None:
 
 
 def main(options: Options) -> None:
-    """Runs the script with its flags."""
+    """Parses the flags and runs the script."""
     run_card.record(run, options)
 
 

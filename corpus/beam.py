@@ -1,7 +1,7 @@
-"""The shards of a corpus made by Apache Beam, on any of its runners.
+"""Creation of the shards of a corpus with Apache Beam, on any of its runners.
 
-The records are those of `pretraining_shards.make_shard`, whoever runs it. Beam
-is needed only here, and imported only then: requirements-beam.txt.
+The records are those of `pretraining_shards.make_shard` for every runner. Beam
+is needed only here, and imported only when used: requirements-beam.txt.
 """
 
 import functools
@@ -23,28 +23,28 @@ def make_shards(
     runner: str,
     arguments: Sequence[str],
 ) -> pretraining_shards.Report:
-    """Makes all shards, and waits until they are there.
+    """Creates all shards, and waits until they are complete.
 
-    With `shard_documents` one worker reads the text and cuts it into hidden
-    files beside the records, which go as the records come; with
-    `shard_by_file` each file is read where its records are made, which is the
-    way for text that one machine cannot read.
+    With `shard_documents` one worker reads the text and splits it into hidden
+    files next to the records, which are removed as records are completed.
+    With `shard_by_file` the worker that creates the records reads the file,
+    which scales to text that one machine cannot read.
 
     Args:
-        text: what is read, from where all workers can read it.
-        recipe: what is made of it.
-        runner: a name that Beam knows, such as "DirectRunner".
+        text: the input, readable by all workers.
+        recipe: settings of the records.
+        runner: name of a Beam runner, such as "DirectRunner".
         arguments: options of the runner, such as "--direct_num_workers=2".
 
     Returns:
-        The sum of what became of the shards; without the names of files.
+        The total counts, without paths.
 
     Raises:
-        ValueError: Beam is not installed, or the text is not to be cut.
+        ValueError: Beam is not installed, or the text is not sharded.
     """
     if not text.is_sharded:
         raise ValueError(
-            "Apache Beam makes shards side by side: cut the text with "
+            "Apache Beam creates shards in parallel: split the text with "
             "--shard_documents or --shard_by_file."
         )
     try:
@@ -80,10 +80,10 @@ def make_shards(
 def _cut(
     recipe: pretraining_shards.Recipe, text: pretraining_shards.Text
 ) -> Iterator[tuple[int, str]]:
-    """Puts the text of each shard that is to be made into a file.
+    """Writes the text of each missing shard to a file.
 
-    Runners may keep all that passes between two steps in memory: so nothing
-    does but the names of these files.
+    Runners may keep all data between two steps in memory, so only the names
+    of these files are passed.
 
     Yields:
         The number of the shard, and its file.
@@ -98,11 +98,11 @@ def _cut(
             yield number, part
         else:
             _count(held)
-            paths.remove(part)  # A run that was killed may have left it.
+            paths.remove(part)  # Left over if a run was killed.
 
 
 def _part_of(recipe: pretraining_shards.Recipe, number: int) -> str:
-    """Names the hidden file beside the records of a shard, for its text."""
+    """Returns the path of the hidden text file of a shard."""
     folder, name = os.path.split(recipe.store.paths_of(number)[0])
     return os.path.join(folder, f".{name}.text")
 
@@ -127,18 +127,18 @@ def _make(
     read: _Read,
     shard: tuple[int, str],
 ) -> int:
-    """Makes a shard; returns its number."""
+    """Creates a shard; returns its number."""
     number, path = shard
     part = _part_of(recipe, number)
     if path == part and not paths.exists(part):
-        return number  # Tried twice by the runner, and made the other time.
+        return number  # The runner repeated a completed task.
     _count(pretraining_shards.make_shard(recipe, (number, read(path))))
     paths.remove(part)
     return number
 
 
 def _count(report: pretraining_shards.Report) -> None:
-    """Adds what became of a shard to what the runner counts."""
+    """Adds the counts of a shard to the metrics of the runner."""
     from apache_beam import metrics
 
     counts = report.counts() | {
@@ -149,7 +149,7 @@ def _count(report: pretraining_shards.Report) -> None:
 
 
 def _report(result) -> pretraining_shards.Report:
-    """Sums what the workers counted."""
+    """Returns the total counts of the workers."""
     counts = {
         counter.key.metric.name: counter.committed or counter.attempted
         for counter in result.metrics().query()["counters"]

@@ -1,8 +1,8 @@
-"""Cleaning of raw text: removal of markup, licences and code, counted.
+"""Removal of markup, licenses and code from raw text, with counts.
 
-Each input format names one function of this module, or of its own module:
-the lines of a document -> its paragraphs. What a function leaves out, it adds
-to the `Counts`.
+Each input format names one function of this module, or of its own module, that
+converts the lines of a document to paragraphs. The function adds the dropped
+text to the `Counts`.
 """
 
 import dataclasses
@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator
 from corpus import sentences
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-# What templates, tables and links leave behind at the start of a line.
+# Remains of templates, tables and links at the start of a line.
 _WIKI_RESIDUE = ("|", "!", "{", "}", "#", "<", "[[")
-# JSON can hold half of a character of UTF-16, which no UTF-8 file can.
+# JSON can contain lone surrogates, which UTF-8 cannot encode.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"  # The tokenizer drops it.
 # Lines such as "*** START OF THE PROJECT GUTENBERG EBOOK EMMA ***"; a long
-# title runs over several.
+# title spans several.
 _MARK = re.compile(r"\s*\*\*\*\s?(START|END) OF (THE|THIS) PROJECT GUTENBERG")
 _MAX_MARK_LINES = 4
 
@@ -30,11 +30,11 @@ def _dropped(reason: str) -> int:
 
 @dataclasses.dataclass(kw_only=True)
 class Counts:
-    """Sums over a text: what was read, and what of it was left out.
+    """Counts of the text that was read and dropped.
 
     Attributes:
         characters_read: of all documents; a line end counts as one.
-        documents_read: kept or not.
+        documents_read: including dropped documents.
 
     The other fields have the reason in their metadata, with the names of
     `preparation.Rules` in braces.
@@ -45,17 +45,17 @@ class Counts:
     titles: int = _dropped("titles")
     licence_lines: int = _dropped("lines of a licence")
     tags: int = _dropped("tags")
-    half_characters: int = _dropped("halves of characters (now U+FFFD)")
+    half_characters: int = _dropped("lone surrogates (replaced by U+FFFD)")
     markup_paragraphs: int = _dropped("paragraphs of left-over markup")
     code_blocks: int = _dropped("blocks of code")
-    fragments: int = _dropped("paragraphs that are no sentences")
+    fragments: int = _dropped("paragraphs that are not sentences")
     empty_paragraphs: int = _dropped("paragraphs without text")
     short_paragraphs: int = _dropped(
         "paragraphs of fewer than {min_paragraph_words} words"
     )
     letterless_sentences: int = _dropped("sentences without a letter")
     empty_documents: int = _dropped("documents without text")
-    emptied_documents: int = _dropped("documents without text after that")
+    emptied_documents: int = _dropped("documents without text after cleaning")
     short_documents: int = _dropped(
         "documents of fewer than {min_document_sentences} sentences or "
         "{min_document_characters} characters"
@@ -72,7 +72,7 @@ class Counts:
 def without_title(
     lines: list[str], title: str | None, counts: Counts
 ) -> list[str]:
-    """Drops a first line that is the title of the document."""
+    """Drops the first line if it is the document title."""
     if lines and title is not None and _same(lines[0], title):
         counts.titles += 1
         return lines[1:]
@@ -84,7 +84,7 @@ def _same(line: str, title: str) -> bool:
 
 
 def plain_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:
-    """Yields each line that is not blank, as it is."""
+    """Yields the non-blank lines unchanged."""
     for line in lines:
         stripped = line.strip()
         if stripped and not stripped.isascii():
@@ -116,14 +116,14 @@ def book_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:
     """Joins the hard-wrapped lines of a book into paragraphs.
 
     The text before the START line of Project Gutenberg and after its END
-    line is dropped. A paragraph ends at an empty line. Books without empty
-    lines are told apart by their layout: a line that ends a sentence also
-    ends its paragraph if the next is indented, or if it was short enough to
-    take the next word.
+    line are dropped. A paragraph ends at an empty line. In books without
+    empty lines, layout shows the paragraphs: a line that ends a sentence
+    also ends its paragraph if the next line is indented, or if the line was
+    too short because it had room for the next word.
 
     Args:
-        lines: the book; a form feed or a carriage return ends a line too.
-        counts: gets the lines dropped.
+        lines: the book; a form feed or a carriage return also ends a line.
+        counts: incremented by the dropped lines.
     """
     lines = [part for line in lines for part in re.split(r"[\r\f]", line)]
     lines = _without_licence(lines, counts)
@@ -153,19 +153,19 @@ def _starts_paragraph(line: str, previous: str, width: int) -> bool:
 
 
 def _wrap_width(lines: list[str]) -> int:
-    """Measures how many characters the lines of a book are wrapped at."""
+    """Estimates the line width at which a book is wrapped."""
     lengths = sorted(len(line.rstrip()) for line in lines if line.strip())
-    # A few lines in a hundred may stand out: tables, long words.
+    # A few percent of the lines may be longer: tables, long words.
     return lengths[len(lengths) * 97 // 100] if lengths else 0
 
 
 def _without_licence(lines: list[str], counts: Counts) -> list[str]:
-    """Keeps the text between the marks; a file may hold several books."""
+    """Keeps the text between the marks; a file may contain several books."""
     kept: list[str] = []
     start, ended = 0, False
     num_lines = sum(1 for line in lines if line.strip())
     for i, line in enumerate(lines):
-        # `upper` alone takes longer than all that follows.
+        # `upper` is slower than all of the code below.
         if "***" not in line or not (mark := _MARK.match(line.upper())):
             continue
         if mark.group(1) == "END":

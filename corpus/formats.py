@@ -1,7 +1,7 @@
-"""Input formats of raw text, and the readers of their documents.
+"""Input formats of raw text, and their document readers.
 
-Readers stream: no more than a few documents are held at a time. They remove
-nothing but blank lines; `corpus.cleaning` does, and counts it.
+Readers stream: they keep only a few documents in memory. They remove only
+blank lines; `corpus.cleaning` removes and counts everything else.
 """
 
 import dataclasses
@@ -21,23 +21,23 @@ _Lines = Iterable[tuple[int, str]]
 # Source: Devlin et al. 2019, §3.1: of Wikipedia "we extract only the text
 # passages and ignore lists, tables, and headers".
 _MIN_WORDS_OF_PROSE = 8
-_ARTICLES = 0  # Their namespace in a wiki.
+_ARTICLES = 0  # Namespace of articles.
 _ROWS_AT_A_TIME = 64  # A row may be a book.
 _BUFFER_BYTES = 1 << 20
-# ijson names the place of every value in a buffer: brackets alone, so nested,
-# take a square of its size.
+# ijson stores the path of every value in a buffer, so nested brackets take
+# memory quadratic in their number.
 _JSON_BUFFER_BYTES = 1 << 12
 _LONGEST_PLACE = 10_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Document:
-    """A document as it was read.
+    """A document of an input file.
 
     Attributes:
-        lines: of its text; what a line is, a paragraph or less, is for the
-            format to say.
-        title: None where it has none.
+        lines: of its text. Depending on the format, a line is a paragraph or
+            part of one.
+        title: None if it has none.
     """
 
     lines: list[str]
@@ -46,7 +46,7 @@ class Document:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How to read raw text: its encoding, and the field that holds it."""
+    """Options for reading raw text: encoding and text field."""
 
     encoding: str = "utf-8"
     text_field: str = "text"
@@ -56,23 +56,22 @@ class ReadOptions:
             "".encode(self.encoding)
         except LookupError as error:
             raise ValueError(
-                "encoding must be one that Python knows; got "
+                "encoding must be one that Python supports; got "
                 f"{self.encoding!r}."
             ) from error
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Format:
-    """One row of the table of input formats.
+    """An input format.
 
     Attributes:
-        about: what the input looks like, for the help text.
-        read: yields the documents of one source; None where the text comes
-            from this Python and no file is read.
-        paragraphs: the lines of a document -> its paragraphs, without what is
-            no text.
+        about: description for the help text.
+        read: yields the documents of one source; None if no file is read.
+        paragraphs: converts the lines of a document to paragraphs, without
+            markup.
         is_split: every paragraph is one sentence already.
-        min_paragraph_words: shorter paragraphs are dropped by default.
+        min_paragraph_words: default minimum length of paragraphs.
     """
 
     about: str
@@ -87,7 +86,7 @@ class Format:
 def read_text(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
-    """Yields the documents of a file with an empty line between documents."""
+    """Yields the documents of a file, separated by empty lines."""
     lines: list[str] = []
     for line in sources.read_lines(source, options.encoding):
         if line.strip():
@@ -102,14 +101,14 @@ def read_text(
 def read_wikiextractor(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
-    """Yields the articles of WikiExtractor's output, of either layout.
+    """Yields the articles of WikiExtractor output in either layout.
 
     The layouts: `<doc id= url= title=>`, the title, an empty line, one
-    paragraph a line, `</doc>`; or, with its `--json`, one JSON object a line.
+    paragraph per line, `</doc>`; or, with `--json`, one JSON object per line.
 
     Raises:
-        ValueError: `<doc>` without `</doc>`, text outside of them, or a line
-            that `read_json_lines` refuses.
+        ValueError: `<doc>` without `</doc>`, text outside of them, or an
+            invalid JSON line.
     """
     lines = _numbered_lines(source, options)
     first = next(((n, line) for n, line in lines if line.strip()), None)
@@ -154,14 +153,14 @@ def _articles(name: str, lines: _Lines) -> Iterator[Document]:
 
 
 def _opening(line: str) -> tuple[bool, str | None]:
-    """Tells `<doc ...>` from text, and reads the title, its last attribute."""
+    """Returns the title, the last attribute of `<doc ...>`; None for text."""
     if not _DOC.match(line) or not line.endswith(">"):
         return False, None
-    # In two steps: one pattern for all takes a square of the line's length.
+    # In two steps, since a single pattern takes quadratic time.
     inside, title = line[:-1].rstrip(), None
     mark = _TITLE.search(inside)
     if mark is not None and inside.endswith('"', mark.end()):
-        # A title may hold any character.
+        # A title may contain any character.
         inside, title = inside[: mark.start()], inside[mark.end() : -1]
     return ">" not in inside, title
 
@@ -169,7 +168,7 @@ def _opening(line: str) -> tuple[bool, str | None]:
 def read_json_lines(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
-    """Yields one document for each line, a JSON object; blank lines are none.
+    """Yields one document per line, a JSON object; skips blank lines.
 
     Each line of the text is a paragraph.
 
@@ -225,14 +224,14 @@ def _lines_of(text: str) -> list[str]:
 def read_json(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
-    """Yields one document for each string of that name in a file of JSON.
+    """Yields one document per string in the text field of a JSON file.
 
-    The file is an array of objects, or objects one after the other; a dotted
-    `options.text_field` goes further inside, `item` standing for the elements
-    of an array: `data.item.body` for `{"data": [{"body": "..."}]}`.
+    The file is an array of objects, or concatenated objects. A dotted
+    `options.text_field` is a path, in which `item` stands for the elements of
+    an array: `data.item.body` for `{"data": [{"body": "..."}]}`.
 
     Raises:
-        ValueError: not JSON, no such string, or another value in its place.
+        ValueError: not JSON, no such field, or its value is not a string.
     """
     import ijson
 
@@ -242,7 +241,7 @@ def read_json(
     events = ijson.parse(
         source.file,
         multiple_values=True,
-        use_float=True,  # Else whole numbers of 4,300 digits crash ijson 3.6.
+        use_float=True,  # Else integers of 4,300 digits crash ijson 3.6.
         buf_size=_JSON_BUFFER_BYTES,
     )
     try:
@@ -277,14 +276,14 @@ def read_json(
 def read_cirrussearch(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
-    """Yields the articles of a CirrusSearch dump of Wikimedia's.
+    """Yields the articles of a Wikimedia CirrusSearch dump.
 
     Lines come in pairs: `{"index": ...}`, and the page as a JSON object. Its
-    text is plain, with templates filled in, and one paragraph. Pages that are
-    no articles are passed over, and their number is logged.
+    text is plain, a single paragraph with expanded templates. Pages that are
+    not articles are skipped; their number is logged.
 
     Raises:
-        ValueError: not a JSON object, not in pairs, or without a text.
+        ValueError: not a JSON object, not in pairs, or without text.
     """
     num_passed_over = 0
     is_announced = False
@@ -296,7 +295,7 @@ def read_cirrussearch(
             raise ValueError(
                 f"{where}: expected {expected}; got the fields "
                 f"{messages.listed(sorted(value))}. Is this a CirrusSearch "
-                "dump? --input_format=jsonl reads other lines."
+                "dump? For other JSON lines use --input_format=jsonl."
             )
         is_announced = is_index
         if is_index:
@@ -307,7 +306,7 @@ def read_cirrussearch(
             num_passed_over += 1
     if num_passed_over:
         logging.info(
-            "%s: passed over %d pages that are no articles.",
+            "%s: skipped %d pages that are not articles.",
             source.name,
             num_passed_over,
         )
@@ -317,7 +316,7 @@ def read_mediawiki(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
     """Yields the articles of an XML dump; see `mediawiki.read_articles`."""
-    del options  # The file itself says its encoding.
+    del options  # XML declares its encoding.
     with sources.naming_damage(source.name):
         for title, text in mediawiki.read_articles(source.file, source.name):
             yield Document(lines=text.splitlines(), title=title)
@@ -326,12 +325,12 @@ def read_mediawiki(
 def read_wet(
     source: sources.Source, options: ReadOptions
 ) -> Iterator[Document]:
-    """Yields the pages of a WET file of Common Crawl's: text as it was found.
+    """Yields the pages of a Common Crawl WET file.
 
     Raises:
-        ValueError: not WET, or cut short; names the record.
+        ValueError: not WET, or truncated; names the record.
     """
-    del options  # WET is UTF-8.
+    del options  # WET is always UTF-8.
     with sources.naming_damage(source.name):
         for number in itertools.count(1):
             where = f"{source.name}, record {number}"
@@ -341,7 +340,8 @@ def read_wet(
             kind, length = head.get("warc-type"), head.get("content-length", "")
             if not re.fullmatch(r"\d{1,9}", length, re.ASCII):
                 raise ValueError(
-                    f"{where}: has no length, but {length[:60]!r}."
+                    f"{where}: Content-Length must be a number; "
+                    f"got {length[:60]!r}."
                 )
             content = source.file.read(int(length))
             if len(content) < int(length):
@@ -349,14 +349,14 @@ def read_wet(
                     f"record {number} ends before its {length} bytes"
                 )
             if kind == "conversion":
-                # A page in thousands is not the UTF-8 that it should be.
+                # A few pages in thousands are not valid UTF-8.
                 text = content.decode("utf-8", "replace")
                 yield Document(lines=_lines_of(text))
             elif kind != "warcinfo":
                 raise ValueError(
-                    f"{where}: a WET file holds records of the type "
-                    f"'conversion', which are text; got {messages.short(kind)}."
-                    " Is it WARC, with pages of HTML? Common Crawl has a WET "
+                    f"{where}: the records of a WET file have the type "
+                    f"'conversion', which is text; got {messages.short(kind)}."
+                    " Is it WARC, with HTML pages? Common Crawl has a WET "
                     "file for each."
                 )
 
@@ -373,7 +373,7 @@ def _wet_head(file: IO[bytes], where: str) -> dict[str, str] | None:
         name, _, value = line.decode("utf-8", "replace").partition(":")
         fields[name.strip().lower()] = value.strip()
     if not line:
-        raise EOFError("the fields of a record do not end")
+        raise EOFError("the header of a record does not end")
     return fields
 
 
@@ -383,19 +383,19 @@ def read_parquet(
     """Yields one document for each row of a Parquet file.
 
     Raises:
-        ValueError: not Parquet, no column of text `options.text_field`, or a
-            row without text; names the row.
+        ValueError: not Parquet, no text column `options.text_field`, or a row
+            without text; names the row.
     """
     import pyarrow
     from pyarrow import parquet
 
     if not source.is_seekable:
         raise ValueError(
-            f"{source.name}: Parquet is read from its end; decompress the "
-            "file, or take it out of its archive."
+            f"{source.name}: Parquet needs random access; decompress the "
+            "file, or extract it from its archive."
         )
     try:
-        is_remote = paths.is_remote(source.name)  # pyarrow knows the stores.
+        is_remote = paths.is_remote(source.name)  # pyarrow reads remote stores.
         file = parquet.ParquetFile(
             source.name if is_remote else source.file,
             buffer_size=_BUFFER_BYTES,
@@ -408,8 +408,8 @@ def read_parquet(
         ]
         if options.text_field not in columns:
             raise ValueError(
-                f"{source.name}: no column of text {options.text_field!r}. "
-                f"Columns of text: {messages.listed(columns) or 'none'} "
+                f"{source.name}: no text column {options.text_field!r}. "
+                f"Text columns: {messages.listed(columns) or 'none'} "
                 "(choose with --text_field)."
             )
         wanted = [options.text_field, *({"title"} & {*columns})]
@@ -422,7 +422,7 @@ def read_parquet(
                 yield _document(
                     row, options.text_field, f"{source.name}, row {number}"
                 )
-    # Damaged pages are an OSError without a number.
+    # Damaged pages raise an OSError without errno.
     except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
         raise ValueError(
             f"{source.name}: not Parquet, or damaged "
@@ -440,18 +440,18 @@ def read_book(
 
 FORMATS: Mapping[str, Format] = {
     "text": Format(
-        about="a sentence a line, an empty line between documents",
+        about="one sentence per line, an empty line between documents",
         read=read_text,
         is_split=True,
     ),
     "wikiextractor": Format(
-        about="<doc ...> to </doc>, or its JSON",
+        about="<doc ...> to </doc>, or its JSON lines",
         read=read_wikiextractor,
         paragraphs=cleaning.wiki_paragraphs,
         min_paragraph_words=_MIN_WORDS_OF_PROSE,
     ),
     "jsonl": Format(
-        about="an object a line",
+        about="one object per line",
         read=read_json_lines,
     ),
     "json": Format(
@@ -459,21 +459,21 @@ FORMATS: Mapping[str, Format] = {
         read=read_json,
     ),
     "parquet": Format(
-        about="a document a row, as data sets of Hugging Face are",
+        about="one document per row, as in Hugging Face data sets",
         read=read_parquet,
     ),
     "cirrussearch": Format(
-        about="Wikimedia's CirrusSearch dumps",
+        about="Wikimedia CirrusSearch dumps",
         read=read_cirrussearch,
     ),
     "mediawiki": Format(
-        about="MediaWiki's XML dumps",
+        about="MediaWiki XML dumps",
         read=read_mediawiki,
         paragraphs=mediawiki.paragraphs,
         min_paragraph_words=_MIN_WORDS_OF_PROSE,
     ),
     "wet": Format(
-        about="Common Crawl's text",
+        about="Common Crawl text",
         read=read_wet,
         min_paragraph_words=_MIN_WORDS_OF_PROSE,
     ),
@@ -483,7 +483,7 @@ FORMATS: Mapping[str, Format] = {
         paragraphs=cleaning.book_paragraphs,
     ),
     "python_docs": Format(
-        about="the documentation in this Python",
+        about="the documentation included with Python",
         read=None,
         paragraphs=python_docs.paragraphs,
     ),
@@ -493,12 +493,12 @@ FORMATS: Mapping[str, Format] = {
 def read_documents(
     format_name: str, input_paths: list[str], options: ReadOptions
 ) -> Iterator[Document]:
-    """Yields the documents of all input files, in their order.
+    """Yields the documents of all input files, in order.
 
     Args:
         format_name: a key of `FORMATS`.
-        input_paths: the files, none for "python_docs".
-        options: how to read them.
+        input_paths: the files; none for "python_docs".
+        options: encoding and text field.
 
     Raises:
         ValueError: the input is not in this format; names file and line.

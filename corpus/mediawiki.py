@@ -1,4 +1,4 @@
-"""Articles of MediaWiki's XML dumps, and the prose in their markup."""
+"""Reader of MediaWiki XML dumps, and extraction of prose from wiki markup."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,33 +11,33 @@ from corpus import cleaning
 
 _ARTICLES = "0"
 _FILES, _CATEGORIES = "6", "14"
-# The names that every wiki knows, beside those of its own language.
+# Names valid in every wiki, in addition to those in its language.
 _UNSEEN_NAMESPACES = {"file", "image", "media", "category"}
 _INTERLANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*")
-# Beside those that mwparserfromhell calls invisible.
+# In addition to those that mwparserfromhell treats as invisible.
 _LEFT_OUT_TAGS = {"ref", "references", "table", "ul", "ol", "dl", "pre"}
 _BLOCK_TAGS = {"blockquote", "center", "div", "p"}
 _LIST_MARKUP = tuple("*#:;")
 _LIST_ITEM = "\0"
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
-_QUOTES = re.compile(r"'{2,}")  # Of bold and italic.
-# What templates leave behind: "Moss (; ) is" and "Moss (; plural mosses) is".
+_QUOTES = re.compile(r"'{2,}")  # Bold and italic.
+# Remains of removed templates: "Moss (; ) is" and "Moss (; plural mosses) is".
 _EMPTY_BRACKETS = re.compile(r" ?\([\s,;:]*\)")
 _OPENED_BRACKETS = re.compile(r"\([\s,;:]+")
 
 
 def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
-    """Yields title and markup of each article of a dump, its last revision.
+    """Yields title and markup of the last revision of each article of a dump.
 
-    Redirects and pages that are no articles are passed over, and their number
-    is logged.
+    Redirects and pages that are not articles are skipped; their number is
+    logged.
 
     Args:
-        file: XML, as `pages-articles` has it.
+        file: XML in the format of `pages-articles`.
         name: of the file, for messages.
 
     Raises:
-        ValueError: it is not such a dump, or is cut short; names the line.
+        ValueError: not a MediaWiki dump, or truncated; names the line.
     """
     events = ElementTree.iterparse(file, events=("start", "end"))
     localized: list[str] = []
@@ -51,7 +51,7 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
                 if tag != "mediawiki":
                     raise ValueError(
                         f"{name}: expected <mediawiki>, got <{tag}>. Is this "
-                        "a dump of MediaWiki's, as pages-articles.xml.bz2 is?"
+                        "a MediaWiki dump such as pages-articles.xml.bz2?"
                     )
             elif event == "start":
                 continue
@@ -61,7 +61,7 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
             elif tag == "revision":
                 is_prose = element.findtext("{*}model") in (None, "wikitext")
                 text = (element.findtext("{*}text") or "") if is_prose else ""
-                element.clear()  # The revisions of a page may be thousands.
+                element.clear()  # A page can have thousands of revisions.
             elif tag == "page":
                 is_article = element.findtext("{*}ns") == _ARTICLES
                 if is_article and element.find("{*}redirect") is None:
@@ -74,17 +74,17 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
     except ElementTree.ParseError as error:
         raise ValueError(
             f"{name}, line {error.position[0]}: not XML ({error}). Is the file "
-            "cut short?"
+            "truncated?"
         ) from error
     logging.info(
-        "%s: passed over %d redirects and pages that are no articles.",
+        "%s: skipped %d redirects and pages that are not articles.",
         name,
         num_passed_over,
     )
 
 
 def _in_english(text: str, localized: list[str]) -> str:
-    """Names the namespace of files as all wikis may, `[[File:...]]`."""
+    """Returns the name of the file namespace in all wikis, `[[File:...]]`."""
     if not localized:
         return text
     names = "|".join(localized)
@@ -94,12 +94,12 @@ def _in_english(text: str, localized: list[str]) -> str:
 def paragraphs(lines: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
     """Yields the paragraphs of wiki markup, without lists, tables and headers.
 
-    Templates are left out: their text is not in the page.
+    Templates are dropped, since their text is not in the page.
 
     Args:
         lines: of one page.
-        counts: gets a paragraph of markup for a page that cannot be parsed,
-            and what `cleaning.wiki_paragraphs` leaves out.
+        counts: incremented for each page that cannot be parsed, and by
+            what `cleaning.wiki_paragraphs` drops.
     """
     import mwparserfromhell
 
@@ -121,10 +121,10 @@ def paragraphs(lines: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
 
 
 def _prose(code) -> str:
-    """Returns what a reader of a page sees in its paragraphs.
+    """Returns the visible text of the paragraphs of a page.
 
     Args:
-        code: as mwparserfromhell parses markup.
+        code: markup parsed by mwparserfromhell.
     """
     from mwparserfromhell import definitions, nodes
 
@@ -161,5 +161,5 @@ def _text_of_link(link) -> str:
         namespace.strip().lower() in _UNSEEN_NAMESPACES
         or _INTERLANGUAGE.fullmatch(namespace)
     )
-    # Options of a picture under another name of its namespace.
+    # Options of an image whose namespace has a different name.
     return "" if is_unseen or "|" in label else label

@@ -1,4 +1,4 @@
-"""Cleaning of documents and their splitting into sentences, on all cores."""
+"""Cleaning and sentence splitting of documents, on all cores."""
 
 import contextlib
 import dataclasses
@@ -14,22 +14,22 @@ from commands import flags
 from corpus import cleaning, formats, sentences
 from files import paths, processes, writing
 
-# The number in a name of output files.
+# The place of the file number in an output path.
 _PLACE = re.compile(r"(%0?\d*d)")
 _BATCH_CHARACTERS = 1 << 20
-_BATCHES_AHEAD = 16  # Enough for workers to hardly wait, and little memory.
+_BATCHES_AHEAD = 16  # Keeps workers busy in little memory.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What becomes of a document; every field is a plain value.
+    """Rules for cleaning and splitting documents; all fields are picklable.
 
     Attributes:
         input_format: a key of `formats.FORMATS`.
-        language: an ISO 639 code, for the splitting into sentences.
+        language: an ISO 639 code, for sentence splitting.
         min_paragraph_words: shorter paragraphs are dropped.
         min_document_sentences: shorter documents are dropped.
-        min_document_characters: so are these.
+        min_document_characters: shorter documents are dropped.
     """
 
     input_format: str
@@ -41,10 +41,10 @@ class Rules:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RawTextOptions:
-    """The flags of programs that read raw text, beside their input_format."""
+    """Flags of programs that read raw text, except input_format."""
 
     language: str = flags.Group.RAW_TEXT.flag(
-        "en", "Language of the text, an ISO 639 code: how sentences end."
+        "en", "Language for sentence splitting, an ISO 639 code."
     )
     encoding: str = flags.Group.RAW_TEXT.flag("utf-8", "Encoding of raw text.")
     text_field: str = flags.Group.RAW_TEXT.flag(
@@ -52,8 +52,8 @@ class RawTextOptions:
     )
     min_paragraph_words: int | None = flags.Group.RAW_TEXT.flag(
         None,
-        "Drop shorter paragraphs: headings, items of lists. 8 by default for "
-        "wikiextractor, mediawiki and wet, else 0.",
+        "Drop paragraphs with fewer words, such as headings and list items. By "
+        "default 8 for wikiextractor, mediawiki and wet, else 0.",
         lower_bound=0,
     )
 
@@ -75,7 +75,7 @@ class RawTextOptions:
 
 
 def describe_dropped(counts: cleaning.Counts, rules: Rules) -> str:
-    """Says what was left out, and why."""
+    """Describes the dropped text and the reasons."""
     reasons = [
         f"{field.metadata['reason'].format_map(vars(rules))}: {number}"
         for field in dataclasses.fields(counts)
@@ -89,17 +89,17 @@ def prepare(
 ) -> Iterator[tuple[list[str], cleaning.Counts]]:
     """Splits documents into sentences, in order, a batch at a time.
 
-    Reading stays in this process; cleaning and splitting go to the workers.
-    The output does not depend on their number.
+    Reading stays in this process; cleaning and splitting run in the workers.
+    The output does not depend on the number of workers.
 
     Args:
-        documents: as they were read.
-        rules: what is kept, and how it is split.
-        num_workers: processes; 0 for one per core, 1 for none but this one.
+        documents: in input order.
+        rules: for cleaning and splitting.
+        num_workers: processes; 0 for one per core, 1 for this process only.
 
     Yields:
-        The documents kept of one batch, each its sentences one a line with a
-        final line end, and the counts of that batch.
+        The texts of a batch of kept documents, one sentence per line with a
+        final newline, and the counts of that batch.
     """
     yield from processes.map_in_order(
         functools.partial(prepare_batch, rules),
@@ -116,7 +116,7 @@ def _num_characters(document: formats.Document) -> int:
 def prepare_batch(
     rules: Rules, documents: Iterable[formats.Document]
 ) -> tuple[list[str], cleaning.Counts]:
-    """Prepares some documents; returns what `prepare` yields."""
+    """Prepares a batch of documents; returns a pair as from `prepare`."""
     counts = cleaning.Counts()
     texts = []
     for document in documents:
@@ -164,7 +164,7 @@ def _sentences_of(
             for sentence in sentences.split_paragraph(
                 paragraph, rules.language
             ):
-                # "* * *", "12.": nothing in it can be learned.
+                # "* * *", "12.": no useful content.
                 if any(map(str.isalpha, sentence)):
                     yield sentence
                 else:
@@ -174,18 +174,18 @@ def _sentences_of(
 def output_paths(output_file: str, num_files: int) -> list[str]:
     """Names the output files.
 
-    `OUT-%05d.txt` says where the number goes; without it, two files or more
-    are named `OUT-00000.txt`, `OUT-00001.txt` and so on.
+    `%05d` in the path is replaced by the number. Without it, a single file
+    keeps its name, and several are named `OUT-00000.txt` and so on.
 
     Raises:
-        ValueError: fewer than one file, or two places for the number.
+        ValueError: `num_files` is below 1, or the path has two placeholders.
     """
     if num_files < 1:
         raise ValueError(f"num_output_files must be 1 or more; got {num_files}")
     places = len(_PLACE.findall(output_file))
     if places > 1:
         raise ValueError(
-            f"output_file has {places} places for its number; one is needed: "
+            f"output_file must have at most one number; has {places}: "
             f"{output_file!r}."
         )
     if places == 0:
@@ -198,7 +198,7 @@ def output_paths(output_file: str, num_files: int) -> list[str]:
 
 
 def others(output_file: str, written: Iterable[str]) -> list[str]:
-    """Lists the numbered output files that were not written, on local disks."""
+    """Lists numbered output files of other runs, on local disks."""
     place = _PLACE.search(output_file)
     if place:
         digits = int(place.group()[1:-1] or 0)
@@ -217,17 +217,17 @@ def sample(
     holdout_every: int,
     rng: random.Random,
 ) -> Iterator[tuple[str, bool]]:
-    """Takes the documents of a text several times, or a part of them.
+    """Repeats or subsamples the documents of a text.
 
-    A text is read as often as it is taken, so that copies are far apart; the
-    last time each document is drawn. Held-out documents are taken once.
+    A text is read once per copy, so that copies are far apart; in the last
+    pass documents are drawn at random. Held-out documents are taken once.
 
     Args:
-        read: returns the documents, the same ones each time; is told whether
-            it is the first time.
-        copies: how often to take the text: 2.5 is twice, then half of it.
-        holdout_every: N, to hold every Nth document out; 0 for none.
-        rng: draws the part.
+        read: returns the documents, identical in each pass; its argument is
+            whether this is the first pass.
+        copies: number of copies; 2.5 is two full passes and half of a third.
+        holdout_every: N, to hold out every Nth document; 0 for none.
+        rng: draws the documents of the last pass.
 
     Yields:
         A document, and whether it is held out.
@@ -244,7 +244,7 @@ def sample(
 
 @dataclasses.dataclass(kw_only=True)
 class Written:
-    """The sums of what was written, held-out documents among it."""
+    """Totals of written documents, including held-out documents."""
 
     documents: int = 0
     held_out: int = 0
@@ -257,15 +257,15 @@ def write_documents(
     names: list[str],
     holdout_path: str | None = None,
 ) -> Written:
-    """Writes documents in turn to the files of `names`.
+    """Distributes documents over the files of `names` in turn.
 
-    Files are whole or not there: they take their names when all are written.
+    Each file appears under its name only when all are complete.
 
     Args:
-        documents: the sentences of each, one a line, with a final line end;
+        documents: pairs of text, one sentence per line with a final newline,
             and whether it is held out.
         names: the files; an empty line follows each document.
-        holdout_path: takes those held out.
+        holdout_path: file for held-out documents.
 
     Raises:
         ValueError: a file would stay empty.
@@ -291,8 +291,8 @@ def write_documents(
         empty = [path for path, count in counts.items() if not count]
         if empty:
             raise ValueError(
-                f"{total.documents} documents are too few: nothing "
-                f"would be in {', '.join(empty)}. Look at the counts of what "
-                "was dropped, at --num_output_files and --holdout_every."
+                f"{total.documents} documents are too few: "
+                f"{', '.join(empty)} would be empty. Check the counts of "
+                "dropped text, --num_output_files and --holdout_every."
             )
     return total

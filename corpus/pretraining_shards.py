@@ -1,9 +1,9 @@
-"""Pre-training data in shards, each of them made as the release makes all.
+"""Pre-training data in shards that are created independently.
 
-One shard is the whole text, as released. With more, memory holds a shard for
-each process, whatever the size of the text, and shard k is what the release
-makes of its documents with the seed `random_seed + k`: it depends on nothing
-else, so that any number of processes or machines make the same records.
+A single shard is the complete text, as released. With several, memory holds
+one shard per process, whatever the size of the text. Shard k contains the
+release's result for its documents with the seed `random_seed + k`. It depends
+on nothing else, so any number of processes or machines give the same records.
 """
 
 import dataclasses
@@ -32,28 +32,28 @@ _READING = formats.ReadOptions()
 _COMPRESSED = (".xz", ".gz", ".bz2", ".tgz", ".txz", ".tbz2")
 _NUM_EXAMPLES = 20  # Source: the release logs as many.
 # Source: measured on 20 and 60 MB of English Wikipedia, sequences of 32 to 512,
-# 1 to 10 passes: these give the peak, or up to 26 % more.
+# 1 to 10 passes: the estimate is between the peak and 26 % above it.
 _PROGRAM_BYTES = 100e6
 _TEXT_BYTES_PER_TOKEN = 4.3
 _BYTES_PER_TOKEN = 4
-_TOKENS_PER_INSTANCE = 0.7  # Of its length: parts of documents are short.
+_TOKENS_PER_INSTANCE = 0.7  # Share of max_seq_length that is filled.
 _BYTES_PER_INSTANCE = 56
 _BYTES_PER_PREDICTION = 8
-_EXPANSION = 3  # Of compressed text.
+_EXPANSION = 3  # Compression ratio of text.
 _USABLE_MEMORY = 0.8
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Text:
-    """Where the text comes from and how it is cut.
+    """Input text and its division into shards.
 
     Attributes:
         paths: the files, in order.
-        rules: how documents become sentences; None for text that is one
-            sentence a line, read as the release does.
+        rules: for cleaning and sentence splitting; None for one sentence per
+            line, read as in the release.
         reading: encoding and JSON field, for the other formats.
-        shard_documents: documents of a shard; 0 for all.
-        shard_by_file: each file is a shard.
+        shard_documents: documents per shard; 0 for all.
+        shard_by_file: each file is one shard.
     """
 
     paths: tuple[str, ...]
@@ -64,22 +64,22 @@ class Text:
 
     @property
     def is_sharded(self) -> bool:
-        """Returns whether there may be more shards than one."""
+        """Whether the text may have several shards."""
         return self.shard_by_file or bool(self.shard_documents)
 
     def only(self, path: str) -> "Text":
-        """Returns the part of the text that is in one of its files."""
+        """Returns the text restricted to one of its files."""
         return dataclasses.replace(self, paths=(path,))
 
 
 class RecordStore(Protocol):
-    """Where the records of shards go."""
+    """Storage for the records of shards."""
 
     def paths_of(self, shard: int) -> list[str]:
-        """Names the files of a shard."""
+        """Returns the paths of a shard."""
 
     def holds(self, shard: int, text_sha256: str) -> bool:
-        """Returns whether this shard has been made from this text already."""
+        """Returns whether this shard exists and was created from this text."""
 
     def write(
         self,
@@ -87,20 +87,20 @@ class RecordStore(Protocol):
         batches: Iterable[Mapping[str, np.ndarray]],
         text_sha256: str,
     ) -> dict[str, int]:
-        """Writes the records; returns their number for each file."""
+        """Writes the records; returns the number of records per path."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What is made of a text; plain values, for other processes too.
+    """Picklable settings for creating records from text.
 
     Attributes:
-        vocab_file: one token a line.
-        do_lower_case: as the vocabulary was made.
-        random_seed: of shard 0.
-        options: how instances are made.
+        vocab_file: one token per line.
+        do_lower_case: must match the vocabulary.
+        random_seed: seed of shard 0.
+        options: for creating instances.
         rules: see `Text`.
-        store: takes the records.
+        store: writes the records.
     """
 
     vocab_file: str
@@ -113,7 +113,7 @@ class Recipe:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Example:
-    """One record, to be shown: its tokens and its arrays."""
+    """A record for display: its tokens and arrays."""
 
     tokens: list[str]
     features: Mapping[str, list]
@@ -121,18 +121,18 @@ class Example:
 
 @dataclasses.dataclass(kw_only=True)
 class Report:
-    """What became of a shard, or of several.
+    """Counts for one shard or several.
 
     Attributes:
-        num_shards, num_reused: those asked for; those made before, of which
-            nothing else is known.
-        num_bytes: of the text.
+        num_shards, num_reused: all shards; those that existed already, which
+            contribute no other counts than `num_bytes`.
+        num_bytes: size of the text.
         num_documents, num_sentences: of the text; num_instances,
             num_random_next: of the records.
-        num_tokenless: sentences left out, for they have no token.
-        dropped: what the rules left out.
-        records: the number of records in each file.
-        examples: the first ones, of shard 0.
+        num_tokenless: sentences dropped because they have no token.
+        dropped: text dropped by the rules.
+        records: number of records per path.
+        examples: the first records of shard 0.
     """
 
     num_shards: int = 0
@@ -150,7 +150,7 @@ class Report:
     examples: tuple[Example, ...] = ()
 
     def counts(self) -> dict[str, int]:
-        """Returns the numbers by name, those of what was dropped apart."""
+        """Returns the counts by name, except those of `dropped`."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -158,7 +158,7 @@ class Report:
         }
 
     def add(self, other: "Report") -> None:
-        """Adds what became of other shards; examples stay as they are."""
+        """Adds the counts of other shards; keeps the examples."""
         for name, value in other.counts().items():
             setattr(self, name, getattr(self, name) + value)
         self.dropped.add(other.dropped)
@@ -168,11 +168,11 @@ class Report:
 def read_shards(text: Text) -> Iterator[tuple[int, Iterable[formats.Document]]]:
     """Yields number and documents of each shard.
 
-    A shard is a list, one shard in all a stream that is read once.
+    Documents are a list, or for a single shard a one-pass iterator.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: a file is not what its format says; names it.
+        ValueError: a file is not in its format; names the file.
     """
     if text.shard_by_file:
         for number, path in enumerate(text.paths):
@@ -204,17 +204,17 @@ def make_shard(
     shard: tuple[int, Iterable[formats.Document]],
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Report:
-    """Makes the records of a shard, unless they are there already.
+    """Creates the records of a shard, unless they exist already.
 
     Args:
-        recipe: what is made.
-        shard: its number and its documents: a list, or a stream, which is
-            always made anew.
-        on_progress: is called with the share that is done, 0 to 1.
+        recipe: the settings.
+        shard: its number and documents. A list allows reuse of existing
+            records; a one-pass iterator is always processed.
+        on_progress: called with the fraction done, 0 to 1.
 
     Returns:
-        Without a document if the text has no sentence; nothing is written
-        then.
+        The counts. If the text has no sentence, `num_documents` is 0 and no
+        file is written.
     """
     number, documents = shard
     if isinstance(documents, list):
@@ -261,7 +261,7 @@ def make_shard(
 def find_shard(
     recipe: Recipe, number: int, documents: Sequence[formats.Document]
 ) -> Report | None:
-    """Reports a shard that has been made from these documents already."""
+    """Returns the counts of an existing shard of these documents, or None."""
     text = _Hash()
     text.read(documents)
     if not recipe.store.holds(number, text.sha256()):
@@ -273,8 +273,8 @@ def find_shard(
 def _tokenizer(
     vocab_file: str, do_lower_case: bool, sha256: str
 ) -> word_memory.WordMemory:
-    # One for all shards of a process: its memory of words goes on, as long as
-    # the file holds the same words.
+    # One per process: its cache of words is valid for all shards while the
+    # contents of the file are the same.
     del sha256
     return word_memory.WordMemory(vocab_file, do_lower_case)
 
@@ -295,7 +295,7 @@ def _sentences(
 
 
 class _Hash:
-    """The SHA-256 of documents that pass through, and their size in bytes."""
+    """SHA-256 and size in bytes of a stream of documents."""
 
     def __init__(self):
         self._digest = hashlib.sha256()
@@ -342,17 +342,17 @@ def _examples(instances, definition) -> tuple[Example, ...]:
 
 
 def log_reports(reports: Iterable[Report], text: Text) -> Report:
-    """Logs what becomes of shards, how far they are, and the end.
+    """Logs the progress and the totals of shards.
 
     Args:
-        reports: of each shard, as they are made.
-        text: what they are made from.
+        reports: one per shard, as they are completed.
+        text: the input.
 
     Returns:
         The sum of the reports.
 
     Raises:
-        ValueError: there was no sentence in the text.
+        ValueError: the text has no sentence.
     """
     for path in text.paths:
         logging.info("Reading %s", path)
@@ -370,8 +370,8 @@ def log_reports(reports: Iterable[Report], text: Text) -> Report:
                 f"{total.num_shards} shards",
             )
     if not total.num_documents and not total.num_reused:
-        # Differs: the release goes on and writes files without a record, which
-        # training only then fails on (docs/differences.md).
+        # Differs: the release writes files without a record, and only training
+        # fails on them (docs/differences.md).
         raise ValueError(
             "The input must hold at least one sentence; there is none in "
             f"{', '.join(text.paths)}."
@@ -381,7 +381,7 @@ def log_reports(reports: Iterable[Report], text: Text) -> Report:
 
 
 def _size(text: Text) -> int:
-    """Sums the bytes of the files; 0 where that is not the size of the text."""
+    """Returns the size of the files; 0 if remote or compressed."""
     if any(
         paths.is_remote(path) or path.lower().endswith(_COMPRESSED)
         for path in text.paths
@@ -393,10 +393,10 @@ def _size(text: Text) -> int:
 def estimate_memory(
     text: Text, options: masked_pairs.InstanceOptions
 ) -> float | None:
-    """Estimates the bytes of memory in which all records are made at once.
+    """Estimates the memory for creating all records in a single shard.
 
     Returns:
-        None for a text that is cut into shards, or in a remote store.
+        Bytes; None for sharded text, or for files in a remote store.
     """
     if text.is_sharded or any(map(paths.is_remote, text.paths)):
         return None
@@ -422,34 +422,34 @@ def estimate_memory(
 def sharding_warnings(
     text: Text, options: masked_pairs.InstanceOptions, num_workers: int
 ) -> list[str]:
-    """Checks that a text that is not cut into shards need not be.
+    """Warns if a text should be divided into shards but is not.
 
     Args:
-        text: what is read.
-        options: how instances are made.
-        num_workers: as it was asked for.
+        text: the input.
+        options: for creating instances.
+        num_workers: value of the flag.
     """
     warnings = []
     if num_workers > 1 and not text.is_sharded:
         warnings.append(
-            f"--num_workers={num_workers} has no effect: one process makes "
-            "one shard, and the text is not cut into several. Pass "
+            f"--num_workers={num_workers} has no effect: one process creates "
+            "one shard, and the text is not divided into several. Pass "
             "--shard_documents=10000 or --shard_by_file."
         )
     needed, available = estimate_memory(text, options), _available_memory()
     if needed and needed > _USABLE_MEMORY * available:
         warnings.append(
-            "All records are made at once: that takes about "
+            "Creating all records at once takes about "
             f"{needed / 1e9:.1f} GB of memory, and {available / 1e9:.1f} GB "
             "are available. Stop this run and pass --shard_documents=10000, "
-            "which holds so many documents at a time for each of "
-            "--num_workers, or --shard_by_file."
+            "which limits the documents in memory for each of --num_workers, "
+            "or --shard_by_file."
         )
     return warnings
 
 
 def _available_memory() -> float:
-    """Returns the bytes of memory available, or of all where unknown."""
+    """Returns the available memory in bytes, or else the total memory."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             sizes = dict(line.split(":") for line in file)
@@ -469,11 +469,9 @@ def _log_shard(
         for name, values in example.features.items():
             logging.debug("%s: %s", name, " ".join(map(str, values)))
     if report.num_reused:
-        logging.info("%d shards were there already.", report.num_reused)
+        logging.info("%d shards exist already.", report.num_reused)
     elif text.is_sharded and not report.num_documents:
-        logging.warning(
-            "Shard %d has no sentence: no file is written for it.", number
-        )
+        logging.warning("Shard %d has no sentence: no file is written.", number)
     for path, count in report.records.items():
         logging.info("Wrote %d records to %s", count, path)
 
@@ -487,7 +485,7 @@ def _log_total(total: Report, text: Text) -> None:
     )
     if total.num_tokenless:
         logging.warning(
-            "Left out %d sentences without a token, such as those of control "
+            "Dropped %d sentences without a token, such as those of control "
             "characters.",
             total.num_tokenless,
         )
@@ -496,12 +494,12 @@ def _log_total(total: Report, text: Text) -> None:
             "%s", preparation.describe_dropped(total.dropped, text.rules)
         )
     logging.info(
-        "Made %d instances, %.1f %% of them with a random next.",
+        "Created %d instances, %.1f %% with a random next sentence.",
         total.num_instances,
         100 * total.num_random_next / max(1, total.num_instances),
     )
     if total.num_reused:
-        return  # What is known is not of the whole text.
+        return  # The counts do not cover the complete text.
     for warning in (
         *data_warnings.corpus_warnings(total.num_documents),
         *data_warnings.balance_warnings(

@@ -1,4 +1,4 @@
-"""The documentation of Python and its standard library, as prose.
+"""Documentation of Python and its standard library, as prose.
 
 Two sources: the language reference behind `help("topic")`, and the docstrings
 of the standard library, collected by reading its source: nothing is imported
@@ -20,13 +20,13 @@ from absl import logging
 
 from corpus import cleaning
 
-# Installed packages, tests and generated tables: no documentation of Python.
+# Installed packages, tests and generated tables: not documentation of Python.
 _NOT_LIBRARY = {
     "__pycache__", "dist-packages", "encodings", "idle_test", "lib2to3",
     "pydoc_data", "site-packages", "test", "tests",
 }  # fmt: skip
 _MIN_WORDS = 5
-_MIN_LETTERS = 0.75  # Of all characters, spaces included: below that, code.
+_MIN_LETTERS = 0.75  # Share of all characters; code has fewer letters.
 
 _ROLE = re.compile(r":[a-z:]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`")
 _LINK = re.compile(r"`([^`<]+?)\s*<[^`>]+>`__?")
@@ -42,14 +42,14 @@ REFERENCE, LIBRARY = "reference", "library"
 def read_documents() -> Iterator[tuple[str, list[str]]]:
     """Yields each help topic, and each library module that has docstrings.
 
-    Order and content depend on the version of Python alone.
+    Order and content depend only on the version of Python.
 
     Returns:
         Pairs of `REFERENCE` (a help topic) or `LIBRARY` (a module), and the
         text: the topic, or the docstrings.
 
     Raises:
-        ValueError: this Python came without its documentation.
+        ValueError: this Python has no documentation.
     """
     is_empty = True
     for label, texts in itertools.chain(
@@ -61,9 +61,9 @@ def read_documents() -> Iterator[tuple[str, list[str]]]:
             yield label, texts
     if is_empty:
         raise ValueError(
-            "This Python carries neither pydoc_data.topics nor the source of "
-            f"its library ({sysconfig.get_path('stdlib')}). Install Python "
-            "whole, or use another --input_format."
+            "Neither pydoc_data.topics nor the library source "
+            f"({sysconfig.get_path('stdlib')}) was found. Install a complete "
+            "Python, or use another --input_format."
         )
 
 
@@ -72,7 +72,7 @@ def _topics() -> Iterator[str]:
         topics = importlib.import_module("pydoc_data.topics").topics
     except ImportError:
         logging.warning(
-            "This Python has no help topics; only docstrings are read."
+            "This Python has no help topics; reading docstrings only."
         )
         return
     for name in sorted(topics):
@@ -114,15 +114,16 @@ def paragraphs(texts: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
     """Yields the paragraphs of reStructuredText that are sentences.
 
     Literal and doctest blocks, tables, titles, directives, field lists,
-    signatures and fragments go; marks around words go, the words stay.
+    signatures and fragments are dropped. Inline markup is removed, and its
+    text is kept.
 
     Args:
         texts: docstrings or help topics.
-        counts: gets the blocks of code and the fragments.
+        counts: incremented by the dropped code blocks and fragments.
 
     Yields:
-        Paragraphs of at least five words that begin and end as sentences do,
-        each without line ends.
+        Paragraphs of at least five words that begin and end like sentences,
+        each without line breaks.
     """
     for text in texts:
         yield from _prose(text, counts)
@@ -166,7 +167,7 @@ def _paragraphs_of_block(block: str) -> list[str]:
 def _without_marks(text: str) -> str:
     text = _LINK.sub(r"\1", _ROLE.sub(r"\1", text))
     text = _MARKED.sub(r"\2", text)
-    # "as follows::" opens a literal block that is gone.
+    # "as follows::" introduces a literal block, which was removed.
     return re.sub(r"\s*::$", ".", text)
 
 

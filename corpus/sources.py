@@ -1,7 +1,7 @@
-"""Files of raw text: plain, compressed or in archives, as decoded lines.
+"""Readers of raw text files: plain, compressed or in archives.
 
-Nothing is unpacked to disk: archives are read as streams, from a local disk or
-from a remote store.
+Archives are streamed from a local disk or a remote store; nothing is extracted
+to disk.
 """
 
 import bz2
@@ -33,12 +33,12 @@ _DAMAGE = (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Source:
-    """One text to read.
+    """An opened text file or archive member.
 
     Attributes:
-        name: what errors call it: a path, or `archive!member`.
-        file: its bytes, uncompressed; good until the next source is asked for.
-        is_seekable: whether it can be read in any order.
+        name: for messages, a path or `archive!member`.
+        file: uncompressed bytes; valid until the next source is requested.
+        is_seekable: whether it supports random access.
     """
 
     name: str
@@ -47,17 +47,17 @@ class Source:
 
 
 def open_sources(path: str) -> Iterator[Source]:
-    """Yields the text of a file, or those of the files in a tar archive.
+    """Yields a file, or the members of a tar archive.
 
-    The suffix tells a tar archive, `.tar` or tar compressed as `.tar.gz` and
-    the like; the first bytes tell what else is compressed, in an archive too.
-    Members of an archive come in its order; folders, links and hidden files
-    (`._name`) are passed over.
+    Tar archives are recognized by the suffix, `.tar` or `.tar.gz` and the
+    like; other compression by the first bytes, in an archive too. Members
+    come in archive order; folders, links and hidden files (`._name`) are
+    skipped.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: the file is damaged or cut short, or a zip file or the
-            like; names it.
+        ValueError: the file is damaged, truncated, or in an unsupported format
+            such as zip; names the file.
     """
     with paths.open_to_read(path) as raw, naming_damage(path):
         if not path.lower().endswith(_ARCHIVES):
@@ -67,7 +67,7 @@ def open_sources(path: str) -> Iterator[Source]:
         try:
             archive = tarfile.open(fileobj=raw, mode="r|*")  # noqa: SIM115
         except TypeError as error:
-            # What tarfile makes of a gzip header that is cut short.
+            # Raised by tarfile for a truncated gzip header.
             raise EOFError("no whole header") from error
         with archive:
             yield from _members(path, archive)
@@ -88,22 +88,22 @@ def _members(path: str, archive: tarfile.TarFile) -> Iterator[Source]:
             passed_over.append(member.name)
     if passed_over:
         logging.warning(
-            "%s: passed over hidden files and links: %s.",
+            "%s: skipped hidden files and links: %s.",
             path,
             messages.listed(passed_over),
         )
 
 
 def _uncompressed(name: str, file: IO[bytes]) -> IO[bytes]:
-    """Opens what a file holds, compressed or not.
+    """Opens a file and decompresses it if necessary.
 
     Raises:
-        ValueError: it holds an archive, or not what its suffix says.
+        ValueError: it is an archive, or its content does not match its suffix.
     """
     kind = lines.kind_of(_head(file))
     promised = _SUFFIXES.get(name[name.rfind(".") :].lower())
     if promised and kind is None:
-        raise EOFError(f"it begins as no {promised} file does")
+        raise EOFError(f"it does not begin like a {promised} file")
     while kind in _OPENERS:
         file = _OPENERS[kind](file, "rb")
         kind = lines.kind_of(_head(file))
@@ -119,7 +119,7 @@ def _uncompressed(name: str, file: IO[bytes]) -> IO[bytes]:
 def _head(file: IO[bytes]) -> bytes:
     if hasattr(file, "peek"):
         return file.peek(lines.SIGNATURE_BYTES)[: lines.SIGNATURE_BYTES]
-    head = file.read(lines.SIGNATURE_BYTES)  # Of a remote file.
+    head = file.read(lines.SIGNATURE_BYTES)  # A remote file has no `peek`.
     file.seek(0)
     return head
 
@@ -130,11 +130,11 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
     Lines end at "\\n" or "\\r\\n"; a byte-order mark at the start is dropped.
 
     Raises:
-        ValueError: bytes that are not in `encoding`, or a damaged archive;
-            names the file and the line.
+        ValueError: invalid bytes in `encoding`, or a damaged archive; names
+            the file and the line.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
-    # Lines may be of any length: their parts are joined once.
+    # Lines may have any length: their parts are joined only once.
     parts: list[str] = []
     number = 0
     with naming_damage(source.name):
@@ -142,7 +142,7 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
             chunk = source.file.read(_CHUNK_BYTES)
             if not number and lines.kind_of(chunk) == _PARQUET:
                 raise ValueError(
-                    f"{source.name}: is a Parquet file; pass "
+                    f"{source.name}: this is a Parquet file; pass "
                     "--input_format=parquet."
                 )
             try:
@@ -174,13 +174,13 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def naming_damage(name: str) -> Iterator[None]:
-    """Makes a ValueError, which names the file, of what damage to it raises."""
+    """Converts errors of damaged files to ValueError naming the file."""
     try:
         yield
     except (*_DAMAGE, OSError, tarfile.TarError, OverflowError) as error:
-        # Without a number, it is bz2's word for damage, not the system's.
+        # bz2 raises OSError without errno for damaged data.
         if getattr(error, "errno", None) is not None:
             raise
         raise ValueError(
-            f"{name}: damaged or cut short ({error}). Fetch it again."
+            f"{name}: damaged or truncated ({error}). Download it again."
         ) from error

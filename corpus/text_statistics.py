@@ -1,4 +1,4 @@
-"""Statistics of a text as the tokenizer sees it, and warnings about it."""
+"""Statistics of tokenized text, and warnings about problems."""
 
 import array
 import collections
@@ -11,19 +11,19 @@ from tasks.masked_lm import data_warnings, record_contents
 from vocab import tokenization
 
 _MOST_KEPT = 10
-# Beyond so many different lines the first ones alone are compared: 100 MB.
+# Only the first so many distinct lines are compared, to limit memory to 100 MB.
 _MAX_LINES_COMPARED = 1_000_000
 
-# What is usual, as shares of the whole text.
+# Usual values, as shares of all of the text.
 _MAX_SINGLE_SENTENCE_DOCUMENTS = 0.5
 _MAX_UNKNOWN_WORDS = 0.01
 _MAX_REPEATED_LINES = 0.1
 _MAX_PIECES_PER_WORD = 2.0
-# English has about 5 % capitals; a text in all capitals, none in lower case.
+# English has about 5 % capitals; capitalized text has no lower case.
 _FEWEST_CAPITALS = 0.002
 _MOST_CAPITALS = 0.5
-_FEW_LETTERS = 1000  # Too few to judge by.
-# A paragraph on a line: sentences of more than half of a sequence.
+_FEW_LETTERS = 1000  # Too few to judge.
+# Sentences longer than half of a sequence are probably paragraphs.
 _MAX_SENTENCE_SHARE = 0.5
 
 
@@ -34,18 +34,18 @@ class TextStatistics:
     Attributes:
         num_documents: of the text.
         num_sentences: its lines that are not empty.
-        num_words: words and punctuation marks, as `BasicTokenizer` cuts them.
-        num_pieces: what the words are cut into.
-        num_whole: words that are one piece, `[UNK]` not counted.
+        num_words: words and punctuation marks, as split by `BasicTokenizer`.
+        num_pieces: word pieces of the words.
+        num_whole: words that are one piece, except `[UNK]`.
         num_unknown: words that become `[UNK]`.
-        num_letters: of which `num_capitals` are capitals.
-        num_capitals: before anything is lower-cased.
+        num_letters: letters, of which `num_capitals` are capitals.
+        num_capitals: counted before lower-casing.
         num_too_long: sentences that do not fit into a sequence.
-        num_cut: the pieces by which they are too long.
-        num_repeated: lines that stood further up already.
+        num_cut: word pieces by which they are too long.
+        num_repeated: lines that occurred before.
         num_single: documents of one sentence.
-        sentences_per_document: how many there are.
-        pieces_per_sentence: how many there are.
+        sentences_per_document: distribution of the number of sentences.
+        pieces_per_sentence: distribution of the number of word pieces.
         unknown_words: the most frequent ones, with their counts.
         repeated_lines: likewise.
     """
@@ -73,12 +73,12 @@ def measure(
     tokenizer: tokenization.FullTokenizer,
     max_pieces: int,
 ) -> TextStatistics:
-    """Goes through a text once.
+    """Measures a text in one pass.
 
     Args:
         documents: lists of sentences.
-        tokenizer: of the model that the text is for.
-        max_pieces: the longest sentence that fits.
+        tokenizer: of the model to be trained.
+        max_pieces: length of the longest sentence that fits.
     """
     counter = _Counter(tokenizer)
     for document in documents:
@@ -114,13 +114,13 @@ class _Counter:
         count = self._num_pieces.get(word)
         if count is None:
             pieces = self._word_piece.tokenize(word)
-            # Told apart from a word of one piece by the sign.
+            # The sign distinguishes it from a word of one piece.
             is_unknown = pieces == [self._word_piece.unk_token]
             count = self._num_pieces[word] = -1 if is_unknown else len(pieces)
         return abs(count)
 
     def _compare(self, sentence: str) -> None:
-        line = hash(sentence)  # Eight bytes stand for a line of any length.
+        line = hash(sentence)  # Eight bytes for a line of any length.
         if line in self._lines:
             self._num_repeated += 1
             self._repeated[sentence] += 1
@@ -150,7 +150,7 @@ class _Counter:
             sentences_per_document=record_contents.summarize(documents),
             pieces_per_sentence=record_contents.summarize(sentences),
             unknown_words=tuple(unknown.most_common(_MOST_KEPT)),
-            # A line is counted from its second time on.
+            # Only repetitions of a line are counted.
             repeated_lines=tuple(
                 (line, n + 1)
                 for line, n in self._repeated.most_common(_MOST_KEPT)
@@ -161,11 +161,11 @@ class _Counter:
 def warnings(
     text: TextStatistics, *, max_seq_length: int, do_lower_case: bool
 ) -> list[str]:
-    """Says what looks wrong with a text to pre-train on, a sentence each.
+    """Describes probable problems of a pre-training text, one sentence each.
 
     Args:
         text: its statistics.
-        max_seq_length: tokens of a pair to be made of it.
+        max_seq_length: tokens of a pair created from it.
         do_lower_case: whether the tokenizer lower-cases it.
     """
     num_words, num_lines = max(1, text.num_words), max(1, text.num_sentences)
@@ -177,35 +177,35 @@ def warnings(
         (
             text.num_single > single,
             f"{text.num_single:,} of {text.num_documents:,} documents are one "
-            "line. A document is what stands between empty lines, one sentence "
-            "a line: take away the empty lines between its sentences, and "
+            "line. Empty lines separate documents, and each line is one "
+            "sentence: remove the empty lines between sentences, and "
             "split paragraphs into sentences (python -m tools.prepare_corpus "
             "does).",
         ),
         (
             median > _MAX_SENTENCE_SHARE * max_seq_length,
             f"Half of the lines are longer than {median:.0f} word pieces, of "
-            f"{max_seq_length} in a sequence: are they paragraphs? Of a line "
-            "that does not fit, the rest is thrown away. Write one sentence a "
+            f"{max_seq_length} in a sequence: are they paragraphs? Lines that "
+            "do not fit are truncated. Write one sentence per "
             "line (python -m tools.prepare_corpus splits text).",
         ),
         (
             text.num_unknown > _MAX_UNKNOWN_WORDS * text.num_words,
-            f"{text.num_unknown / num_words:.1%} of the words become [UNK]: is "
-            "this the vocabulary, and the casing, for this language? "
+            f"{text.num_unknown / num_words:.1%} of the words become [UNK]: do "
+            "vocabulary and casing match the language? "
             "python -m tools.extend_vocab adds words, tools.learn_vocab learns "
             "a vocabulary.",
         ),
         (
             text.num_pieces > _MAX_PIECES_PER_WORD * text.num_words,
-            f"Words are cut into {text.num_pieces / num_words:.1f} pieces "
-            "each, English ones with the vocabulary of its model into 1.1: is "
+            f"Words are split into {text.num_pieces / num_words:.1f} pieces "
+            "on average (English with the released vocabulary: 1.1): is "
             "this the vocabulary for this language?",
         ),
         (
             is_cased and capitals < _FEWEST_CAPITALS,
             f"Only {capitals:.2%} of the letters are capitals, but "
-            "do_lower_case is False: the text seems lower-cased already, or "
+            "do_lower_case is False: the text may be lower-cased already, or "
             "its script has no capitals. A cased model learns no names from "
             "it.",
         ),
@@ -216,8 +216,8 @@ def warnings(
         ),
         (
             text.num_repeated > _MAX_REPEATED_LINES * text.num_sentences,
-            f"{text.num_repeated / num_lines:.0%} of the lines stood further "
-            "up already: headers, menus, the same document twice? They are "
+            f"{text.num_repeated / num_lines:.0%} of the lines are repetitions "
+            "of earlier lines: headers, menus, duplicate documents? They are "
             "easy to learn and teach nothing.",
         ),
     )

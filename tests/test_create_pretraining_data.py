@@ -225,7 +225,10 @@ def test_doubtful_input_is_said(tmp_path, caplog, content, values, message):
         ({"max_predictions_per_seq": 0}, "max_predictions_per_seq must be 1"),
         ({"dupe_factor": 0}, "dupe_factor must be 1 or more"),
         ({"masked_lm_prob": 2}, "masked_lm_prob must be from 0 to 1"),
-        ({"min_paragraph_words": 3}, "min_paragraph_words is for text that is"),
+        (
+            {"min_paragraph_words": 3},
+            "min_paragraph_words is for formats that are",
+        ),
         ({"shard_documents": 1, "shard_by_file": True}, "pass one of them"),
     ],
 )

@@ -127,7 +127,7 @@ _REFUSALS = {
         "nothing: No such file or directory (--predict_file=nothing)."
     ),
     f"{_SWAG} --do_train --data_dir=nothing": (
-        "There is no nothing/train.csv. Pass --data_dir, and --train_file"
+        "File not found: nothing/train.csv. Pass --data_dir, and --train_file"
     ),
     f"{_SWAG} --do_train --data_dir=swag --label_names=a,b": (
         "Each of the 4 ending columns must have one label name; got a, b."

@@ -245,7 +245,7 @@ def test_best_checkpoint_is_kept_by_f1(folder):
         ),
         ({"data_dir": None}, "Pass --train_file or --data_dir"),
         ({"columns": "word"}, "--columns must name"),
-        ({"columns": "word:0,tag:1"}, "must hold an entity"),
+        ({"columns": "word:0,tag:1"}, "expected at least one entity"),
         ({"max_seq_length": 41}, "sequence length 41"),
         (
             {"do_train": False, "do_eval": False, "do_predict": False},

@@ -53,7 +53,7 @@ def test_reason_of_every_document_left_out_is_counted():
     assert told == (
         "Left out: titles: 3; tags: 1; paragraphs of left-over markup: 1; "
         "paragraphs without text: 1; paragraphs of fewer than 2 words: 1; "
-        "documents without text: 1; documents without text after that: 1; "
+        "documents without text: 1; documents without text after cleaning: 1; "
         "documents of fewer than 2 sentences or 0 characters: 1; "
         "sentences in these: 1."
     )

@@ -122,7 +122,7 @@ def test_what_is_done_is_not_made_again(tmp_path, text, caplog):
     after = _identities(folder)
     kept = {"x-00000", "x-00000.meta.json", "x-00003", "x-00003.meta.json"}
     assert {name for name in before if before[name] == after.get(name)} == kept
-    assert caplog.text.count("there already") == 2
+    assert caplog.text.count("exist already") == 2
 
 
 @pytest.mark.parametrize("change", ["seed", "text"])
@@ -256,7 +256,9 @@ def _content(folder):
 
 def test_beam_needs_shards():
     text = pretraining_shards.Text(paths=("a",))
-    with pytest.raises(ValueError, match="cut the text with --shard_documents"):
+    with pytest.raises(
+        ValueError, match="split the text with --shard_documents"
+    ):
         beam.make_shards(text, None, "DirectRunner", [])
 
 

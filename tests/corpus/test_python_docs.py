@@ -95,5 +95,5 @@ def test_this_python_carries_enough_text():
 def test_python_without_documentation_is_an_error(monkeypatch):
     monkeypatch.setattr(python_docs, "_topics", lambda: [])
     monkeypatch.setattr(python_docs, "_module_files", lambda: [])
-    with pytest.raises(ValueError, match="Install Python whole"):
+    with pytest.raises(ValueError, match="Install a complete Python"):
         list(python_docs.read_documents())

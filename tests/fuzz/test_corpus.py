@@ -106,7 +106,9 @@ def test_the_text_of_json_lines_is_kept(tmp_path):
 def test_a_header_of_three_bytes_is_named(tmp_path):
     path = tmp_path / "corpus.tar.gz"
     path.write_bytes(b"\x1f\x8b\x08")
-    with pytest.raises(ValueError, match=r"corpus\.tar\.gz: damaged or cut"):
+    with pytest.raises(
+        ValueError, match=r"corpus\.tar\.gz: damaged or truncated"
+    ):
         _read("text")(str(path))
 
 

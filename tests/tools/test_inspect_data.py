@@ -55,7 +55,9 @@ def test_text_is_described_with_the_pairs_made_of_it(look, tmp_path):
     assert "[MASK: " in shown
     assert "\x1b" not in shown
     # The same document again and again.
-    assert any("stood further up" in text for text in numbers["warnings"])
+    assert any(
+        "repetitions of earlier lines" in text for text in numbers["warnings"]
+    )
 
 
 def test_text_that_is_not_looked_at_is_told(look, tmp_path):
