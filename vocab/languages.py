@@ -1,8 +1,8 @@
-"""Languages of multilingual text, and how often the text of each is taken.
+"""Sampling of languages in multilingual text.
 
-Source: multilingual.md of the release. Of a language L with the share P(L) of
-the text, as much is taken as its share of P(L) ** S: with S = 0.7, rare
-languages are seen more often than they are written, and English less.
+Source: multilingual.md of the release. A language L with share P(L) of the text
+is sampled in proportion to P(L) ** S. With S = 0.7, rare languages are
+over-sampled and English is under-sampled.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ def expand(patterns: str) -> dict[str, list[str]]:
     """Lists the files of each language in `LANG=FILES,LANG=FILES`.
 
     Raises:
-        ValueError: a pattern names no language, or matches no file.
+        ValueError: a pattern has no language, or matches no file.
     """
     files: dict[str, list[str]] = {}
     for part in filter(None, map(str.strip, patterns.split(","))):
@@ -29,14 +29,14 @@ def expand(patterns: str) -> dict[str, list[str]]:
 
 
 def copies(sizes: Mapping[str, float], exponent: float) -> dict[str, float]:
-    """Counts how often to take the text of each language.
+    """Computes the number of copies of the text of each language.
 
     Args:
-        sizes: of the text of each, in any unit.
-        exponent: S; 1 takes all text once, 0 as much of each language.
+        sizes: of each language's text, in any unit.
+        exponent: S; 1 takes all text once, 0 the same amount per language.
 
     Returns:
-        A number for each language, such that the size of all stays the same.
+        A factor for each language that preserves the total size.
 
     Raises:
         ValueError: a language has no text.
@@ -52,7 +52,7 @@ def copies(sizes: Mapping[str, float], exponent: float) -> dict[str, float]:
 
 
 def describe(sizes: Mapping[str, float], exponent: float) -> list[str]:
-    """Says for each language what share it had, gets, and by what factor."""
+    """Describes the old share, new share and factor of each language."""
     total = sum(sizes.values())
     return [
         f"{language}: {sizes[language] / total:.2%} of the text, "

@@ -1,10 +1,9 @@
-"""Vocabulary learning: word counts, byte-pair encoding, choice of entries.
+"""Vocabulary learning: word counts, byte-pair encoding, entry selection.
 
-The release came without the program that made its vocabularies. This one
-counts the words that `BasicTokenizer` finds and learns some more pieces than
-asked for from them by byte-pair encoding. That leaves pieces behind that
-`WordpieceTokenizer`, which takes the longest piece, seldom meets: those that
-it uses least are dropped.
+The release does not include the program that created its vocabularies. This
+module counts the words of `BasicTokenizer` and learns more pieces than
+requested by byte-pair encoding. `WordpieceTokenizer` takes the longest piece
+and seldom uses some of them, so the least used pieces are dropped.
 """
 
 import array
@@ -22,27 +21,27 @@ from files import lines, processes, progress
 from vocab import languages, tokenization
 
 # Measured on 53 million English words with 30,522 entries: 0.5 to 1 % fewer
-# pieces per word, held-out text included, than without spare ones.
+# pieces per word, held-out text included, than without surplus pieces.
 _SPARE_SHARE = 0.15
 # Source: ids 100 to 103 of the released vocabularies.
 _UNUSED_BEFORE_UNK = 99
-_CHUNK_CHARS = 1 << 22  # A fraction of a second of work for a process.
-_MAX_WORD_CHARS = 200  # Source: WordpieceTokenizer takes longer ones for [UNK].
+_CHUNK_CHARS = 1 << 22  # Under a second of work for a process.
+_MAX_WORD_CHARS = 200  # Source: WordpieceTokenizer maps longer ones to [UNK].
 _LOG_EVERY_PIECES = 5000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What to learn.
+    """Options of vocabulary learning.
 
     Attributes:
         vocab_size: entries of the vocabulary, special ones included.
-        do_lower_case: as for the tokenizer that will use the vocabulary.
+        do_lower_case: must match the tokenizer that uses the vocabulary.
         num_unused: `[unusedN]` entries, at least 99.
-        min_character_count: characters seen less often get no entry, and
-            words that have one will be [UNK].
-        max_words: distinct words held at a time; beyond it the rarest are
-            forgotten.
+        min_character_count: rarer characters get no entry, and words with them
+            become [UNK].
+        max_words: maximum number of distinct words in memory; the rarest are
+            dropped beyond it.
         num_workers: processes that count words; 0 for one per core.
 
     Raises:
@@ -58,7 +57,7 @@ class Options:
 
     def __post_init__(self):
         for name, lowest in (
-            ("num_unused", _UNUSED_BEFORE_UNK),  # So that [UNK] has id 100.
+            ("num_unused", _UNUSED_BEFORE_UNK),  # Gives [UNK] the id 100.
             ("min_character_count", 1),
             ("max_words", 1),
             ("num_workers", 0),
@@ -78,12 +77,13 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
 
     Args:
         paths: UTF-8 files.
-        options: what to learn.
+        options: options of vocabulary learning.
 
     Returns:
         The entries in the order of their ids: special tokens, characters,
-        pieces that start a word, `##` characters, other `##` pieces; learned
-        pieces the most frequent first. As many as `options.vocab_size`, or
+            pieces
+        that start a word, `##` characters, other `##` pieces. Learned pieces
+        are in order of frequency. There are `options.vocab_size` entries, or
         fewer, with a warning, if the text has no more pieces.
 
     Raises:
@@ -99,14 +99,14 @@ def learn_multilingual_vocabulary(
 ) -> list[str]:
     """Learns one vocabulary for several languages, as `learn_vocabulary` does.
 
-    The words of each language count as often as `languages.copies` says of its
-    characters. As many distinct words are held as of the language at hand and
-    of all those before it, `options.max_words` of either.
+    The words of each language are weighted by `languages.copies` of its number
+    of characters. `options.max_words` limits the words of the current language
+    and those of all previous languages separately.
 
     Args:
         paths: UTF-8 files of each language.
-        exponent: of the shares of languages; 1 to count words as they are.
-        options: what to learn.
+        exponent: of the shares of languages; 1 for unweighted counts.
+        options: options of vocabulary learning.
 
     Raises:
         OSError, ValueError: as `learn_vocabulary`.
@@ -116,7 +116,7 @@ def learn_multilingual_vocabulary(
     for language, names in paths.items():
         counts = _count_files(list(names), options)
         sizes[language] = counts.num_chars
-        # Right but for a factor that all languages have in common.
+        # Correct up to a factor common to all languages.
         weight = counts.num_chars ** (exponent - 1)
         total.add(counts.mapped(weight.__mul__))
         total.forget_rarest(options.max_words)
@@ -159,8 +159,8 @@ def _learn_from(counts: "WordCounts", options: Options) -> list[str]:
     vocabulary = special + _ordered(alphabet, pieces)
     if len(vocabulary) < options.vocab_size:
         logging.warning(
-            "The text has only %d entries of the %d asked for: every word is "
-            "an entry of its own. Learn from more text, or use vocab_size = "
+            "The text has only %d entries of the %d requested: every word is "
+            "an entry. Learn from more text, or use vocab_size = "
             "%d, in the configuration of the model too.",
             len(vocabulary),
             options.vocab_size,
@@ -174,15 +174,15 @@ def _learn_from(counts: "WordCounts", options: Options) -> list[str]:
 
 @dataclasses.dataclass(kw_only=True)
 class WordCounts:
-    """The words of a text as `BasicTokenizer` cuts them, and their characters.
+    """Counts of the words of `BasicTokenizer`, and of their characters.
 
     Attributes:
-        words: word -> occurrences; without words over 200 code points, which
-            no vocabulary can cut, and without forgotten ones.
-        characters: character -> occurrences, forgotten words included.
-        num_chars: code points read, line ends not counted.
+        words: word -> occurrences, except dropped words and those over 200 code
+            points, which are always unknown.
+        characters: character -> occurrences, including dropped words.
+        num_chars: code points read, excluding line ends.
         num_too_long: occurrences of words over 200 code points.
-        num_forgotten: distinct words dropped as the rarest.
+        num_forgotten: number of distinct words dropped as the rarest.
     """
 
     words: collections.Counter = dataclasses.field(
@@ -204,7 +204,7 @@ class WordCounts:
         self.num_forgotten += other.num_forgotten
 
     def mapped(self, change: Callable[[float], float]) -> "WordCounts":
-        """Returns these with every number of occurrences changed."""
+        """Returns a copy with scaled occurrences."""
         words, characters = (
             collections.Counter({each: change(n) for each, n in counts.items()})
             for counts in (self.words, self.characters)
@@ -212,11 +212,11 @@ class WordCounts:
         return dataclasses.replace(self, words=words, characters=characters)
 
     def forget_rarest(self, max_words: int) -> None:
-        """Drops whole levels of rarity until half of `max_words` are left.
+        """Drops the rarest words until at most half of `max_words` are left.
 
-        All words of one count go or stay together, so that the order in
-        which they came does not matter. Words no more than `max_words` stay
-        as they are.
+        All words of equal count are dropped or kept together, so the result
+        does not depend on their order. If there are at most `max_words`, all
+        are kept.
         """
         if len(self.words) <= max_words:
             return
@@ -245,10 +245,10 @@ def count_words(
     The counts do not depend on `num_workers`.
 
     Args:
-        lines: read as they are needed, a few megabytes at a time.
-        do_lower_case: as for the tokenizer that will use the counts.
-        max_words: distinct words held; beyond it the rarest are forgotten
-            and a warning says how many.
+        lines: read on demand, a few megabytes at a time.
+        do_lower_case: must match the tokenizer that uses the counts.
+        max_words: maximum number of distinct words; the rarest are dropped
+            beyond it, with a warning.
         num_workers: processes; 0 for one per core.
     """
     count = functools.partial(_count_chunk, do_lower_case=do_lower_case)
@@ -271,14 +271,14 @@ def count_words(
     )
     if total.num_too_long:
         logging.warning(
-            "left out %d words over %d characters, which the tokenizer takes "
+            "dropped %d words over %d characters, which the tokenizer takes "
             "for unknown",
             total.num_too_long,
             _MAX_WORD_CHARS,
         )
     if total.num_forgotten:
         logging.warning(
-            "forgot the %d rarest words to hold no more than max_words = %d",
+            "dropped the %d rarest words to keep at most max_words = %d",
             total.num_forgotten,
             max_words,
         )
@@ -307,9 +307,9 @@ def _count_chunk(lines: list[str], *, do_lower_case: bool) -> WordCounts:
 # ------------------------------------------------------ Byte-pair encoding
 
 # Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with
-# Subword Units", Algorithm 1: words are cut into characters, and the most
-# frequent pair of neighbours is joined in all of them, again and again. Pieces
-# are spelled as `WordpieceTokenizer` has them.
+# Subword Units", Algorithm 1: words are split into characters, and the most
+# frequent pair of neighbors is merged repeatedly. Pieces are spelled as in
+# `WordpieceTokenizer`.
 
 
 def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
@@ -317,14 +317,14 @@ def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
 
     Args:
         words: word -> occurrences.
-        num_pieces: how many to learn.
+        num_pieces: number of pieces to learn.
 
     Returns:
         Distinct pieces in the order learned; fewer than `num_pieces` only if
-        every word is one piece. Equal counts are decided by the spelling.
+        every word is one piece. The spelling breaks ties.
     """
     merger = _Merger(words)
-    # Used for its order; two pairs may spell the same piece.
+    # An ordered set, since two pairs may spell the same piece.
     pieces: dict[str, None] = {}
     while len(pieces) < num_pieces:
         piece = merger.join_most_frequent_pair()
@@ -336,35 +336,35 @@ def learn_pieces(words: Mapping[str, int], num_pieces: int) -> list[str]:
     return list(pieces)
 
 
-_Pair = tuple[int, int]  # Numbers of two neighbouring pieces.
+_Pair = tuple[int, int]  # Ids of two neighboring pieces.
 
 
 class _Merger:
-    """Words cut into pieces, and the counts of neighbouring pieces.
+    """Words as pieces, with counts of neighboring pieces.
 
-    A piece is known by its number in `_spellings`. `_queue` holds every pair
-    with a count that is at least the true one; a pair that comes out with a
-    count gone stale goes back in with the true one.
+    A piece is identified by its index in `_spellings`. `_queue` holds every
+    pair with an upper bound of its count. A pair popped with a stale bound is
+    pushed again with its current count.
     """
 
     def __init__(self, words: Mapping[str, int]):
         self._spellings: list[str] = []
         self._number_of: dict[str, int] = {}
-        self._words: list[array.array] = []  # Numbers of pieces.
+        self._words: list[array.array] = []  # Ids of pieces.
         self._occurrences: list[int] = []
         self._pair_counts: collections.Counter[_Pair] = collections.Counter()
-        # May name a word twice, or in vain.
+        # May contain duplicates and outdated words.
         self._words_of_pair: dict[_Pair, array.array] = collections.defaultdict(
             lambda: array.array("I")
         )
         self._queue: list[tuple[int, tuple[str, ...], _Pair]] = []
-        for word in sorted(words):  # Sorted: one result for one text.
+        for word in sorted(words):  # Sorted for a deterministic result.
             self._add(word, words[word])
         for pair in self._pair_counts:
             self._push(pair)
 
     def join_most_frequent_pair(self) -> str | None:
-        """Joins a pair in all words; returns the piece, or None at the end."""
+        """Merges the most frequent pair; returns the piece, None at the end."""
         pair = self._pop()
         if pair is None:
             return None
@@ -430,7 +430,7 @@ class _Merger:
 
 
 def _join(pieces: array.array, pair: _Pair, joined: int) -> array.array:
-    """Replaces a pair of pieces, from the left, by the joined piece."""
+    """Replaces a pair of pieces by the merged piece, from the left."""
     result = array.array("I")
     index = 0
     while index < len(pieces):
@@ -451,7 +451,7 @@ def _join(pieces: array.array, pair: _Pair, joined: int) -> array.array:
 
 
 def _num_pieces(num_special: int, num_characters: int, options: Options) -> int:
-    """Counts the longer pieces that there is room for."""
+    """Returns the number of longer pieces that fit into the vocabulary."""
     num_pieces = options.vocab_size - num_special - num_characters
     if num_pieces < 0:
         raise ValueError(
@@ -481,19 +481,20 @@ def keep_most_used(
     words: Mapping[str, int],
     num_pieces: int,
 ) -> list[str]:
-    """Drops the pieces that cutting the words needs least.
+    """Drops the pieces that tokenization uses least.
 
     Args:
-        pieces: to choose from, the most useful first where use is equal.
-        alphabet: pieces of one character, kept whatever their use.
+        pieces: candidates, the most useful first in case of equal use.
+        alphabet: pieces of one character, which are always kept.
         words: word -> occurrences; spelled with `alphabet`.
-        num_pieces: how many to keep.
+        num_pieces: number of pieces to keep.
 
     Returns:
-        The kept pieces in the order they came.
+        The kept pieces in their original order.
     """
     pieces = list(pieces)
-    for share in (0.5, 0.5, 1):  # In rounds: one dropped, others are used more.
+    # In rounds, since dropping pieces increases the use of others.
+    for share in (0.5, 0.5, 1):
         num_dropped = math.ceil(share * max(0, len(pieces) - num_pieces))
         if not num_dropped:
             break
@@ -517,7 +518,7 @@ def _uses(
 
 
 def _alphabet(counts: WordCounts, min_count: int) -> set[str]:
-    """Every frequent character, as the start of a word and within one."""
+    """Returns the frequent characters, with and without "##"."""
     frequent = [
         c for c, count in counts.characters.items() if count >= min_count
     ]

@@ -1,12 +1,12 @@
-"""Offsets of word pieces in the text: their definition.
+"""Character offsets of word pieces in the original text.
 
-Offsets count code points of the text as it was given, before cleaning, lower
-case and decomposition, so that `text[start:end]` is what a piece was made
-of. A piece covers its first to its last character: characters that vanish
-(accents written apart, controls) are covered between two that stay, and not
-at its ends. An unknown word is covered whole. Two pieces of one character
-(the letters of a hangul syllable, say) both cover it. Marks that NFD puts in
-another order take each other's places.
+Offsets count code points of the original text, before cleaning, lower-casing
+and decomposition, so that `text[start:end]` is the source of a piece. A piece
+covers its first to its last character. Removed characters (combining accents,
+controls) are covered between two kept ones, but not at the ends of a piece. An
+unknown word is covered completely. Two pieces of one character, such as the
+letters of a Hangul syllable, both cover it. Marks that NFD reorders exchange
+their positions.
 """
 
 import dataclasses
@@ -30,11 +30,11 @@ def tokenize_with_offsets(
     wordpiece: tokenization.WordpieceTokenizer,
     text: str | bytes,
 ) -> list[Span]:
-    """Returns the pieces that two tokenizers cut a text into, and their places.
+    """Returns the word pieces of a text with their offsets.
 
     Args:
-        basic: cuts the text into words.
-        wordpiece: cuts words into pieces.
+        basic: splits the text into words.
+        wordpiece: splits words into pieces.
         text: bytes are UTF-8; invalid ones are skipped and not counted.
 
     Raises:
@@ -45,8 +45,8 @@ def tokenize_with_offsets(
     for word, origins in _words(text, do_lower_case=basic.do_lower_case):
         position = 0
         for piece in wordpiece.tokenize(word):
-            length = len(piece) - (2 if position else 0)  # "##" is not in it.
-            if piece == wordpiece.unk_token:  # No word has a bracket in it.
+            length = len(piece) - (2 if position else 0)  # Without "##".
+            if piece == wordpiece.unk_token:  # Words contain no brackets.
                 length = len(word)
             end = position + length
             spans.append(
@@ -63,7 +63,7 @@ def tokenize_with_offsets(
 def _words(
     text: str, *, do_lower_case: bool
 ) -> Iterator[tuple[str, list[int]]]:
-    """Yields the words of a text, each with the origins of its characters."""
+    """Yields the words of a text and the original offset of each character."""
     folded, origins = _folded(text, do_lower_case=do_lower_case)
     start = 0
     for index, char in enumerate(folded):
@@ -80,7 +80,7 @@ def _words(
 
 
 def _folded(text: str, *, do_lower_case: bool) -> tuple[str, list[int]]:
-    """Cleans and, if asked, folds a text; returns it and the origins."""
+    """Cleans and optionally lower-cases a text; returns it and the offsets."""
     cleaned: list[str] = []
     origins: list[int] = []
     for index, char in enumerate(text):
@@ -92,9 +92,8 @@ def _folded(text: str, *, do_lower_case: bool) -> tuple[str, list[int]]:
             origins += [index] * len(part)
     if not do_lower_case:
         return "".join(cleaned), origins
-    # Lower case and decomposition look around a character (final sigma, the
-    # order of marks), but make as many characters of it as without its
-    # neighbours.
+    # Lower-casing and decomposition depend on context (final sigma, order of
+    # marks), but give as many characters as without it.
     counts = [len(_without_accents(char.lower())) for char in cleaned]
     repeated = [
         origin

@@ -1,9 +1,9 @@
-"""Tokenizer of the release: the definition of text to word pieces.
+"""Tokenizer of the release: the reference from text to word pieces.
 
-Two steps: `BasicTokenizer` cuts text into words and punctuation marks,
-`WordpieceTokenizer` cuts each of those into pieces of a vocabulary.
-`FullTokenizer` does both and reads the vocabulary from a file. Every string
-is defined, lone surrogates and unassigned code points included.
+There are two steps: `BasicTokenizer` splits text into words and punctuation
+marks, `WordpieceTokenizer` splits each of those into pieces of a vocabulary.
+`FullTokenizer` does both and reads the vocabulary from a file. Every string has
+a defined result, including lone surrogates and unassigned code points.
 
 Source: behaviour of tokenization.py of google-research/bert, measured.
 """
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from files import lines
 
-# Source: folder names of the checkpoints that the release knows by name.
+# Source: folder names of the checkpoints that the release recognizes.
 _UNCASED_MODELS = frozenset(
     {
         "uncased_L-24_H-1024_A-16",
@@ -33,7 +33,7 @@ _CASED_MODELS = frozenset(
 )
 _RELEASED_CHECKPOINT = re.compile(r"([A-Za-z0-9_-]+)/bert_model\.ckpt")
 _MAX_CACHED_WORDS = 1 << 17  # About 30 MB; English text repeats most words.
-# As released: Extensions F and later, kana and hangul are not among them.
+# As released: Extensions F and later, kana and hangul are not included.
 _CJK_BLOCKS = (
     (0x4E00, 0x9FFF),  # CJK Unified Ideographs
     (0x3400, 0x4DBF),  # Extension A
@@ -47,7 +47,7 @@ _CJK_BLOCKS = (
 
 
 def convert_to_unicode(text: str | bytes) -> str:
-    """Returns text as a string; bytes are UTF-8, invalid ones are skipped.
+    """Returns text as a string; bytes are UTF-8, and invalid ones are skipped.
 
     Raises:
         ValueError: `text` is neither `str` nor `bytes`.
@@ -62,7 +62,7 @@ def convert_to_unicode(text: str | bytes) -> str:
 
 
 def printable_text(text: str | bytes) -> str:
-    """Returns text as `print` and `logging` want it, here a string.
+    """Returns text for `print` and `logging` as a string.
 
     Raises:
         ValueError: `text` is neither `str` nor `bytes`.
@@ -71,11 +71,11 @@ def printable_text(text: str | bytes) -> str:
 
 
 def load_vocab(vocab_file: str) -> dict[str, int]:
-    """Reads a vocabulary: one token a line, its id the line's number from 0.
+    """Reads a vocabulary: one token per line; its id is the line index.
 
     White space around a token is dropped. As released: an empty line is the
-    token "" and counts; a token that comes again keeps its first place in
-    the order and takes the later id.
+    token "" and counts; a repeated token keeps its first place in the order
+    and gets the last id.
 
     Returns:
         Token -> id, in the order of the file.
@@ -91,7 +91,7 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
 def convert_by_vocab(
     vocab: Mapping[Any, Any], items: Iterable[Any]
 ) -> list[Any]:
-    """Looks every item up, in order: tokens -> ids or ids -> tokens.
+    """Looks up every item in order: tokens -> ids or ids -> tokens.
 
     Raises:
         KeyError: an item is not in `vocab`.
@@ -102,8 +102,8 @@ def convert_by_vocab(
     except KeyError as error:
         raise KeyError(
             f"{error.args[0]!r} is not in the vocabulary of {len(vocab)} "
-            "entries. Text must be tokenized with the vocabulary that looks "
-            "it up; special tokens such as [CLS] must be lines of its file."
+            "entries. Tokenize text with the same vocabulary; "
+            "special tokens such as [CLS] must be lines of its file."
         ) from None
 
 
@@ -130,7 +130,7 @@ def convert_ids_to_tokens(
 
 
 def whitespace_tokenize(text: str) -> list[str]:
-    """Cuts text at runs of what Python holds for white space."""
+    """Splits text at runs of white space as defined by Python."""
     return text.split()
 
 
@@ -139,11 +139,11 @@ def validate_case_matches_checkpoint(
 ) -> None:
     """Checks `do_lower_case` against the folder name of a released model.
 
-    As released: knows seven names, and only as `.../NAME/bert_model.ckpt*`;
-    any other checkpoint passes.
+    As released: seven names are recognized, as `.../NAME/bert_model.ckpt*`
+    only; any other checkpoint is accepted.
 
     Raises:
-        ValueError: the model is known and was trained the other way.
+        ValueError: the named model was trained with the other casing.
     """
     match = _RELEASED_CHECKPOINT.search(init_checkpoint or "")
     if match is None:
@@ -151,7 +151,7 @@ def validate_case_matches_checkpoint(
     wrong_models = _CASED_MODELS if do_lower_case else _UNCASED_MODELS
     if match.group(1) in wrong_models:
         raise ValueError(
-            f"do_lower_case is {do_lower_case}, but by its name "
+            f"do_lower_case is {do_lower_case}, but according to its name "
             f"{init_checkpoint} was trained with do_lower_case="
             f"{not do_lower_case}. Pass --do_lower_case={not do_lower_case}, "
             "or rename the folder if this is another model."
@@ -159,15 +159,14 @@ def validate_case_matches_checkpoint(
 
 
 class FullTokenizer:
-    """Cuts text into the word pieces of a vocabulary file.
+    """Tokenizer from text to the word pieces of a vocabulary file.
 
     Args:
-        vocab_file: one token a line; see `load_vocab`.
-        do_lower_case: lower-cases and strips accents; must be what the model
-            was trained with.
+        vocab_file: one token per line; see `load_vocab`.
+        do_lower_case: lower-cases and strips accents; must match the model.
 
     Attributes:
-        vocab: token -> id in the order of the file; not to be changed.
+        vocab: token -> id in the order of the file; read-only.
         inv_vocab: id -> token.
 
     Raises:
@@ -184,8 +183,8 @@ class FullTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """The least `vocab_size` of a model that these ids fit into."""
-        # Repeated lines make the vocabulary shorter than its ids reach.
+        """Minimum `vocab_size` of a model for these ids."""
+        # With repeated lines, ids can exceed the number of tokens.
         return max(self.vocab.values(), default=-1) + 1
 
     def tokenize(self, text: str | bytes) -> list[str]:
@@ -205,27 +204,27 @@ class FullTokenizer:
         return convert_ids_to_tokens(self.inv_vocab, ids)
 
     def require_tokens(self, *tokens: str) -> None:
-        """Checks that the vocabulary has the special tokens a task inserts.
+        """Checks that the vocabulary has the required special tokens.
 
         Raises:
-            ValueError: one of `tokens` is missing; names all that are.
+            ValueError: some of `tokens` are missing; names all of them.
         """
         missing = [token for token in tokens if token not in self.vocab]
         if missing:
             raise ValueError(
                 f"{self.vocab_file} must have a line for each of "
-                f"{', '.join(tokens)}; it lacks {', '.join(missing)}. Is it "
+                f"{', '.join(tokens)}; missing: {', '.join(missing)}. Is it "
                 "the vocab.txt of a BERT model?"
             )
 
 
 class TextOptions(Protocol):
-    """What a run says of its text.
+    """Tokenizer options of a run.
 
     Attributes:
-        vocab_file: a piece a line.
+        vocab_file: one word piece per line.
         do_lower_case: whether text is lower-cased.
-        init_checkpoint: weights, whose name may say which case they read.
+        init_checkpoint: weights, whose path may identify the casing.
     """
 
     @property
@@ -239,15 +238,16 @@ class TextOptions(Protocol):
 
 
 def open_tokenizer(options: TextOptions, *special_tokens: str) -> FullTokenizer:
-    """Opens the tokenizer that a run reads text with.
+    """Creates the tokenizer of a run and checks it.
 
     Args:
         options: of the run.
-        *special_tokens: what the vocabulary must hold.
+        *special_tokens: required tokens of the vocabulary.
 
     Raises:
         OSError: the vocabulary cannot be opened.
-        ValueError: the casing is not the checkpoint's, or a token is missing.
+        ValueError: the casing is not that of the checkpoint, or a token is
+            missing.
     """
     validate_case_matches_checkpoint(
         options.do_lower_case, options.init_checkpoint
@@ -258,13 +258,13 @@ def open_tokenizer(options: TextOptions, *special_tokens: str) -> FullTokenizer:
 
 
 class BasicTokenizer:
-    """Cuts text into words, punctuation marks and single CJK characters.
+    """Splitter of text into words, punctuation marks and CJK characters.
 
-    In order: control characters vanish (what stood around them joins),
-    white space becomes a space, CJK ideographs stand alone; with
-    `do_lower_case`, lower case, then NFD, then no combining marks (Mn); at
-    last every punctuation mark stands alone. As released: special tokens get
-    no special treatment, `[MASK]` becomes `[`, `mask`, `]`.
+    In order: control characters are removed (their neighbors join), white
+    space becomes a space, and CJK ideographs become single words. With
+    `do_lower_case`, text is lower-cased, NFD is applied, and combining marks
+    (Mn) are removed. Last, punctuation marks become single words. As released:
+    special tokens are not recognized; `[MASK]` becomes `[`, `mask`, `]`.
     """
 
     def __init__(self, do_lower_case: bool = True):
@@ -279,8 +279,8 @@ class BasicTokenizer:
         text = convert_to_unicode(text).translate(_CLEANED)
         if not self.do_lower_case:
             return whitespace_tokenize(text.translate(_PUNCTUATION_APART))
-        # Case, decomposition and the order of marks never look past a space,
-        # so that the whole text can be handled at once.
+        # Case, decomposition and the order of marks do not depend on context
+        # beyond a space, so all of the text can be processed at once.
         text = unicodedata.normalize("NFD", text.lower())
         return whitespace_tokenize(
             text.translate(_MARKS_DROPPED_PUNCTUATION_APART)
@@ -288,16 +288,16 @@ class BasicTokenizer:
 
 
 class WordpieceTokenizer:
-    """Cuts each word into pieces: the longest that fits, from the left.
+    """Splitter of words into pieces by greedy longest match from the left.
 
-    Pieces after the first are looked up with "##" before them. A word that
-    cannot be cut whole, or is too long, becomes one `unk_token`.
+    Pieces after the first are looked up with a "##" prefix. A word that cannot
+    be split completely, or is too long, becomes one `unk_token`.
 
     Args:
-        vocab: the known pieces; not to be changed afterwards.
-        unk_token: stands for a word that cannot be cut; it need not be in
+        vocab: the known pieces; must not be changed afterwards.
+        unk_token: replaces a word that cannot be split; it need not be in
             `vocab`.
-        max_input_chars_per_word: code points; a longer word is unknown.
+        max_input_chars_per_word: code points; longer words are unknown.
     """
 
     def __init__(
@@ -316,8 +316,8 @@ class WordpieceTokenizer:
         """Returns the pieces of the words of a text.
 
         Args:
-            text: words separated by white space, as `BasicTokenizer` cuts
-                them; nothing else is cleaned or split here.
+            text: words separated by white space, as from `BasicTokenizer`; no
+                other cleaning or splitting is applied.
 
         Raises:
             ValueError: `text` is neither `str` nor `bytes`.
@@ -343,7 +343,7 @@ class WordpieceTokenizer:
             if piece is None:
                 return (self.unk_token,)
             pieces.append(piece)
-            start += len(piece) - (2 if start else 0)  # "##" is not in it.
+            start += len(piece) - (2 if start else 0)  # Without "##".
         return tuple(pieces)
 
     def _longest_piece_at(self, word: str, start: int) -> str | None:
@@ -365,20 +365,20 @@ class WordpieceTokenizer:
 
 
 def is_whitespace(char: str) -> bool:
-    """Returns whether cleaning turns a character into a space.
+    """Returns whether cleaning replaces a character by a space.
 
-    U+2028 and U+2029 are not among them; they separate words all the same,
-    because `str.split` does it later.
+    U+2028 and U+2029 are not included, but they separate words too, because
+    `str.split` splits at them later.
     """
     return char in " \t\n\r" or unicodedata.category(char) == "Zs"
 
 
 def is_removed(char: str) -> bool:
-    """Returns whether cleaning drops a character, joining its neighbours.
+    """Returns whether cleaning removes a character, joining its neighbors.
 
     As released: controls (U+0085 and the form feed too) and format
-    characters vanish, as do U+0000 and U+FFFD; private use, surrogates and
-    unassigned code points are kept.
+    characters are removed, as are U+0000 and U+FFFD; private use,
+    surrogates and unassigned code points are kept.
     """
     if char in "\t\n\r":
         return False
@@ -386,14 +386,14 @@ def is_removed(char: str) -> bool:
 
 
 def is_combining_mark(char: str) -> bool:
-    """Returns whether a decomposed character is dropped as an accent."""
+    """Returns whether a decomposed character is removed as an accent."""
     return unicodedata.category(char) == "Mn"
 
 
 def is_punctuation(char: str) -> bool:
-    """Returns whether a character stands alone as a punctuation mark.
+    """Returns whether a character is a punctuation mark, a word by itself.
 
-    As released: every ASCII symbol does; other symbols (Sc, Sm, So) do not.
+    As released: every ASCII symbol is one; other symbols (Sc, Sm, So) are not.
     """
     if char.isascii():
         return char.isprintable() and not char.isalnum() and char != " "
@@ -401,7 +401,7 @@ def is_punctuation(char: str) -> bool:
 
 
 def is_cjk_ideograph(char: str) -> bool:
-    """Returns whether a character stands alone as a CJK ideograph."""
+    """Returns whether a character is a CJK ideograph, a word by itself."""
     return any(first <= ord(char) <= last for first, last in _CJK_BLOCKS)
 
 
@@ -412,12 +412,12 @@ def cjk_ideographs() -> Iterator[str]:
 
 
 def stands_alone(char: str) -> bool:
-    """Returns whether a character that is kept is a word by itself."""
+    """Returns whether a kept character is a word by itself."""
     return is_punctuation(char) or is_cjk_ideograph(char)
 
 
 class _CharacterTable(dict):
-    """Code point -> replacement for `str.translate`, filled as text asks."""
+    """Table of replacements for `str.translate`, filled on demand."""
 
     def __init__(self, replacement: Callable[[str], str | None]):
         super().__init__()

@@ -1,7 +1,7 @@
-"""Fast tokenizer without TensorFlow, which remembers the ids of each word.
+"""Fast tokenizer without TensorFlow, with a cache of the ids of each word.
 
-Data creation uses it: many processes start at once, stay small, and read much
-text. It gives the ids of `tokenization.FullTokenizer` for every string.
+Data creation uses it, since its many processes start at once, must stay small
+and read much text. It gives the ids of `tokenization.FullTokenizer`.
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ import numpy as np
 
 from vocab import tokenization
 
-# About 40 MB. Beyond it words are rare, and a larger table slower to look up.
+# About 40 MB. Further words are rare, and a larger table has slower lookups.
 _MAX_WORDS = 1 << 17
-_MAX_WORD_CHARACTERS = 100  # A longer one hardly comes again.
-# What `str.split` takes for white space and the definition removes.
+_MAX_WORD_CHARACTERS = 100  # Longer words are seldom repeated.
+# White space for `str.split` that the reference tokenizer removes.
 _VANISHING = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
-# Of ASCII, all that is printed and neither letter nor digit is punctuation.
+# ASCII punctuation: printable, and neither a letter nor a digit.
 _ASCII_PARTS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
 _ID_BYTES = 4
 _CONTINUATION = "##"
@@ -26,33 +26,33 @@ _CONTINUATION = "##"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RaggedIds:
-    """The ids of `N` texts end to end.
+    """Concatenated ids of `N` texts.
 
     Attributes:
         ids: `[total]` int32.
-        row_lengths: `[N]` int64, how many of them each text has.
+        row_lengths: `[N]` int64, the number of ids of each text.
     """
 
     ids: np.ndarray
     row_lengths: np.ndarray
 
     def rows(self) -> list[np.ndarray]:
-        """Returns the ids text by text, `N` arrays."""
+        """Returns `N` arrays, the ids of each text."""
         return np.split(self.ids, np.cumsum(self.row_lengths))[:-1]
 
 
 class WordMemory:
-    """Cuts many texts, exactly as `FullTokenizer` cuts each.
+    """Batch tokenizer with the results of `FullTokenizer`.
 
-    No rule of the definition looks past white space, so that a word is cut the
-    same wherever it stands.
+    No rule of the reference tokenizer depends on text beyond white space, so
+    the pieces of a word do not depend on its context.
 
     Args:
-        vocab_file: one token a line.
-        do_lower_case: must be what the model was trained with.
+        vocab_file: one token per line.
+        do_lower_case: must match the model.
 
     Attributes:
-        definition: the tokenizer that says what is right.
+        definition: the reference tokenizer.
 
     Raises:
         OSError: the file cannot be opened.
@@ -87,7 +87,7 @@ class WordMemory:
         return b"".join(map(self._ids_of, text.split()))
 
     def _cut(self, word: str) -> bytes:
-        """Cuts what stands between white space."""
+        """Tokenizes text between white space."""
         basic = self.definition.basic_tokenizer
         if word.isascii() and word.isprintable():
             word = word.lower() if basic.do_lower_case else word
@@ -100,9 +100,9 @@ class WordMemory:
 
 
 class _Pieces:
-    """Cuts words without punctuation, and punctuation marks, into pieces.
+    """Cache of the ids of words without punctuation, and of punctuation marks.
 
-    Does what the definition's `WordpieceTokenizer` does, on bytes of ids.
+    Equivalent to `WordpieceTokenizer`, with ids stored as bytes.
     """
 
     def __init__(self, definition: tokenization.FullTokenizer):
@@ -110,8 +110,8 @@ class _Pieces:
         self._max_characters = rules.max_input_chars_per_word
         self._unknown = rules.unk_token
         self._definition = definition
-        # As the vocabulary has them, which may have ## at the beginning of a
-        # word too, and without their ##.
+        # Tokens as in the vocabulary, where a word may begin with ## too, and
+        # continuation pieces without their ##.
         self._first = {
             token: index.to_bytes(_ID_BYTES, sys.byteorder)
             for token, index in definition.vocab.items()
@@ -139,7 +139,7 @@ class _Pieces:
         return unknown.to_bytes(_ID_BYTES, sys.byteorder)
 
     def _cut(self, word: str) -> bytes | None:
-        """Takes the longest piece that fits, from the left."""
+        """Matches the longest piece first, from the left."""
         found = b""
         pieces, start = self._first, 0
         while start < len(word):
@@ -155,7 +155,7 @@ class _Pieces:
 
 
 class _Memory(dict):
-    """Word -> the bytes of its ids, filled as words come."""
+    """Mapping of words to bytes of ids, filled on demand."""
 
     def __init__(self, cut: Callable[[str], bytes]):
         super().__init__()

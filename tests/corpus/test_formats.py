@@ -422,7 +422,9 @@ def test_articles_of_a_mediawiki_dump_are_documents(tmp_path, caplog):
 def test_what_is_no_whole_dump_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"in\.txt: expected <mediawiki>, got"):
         _read("mediawiki", "<html></html>")
-    with pytest.raises(ValueError, match=r"in\.txt, line 14: not XML .* truncated"):
+    with pytest.raises(
+        ValueError, match=r"in\.txt, line 14: not XML .* truncated"
+    ):
         _read("mediawiki", _DUMP[:-60])
     with pytest.raises(ValueError, match=r"in\.txt, line 1: not XML"):
         _read("mediawiki", "")

@@ -130,7 +130,7 @@ def test_output_paths():
 
 @pytest.mark.parametrize(
     ("name", "num_files", "message"),
-    [("a-%d-%d", 2, "2 places"), ("a", 0, "must be 1 or more; got 0")],
+    [("a-%d-%d", 2, "one number; has 2"), ("a", 0, "must be 1 or more; got 0")],
 )
 def test_output_paths_errors(name, num_files, message):
     with pytest.raises(ValueError, match=message):

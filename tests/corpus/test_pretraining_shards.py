@@ -200,7 +200,7 @@ def test_sentences_without_a_token_are_counted(tmp_path, caplog):
     text.write_bytes(b"the rain\n\x01\n\nfell on\n\n\x02\n")
     _run(text, tmp_path / "out")
     assert "2 documents, 2 sentences." in caplog.text
-    assert "Left out 2 sentences without a token" in caplog.text
+    assert "Dropped 2 sentences without a token" in caplog.text
 
 
 def _command(text, output):

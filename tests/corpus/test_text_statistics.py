@@ -104,7 +104,7 @@ def _warnings(do_lower_case=False, **changes):
             "are they paragraphs",
         ),
         ({"num_unknown": 11}, "1.1% of the words"),
-        ({"num_pieces": 2010}, "2.0 pieces each"),
+        ({"num_pieces": 2010}, "2.0 pieces on average"),
         ({"num_capitals": 1}, "lower-cased already"),
         ({"num_capitals": 1900}, "95% of the letters are capitals"),
         ({"num_repeated": 11}, "11% of the lines"),

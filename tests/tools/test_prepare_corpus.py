@@ -64,7 +64,7 @@ def test_python_docs_need_no_input(tmp_path):
         ({"holdout_every": 1}, "must be 0 or 2 or more; got 1"),
         ({"holdout_every": 5}, "go together; got 5 and None"),
         ({"holdout_file": "x"}, "go together; got 0 and 'x'"),
-        ({"encoding": "utf-9"}, "one that Python knows; got 'utf-9'"),
+        ({"encoding": "utf-9"}, "one that Python supports; got 'utf-9'"),
         ({"input_file": None}, "book needs --input_file"),
         ({"input_format": "python_docs"}, "reads no --input_file"),
         ({"language_exponent": 0.7}, "names the language of each glob"),
