@@ -186,7 +186,7 @@ _REFUSALS = {
         "predictions.json must not be written: it is the input"
     ),
     f"{_CREATE} --input_format=book --encoding=utf-99": (
-        "encoding must be one that Python knows; got 'utf-99'."
+        "encoding must be one that Python supports; got 'utf-99'."
     ),
     f"{_CREATE} --masked_lm_prob=15": "must be from 0 to 1; got 15.0.",
     _PREPARE: "--input_format=book needs --input_file.",
