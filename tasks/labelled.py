@@ -1,4 +1,4 @@
-"""Tasks whose examples have a label each: texts, or sets of choices."""
+"""Base class of tasks with labeled examples: texts or multiple choice."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from tasks.classification import labels, predictions
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answers:
-    """The outputs of a model for some examples.
+    """Model outputs for labeled examples.
 
     Attributes:
         outputs: `[E, K]` float32, probabilities or scores.
-        losses: `[R]` float32, of the records.
+        losses: `[R]` float32, one per record.
         thresholds: of the labels, as in `labels.LabelSet`.
     """
 
@@ -25,13 +25,13 @@ class Answers:
 
 
 class LabelledTask(task.Task):
-    """A task that is judged by a label, several labels or a score.
+    """A task with one label, several labels or a score per example.
 
-    Its objective gives `outputs` and `losses`. A subclass also sets:
+    Its objective returns `outputs` and `losses`. A subclass also sets:
 
     Attributes:
         label_set: the labels.
-        metric_names: the metrics, that which decides first.
+        metric_names: the metrics; the first one selects checkpoints.
     """
 
     label_set: labels.LabelSet
@@ -59,7 +59,7 @@ class LabelledTask(task.Task):
         return {"loss": float(np.mean(answers.losses)), **scores}
 
     def results(self, data: task.Data, answers: Answers) -> dict[str, float]:
-        # As released: `loss` averages batches, `eval_loss` examples.
+        # As released: `loss` is a mean over batches, `eval_loss` over examples.
         loss = mean_of_batch_means(answers.losses, self.options.eval_batch_size)
         return {
             f"loss{data.data_set.suffix}": loss,
@@ -72,7 +72,7 @@ class LabelledTask(task.Task):
         )
 
     def decided_by(self, answers: Answers) -> labels.LabelSet:
-        """Returns the labels with the thresholds of answers."""
+        """Returns the labels, with the thresholds of the answers."""
         return dataclasses.replace(
             self.label_set, thresholds=answers.thresholds
         )
@@ -85,10 +85,10 @@ class LabelledTask(task.Task):
 
 
 def mean_of_batch_means(losses: np.ndarray, batch_size: int) -> float:
-    """Averages the average losses of batches in file order.
+    """Returns the mean of the mean losses of batches in file order.
 
-    As released: a short last batch counts as much as a whole one, so that the
-    result depends on the size of a batch.
+    As released: a short last batch has the weight of a full one, so the result
+    depends on the batch size.
 
     Args:
         losses: `[N]` float.

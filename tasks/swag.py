@@ -1,7 +1,8 @@
-"""SWAG, and other data sets of one right ending among several.
+"""SWAG and other multiple-choice data sets.
 
-Source: Zellers et al. 2018, "SWAG"; Devlin et al. 2019, section 4.4: for each
-ending, the sentence before as A, the start of the next with that ending as B.
+Source: Zellers et al. 2018, "SWAG"; Devlin et al. 2019, section 4.4. For each
+ending, A is the preceding sentence, and B is the start of the next sentence
+followed by that ending.
 """
 
 import dataclasses
@@ -22,19 +23,19 @@ _FORMATS = {".tsv": tables.TSV, ".jsonl": tables.JSONL}  # else CSV
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The columns of a file, by name; the defaults are those of SWAG.
+    """Column names of a file; the defaults are those of SWAG.
 
     Attributes:
-        first: the sentence before.
-        second: what B begins with; empty if the endings are all of it.
-        endings: the choices, C of them.
-        label: which ending is right.
-        label_names: what that column holds for each ending, in order; their
-            places, from 0, if none are given.
+        first: the preceding sentence.
+        second: start of B; empty if the endings are complete.
+        endings: the C choices.
+        label: the correct ending.
+        label_names: values of the label column, in the order of the endings; by
+            default their indices from 0.
 
     Raises:
-        ValueError: there are fewer than two endings, one has two labels, or
-            the names of the labels are not one for each ending.
+        ValueError: there are fewer than two endings, an ending has two labels,
+            or the number of label names differs from that of endings.
     """
 
     first: str = "sent1"
@@ -66,10 +67,10 @@ class Example:
     """A row of a file.
 
     Attributes:
-        first: the sentence before.
-        second: what every ending follows; may be empty.
-        endings: the choices, C texts, of which some may be empty.
-        label_id: the place of the right one; 0 where it is not known.
+        first: the preceding sentence.
+        second: text before every ending; may be empty.
+        endings: C texts, some of which may be empty.
+        label_id: index of the correct ending; 0 if unknown.
     """
 
     first: str
@@ -81,18 +82,17 @@ class Example:
 def read_examples(
     path: str, layout: Layout, *, with_labels: bool
 ) -> Iterator[Example]:
-    """Yields the rows of a file: CSV, or by its name .tsv or .jsonl.
+    """Yields the rows of a .tsv or .jsonl file; others are CSV.
 
     Args:
-        path: the file, UTF-8, whose first row names the columns.
+        path: the file, UTF-8, whose first row has the column names.
         layout: its columns.
         with_labels: whether to read the labels.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it lacks a column or has no row, or a label is none of
-            those there are, or a row cannot be read; names the file and the
-            line.
+        ValueError: a column is missing, the file has no row, a label is
+            unknown, or a row cannot be read; names the file and the line.
     """
     file_format = _FORMATS.get(os.path.splitext(path)[1], tables.CSV)
     table = tables.open_table(
@@ -115,7 +115,7 @@ def read_examples(
             label_id=0 if label is None else table.read(row, label, parse),
         )
     if row is None:
-        raise ValueError(f"{path}: the file holds no example.")
+        raise ValueError(f"{path}: the file has no examples.")
 
 
 def _label_id(label_set: labels.LabelSet, value: Any) -> int:
@@ -123,7 +123,7 @@ def _label_id(label_set: labels.LabelSet, value: Any) -> int:
         return label_set.names.index(label_set.parse(value))
     except ValueError as error:
         raise ValueError(
-            f"the label must name one of the endings: {error}"
+            f"the label must be that of an ending: {error}"
         ) from error
 
 
@@ -132,19 +132,19 @@ def example_record(
     packing: sentence_pairs.Packing,
     tokenizer: word_pieces.Tokenizer,
 ) -> tuple[dict[str, Any], bool]:
-    """Turns an example into C sequences: [CLS] A [SEP] B [SEP].
+    """Converts an example to C sequences: [CLS] A [SEP] B [SEP].
 
-    A sequence that is too long loses tokens at the end of its longer text.
+    Long sequences are truncated at the end of their longer text.
 
     Args:
         example: the row.
-        packing: T.
-        tokenizer: of the model's vocabulary.
+        packing: sets T.
+        tokenizer: of the model.
 
     Returns:
+        A record and whether a sequence was truncated. The record has
         `input_ids`, `input_mask` and `segment_ids`, each `[C, T]` int64, and
-        `label_ids`, the place of the right choice; and whether a sequence did
-        not fit.
+        `label_ids`, the index of the correct choice.
     """
     shape = (len(example.endings), packing.max_seq_length)
     input_ids, input_mask, segment_ids = np.zeros((3, *shape), np.int64)
@@ -152,7 +152,7 @@ def example_record(
     second = tokenizer.tokenize(example.second)
     is_cut = False
     for choice, ending in enumerate(example.endings):
-        # The same pieces as of both texts with a space between them.
+        # Equal to the pieces of both texts joined by a space.
         tokens_b = second + tokenizer.tokenize(ending)
         ((kept_a, kept_b),) = sentence_pairs.fit(first, tokens_b, packing)
         tokens, segments = sentence_pairs.join(kept_a, kept_b)
@@ -175,7 +175,7 @@ def to_records(
     packing: sentence_pairs.Packing,
     tokenizer: word_pieces.Tokenizer,
 ) -> Iterator[dict[str, Any]]:
-    """Yields the record of each example; logs how many were cut."""
+    """Yields the record of each example; logs how many were truncated."""
     num_examples = num_cut = 0
     for example in examples:
         record, is_cut = example_record(example, packing, tokenizer)
@@ -185,7 +185,7 @@ def to_records(
     if num_cut:
         logging.warning(
             "%d of %d examples have a choice of more than %d tokens, which "
-            "was cut; see --max_seq_length",
+            "was truncated; see --max_seq_length",
             *(num_cut, num_examples, packing.max_seq_length),
         )
 
@@ -195,8 +195,8 @@ def prediction_lines(
 ) -> Iterator[str]:
     """Yields the lines of predictions.csv.
 
-    Source: the predictions that the authors of SWAG write: a header, then the
-    number of the row, from 0, and the chosen ending.
+    Source: the prediction files of the authors of SWAG: a header, then the row
+    number, from 0, and the chosen ending.
 
     Args:
         label_set: the labels, in the order of the endings.

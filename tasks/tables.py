@@ -1,4 +1,4 @@
-"""Rows of TSV, CSV and JSON Lines files, each with the line it came from."""
+"""Reader of TSV, CSV and JSON Lines files, with line numbers."""
 
 import csv
 import dataclasses
@@ -10,13 +10,13 @@ from files import json_text, lines, messages
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
 FORMATS = (TSV, CSV, JSONL)
 
-# A column: its place (0 is the first, -1 the last) or its name in the header.
+# A column: its index (0 is the first, -1 the last) or its name in the header.
 Column = int | str
 _Value = TypeVar("_Value")
 
 _BYTE_ORDER_MARK = "\ufeff"
-# The csv module refuses fields above 131,072 characters unless told otherwise;
-# a whole document in one field is a fair input here.
+# The default limit of the csv module is 131,072 characters per field; a field
+# here may be a complete document.
 _MAX_FIELD_CHARACTERS = 2**31 - 1
 
 _SEPARATORS = (("\t", "tabs", ".tsv"), (",", "commas", ".csv"))
@@ -24,9 +24,9 @@ _SEPARATORS = (("\t", "tabs", ".tsv"), (",", "commas", ".csv"))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """One row: the line it begins on (from 1) and its cells.
+    """A row: its cells, and its first line from 1.
 
-    `cells` is a list for TSV and CSV (of text) and for JSON arrays, and a
+    `cells` is a list of strings for TSV and CSV, a list for JSON arrays, and a
     mapping for JSON objects.
     """
 
@@ -40,8 +40,8 @@ class Table:
 
     Args:
         path: the file.
-        header: the first row's cells when it names the columns, else None.
-        rows: the other rows, in order; to be read once.
+        header: cells of the first row if it has the column names, else None.
+        rows: the other rows, in order; a one-pass iterator.
     """
 
     path: str
@@ -49,12 +49,12 @@ class Table:
     rows: Iterator[Row]
 
     def find(self, column: Column) -> Column:
-        """Turns the name of a column into its place, once for all rows.
+        """Returns the index of a column name, once for all rows.
 
-        Places, and keys of JSON objects, are returned as they are.
+        Indices, and keys of JSON objects, are returned unchanged.
 
         Raises:
-            ValueError: the header lacks the name, or has it twice.
+            ValueError: the header does not have the name exactly once.
         """
         if isinstance(column, int) or self.header is None:
             return column
@@ -69,7 +69,7 @@ class Table:
         return self.header.index(column)
 
     def _advice(self, header: list[str]) -> str:
-        """Says what may be wrong with a header that lacks a column."""
+        """Returns advice for a header without the requested column."""
         if len(header) == 1:
             for separator, name, ending in _SEPARATORS:
                 if separator in header[0]:
@@ -78,12 +78,12 @@ class Table:
                         f"to end in {ending}."
                     )
         return (
-            " If a file of your own has no header, pass --has_header=False and "
-            "the numbers of columns, from 0."
+            " If the file has no header, pass --has_header=False and "
+            "column numbers from 0."
         )
 
     def place(self, row: Row, column: Column) -> str:
-        """Names a cell in an error message."""
+        """Describes the position of a cell for error messages."""
         if isinstance(column, int):
             name = str(column)
             if self.header and -len(self.header) <= column < len(self.header):
@@ -93,10 +93,10 @@ class Table:
         return f"{self.path}, line {row.line}, column {name}"
 
     def cell(self, row: Row, column: Column) -> Any:
-        """Returns the value of a row in a column that `find` returned.
+        """Returns the cell of a row in a column from `find`.
 
         Raises:
-            ValueError: the row has no such column.
+            ValueError: the row does not have the column.
         """
         cells: Any = row.cells
         try:
@@ -106,7 +106,7 @@ class Table:
         if isinstance(row.cells, dict):
             has = f"the keys {messages.listed(row.cells)}"
         elif isinstance(column, str):
-            has = "no names: name its columns by number, from 0"
+            has = "no names: use column numbers from 0"
         elif row.cells == [""]:
             has = "nothing: it is blank"
         else:
@@ -118,11 +118,11 @@ class Table:
     def read(
         self, row: Row, column: Column, parse: Callable[[Any], _Value]
     ) -> _Value:
-        """Returns what `parse` makes of a cell.
+        """Returns the parsed value of a cell.
 
         Raises:
-            ValueError: the row has no such column, or `parse` refuses the
-                value; names the place.
+            ValueError: the row does not have the column, or `parse` rejects the
+                value; names the position.
         """
         value = self.cell(row, column)
         try:
@@ -132,10 +132,10 @@ class Table:
 
 
 def text(value: Any) -> str:
-    """Checks that the value of a cell is text, as not all of JSON is.
+    """Checks that a cell is text, since JSON has other types.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the value is not a string.
     """
     if not isinstance(value, str):
         raise ValueError(
@@ -147,24 +147,24 @@ def text(value: Any) -> str:
 def open_table(
     path: str, file_format: str, *, has_header: bool, same_width: bool = False
 ) -> Table:
-    """Opens a file of rows; a byte-order mark at its start is skipped.
+    """Opens a file of rows; skips a byte-order mark.
 
-    TSV as released: quotes are ordinary characters, so a row is a line. CSV
-    as RFC 4180 has it: quoted fields may hold commas, quotes and line ends.
-    JSON Lines: one object or array on each line. Blank lines at the end of a
-    file are no rows.
+    TSV as released: quotes are ordinary characters, so a row is a line. CSV as
+    in RFC 4180: quoted fields may contain commas, quotes and line ends. JSON
+    Lines: one object or array per line. Blank lines at the end of a file are
+    ignored.
 
     Args:
         path: the file, UTF-8.
         file_format: one of `FORMATS`.
-        has_header: the first row names the columns; never so in JSON Lines.
-        same_width: whether a TSV or CSV row of another length than the first
-            is an error.
+        has_header: the first row has the column names; ignored for JSON Lines.
+        same_width: whether a TSV or CSV row must have as many cells as the
+            first.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: the file is empty; also while rows are read, for one that
-            cannot be: the message names the file and the line.
+        ValueError: the file is empty, or, while reading rows, a row is
+            invalid; names the file and the line.
     """
     if file_format not in FORMATS:
         raise ValueError(
@@ -185,12 +185,12 @@ def open_table(
 
 
 def _clean_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields numbers and lines, without blank lines at the end of the file."""
+    """Yields line numbers and lines, without blank lines at the end."""
     blank = []
     for number, raw_line in enumerate(lines.read_lines(path), start=1):
         if "\0" in raw_line:
             raise ValueError(
-                f"{path}, line {number}: holds a NUL byte, which no text has. "
+                f"{path}, line {number}: contains a NUL byte. "
                 "The file is damaged, or not text."
             )
         line = raw_line
@@ -205,7 +205,7 @@ def _clean_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def _tsv_rows(path: str) -> Iterator[Row]:
-    # As released: literal quotes, which is a plain split.
+    # As released: literal quotes, so the line is only split at tabs.
     for number, line in _clean_lines(path):
         yield Row(number, line.split("\t"))
 

@@ -1,7 +1,7 @@
 """The interface of a fine-tuning task.
 
 A script defines a `Task`; `training.fine_tuning.run` trains, evaluates and
-predicts for it, with everything that the flags of `training.flags` ask for.
+predicts with it according to the flags of `training.flags`.
 """
 
 import dataclasses
@@ -17,25 +17,24 @@ TRAIN, EVAL, PREDICT = "train", "eval", "predict"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """The examples of a file, and how records are made of them.
+    """Examples of a file, and their conversion to records.
 
     Attributes:
         split: `TRAIN`, `EVAL` or `PREDICT`.
-        name: of the records: they are NAME.tf_record in the run's folder.
-        suffix: what the names of its results end in.
-        kind: of the records, for the file beside them.
-        made_from: what the records depend on beside the vocabulary, the casing
-            and the length, as JSON: records that were made from the same are
-            used again.
-        features: what a record holds, `training.records.Feature` each.
+        name: of the records, which are NAME.tf_record in the run's folder.
+        suffix: appended to the names of its results.
+        kind: of the records, for their sidecar.
+        made_from: what the records depend on, besides vocabulary, casing and
+            length, as JSON. Records with equal values are reused.
+        features: schema of a record, `training.records.Feature` each.
         examples: yields the records of each example, any number of them; called
-            only where the records are to be made.
-        has_labels: whether the right answers are known.
-        content: whatever the task needs to judge and write answers.
-        examples_of_files: the number of examples of each file, where several
-            are gone through one after the other, and an example counts once in
-            an epoch however many its records; None to shuffle all records
-            together, each counting once.
+            only if the records are created.
+        has_labels: whether the ground truth is known.
+        content: task-specific data for evaluating and writing answers.
+        examples_of_files: number of examples per file, if several files are
+            trained on in order. An example then counts once per epoch,
+            regardless of its number of records. None to shuffle all records
+            together and count each one.
     """
 
     split: str
@@ -52,14 +51,14 @@ class DataSet:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Data:
-    """A data set whose records are made.
+    """A data set with its records.
 
     Attributes:
-        data_set: what it was made from.
-        source: the records, R of them, as `training.input_pipeline` reads them;
-            None where there is none, and `decode` gets no outputs.
-        rows_per_example: `[E]` int64, the records of each example.
-        read: returns a feature of all records by its name, `[R, ...]`.
+        data_set: the source of the records.
+        source: the R records, as read by `training.input_pipeline`; None if
+            there are none, and `decode` gets no outputs.
+        rows_per_example: `[E]` int64, the number of records per example.
+        read: returns a feature of all records by name, `[R, ...]`.
     """
 
     data_set: DataSet
@@ -69,7 +68,7 @@ class Data:
 
     @classmethod
     def without_records(cls, data_set: DataSet) -> "Data":
-        """Returns data of whose examples none has a record."""
+        """Returns data whose examples have no records."""
         import numpy as np
 
         return cls(
@@ -81,7 +80,7 @@ class Data:
 
     @property
     def content(self) -> Any:
-        """What the task keeps of the file."""
+        """The task-specific data of the file."""
         return self.data_set.content
 
     @functools.cached_property
@@ -94,21 +93,20 @@ class Data:
 
 
 class Task:
-    """What a fine-tuning run learns, and how it is judged.
+    """A fine-tuning task: its data, model, answers and scores.
 
     A subclass sets the attributes, and defines the first five methods.
 
     Args:
-        options: of the run, `training.flags.FineTuningOptions`.
+        options: `training.flags.FineTuningOptions` of the run.
 
     Attributes:
-        name: what is learned: a folder in which something else was learned is
-            refused.
-        metric: the held-out metric by which checkpoints and trials are
-            compared; higher is better.
-        labels: what the outputs mean, as labels.json holds it; None where there
-            is nothing to say.
-        writes_everything: write the answers to evaluated data, too, and those
+        name: identifies the task; a folder of another task is rejected.
+        metric: the held-out metric that compares checkpoints and trials;
+            higher is better.
+        labels: meaning of the outputs, as in labels.json; None if there is
+            nothing to record.
+        writes_everything: also write the answers to evaluated data, and those
             of every trial.
     """
 
@@ -125,18 +123,18 @@ class Task:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What a run shares with the one it resumes, beside common flags."""
+        """Values that must match when resuming, in addition to flags."""
         return getattr(self.options, "ablation", {})
 
     @property
     def folds(self) -> "Sequence[Task]":
-        """The same with the data of each fold, of which each trial has one."""
+        """One task per fold, with its data; each trial has one fold."""
         return [self]
 
     def data_sets(self, split: str) -> Sequence[DataSet]:
-        """Lists the data to train on, evaluate on or predict.
+        """Lists the data sets of a split.
 
-        Of several to evaluate on, the first decides.
+        If there are several to evaluate on, the first selects checkpoints.
 
         Args:
             split: `TRAIN`, `EVAL` or `PREDICT`.
@@ -144,7 +142,7 @@ class Task:
         raise NotImplementedError
 
     def make_objective(self, config: Any) -> Any:
-        """Makes a model with new weights, and its loss.
+        """Creates a model with new weights, and its loss.
 
         Args:
             config: the `modeling.config.BertConfig` of the model.
@@ -155,11 +153,11 @@ class Task:
         raise NotImplementedError
 
     def decode(self, data: Data, outputs: "Mapping[str, np.ndarray]") -> Any:
-        """Turns the outputs of all records into answers.
+        """Converts the outputs of all records to answers.
 
         Args:
             data: N records.
-            outputs: what `predictions` of the objective gives, `[N, ...]` each.
+            outputs: results of the objective's `predictions`, `[N, ...]` each.
         """
         raise NotImplementedError
 
@@ -168,37 +166,37 @@ class Task:
         raise NotImplementedError
 
     def write_answers(self, data: Data, answers: Any, output_dir: str) -> None:
-        """Writes the files of predicted data."""
+        """Writes the prediction files."""
         raise NotImplementedError
 
     def calibrate(self, data: Data, answers: Any, output_dir: str) -> Any:
-        """Returns answers with what was chosen on held-out data, if anything.
+        """Returns answers with the choices tuned on held-out data, if any.
 
         Args:
-            data: evaluated or predicted.
-            answers: what `decode` returned.
-            output_dir: of the model.
+            data: evaluated or predicted data.
+            answers: result of `decode`.
+            output_dir: folder of the model.
         """
         del data, output_dir
         return answers
 
     def write_report(self, data: Data, answers: Any, output_dir: str) -> None:
-        """Writes what there is to say of evaluated data beside the metrics."""
+        """Writes evaluation files in addition to the metrics."""
 
     def results(self, data: Data, answers: Any) -> Mapping[str, float]:
-        """Returns what the file of results holds of some data."""
+        """Returns the entries of a data set in the results file."""
         return {
             f"eval_{name}{data.data_set.suffix}": value
             for name, value in self.metrics(data, answers).items()
         }
 
     def constant_score(self, data: Data) -> float:
-        """Returns what the best answer that ignores the text would score."""
+        """Returns the score of the best constant answer, the baseline."""
         del data
         return 0.0
 
     def make_data(self, setup: Any, data_set: DataSet) -> Data:
-        """Makes the records of a data set, unless they are there.
+        """Creates the records of a data set, unless they exist.
 
         Args:
             setup: the `training.fine_tuning.Setup` of the run.

@@ -1,4 +1,4 @@
-"""Word pieces of many texts, each distinct word tokenized once."""
+"""Cached tokenization of many texts."""
 
 import functools
 import itertools
@@ -9,18 +9,18 @@ from typing import Protocol
 from files import processes
 
 _WORDS_PER_CHUNK = 8192
-# A process takes about as long to start, 0.6 s, as this many words take: one
-# is enough for the development files, all of SQuAD has work for four.
+# Starting a process takes 0.6 s, about as long as tokenizing this many words.
+# Development files need one process; all of SQuAD has work for four.
 _MIN_WORDS_PER_PROCESS = 60000
-# Called with the name of a phase, what is done of it and what there is.
+# Called with the name of a phase, the amount done and the total.
 Progress = Callable[[str, int, int], None]
 
 
 class Tokenizer(Protocol):
-    """Text -> word pieces -> ids.
+    """Interface from text to word pieces to ids.
 
-    The pieces of a text must be those of its parts between spaces, one after
-    the other; the tokenizers of `vocab` are of this kind.
+    The pieces of a text must be the concatenated pieces of its parts between
+    spaces; the tokenizers of `vocab` have this property.
     """
 
     def tokenize(self, text: str) -> list[str]: ...
@@ -34,7 +34,7 @@ def tokenize_words(
     num_workers: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, tuple[str, ...]]:
-    """Tokenizes every distinct word once: word -> word pieces."""
+    """Tokenizes every distinct word once; returns word -> word pieces."""
     words = list(dict.fromkeys(words))
     chunks = [
         words[start : start + _WORDS_PER_CHUNK]
@@ -58,7 +58,7 @@ def tokenize_words(
 def pieces_of_text(
     text: str, pieces_of: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """Joins the pieces of the words between the spaces of a text."""
+    """Concatenates the pieces of the words of a text."""
     words = text.split(" ")
     return tuple(
         itertools.chain.from_iterable(map(pieces_of.__getitem__, words))

@@ -134,7 +134,7 @@ _REFUSALS = {
     ),
     f"{_NER} --do_train": "Pass --train_file or --data_dir; got neither.",
     f"{_NER} --do_train --train_file=text.txt --columns=wrd:0": (
-        "--columns must name the column of the words"
+        "--columns must give the columns of word and tag"
     ),
     f"{_NER} --bucket_by_length --distribution_strategy=tpu --do_train": (
         "--bucket_by_length creates batches of different lengths; a TPU"

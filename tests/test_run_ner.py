@@ -244,7 +244,7 @@ def test_best_checkpoint_is_kept_by_f1(folder):
             "--init_checkpoint must be given",
         ),
         ({"data_dir": None}, "Pass --train_file or --data_dir"),
-        ({"columns": "word"}, "--columns must name"),
+        ({"columns": "word"}, "--columns must give"),
         ({"columns": "word:0,tag:1"}, "expected at least one entity"),
         ({"max_seq_length": 41}, "sequence length 41"),
         (

@@ -213,7 +213,7 @@ class FullTokenizer:
         if missing:
             raise ValueError(
                 f"{self.vocab_file} must have a line for each of "
-                f"{', '.join(tokens)}; missing: {', '.join(missing)}. Is it "
+                f"{', '.join(tokens)}; it lacks {', '.join(missing)}. Is it "
                 "the vocab.txt of a BERT model?"
             )
 

@@ -1,4 +1,4 @@
-"""Column files as CoNLL-2003 is distributed: a word a line, with its tags."""
+"""Column files in the format of CoNLL-2003: one word per line, with tags."""
 
 import dataclasses
 import re
@@ -12,18 +12,18 @@ DOCUMENT_START = "-DOCSTART-"
 
 _BYTE_ORDER_MARK = "\ufeff"
 _COLUMNS = re.compile(r"(word|tag):(-?\d+)")
-# White space of other kinds, such as U+00A0, may be part of a word.
+# Other white space, such as U+00A0, may be part of a word.
 _SEPARATORS = re.compile(r"[ \t]+")
 _MOST_LINES_SHOWN = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which columns of a file hold what.
+    """Columns of words and tags.
 
     Attributes:
-        word: place of the word; 0 is the first column, -1 the last.
-        tag: place of the tag; None where there are no tags.
+        word: index of the word; 0 is the first column, -1 the last.
+        tag: index of the tag; None without tags.
     """
 
     word: int = 0
@@ -35,10 +35,10 @@ class Sentence:
     """A sentence of a column file.
 
     Attributes:
-        words: as in the file, one or more.
-        tags: of the words, as in the file; None if it has no tag column.
-        lines: the line of each word, from 1.
-        document: the number of its document, from 0.
+        words: as in the file, at least one.
+        tags: of the words, as in the file; None without a tag column.
+        lines: line number of each word, from 1.
+        document: number of its document, from 0.
     """
 
     words: tuple[str, ...]
@@ -49,13 +49,13 @@ class Sentence:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ColumnFile:
-    """What a column file holds.
+    """Content of a column file.
 
     Attributes:
         path: the file.
-        sentences: in file order, one or more.
-        has_documents: whether `-DOCSTART-` says where documents begin; if not,
-            every sentence is a document of its own.
+        sentences: in file order, at least one.
+        has_documents: whether `-DOCSTART-` lines mark documents; if not, each
+            sentence is a document.
     """
 
     path: str
@@ -64,7 +64,7 @@ class ColumnFile:
 
     @property
     def has_tags(self) -> bool:
-        """Whether words come with tags."""
+        """Whether words have tags."""
         return self.sentences[0].tags is not None
 
     def num_words(self) -> int:
@@ -73,10 +73,10 @@ class ColumnFile:
 
 
 def parse_columns(text: str) -> Columns:
-    """Reads places of columns, such as `word:0,tag:-1`; `tag` may be absent.
+    """Parses columns such as `word:0,tag:-1`; `tag` is optional.
 
     Raises:
-        ValueError: the text says something else.
+        ValueError: the text has another format.
     """
     found = {}
     for part in text.split(","):
@@ -91,7 +91,7 @@ def parse_columns(text: str) -> Columns:
 
 def _wrong_columns(text: str) -> str:
     return (
-        "--columns must name the column of the words and that of the tags, "
+        "--columns must give the columns of word and tag, "
         f"as in word:0,tag:-1 (0 is the first, -1 the last); got {text!r}."
     )
 
@@ -99,23 +99,23 @@ def _wrong_columns(text: str) -> str:
 def read(path: str, columns: Columns) -> ColumnFile:
     """Reads a column file.
 
-    Columns are parted by tabs, or by runs of spaces in lines without a tab.
+    Columns are separated by tabs, or by runs of spaces in lines without a tab.
     An empty line ends a sentence; a line with `-DOCSTART-` begins a document.
-    A file whose rows hold nothing but a word has no tags.
+    A file with a single column has no tags.
 
     Args:
-        path: of the file, UTF-8.
-        columns: where words and tags are.
+        path: the file, UTF-8.
+        columns: columns of words and tags.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: the rows differ in their number of columns, or lack one of
-            `columns`, or there is no sentence; names the file and the line.
+        ValueError: rows differ in their number of columns, a column is missing,
+            or there is no sentence; names the file and the line.
     """
     sentences, starts, document, rows = [], [], 0, []
     previous_row = None
     for number, cells in _rows(path):
-        # Whatever else such a row holds, or lacks, is of no meaning.
+        # Other columns of such a row are ignored.
         is_start = DOCUMENT_START in cells
         if cells and not is_start:
             _check_row(path, number, cells, previous_row)
@@ -131,9 +131,7 @@ def read(path: str, columns: Columns) -> ColumnFile:
     if rows:
         sentences.append(_sentence(path, rows, columns, document))
     if not sentences:
-        raise ValueError(
-            f"{path}: must hold at least one sentence; it holds none."
-        )
+        raise ValueError(f"{path}: expected at least one sentence; got none.")
     _warn_of_empty_documents(path, starts, sentences)
     if not starts:
         sentences = [
@@ -150,11 +148,11 @@ def prediction_lines(
     gold: Sequence[Sequence[str]] | None,
     predicted: Sequence[Sequence[str]],
 ) -> Iterator[str]:
-    """Formats answers as the evaluation script of CoNLL reads them.
+    """Formats predictions for the evaluation script of CoNLL.
 
-    A line for each word: the word, its tag in IOB2 if that is known, the
-    predicted tag; an empty line after each sentence. Columns are parted by one
-    space, as in CoNLL-2003, or by a tab where a word holds a space itself.
+    Each line has the word, its IOB2 tag if known, and the predicted tag; an
+    empty line follows each sentence. Columns are separated by one space, as in
+    CoNLL-2003, or by a tab if a word contains a space.
     """
     for number, sentence in enumerate(sentences):
         columns: list[Sequence[str]] = [sentence.words]
@@ -168,7 +166,7 @@ def prediction_lines(
 
 
 def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields the number of each line and its cells, none for an empty line."""
+    """Yields line numbers and cells; no cells for an empty line."""
     for number, line in enumerate(lines.read_lines(path), start=1):
         if number == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)  # noqa: PLW2901
@@ -193,7 +191,7 @@ def _check_row(
             f"columns; this one has {len(cells)} "
             f"({messages.short(' '.join(cells))}) and "
             f"line {previous[0]} has {len(previous[1])}. Is a word or a tag "
-            "missing, or does a word hold a space?"
+            "missing, or does a word contain a space?"
         )
 
 
@@ -234,7 +232,7 @@ def _warn_of_empty_documents(
     path: str, starts: Sequence[int], sentences: Sequence[Sentence]
 ) -> None:
     held = {sentence.document for sentence in sentences}
-    # Document 0 is what stands before the first start.
+    # Document 0 is the text before the first marker.
     empty = [
         line
         for document, line in enumerate(starts, start=1)
@@ -242,7 +240,7 @@ def _warn_of_empty_documents(
     ]
     if empty:
         logging.warning(
-            "%s: %d of %d documents have no sentence and are left out; they "
+            "%s: %d of %d documents have no sentence and are dropped; they "
             "begin at line(s) %s",
             path,
             len(empty),

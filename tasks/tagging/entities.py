@@ -1,12 +1,13 @@
-"""Entities of sentences as tags of their words: schemes, and scores.
+"""Named entities as tags of words: schemes and scores.
 
-A tag is `O` or a letter and, after a hyphen, the type of the entity; files may
-have an underscore in place of the hyphen. In IOB2 the first word of an entity
-is B-TYPE, the others are I-TYPE; so it is everywhere inside the program. IOB1
-and IO write I-TYPE wherever no entity of the type ends just before. The other
-schemes mark the last word, and entities of one word, by letters of their own.
+A tag is `O`, or a letter, a hyphen and the type of the entity; files may have
+an underscore in place of the hyphen. In IOB2 the first word of an entity is
+B-TYPE, the others are I-TYPE. The program uses IOB2 internally. IOB1 and IO
+write I-TYPE unless an entity of the same type ends just before. The other
+schemes mark the last word of an entity, and entities of one word, by further
+letters.
 
-Scores count the entities found and missed as the evaluation script of CoNLL.
+Scores are computed as in the evaluation script of CoNLL.
 Source: conlleval (Tjong Kim Sang, version of 2004), which scored CoNLL-2000,
 2002 and 2003.
 """
@@ -19,14 +20,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from files import messages
 from tasks.tagging import conll
 
-_NUM_SHOWN = 8  # Tags named in a message.
+_NUM_SHOWN = 8  # Maximum tags listed in a message.
 
 OUTSIDE = "O"
 BEGIN, INSIDE = "B", "I"
 AUTO = "auto"
 RAW = "raw"
 
-# Letters by what they do. IOB1, IOB2 and IO are read by one rule.
+# Roles of the letters. IOB1, IOB2 and IO are read by one rule.
 # Source: Tjong Kim Sang and Veenstra 1999, "Representing Text Chunks";
 # Ratinov and Roth 2009, "Design Challenges and Misconceptions in NER" (BILOU).
 _STARTS = frozenset("BSUW")
@@ -43,30 +44,30 @@ SCHEMES = (
     *(AUTO, "iob1", "iob2", "io", "iobes", "bioes", "bilou", "bmewo"),
     *("bmeso", RAW),
 )
-# What letters of a scheme look like behind the type, in lower case, or with
-# another sign.
+# Tags with the letter of a scheme after the type, in lower case, or with
+# another separator.
 _MARKED_OTHERWISE = re.compile(
     r"[BEILMSUW][^\w-].+|[beilmsuw][\W_].+|.+[\W_][BEILMSUW]"
 )
 
 
 def split(tag: str) -> tuple[str, str]:
-    """Parts a tag behind its letter: `B-PER` -> B, PER; `O` -> O, ""."""
+    """Splits a tag into letter and type: `B-PER` -> B, PER; `O` -> O, ""."""
     if tag[1:2] in ("-", "_"):
         return tag[0], tag[2:]
     return tag, ""
 
 
 def detect(tags: Iterable[str]) -> str:
-    """Finds the scheme that a data set uses by the letters of its tags.
+    """Detects the tagging scheme of a data set.
 
     Returns:
-        "iob" (IOB1, IOB2 or IO), "iobes", "bilou", "bmewo", "bmeso"; "raw" if
-        no tag has a hyphen and they are no letters of a scheme either.
+        "iob" (IOB1, IOB2 or IO), "iobes", "bilou", "bmewo" or "bmeso"; "raw" if
+        no tag has a hyphen and the tags have no letters of a scheme.
 
     Raises:
-        ValueError: the letters are those of no scheme, or they all stand
-            elsewhere than before a hyphen.
+        ValueError: the letters belong to no scheme, or do not come before a
+            hyphen.
     """
     tags = {tag for tag in tags if tag != OUTSIDE}
     letters = {split(tag)[0] for tag in tags}
@@ -92,18 +93,18 @@ def detect(tags: Iterable[str]) -> str:
 def to_iob2(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
     """Converts the tags of a sentence to IOB2.
 
-    Where a sequence is ill-formed, an entity begins as in the evaluation
-    script of CoNLL: also at an I-TYPE that follows O or another type.
+    Ill-formed sequences are read as in the evaluation script of CoNLL: an
+    entity also begins at an I-TYPE that follows O or another type.
 
     Args:
-        tags: of the words of one sentence, all of the scheme.
-        scheme: of `SCHEMES` but `AUTO`, or what `detect` returns. In "raw"
-            each run of equal names is an entity.
+        tags: of the words of one sentence, in the scheme.
+        scheme: one of `SCHEMES` except `AUTO`, or a result of `detect`. In
+            "raw" each run of equal tags is an entity.
     """
     if scheme == RAW:
         tags = [tag if tag == OUTSIDE else f"{INSIDE}-{tag}" for tag in tags]
     converted = []
-    open_kind = None  # The type of an entity that may go on, or None.
+    open_kind = None  # The type of an entity that may continue, or None.
     for tag in tags:
         letter, kind = split(tag)
         if tag == OUTSIDE:
@@ -119,7 +120,7 @@ def to_iob2(tags: Sequence[str], scheme: str) -> tuple[str, ...]:
 def labels_of(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """Lists the labels of a model: O, then B and I of each type in order.
 
-    Every type has both, whether or not both occur.
+    Every type has both labels, even if only one occurs.
     """
     kinds = {
         split(tag)[1] for tags in sentences for tag in tags if tag != OUTSIDE
@@ -142,16 +143,16 @@ def convert_file(
     """Converts the tags of a file to IOB2.
 
     Args:
-        file: has tags.
-        scheme: of `SCHEMES`.
-        ids: the labels that are known; any if None.
+        file: a file with tags.
+        scheme: one of `SCHEMES`.
+        ids: the known labels; None to accept all.
 
     Returns:
         The tags of each sentence.
 
     Raises:
-        ValueError: a tag is not of the scheme, or not known; names the file
-            and the line.
+        ValueError: a tag is not in the scheme, or unknown; names the file and
+            the line.
     """
     tagged = [(s, s.tags) for s in file.sentences if s.tags is not None]
     if not tagged:
@@ -221,7 +222,7 @@ class Entity:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counts:
-    """How many entities there are, how many were found, and found rightly."""
+    """Numbers of gold, found and correct entities."""
 
     gold: int = 0
     found: int = 0
@@ -229,29 +230,29 @@ class Counts:
 
     @property
     def precision(self) -> float:
-        """The share of what was found that is right, in percent; 0 of none."""
+        """Precision in percent; 0 if nothing was found."""
         return _percent(self.correct, self.found)
 
     @property
     def recall(self) -> float:
-        """The share of what is there that was found, in percent; 0 of none."""
+        """Recall in percent; 0 if there are no entities."""
         return _percent(self.correct, self.gold)
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall, in percent."""
+        """Harmonic mean of precision and recall, in percent."""
         both = self.precision + self.recall
         return 2 * self.precision * self.recall / both if both else 0.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scores:
-    """The result of comparing tags.
+    """Scores of predicted tags.
 
     Attributes:
-        by_type: the counts of each type that occurs, in order of the names.
-        num_words: all words.
-        num_correct_words: those whose whole tag is right.
+        by_type: the counts of each type, sorted by name.
+        num_words: number of all words.
+        num_correct_words: words with a correct tag.
     """
 
     by_type: Mapping[str, Counts]
@@ -260,7 +261,7 @@ class Scores:
 
     @property
     def overall(self) -> Counts:
-        """The counts of all types together."""
+        """Total counts of all types."""
         return Counts(
             gold=sum(counts.gold for counts in self.by_type.values()),
             found=sum(counts.found for counts in self.by_type.values()),
@@ -269,14 +270,14 @@ class Scores:
 
     @property
     def accuracy(self) -> float:
-        """The share of words whose tag is right, in percent."""
+        """Share of words with the correct tag, in percent."""
         return _percent(self.num_correct_words, self.num_words)
 
     def metrics(self, *, by_type: bool = True) -> dict[str, float]:
-        """Lists the scores by name, as fractions of 1.
+        """Returns the scores by name, as fractions of 1.
 
-        `f1`, `precision`, `recall` and, if `by_type`, each again for every
-        type, as `f1_TYPE`; `accuracy`.
+        They are `f1`, `precision`, `recall` and `accuracy`; with `by_type`,
+        also the first three per type, as `f1_TYPE`.
         """
         counts = {"": self.overall}
         if by_type:
@@ -288,7 +289,7 @@ class Scores:
         }
 
     def report(self) -> str:
-        """Formats the scores as the script prints them."""
+        """Formats the scores like the output of conlleval."""
         overall = self.overall
         lines = [
             f"processed {self.num_words} tokens with {overall.gold} phrases; "
@@ -303,12 +304,11 @@ class Scores:
 
 
 def find_entities(tags: Sequence[str]) -> Iterator[Entity]:
-    """Yields the entities of a sentence tagged in IOB1, IOB2 or neither.
+    """Yields the entities of a sentence in IOB1, IOB2 or ill-formed tags.
 
-    An entity begins at B, at any tag after O and at any change of type; it
-    goes on as long as I of the same type follows. So I-PER after O begins an
-    entity, and so does I-LOC after B-PER, although neither is well-formed in
-    IOB2.
+    An entity begins at B, at any tag after O and at any change of type. It
+    continues while I of the same type follows. Thus I-PER after O and I-LOC
+    after B-PER also begin entities, although neither is well-formed in IOB2.
 
     Args:
         tags: O, B-TYPE or I-TYPE.
@@ -328,13 +328,13 @@ def find_entities(tags: Sequence[str]) -> Iterator[Entity]:
 def score(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> Scores:
-    """Compares the tags of sentences.
+    """Scores the predicted tags of sentences.
 
-    An entity is right if its first word, its last word and its type are.
+    An entity is correct if its first word, last word and type are.
 
     Args:
         gold: the tags of each sentence.
-        predicted: as many tags of as many sentences.
+        predicted: predicted tags of the same words.
 
     Raises:
         ValueError: the numbers differ.

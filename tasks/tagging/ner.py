@@ -1,7 +1,7 @@
-"""Tagging of words: files of a run, windows of word pieces, and answers.
+"""Token classification: input files, windows of word pieces, and answers.
 
 Source: Devlin et al. 2019, §5.3: cased word pieces, "the maximal document
-context provided by the data", and the first piece of a word stands for it.
+context provided by the data", and the first piece of a word represents it.
 """
 
 import bisect
@@ -18,7 +18,7 @@ from files import paths
 from tasks import word_pieces
 from tasks.tagging import conll, entities
 
-# The names of CoNLL-2003, and others that are common, the first that is there.
+# File names of CoNLL-2003 and common alternatives, in order of preference.
 _NAMES = {
     "train": ("eng.train", "train.txt", "train.conll"),
     "eval": ("eng.testa", "valid.txt", "dev.txt", "dev.conll"),
@@ -33,7 +33,7 @@ _SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NerOptions:
-    """Which tagged files a run reads, and how."""
+    """Input files of a run and their format."""
 
     data_dir: str | None = flags.Group.FILES.flag(
         None,
@@ -41,30 +41,29 @@ class NerOptions:
         "train.txt, valid.txt (or dev.txt) and test.txt.",
     )
     train_file: str | None = flags.Group.FILES.flag(
-        None, "Column file that is trained on, in place of one in --data_dir."
+        None, "Training column file, in place of one in --data_dir."
     )
     eval_file: str | None = flags.Group.FILES.flag(
-        None, "Column file that is evaluated on, in place of one in --data_dir."
+        None, "Dev column file, in place of one in --data_dir."
     )
     predict_file: str | None = flags.Group.FILES.flag(
-        None, "Column file that is tagged, in place of one in --data_dir."
+        None, "Column file to tag, in place of one in --data_dir."
     )
     columns: str = flags.Group.COLUMNS.flag(
         "word:0,tag:-1",
-        "Where words and tags are: 0 is the first column, -1 the last. "
-        "Without a tag, as in word:0, files can only be tagged.",
+        "Columns of words and tags: 0 is the first, -1 the last. "
+        "Files without tags, as in word:0, can only be tagged.",
     )
     scheme: str = flags.Group.COLUMNS.flag(
         entities.AUTO,
-        "How the tags of the files mark entities; auto looks at them. raw: "
-        "each run of equal names is one. Inside, and in what is written, it "
-        "is IOB2.",
+        "Scheme of the tags in the files; auto detects it. raw: each run of "
+        "equal tags is one entity. The program itself uses and writes IOB2.",
         choices=entities.SCHEMES,
     )
     context: str = flags.Group.TEXT.flag(
         DOCUMENT,
-        "document: each sentence is read with as much of its document "
-        "around it as fits; sentence: by itself.",
+        "document: each sentence is read with as much of its document as "
+        "fits; sentence: each sentence is read alone.",
         choices=CONTEXTS,
     )
 
@@ -73,7 +72,7 @@ def find_file(options: NerOptions, name: str) -> str:
     """Finds the file of "train", "eval" or "predict".
 
     Raises:
-        ValueError: neither its flag nor `data_dir` names it.
+        ValueError: neither its flag nor `data_dir` gives it.
     """
     given = getattr(options, f"{name}_file")
     if given:
@@ -85,8 +84,8 @@ def find_file(options: NerOptions, name: str) -> str:
         if paths.exists(path):
             return path
     raise ValueError(
-        f"{options.data_dir} must hold one of {', '.join(_NAMES[name])}; it "
-        f"holds none. Pass --{name}_file if it has another name."
+        f"{options.data_dir} must contain one of {', '.join(_NAMES[name])}; "
+        f"found none. Pass --{name}_file if it has another name."
     )
 
 
@@ -94,14 +93,14 @@ def read(options: NerOptions, name: str) -> conll.ColumnFile:
     """Reads the file of "train", "eval" or "predict".
 
     Raises:
-        OSError: it cannot be opened.
-        ValueError: it is not named, or not a column file.
+        OSError: the file cannot be opened.
+        ValueError: the file is not given, or not a column file.
     """
     columns = conll.parse_columns(options.columns)
     file = conll.read(find_file(options, name), columns)
     if options.context == DOCUMENT and not file.has_documents:
         logging.warning(
-            "%s has no %s line: every sentence is read by itself.",
+            "%s has no %s line: every sentence is read alone.",
             file.path,
             conll.DOCUMENT_START,
         )
@@ -109,7 +108,7 @@ def read(options: NerOptions, name: str) -> conll.ColumnFile:
 
 
 def origin(options: NerOptions, path: str) -> dict[str, str]:
-    """Names what records depend on: a file, and how it is read."""
+    """Returns what the records depend on: the file and its options."""
     return {
         "data_sha256": paths.sha256(path),
         "columns": options.columns,
@@ -120,12 +119,12 @@ def origin(options: NerOptions, path: str) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowOptions:
-    """How sentences are cut.
+    """Options for splitting documents into windows.
 
     Attributes:
         max_seq_length: word pieces of a window, [CLS] and [SEP] included.
-        context: `DOCUMENT` to fill a window with the words around its
-            sentence in the document, `SENTENCE` for the sentence alone.
+        context: `DOCUMENT` to fill a window with text around its sentence,
+            `SENTENCE` for the sentence alone.
     """
 
     max_seq_length: int
@@ -139,24 +138,23 @@ class WindowOptions:
             )
         if self.max_seq_length <= _SPECIAL_TOKENS:
             raise ValueError(
-                "max_seq_length must leave room for a word beside [CLS] and "
+                "max_seq_length must leave room for a word besides [CLS] and "
                 f"[SEP]; got {self.max_seq_length}."
             )
 
     @property
     def room(self) -> int:
-        """The word pieces of text in a window."""
+        """Number of word pieces of text in a window."""
         return self.max_seq_length - _SPECIAL_TOKENS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Span:
-    """Words of a document: those a window holds, and those it is asked for.
+    """Words of a document in a window, and those labeled in it.
 
     Attributes:
         start, end: the words of the window, `start` to `end - 1`.
-        first, last: of these the words that are labelled, `first` to
-            `last - 1`.
+        first, last: the labeled words of these, `first` to `last - 1`.
     """
 
     start: int
@@ -167,13 +165,13 @@ class Span:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Window:
-    """What the model reads at once.
+    """Input of the model for one window.
 
     Attributes:
-        input_ids: `[n]`, [CLS] and [SEP] included, n at most
+        input_ids: `[n]`, including [CLS] and [SEP], n at most
             `max_seq_length`.
-        label_ids: of the words that are labelled here, in order.
-        positions: `[len(label_ids)]`, where their first pieces are.
+        label_ids: of the words labeled in this window, in order.
+        positions: `[len(label_ids)]`, the indices of their first pieces.
     """
 
     input_ids: tuple[int, ...]
@@ -181,9 +179,9 @@ class Window:
     positions: tuple[int, ...]
 
     def record(self, max_seq_length: int) -> dict[str, list[int]]:
-        """Fills the window up: lists of `max_seq_length` ids by name.
+        """Pads the window: lists of `max_seq_length` ids by name.
 
-        `label_mask` is 1 where a word is labelled; `label_ids` is 0 elsewhere.
+        `label_mask` is 1 where a word is labeled; `label_ids` is 0 elsewhere.
         """
         label_ids, label_mask = [0] * max_seq_length, [0] * max_seq_length
         for position, label in zip(self.positions, self.label_ids, strict=True):
@@ -204,21 +202,20 @@ def make_windows(
     tokenizer: word_pieces.Tokenizer,
     options: WindowOptions,
 ) -> Iterator[list[Window]]:
-    """Cuts sentences into windows; each word is labelled in just one of them.
+    """Splits sentences into windows; each word is labeled in exactly one.
 
-    A sentence has one window, or more if it does not fit into one. A word
-    without a piece, such as a control character, is read as [UNK]; of one with
-    more pieces than a window holds, the first are read. Both are counted in
-    the log.
+    A sentence has one window, or several if it does not fit into one. A word
+    without pieces, such as a control character, is read as [UNK]. A word with
+    more pieces than a window is truncated. The log has the counts of both.
 
     Args:
         sentences: in file order.
         label_ids: of the words of each sentence.
         tokenizer: its vocabulary has [CLS], [SEP] and [UNK].
-        options: see there.
+        options: see the class.
 
     Yields:
-        The windows of each sentence, those of the first words first.
+        The windows of each sentence, in word order.
     """
     pieces_of = word_pieces.tokenize_words(
         (word for sentence in sentences for word in sentence.words),
@@ -257,16 +254,16 @@ def spans(
 ) -> list[Span]:
     """Chooses the windows of one sentence.
 
-    What is left of a window beside its sentence is filled from both sides
-    alike, with whole words; where one side ends, the other has the rest. The
-    windows of a sentence that is too long are asked for half a window each, so
-    that their words too see others on both sides.
+    The space around a sentence is filled evenly on both sides with complete
+    words; if one side ends, the other gets the rest. A window of a sentence
+    that is too long labels half its words at most, so that every word has
+    context on both sides.
 
     Args:
-        offsets: pieces before each word of the document, and of all; no word
+        offsets: pieces before each word of the document, and the total; no word
             has more than `options.room`.
-        sentence: its words, from the first to the one after the last.
-        options: see there.
+        sentence: its words, as first and one past the last.
+        options: see the class.
     """
     first, last = sentence
     outer = (first, last)
@@ -277,7 +274,7 @@ def spans(
         limit = max(limit // 2, 1)
     chosen = []
     while first < last:
-        # The last word whose end lies within the limit, but one at least.
+        # The last word that ends within the limit, but at least one word.
         stop = bisect.bisect_right(offsets, offsets[first] + limit) - 1
         stop = min(max(stop, first + 1), last)
         start, end = _surrounded(offsets, (first, stop), outer, options.room)
@@ -292,7 +289,7 @@ def _surrounded(
     outer: tuple[int, int],
     room: int,
 ) -> tuple[int, int]:
-    """Widens the words `inner` to as many of `outer` as `room` takes."""
+    """Extends `inner` to as many words of `outer` as fit into `room`."""
 
     def widened_left(end: int, pieces: int) -> int:
         return max(bisect.bisect_left(offsets, offsets[end] - pieces), outer[0])
@@ -306,7 +303,7 @@ def _surrounded(
     left = (room - (offsets[last] - offsets[first])) // 2
     start = widened_left(last, offsets[last] - offsets[first] + left)
     end = widened_right(start, room)
-    # What the right side did not need goes to the left.
+    # Space unused on the right is used on the left.
     return widened_left(end, room), end
 
 
@@ -340,7 +337,7 @@ def _log_odd_words(sentences, pieces_of, room: int) -> None:
         )
     if long:
         logging.warning(
-            "%d word(s) have more than %d word pieces and are cut to those.",
+            "%d word(s) have more than %d word pieces and are truncated.",
             long,
             room,
         )
@@ -352,17 +349,17 @@ def split_labels(
     sentences: Sequence[conll.Sentence],
     labels: Sequence[str],
 ) -> list[tuple[str, ...]]:
-    """Turns the labels of rows into the tags of sentences.
+    """Converts the labels of rows to the tags of sentences.
 
     Args:
-        label_ids: `[N, T]` int, the label of each place of each row.
-        label_mask: `[N, T]`, more than 0 at the places of words; row by row
+        label_ids: `[N, T]` int, the label of each position of each row.
+        label_mask: `[N, T]`, above 0 at the positions of words; row by row
             these are the words of all sentences, in order.
-        sentences: what was tagged.
+        sentences: the tagged sentences.
         labels: names by id.
 
     Raises:
-        ValueError: there are more or fewer places than words.
+        ValueError: the number of positions differs from that of words.
     """
     found = label_ids[label_mask > 0]
     lengths = [len(sentence.words) for sentence in sentences]

@@ -74,7 +74,7 @@ def test_columns_are_found_by_name_and_by_number(tmp_path):
     ("header", "message"),
     [
         ("a\tb", "line 1: no column named 'x'; the columns are 'a', 'b'"),
-        ("a\tb", "pass --has_header=False and the numbers of columns, from 0"),
+        ("a\tb", "pass --has_header=False and column numbers from 0"),
         ("x\tb\tx", "line 1: 2 columns named 'x'"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_file_named_for_another_format_is_told(
         ("csv", "a,b\n\nc,d\n", 1, "line 2, column 1: .* it is blank"),
         ("tsv", "a\tb\nc\td\n", -3, "line 1, column -3: missing"),
         ("jsonl", '{"t": 1}', "u", "line 1, column 'u': missing; .* keys 't'"),
-        ("jsonl", '["t"]', "u", "line 1, column 'u': .* by number, from 0"),
+        ("jsonl", '["t"]', "u", "line 1, column 'u': .* column numbers from 0"),
     ],
 )
 def test_row_without_the_column_is_an_error(
@@ -122,9 +122,9 @@ def test_row_without_the_column_is_an_error(
 @pytest.mark.parametrize(
     ("file_format", "data", "message"),
     [
-        ("tsv", b"a\tb\nc\0\td\n", "line 2: holds a NUL byte"),
-        ("csv", b"a,b\nc,d\n\0,f\n", "line 3: holds a NUL byte"),
-        ("jsonl", b'["\0"]', "line 1: holds a NUL byte"),
+        ("tsv", b"a\tb\nc\0\td\n", "line 2: contains a NUL byte"),
+        ("csv", b"a,b\nc,d\n\0,f\n", "line 3: contains a NUL byte"),
+        ("jsonl", b'["\0"]', "line 1: contains a NUL byte"),
         ("tsv", b"a\n\xff\n", "line 2: not UTF-8"),
         ("csv", b'a,b\n"c,d\ne,f\n', "line 2: not CSV"),
         ("csv", b'"a"b,c\n', "line 1: not CSV"),

@@ -115,7 +115,7 @@ def _characters_of_text():
 def test_too_little_text_gives_every_word_and_a_warning(tmp_path, caplog):
     vocabulary = _learn(tmp_path, "ab ab", vocab_size=500)
     assert vocabulary == [*_SPECIAL, "a", "b", "ab", "##a", "##b"]
-    assert "only 109 entries of the 500 asked for" in caplog.text
+    assert "only 109 entries of the 500 requested" in caplog.text
 
 
 def test_rare_characters_can_be_left_out(tmp_path, caplog):
@@ -240,7 +240,7 @@ def test_too_long_words_are_left_out_and_reported(caplog):
     assert list(counts.words) == ["a" * 200]
     assert set(counts.characters) == {"a"}
     assert counts.num_too_long == 1
-    assert "left out 1 words over 200 characters" in caplog.text
+    assert "dropped 1 words over 200 characters" in caplog.text
 
 
 @pytest.mark.parametrize("num_workers", [2, 3])
@@ -280,7 +280,7 @@ def test_rarest_words_are_forgotten_by_whole_levels(caplog):
     counts = _count(lines, max_words=7)
     assert counts.words == {"a": 3, "b": 3}
     assert counts.num_forgotten == 6
-    assert "forgot the 6 rarest words" in caplog.text
+    assert "dropped the 6 rarest words" in caplog.text
     assert set(counts.characters) == set("abcdefgh")
 
 

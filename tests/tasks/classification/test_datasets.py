@@ -81,7 +81,7 @@ def test_first_example_taken_for_a_header_is_said(tmp_path, caplog):
         ("x\tl\na\t1\nb\t0.5\n", "unknown label '0.5'; allowed: '0', '1'"),
         ("x\tm\na\t1\n", "line 1: no column named 'l'"),
         ("x\tl\na\t1\nb\n", r"line 3, column 1 \('l'\): missing"),
-        ("x\tl\na\t1\n\0\t1\n", "line 3: holds a NUL byte"),
+        ("x\tl\na\t1\n\0\t1\n", "line 3: contains a NUL byte"),
         ("x\tl\n", "the file holds no example"),
         ("", "the file is empty"),
     ],

@@ -103,7 +103,7 @@ def test_parse_columns(text, columns):
     "text", ["", "tag:1", "word:a", "word:0,word:1", "word:0,tag:0", "pos:1"]
 )
 def test_parse_columns_refuses(text):
-    with pytest.raises(ValueError, match=r"--columns must name .*word:0,tag"):
+    with pytest.raises(ValueError, match=r"--columns must give .*word:0,tag"):
         conll.parse_columns(text)
 
 

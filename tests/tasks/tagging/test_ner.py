@@ -221,7 +221,9 @@ def test_files_of_a_folder_are_found_by_name(tmp_path):
 def test_missing_files_are_named(tmp_path):
     with pytest.raises(ValueError, match="Pass --eval_file or --data_dir"):
         ner.find_file(_options(), "eval")
-    with pytest.raises(ValueError, match=r"must hold one of eng.testa, valid"):
+    with pytest.raises(
+        ValueError, match=r"must contain one of eng.testa, valid"
+    ):
         ner.find_file(_options(data_dir=tmp_path), "eval")
 
 
