@@ -9,8 +9,8 @@ An option is declared once, where its value is kept:
             32, "Examples in a batch.", lower_bound=1
         )
 
-`define` makes absl's flags of the fields, in their order; `read` fills the
-dataclass from them. The type of a field decides the kind of its flag: `str`,
+`define` defines absl flags for the fields, in their order; `read` fills the
+dataclass from them. The type of a field determines the type of its flag: `str`,
 `int`, `float`, `bool`, and `tuple[str, ...]` for a comma-separated list.
 """
 
@@ -38,7 +38,7 @@ _DEFINE: Mapping[Any, Callable[..., Any]] = {
     float: flags.DEFINE_float,
     str: flags.DEFINE_string,
 }
-# Messages of absl's.
+# Error messages of absl.
 _MISSING = re.compile(r"flag --(\w+)=None: .* must have a value other than")
 _VALUE_ERRORS = (
     (r"flag (--\w+)=(.*): could not convert string to float: .*", "a number"),
@@ -52,12 +52,12 @@ _VALUE_ERRORS = (
 class Group(enum.Enum):
     """Headings of --help, in the order in which it shows them."""
 
-    ACTIONS = "What to do"
-    FILES = "What is read and written"
+    ACTIONS = "Actions"
+    FILES = "Input and output"
     MODEL = "Model"
-    TEXT = "How text is read"
+    TEXT = "Text processing"
     RAW_TEXT = "Raw text"
-    OWN_DATA = "Data of your own (--task_name=custom)"
+    OWN_DATA = "Your own data (--task_name=custom)"
     XNLI = "XNLI"
     COLUMNS = "Columns of the files"
     PAIRS = "Masked pairs"
@@ -73,13 +73,13 @@ class Group(enum.Enum):
     MEASUREMENT = "Measurement"
     DEVICES = "Devices"
     TPU = "TPU, as in the release"
-    DISPLAY = "What is shown"
+    DISPLAY = "Display"
 
     def flag(self, default: Any, help: str, **details: Any) -> Any:  # noqa: A002
         """Declares a field of a dataclass as a flag under this heading.
 
         Args:
-            default: the value where the flag is not given.
+            default: the value if the flag is not given.
             help: see `Declaration`.
             **details: the other attributes of `Declaration`.
         """
@@ -89,22 +89,22 @@ class Group(enum.Enum):
         )
 
     def required(self, help: str, **details: Any) -> Any:  # noqa: A002
-        """Declares a field as a flag without which its program does not run."""
+        """Declares a field as a required flag."""
         return self.flag(dataclasses.MISSING, help, **details)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """The flag of a field, beside its name, type and default.
+    """The flag of a field; the field has its name, type and default.
 
     Attributes:
-        help: what it does, for --help.
-        group: the heading it stands under.
-        choices: the values it takes; any if empty.
-        lower_bound: the least number it takes.
-        upper_bound: the greatest.
-        parser: reads the value, in place of the parser of the field's type.
-        serializer: writes what `parser` reads.
+        help: the description for --help.
+        group: its heading in --help.
+        choices: the allowed values; any if empty.
+        lower_bound: the least allowed number.
+        upper_bound: the greatest allowed number.
+        parser: replaces the parser of the field's type.
+        serializer: the inverse of `parser`.
     """
 
     help: str
@@ -117,10 +117,10 @@ class Declaration:
 
 
 def given(value: _Value | None, name: str) -> _Value:
-    """Returns the value of a flag that others make necessary.
+    """Returns the value of a flag that other flags require.
 
     Raises:
-        ValueError: it is not given.
+        ValueError: the value is None.
     """
     if value is None:
         raise ValueError(f"--{name} must be given.")
@@ -128,14 +128,14 @@ def given(value: _Value | None, name: str) -> _Value:
 
 
 def redeclare(options: type, name: str, default: Any = None) -> Any:
-    """Declares a flag of another dataclass again, for a program of its own.
+    """Declares a flag of another dataclass again, with another default.
 
         batch_size: int = flags.redeclare(Base, "batch_size", default=16)
 
     Args:
         options: the other dataclass.
-        name: of its field.
-        default: in place of the one there.
+        name: the name of its field.
+        default: the new default; None keeps the old one.
     """
     (field,) = (f for f in dataclasses.fields(options) if f.name == name)
     return dataclasses.field(
@@ -148,7 +148,7 @@ def define(options: type, values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the flags that a dataclass declares.
 
     Raises:
-        TypeError: there is no kind of flag for the type of a field.
+        TypeError: no flag supports the type of a field.
     """
     kinds = typing.get_type_hints(options)
     for field in dataclasses.fields(options):
@@ -189,11 +189,11 @@ def _define(
             common["upper_bound"] = declaration.upper_bound
         _DEFINE[kind](field.name, default, declaration.help, **common)
     else:
-        raise TypeError(f"{field.name}: no kind of flag holds {kind}.")
+        raise TypeError(f"{field.name}: no flag supports the type {kind}.")
 
 
 def _without_none(kind: Any) -> Any:
-    """Returns the type of a value that may be None as well."""
+    """Removes None from an optional type."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         (kind, *others) = (
             each for each in typing.get_args(kind) if each is not type(None)
@@ -205,9 +205,9 @@ def _without_none(kind: Any) -> Any:
 def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
     """Fills a dataclass from the flags of its fields.
 
-    Where a flag changes the defaults of others, the dataclass has a class
-    method `presets` that takes the values by name, and returns the defaults
-    that they change; a flag that was given keeps its value.
+    If flags change the defaults of others, the dataclass has a class method
+    `presets` that takes the values by name and returns the changed defaults.
+    Flags on the command line keep their values.
     """
     chosen: dict[str, Any] = {}
     for field in dataclasses.fields(options):
@@ -224,7 +224,7 @@ def read(options: type[T], values: flags.FlagValues = flags.FLAGS) -> T:
 def narrow(options: type[T], wider: Any, **replaced: Any) -> T:
     """Fills a dataclass from the attributes of the same names of another.
 
-    A field that has a default, and no attribute of its name, keeps it.
+    A field without such an attribute keeps its default.
     """
     chosen = {
         field.name: getattr(wider, field.name)
@@ -241,7 +241,7 @@ def of(values: flags.FlagValues, group: Group) -> list[flags.Flag]:
 
 
 def is_required(flag: flags.Flag) -> bool:
-    """Returns whether a program refuses to run without a flag."""
+    """Returns whether a flag is required."""
     return any(
         list(validator.get_flags_names()) == [flag.name]
         and not validator.checker(None)
@@ -250,18 +250,18 @@ def is_required(flag: flags.Flag) -> bool:
 
 
 def check(values: flags.FlagValues) -> None:
-    """Checks values that absl accepts and no program can use.
+    """Checks for invalid values that absl accepts.
 
     Raises:
-        flags.IllegalFlagValueError: a required flag is empty, as one written
-            with a shell variable that is not set; a number is NaN.
+        flags.IllegalFlagValueError: a required flag is empty, for instance
+            because of an unset shell variable; or a number is NaN.
     """
     for name in values:
         flag = values[name]
         if flag.value == "" and is_required(flag):
             raise flags.IllegalFlagValueError(
-                f"--{name} must not be empty. Is it a shell's variable that "
-                "is not set?"
+                f"--{name} must not be empty. Is its value a shell variable "
+                "that is not set?"
             )
         if isinstance(flag.value, float) and math.isnan(flag.value):
             raise flags.IllegalFlagValueError(
@@ -270,7 +270,7 @@ def check(values: flags.FlagValues) -> None:
 
 
 def error_message(error: flags.Error) -> str:
-    """Returns the message of an error of absl's flags, in one line."""
+    """Returns the message of an error of absl's flags on one line."""
     if isinstance(error, flags.UnrecognizedFlagError):
         meant = re.search(r"Did you mean: (\S+)", str(error))
         return f"there is no flag --{error.flagname}" + (
@@ -290,12 +290,12 @@ def error_message(error: flags.Error) -> str:
 
 
 def _value_message(line: str) -> str:
-    """Rewrites a message of absl's about the value of a flag."""
+    """Rewrites absl's message on the value of a flag."""
     for pattern, kind in _VALUE_ERRORS:
         if match := re.fullmatch(pattern, line):
             name, value, *rest = match.groups()
             must_be = kind or " ".join(rest).replace("|", ", ")
             near = messages.meant(value, rest[-1].split("|")) if rest else ""
             return f"{name} must be {must_be}; got {value}.{near}"
-    # Of several flags that are checked together: their values come first.
+    # A check of several flags begins with their values.
     return re.sub(r"^flags \w+=.*?: (?=[A-Z-])", "", line)

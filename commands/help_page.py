@@ -1,4 +1,4 @@
-"""The text of --help: purpose, flags by group, examples."""
+"""The text of --help: purpose, flags by group and examples."""
 
 import re
 import textwrap
@@ -11,10 +11,10 @@ from commands import flags as flags_lib
 _MOST_COLUMNS = 80
 _INDENT = " " * 6
 _LAST_LINES = (
-    "--flagfile=FILE takes flags from a file, one a line. --verbosity=-1 logs "
-    "warnings alone, --log_format=full in the long form of absl. --traceback "
-    "shows where in the code something was refused. --helpfull lists these and "
-    "others of absl."
+    "--flagfile=FILE reads flags from a file, one per line. --verbosity=-1 "
+    "logs only warnings, --log_format=full uses the log format of absl. "
+    "--traceback shows the traceback of error messages. --helpfull lists these "
+    "and other absl flags."
 )
 
 
@@ -25,13 +25,13 @@ def write(
 
     Args:
         values: the flags of the program.
-        docstring: of the program. Its first paragraph is shown first, the
-            rest, with examples, last.
-        command: runs the program; with its arguments, if it takes any.
-        width: columns of the terminal; more than 80 stay empty.
+        docstring: the docstring of the program. Its first paragraph is shown
+            first, the rest, with examples, last.
+        command: the usage, with arguments if the program takes any.
+        width: columns of the terminal; at most 80 are used.
 
     Returns:
-        Lines of at most 80 columns, but for words that are longer.
+        Lines of at most 80 columns, except for longer words.
     """
     about, _, rest = textwrap.dedent(docstring).strip().partition("\n\n")
     parts = [about, _filled(f"Usage: {command}", " " * 7, width)]
@@ -57,10 +57,10 @@ def _filled(text: str, indent: str, width: int) -> str:
 
 
 def _lines(flag: flags.Flag, width: int) -> Iterator[str]:
-    """Yields the flag with its kind and default, then its help."""
+    """Yields the flag with its type and default, then its help."""
     no = "[no]" if flag.boolean else ""
     yield _filled(f"  --{no}{flag.name}  ({_takes(flag)})", _INDENT, width)
-    # absl puts <A|B>: before the words of a choice, which are there already.
+    # absl inserts <A|B>: before the help of a choice; `_takes` shows it too.
     about = re.sub(r"^<[^>]*>: ", "", " ".join(flag.help.split()))
     yield _filled(_INDENT + about, _INDENT, width)
 
@@ -81,7 +81,7 @@ def _takes(flag: flags.Flag) -> str:
 
 
 def _default(value: object) -> str:
-    """Writes a default as on a command line."""
+    """Formats a default as on a command line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Program start: parsing flags, --help, and one-line error messages."""
+"""Program start: flag parsing, --help and one-line error messages."""
 
 import os
 import pathlib
@@ -15,11 +15,11 @@ from commands import flags as flags_lib
 from commands import help_page, tensorflow_import
 from files import log_lines
 
-# The kinds of errors whose messages are for users.
+# The types of errors whose messages are for users.
 REFUSALS = (OSError, RuntimeError, ValueError)
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _INSTALLED = "site-packages"
-# The cause of an error that a process of `concurrent.futures` raised.
+# The cause of an error raised in a process of `concurrent.futures`.
 _REMOTE = "_RemoteTraceback"
 _REMOTE_FRAME = re.compile(r'File "(.+)", line \d+, in .*\n +(.*)')
 _INTERRUPTED = 130  # Source: shells' 128 + the number of SIGINT.
@@ -31,16 +31,16 @@ def start(
     *,
     arguments: str | None = None,
 ) -> None:
-    """Runs a program: call it where `__name__` is "__main__".
+    """Runs a program; call it if `__name__` is "__main__".
 
-    Shows --help, parses the flags, calls `main`. Errors for users
-    (`error_message`) end the program with one line on stderr and code 1;
-    faults keep their traceback, and --traceback shows that of all errors.
+    Parses the flags, shows --help, and calls `main`. Errors for users
+    (`error_message`) end the program with one line on stderr and exit code 1.
+    Bugs show their traceback, and so do all errors with --traceback.
 
     Args:
         options: the dataclass that declares the flags of the program.
-        main: gets the options and, where the program takes `arguments`, a list
-            of them; its result is the exit code.
+        main: takes the options and, if the program takes `arguments`, a list of
+            them; returns the exit code.
         arguments: the usage of the program's arguments other than flags; None
             if it takes none.
     """
@@ -58,25 +58,25 @@ def start(
 
 
 def define_common_flags(values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines what every program has beside absl's flags."""
+    """Defines the flags of every program, in addition to absl's."""
     flags.DEFINE_boolean(
         "traceback",
         False,
-        "Show where in the code a refusal was raised; for developers.",
+        "Show the traceback of error messages, for developers.",
         flag_values=values,
     )
     flags.DEFINE_enum(
         "log_format",
         log_lines.SHORT,
         log_lines.FORMATS,
-        "Log lines of time and message, or those of absl, which begin with "
+        "short: log lines of time and message; full: absl's log lines, with "
         "level, date, thread and line of code.",
         flag_values=values,
     )
 
 
 class _HelpFlag(flags.BooleanFlag):
-    """Shows the text of `help_page` in place of absl's."""
+    """A flag that shows the text of `help_page` instead of absl's."""
 
     def __init__(self, name: str, page: Callable[[], str], short_name=None):
         super().__init__(
@@ -115,17 +115,17 @@ def _parse(
         flags_lib.check(flags.FLAGS)
     except flags.Error as error:
         message = flags_lib.error_message(error)
-        _refuse(f"{message} {_command(module)} --help says more.")
+        _refuse(f"{message} See {_command(module)} --help.")
     if left[1:] and not arguments:
         _refuse(
-            "must be given flags alone, --NAME=VALUE with the equals sign; got "
+            "takes only flags, written as --NAME=VALUE; got "
             f"{' '.join(left[1:])}."
         )
     return left
 
 
 def _command(module: Any) -> str:
-    """Returns the command that runs a program, without flags."""
+    """Returns the command of a program, without flags."""
     if module.__spec__ is not None:  # python -m tools.NAME
         return f"python -m {module.__spec__.name}"
     return f"python {os.path.basename(sys.argv[0])}"
@@ -160,7 +160,7 @@ def _name() -> str:
 
 
 def _quietly_if_closed(write: Callable[[], Any]) -> Any:
-    """Ends the program in silence if stdout is closed, as by `| head`."""
+    """Exits silently if stdout is closed, as by `| head`."""
     try:
         result = write()
         sys.stdout.flush()
@@ -168,7 +168,7 @@ def _quietly_if_closed(write: Callable[[], Any]) -> Any:
     except BrokenPipeError:
         if not _is_closed(sys.stdout.fileno()):
             raise  # Another pipe than stdout.
-        # What is left in the buffer would be written, and fail, at exit.
+        # Otherwise flushing the buffer at exit would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 
@@ -181,18 +181,17 @@ def _is_closed(descriptor: int) -> bool:
 
 
 def error_message(error: Exception, values: flags.FlagValues) -> str | None:
-    """Returns the message of an error that is for the user.
+    """Returns the message of an error for the user.
 
     Args:
-        error: ended the program.
-        values: its flags.
+        error: the error that ended the program.
+        values: the flags of the program.
 
     Returns:
-        The message of an error of `REFUSALS` that a `raise` of this project
-        made, or of an OSError of the operating system, with the flag that
-        names its file. None for anything else, such as a ValueError out of a
-        library or out of `int("x")`: that is a fault of the program, and
-        developers need its traceback.
+        The message of an error of `REFUSALS` raised by this project, or of an
+        OSError of the operating system, with the flag of its file. None for
+        other errors, such as a ValueError of a library or of `int("x")`: they
+        are bugs, and developers need their traceback.
     """
     if not isinstance(error, REFUSALS):
         return None
@@ -202,10 +201,10 @@ def error_message(error: Exception, values: flags.FlagValues) -> str | None:
 
 
 def _system_message(error: OSError, values: flags.FlagValues) -> str:
-    """Names the file, the flags that name it, and the system's reason."""
+    """Returns the file, the reason of the system, and the flags of the file."""
     if not error.filename:
         return f"{error.strerror}."
-    # Of two files, the second was to be made of the first.
+    # The second of two files is the target, as of a rename.
     path = str(error.filename2 or error.filename)
     given = {
         name: value
@@ -220,7 +219,7 @@ def _system_message(error: OSError, values: flags.FlagValues) -> str:
 
 
 def _is_raised_here(error: Exception) -> bool:
-    """Returns whether a `raise` in this checkout made an error."""
+    """Returns whether a `raise` of this project raised an error."""
     frames = [
         (frame.filename, frame.line or "")
         for frame in traceback.extract_tb(error.__traceback__)

@@ -1,8 +1,7 @@
-"""The import of TensorFlow without notices about the machine.
+"""Import of TensorFlow without its log messages about the machine.
 
-TensorFlow's C++ code notes which CPU instructions it uses and that it looked
-for a GPU. `TF_CPP_MIN_LOG_LEVEL` hides that later, but not while TensorFlow is
-being imported.
+TensorFlow's C++ code logs the CPU instructions in use and its search for GPUs.
+`TF_CPP_MIN_LOG_LEVEL` hides such messages, but not those of the import itself.
 """
 
 import contextlib
@@ -17,18 +16,17 @@ from collections.abc import Iterator
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _EVERYTHING, _ERRORS = "0", "2"
 _TENSORFLOW = "tensorflow"
-# Lines of information and warnings, with what absl says of them.
+# Information, warnings, and absl's line before them.
 _NOTICES = r"^[IW][0-9]{4} |^WARNING: All log messages before absl::Init"
-# On a machine without a GPU of NVIDIA's this is called an error.
+# On a machine without an NVIDIA GPU this is logged as an error.
 _NO_GPU = r"|failed call to cuInit"
 _GPU_DEVICES = "nvidia[0-9]*"
 
 
 def hide_notices() -> None:
-    """Hides all but errors of TensorFlow's C++ code, unless told otherwise.
+    """Hides all messages of TensorFlow's C++ code except errors.
 
-    A level that the user set stays; with TF_CPP_MIN_LOG_LEVEL=0 nothing is
-    hidden.
+    A TF_CPP_MIN_LOG_LEVEL set by the user is kept; 0 hides nothing.
     """
     if os.environ.setdefault(_LEVEL, _ERRORS) == _EVERYTHING:
         return
@@ -37,7 +35,7 @@ def hide_notices() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow, once, as a module whose import hides notices."""
+    """A finder that makes the import of TensorFlow hide its notices."""
 
     def find_spec(self, fullname, path, target=None):
         if fullname != _TENSORFLOW:
@@ -51,7 +49,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         def exec_module(module):
             with _without_notices():
                 run(module)
-                # Which looks for GPUs, and says so, once in a process.
+                # Searches for GPUs, and logs it, once per process.
                 module.config.list_physical_devices()
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
@@ -60,10 +58,10 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 @contextlib.contextmanager
 def _without_notices() -> Iterator[None]:
-    """Filters what is written to stderr meanwhile, also by C++ code.
+    """Filters notices from stderr, also those of C++ code.
 
-    The filter is a process of its own: where the import ends the program, as
-    on a processor that TensorFlow was not compiled for, it shows why.
+    A separate process filters, so that the error message appears even if the
+    import kills the program, as on an unsupported processor.
     """
     has_gpu = any(pathlib.Path("/dev").glob(_GPU_DEVICES))
     pattern = _NOTICES if has_gpu else _NOTICES + _NO_GPU

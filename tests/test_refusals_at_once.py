@@ -47,7 +47,9 @@ _MASKED = f"tools.predict_masked {_MODEL} --text=[MASK] "
 
 _REFUSALS = {
     # What a shell, or a slip, makes of a flag.
-    f"{_MRPC} --output_dir=": "--output_dir must not be empty. Is it a shell's",
+    f"{_MRPC} --output_dir=": (
+        "--output_dir must not be empty. Is its value a shell variable"
+    ),
     f"{_MRPC} --do_train=yes": "--do_train must be true or false; got yes.",
     f"{_MRPC} --train_batch_size=-1": (
         "--train_batch_size must be a positive integer; got -1."

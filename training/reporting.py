@@ -1,6 +1,7 @@
 """Training reports: the log, `metrics.jsonl`, TensorBoard and curves.
 
-Importing this module imports no TensorFlow, so that tools may read reports.
+Importing this module does not import TensorFlow, so that tools can read
+reports.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ from files import progress as progress_lib
 
 METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
-# Metrics on held-out data begin with this.
+# The prefix of metrics on held-out data.
 HELD_OUT = "eval_"
 
 _SPEEDS = ("examples_per_second", "input_wait")
@@ -30,13 +31,13 @@ _RECORD_SHAPE = {"step": int, "*": (int, float, type(None))}
 _PANEL_INCHES = (7.0, 2.2)
 _DOTS_PER_INCH = 120
 _LEARNING_RATE = "learning_rate"
-# Properties of the machine and of single steps, not of the quality of a run.
+# Values that do not show the quality of a run.
 _NOT_DRAWN = {"step", *_SPEEDS, "gradient_norm", "skipped_steps"}
 
-# One line of `metrics.jsonl`: `step`, then metrics by name; numbers all, and
-# None for one that is not finite.
+# One line of `metrics.jsonl`: `step`, then metrics by name, all numbers; None
+# for infinity and NaN.
 Record = Mapping[str, Any]
-# Step and metrics of a report -> a warning for everything that looks wrong.
+# The step and metrics of a report -> warnings.
 SanityCheck = Callable[[int, Mapping[str, float]], Iterable[str]]
 
 
@@ -45,8 +46,8 @@ class Speed:
     """The speed of a run since the last report.
 
     Attributes:
-        examples_per_second: pauses left out.
-        input_wait: percent of that time in which a batch was waited for.
+        examples_per_second: without pauses.
+        input_wait: the percentage of time spent waiting for batches.
         seconds_left: until the last step, at this speed.
     """
 
@@ -60,10 +61,10 @@ class Progress:
     """Training progress since the last report.
 
     Attributes:
-        step: how many steps were made in all.
+        step: the number of completed steps.
         values: means since the last report, by name.
-        speed: since the last report; None where nothing but the first steps
-            was made, whose time is that of compiling them.
+        speed: since the last report; None if only the first steps ran, whose
+            time includes compilation.
     """
 
     step: int
@@ -72,14 +73,14 @@ class Progress:
 
 
 class Reporter:
-    """Reports a run to people and to programs.
+    """The reports of a run: log, `metrics.jsonl`, TensorBoard and plot.
 
     Args:
         output_dir: the run's folder.
         num_train_steps: the last step of the run.
-        first_step: the step a resumed run starts from; what was reported of
-            later steps, which are made again, is removed.
-        sanity_check: is called with every training report; its warnings are
+        first_step: the step a resumed run starts from; reports of later steps
+            are removed, because these steps are repeated.
+        sanity_check: called with every training report; its warnings are
             logged.
     """
 
@@ -115,7 +116,7 @@ class Reporter:
                 logging.warning("step %d: %s", progress.step, warning)
 
     def animate(self, step: int) -> None:
-        """Shows on a terminal how far training is between two reports."""
+        """Updates the progress line of a terminal between two reports."""
         total = self._num_train_steps
         log_lines.animate(
             lambda: console_line(_extrapolated(self._last, step, total), total)
@@ -140,7 +141,7 @@ class Reporter:
         )
 
     def close(self) -> None:
-        """Writes what is buffered, and the plot."""
+        """Writes buffered events and the plot."""
         log_lines.keep()
         self._writer.close()
         records = read_metrics(self._path)
@@ -165,10 +166,10 @@ class Reporter:
 
 
 def _announce_start(output_dir: str, step: int) -> None:
-    """Tells TensorBoard that the steps after this one are made now, or again.
+    """Writes the event "session started" after the given step.
 
-    Events files are only ever added to; from the second "session started" event
-    on, each has what earlier files say of its step and later ones left out.
+    Events files are never truncated. Because of this event TensorBoard ignores
+    the repeated steps in earlier files.
     """
     from tensorboard.compat.proto import event_pb2
     from tensorboard.summary.writer import event_file_writer
@@ -185,7 +186,7 @@ def _announce_start(output_dir: str, step: int) -> None:
 
 
 def console_line(progress: Progress, num_train_steps: int) -> str:
-    """Formats one line of progress; the rest of it is in `metrics.jsonl`."""
+    """Formats one line of progress; `metrics.jsonl` has all values."""
     share = progress.step / num_train_steps
     parts = [f"step {progress.step:,}/{num_train_steps:,} {share:.0%}"]
     if "loss" in progress.values:
@@ -202,7 +203,7 @@ def console_line(progress: Progress, num_train_steps: int) -> str:
 def _extrapolated(
     reported: Progress | None, step: int, num_train_steps: int
 ) -> Progress:
-    """Returns the last report as it stands some steps later."""
+    """Extrapolates the last report to a later step."""
     if reported is None:
         return Progress(step=step, values={})
     speed = reported.speed
@@ -226,9 +227,9 @@ def _in_words(values: Mapping[str, float]) -> str:
 def write_results(path: str, results: Mapping[str, float]) -> None:
     """Writes and logs results, one `key = value` a line, keys sorted.
 
-    As released: numbers with a fraction are printed as float32.
+    As released: floats are printed as float32.
     """
-    import numpy as np  # Late: --help need not wait for it.
+    import numpy as np  # Late, for a fast --help.
 
     logging.info("***** Eval results *****")
     with writing.whole_file(path) as file:
@@ -240,18 +241,18 @@ def write_results(path: str, results: Mapping[str, float]) -> None:
 
 
 def metrics_path(folder: str) -> str:
-    """Names the `metrics.jsonl` of a run's folder."""
+    """Returns the path of `metrics.jsonl` in a run's folder."""
     return os.path.join(folder, METRICS_FILE)
 
 
 def read_metrics(path: str) -> list[dict[str, Any]]:
-    """Reads all reports; a last line cut short by a crash is left out.
+    """Reads all reports, except a last line truncated by a crash.
 
     Returns:
-        None of them where there is no file.
+        The reports; an empty list if there is no file.
 
     Raises:
-        ValueError: a line is no report; names it.
+        ValueError: a line is not a report; names the line.
     """
     if not paths.exists(path):
         return []
@@ -265,15 +266,15 @@ def read_metrics(path: str) -> list[dict[str, Any]]:
             record = None
         if not json_text.has_shape(record, _RECORD_SHAPE):
             raise ValueError(
-                f"{path}:{number}: must be a JSON object of numbers with a "
-                f"step; got {line[:60]!r}."
+                f"{path}:{number}: must be a JSON object of numbers with "
+                f"`step`; got {line[:60]!r}."
             )
         records.append(record)
     return records
 
 
 def remove_later_metrics(path: str, step: int) -> None:
-    """Removes the records of later steps, and a line cut short by a crash."""
+    """Removes the records of later steps, and a line truncated by a crash."""
     if not paths.exists(path):
         return
     kept = [r for r in read_metrics(path) if r["step"] <= step]
@@ -282,13 +283,12 @@ def remove_later_metrics(path: str, step: int) -> None:
 
 
 def summarize(records: Sequence[Record]) -> dict[str, Any]:
-    """Summarises the reports of a run.
+    """Summarizes the reports of a run.
 
     Returns:
-        `last_step`; `examples_per_second` and `input_wait` (per cent of the
-        time), the medians; `last_training` and
-        `last_evaluation`, the metrics by name, and their steps. What was not
-        reported is left out.
+        `last_step`; the medians of `examples_per_second` and `input_wait`
+        (percent of the time); `last_training` and `last_evaluation`, metrics by
+        name and their steps. Values that were not reported are left out.
     """
     if not records:
         return {}
@@ -313,15 +313,15 @@ def _is_evaluation(record: Record) -> bool:
 
 
 def draw_curves(runs: Mapping[str, Sequence[Record]], path: str) -> None:
-    """Draws every metric of one or several runs against the step.
+    """Plots every metric of one or several runs against the step.
 
-    Each metric has a panel: losses first, the learning rate last. Training and,
-    where there is one, evaluation share it; so do runs, each in its color.
-    Where nothing was reported, no file is written.
+    Each metric has a panel: losses first, the learning rate last. Training and
+    evaluation share it, and so do all runs, each in its color. Without reports,
+    no file is written.
 
     Args:
-        runs: the reports of each, by its name in the legend.
-        path: of the PNG to write.
+        runs: the reports of each run, by its name in the legend.
+        path: the PNG file to write.
     """
     names = _panels(runs)
     if not names:
@@ -347,7 +347,7 @@ def draw_curves(runs: Mapping[str, Sequence[Record]], path: str) -> None:
 
 
 def _panels(runs: Mapping[str, Sequence[Record]]) -> list[str]:
-    """Lists the metrics to draw: losses, then others, then the rate."""
+    """Lists the metrics to plot: losses, then others, then the rate."""
     names = {
         name.removeprefix(HELD_OUT)
         for records in runs.values()
@@ -357,7 +357,7 @@ def _panels(runs: Mapping[str, Sequence[Record]]) -> list[str]:
 
     def place(name: str) -> tuple[object, ...]:
         is_rate, is_loss = name == _LEARNING_RATE, name.endswith("loss")
-        # The total loss before its terms; terms of one task side by side.
+        # The total loss comes before its terms.
         return is_rate, name != "loss", not is_loss, name
 
     return sorted(names, key=place)
@@ -366,7 +366,7 @@ def _panels(runs: Mapping[str, Sequence[Record]]) -> list[str]:
 def _draw_run(
     axis, name: str, records: Sequence[Record], run: str, colors
 ) -> None:
-    """Draws the two curves of a metric, each in its color."""
+    """Plots the two curves of a metric, each in its color."""
     for column, kind, style, color in (
         (name, "training", "-", colors[0]),
         (f"{HELD_OUT}{name}", "held out", "o:" if run else "o-", colors[1]),
@@ -388,7 +388,7 @@ def _draw_run(
 
 
 class Clock:
-    """Measures speed between reports, leaving pauses out."""
+    """A stopwatch for the time between reports, without pauses."""
 
     def __init__(self):
         self._start = time.monotonic()
@@ -396,7 +396,7 @@ class Clock:
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
-        """Leaves the time of a block out of the present lap."""
+        """Excludes the time of a block from the current lap."""
         started = time.monotonic()
         try:
             yield
@@ -413,11 +413,11 @@ class Clock:
 
 @contextlib.contextmanager
 def log_cost(name: str) -> Iterator[None]:
-    """Logs the seconds that a block took and the memory used so far."""
+    """Logs the duration of a block and the peak memory so far."""
     started = time.monotonic()
     yield
     logging.info(
-        "%s took %.1f s; at most %s MB of memory so far",
+        "%s took %.1f s; peak memory so far %s MB",
         name,
         time.monotonic() - started,
         f"{peak_host_bytes() / (1 << 20):,.0f}",
@@ -425,7 +425,7 @@ def log_cost(name: str) -> Iterator[None]:
 
 
 def peak_host_bytes() -> int:
-    """Measures the most host memory that this process has used."""
+    """Returns the peak host memory of this process in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # Linux counts kilobytes, macOS bytes.
     return peak if sys.platform == "darwin" else peak << 10

@@ -39,7 +39,7 @@ def test_a_page():
 
 Usage: python x.py
 
-What is read and written:
+Input and output:
   --source  (required)
       Read.
   --out  (no default)
@@ -57,12 +57,11 @@ Speed and memory:
   --precision  (one of low, high; default low)
       Of numbers.
 
---flagfile=FILE takes flags from a file, one a
-line. --verbosity=-1 logs warnings alone,
---log_format=full in the long form of absl.
---traceback shows where in the code something was
-refused. --helpfull lists these and others of
-absl.
+--flagfile=FILE reads flags from a file, one per
+line. --verbosity=-1 logs only warnings,
+--log_format=full uses the log format of absl.
+--traceback shows the traceback of error messages.
+--helpfull lists these and other absl flags.
 
 Example:
 

@@ -100,21 +100,20 @@ def test_refusals_are_one_line_and_faults_have_a_traceback(made):
 
 def test_flags_are_refused_in_one_line(made):
     assert made().stderr == (
-        "made: --task must be given. python made.py --help says more.\n"
+        "made: --task must be given. See python made.py --help.\n"
     )
     format_ = made("--task=x", "--log_format=shrt")
     assert format_.stderr == (
         "made: --log_format must be one of short, full; got shrt. Did you mean "
-        "short? python made.py --help says more.\n"
+        "short? See python made.py --help.\n"
     )
     assert made("--quik").stderr == (
-        "made: there is no flag --quik; did you mean --quick? python made.py "
-        "--help says more.\n"
+        "made: there is no flag --quik; did you mean --quick? See python "
+        "made.py --help.\n"
     )
     spaced = made("--task=x", "--quick", "False")
     assert spaced.stderr == (
-        "made: must be given flags alone, --NAME=VALUE with the equals sign; "
-        "got False.\n"
+        "made: takes only flags, written as --NAME=VALUE; got False.\n"
     )
     assert spaced.returncode == 1
 

@@ -283,7 +283,7 @@ def test_a_block_logs_its_seconds_and_memory(caplog):
         pass
     (line,) = (record.getMessage() for record in caplog.records)
     match = re.fullmatch(
-        r"Cutting windows took 0\.0 s; at most ([\d,]+) MB of memory so far",
+        r"Cutting windows took 0\.0 s; peak memory so far ([\d,]+) MB",
         line,
     )
     assert int(match.group(1).replace(",", "")) > 10
