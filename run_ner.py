@@ -263,11 +263,11 @@ def run(options: Options) -> None:
     config = option_checks.check_task(options, tokenizer.vocab_size)
     kind = FeatureBasedTagging if options.features else Tagging
     # Creating the task checks its options and data, before TensorFlow loads.
-    learned = kind(options, tokenizer)
+    tagging = kind(options, tokenizer)
     option_checks.check_weights(options)
     from training import fine_tuning
 
-    fine_tuning.run(learned, config, tokenizer)
+    fine_tuning.run(tagging, config, tokenizer)
 
 
 def main(options: Options) -> None:

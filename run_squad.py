@@ -263,11 +263,11 @@ def _run_model(options: Options) -> None:
     tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
     config = option_checks.check_task(options, tokenizer.vocab_size)
     # Creating the task checks its options and data, before TensorFlow loads.
-    learned = QuestionAnswering(options, tokenizer)
+    answering = QuestionAnswering(options, tokenizer)
     option_checks.check_weights(options)
     from training import fine_tuning
 
-    fine_tuning.run(learned, config, tokenizer)
+    fine_tuning.run(answering, config, tokenizer)
 
 
 def _run_without_model(options: Options) -> None:

@@ -199,11 +199,11 @@ def run(options: Options) -> None:
     tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
     config = option_checks.check_task(options, tokenizer.vocab_size)
     # Creating the task checks its options and data, before TensorFlow loads.
-    learned = MultipleChoice(options, tokenizer)
+    choice = MultipleChoice(options, tokenizer)
     option_checks.check_weights(options)
     from training import fine_tuning
 
-    fine_tuning.run(learned, config, tokenizer)
+    fine_tuning.run(choice, config, tokenizer)
 
 
 def main(options: Options) -> None:

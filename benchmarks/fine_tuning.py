@@ -187,7 +187,7 @@ class _Sentences(_Task):
                 self.info.label_set,
                 self.metrics,
                 [label for _, _, label in self._examples(self.info.dev[0])],
-                np.load(f"{folder}/logits.npy"),
+                np.load(f"{folder}/logits.npy", allow_pickle=False),
             )
         lines = pathlib.Path(folder, "eval_results.txt").read_text()
         pairs = dict(line.split(" = ") for line in lines.splitlines())

@@ -54,6 +54,10 @@ _NOT_RUN = {
     "paper.reproduce --model=base": "needs a GPU and the data sets",
     "benchmarks.speed": "takes minutes and a quiet machine",
     "benchmarks.memory": "takes minutes and a quiet machine",
+    "benchmarks.fine_tuning": "takes hours and another environment",
+    "hf": "needs the network",
+    "tools.prepare_corpus --input_format=parquet": "reads what needs the "
+    "network; tests/corpus/test_formats.py reads Parquet",
     "tools.export_model --format=onnx": "needs requirements-export.txt; "
     "tests/serving converts where it is installed",
     "./run_tests.sh": "runs this test",

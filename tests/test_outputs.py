@@ -179,7 +179,12 @@ _PROGRAMS = {
 # of the scripts see test_data_in_the_folder_of_a_run_are_not_written_over.
 _OTHERS = {
     *("run_classifier", "run_ner", "run_pretraining", "run_squad", "run_swag"),
-    *("tools.download", "tools.export_model", "paper.reproduce"),
+    *(
+        "tools.download",
+        "tools.export_model",
+        "tools.predict",
+        "paper.reproduce",
+    ),
 }
 
 

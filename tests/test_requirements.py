@@ -23,12 +23,17 @@ def test_the_packages_of_the_project_are_those_of_requirements():
 
 @pytest.mark.parametrize(
     ("extra", "name"),
-    [("gpu", "requirements-gpu.txt"), ("dev", "requirements-dev.txt")],
+    [
+        ("gpu", "requirements-gpu.txt"),
+        ("export", "requirements-export.txt"),
+        ("dev", "requirements-dev.txt"),
+    ],
 )
 def test_extras_are_those_of_their_requirements(extra, name):
     extras = _PROJECT["project"]["optional-dependencies"]
     assert extras[extra] == _packages(name)
-    assert "-r requirements.txt" in (_ROOT / name).read_text()
+    base = "requirements-export.txt" if extra == "dev" else "requirements.txt"
+    assert f"-r {base}" in (_ROOT / name).read_text()
 
 
 def test_a_wheel_of_requirements_is_of_one_version_everywhere():

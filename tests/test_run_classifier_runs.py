@@ -127,7 +127,7 @@ def test_stops_early_and_uses_the_best(trained, tmp_path):
     assert (out / "model.ckpt-9.index").exists()
 
     # The best one holds no moments: nothing resumes there.
-    with pytest.raises(ValueError, match=r"holds weights alone.* --output_dir"):
+    with pytest.raises(ValueError, match=r"has weights only.* --output_dir"):
         toy.run(trained, output_dir=out / "best", do_train=True)
 
     # Without checkpoints it is a new run, to which the best one is foreign.

@@ -223,7 +223,7 @@ def test_other_records_are_warned_of(
         input_file=tmp_path / "elsewhere",
         max_seq_length=seq_length,
     )
-    assert ("with other settings" in caplog.text) == bool(warning)
+    assert ("with different settings" in caplog.text) == bool(warning)
     assert (warning or "") in caplog.text
 
 

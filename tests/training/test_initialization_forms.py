@@ -55,6 +55,11 @@ def _encoder_is_that_of(model, path):
     )
 
 
+def _words(text):
+    """Joins the lines of a message."""
+    return " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     ("form", "name"), [("keras", "x.weights.h5"), ("huggingface", "hf")]
 )
@@ -75,7 +80,7 @@ def test_training_starts_from_any_form(tmp_path, form, name, caplog):
     want = checkpoints.read(_CHECKPOINT)
     for key, variable in checkpoints.variables_by_name(model).items():
         np.testing.assert_array_equal(variable, want[key], key)
-    assert f"Initialised from {path}" in caplog.text
+    assert f"Initialised from {path}" in _words(caplog.text)
 
 
 def test_another_task_s_head_is_new_and_named(tmp_path, caplog):
@@ -84,7 +89,9 @@ def test_another_task_s_head_is_new_and_named(tmp_path, caplog):
     initialization.load_weights(_Objective(model), _CHECKPOINT, new=_HEAD)
     assert _encoder_is_that_of(model, _CHECKPOINT)
     np.testing.assert_array_equal(model.output_weights, before)
-    assert "2 new, as initialised: output_bias, output_weights" in caplog.text
+    assert "2 new, as initialised: output_bias, output_weights" in _words(
+        caplog.text
+    )
 
 
 @pytest.mark.parametrize("num_labels", [2, 3])
@@ -102,8 +109,8 @@ def test_a_tagger_s_head_is_no_classifier_s(tmp_path, num_labels, caplog):
     initialization.load_weights(_Objective(model), path, new=_HEAD)
     assert _encoder_is_that_of(model, prefix)
     np.testing.assert_array_equal(model.output_weights, before)
-    assert (
-        "The output layer is new (output_weights, output_bias)" in caplog.text
+    assert "output layer is new (output_weights, output_bias)" in _words(
+        caplog.text
     )
 
 
