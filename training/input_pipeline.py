@@ -1,8 +1,8 @@
-"""Batches of records, for training and for evaluation.
+"""Batches of records for training and evaluation.
 
-Nothing here remembers what was read before: the batch of a step is a function
-of the step, and each replica takes its own rows of it. So a run resumes at any
-step at once, and its batches do not depend on how many devices share them.
+The batch of a step is a function of the step alone, and each replica reads its
+rows of it. So a run resumes at any step at once, and its batches do not depend
+on the number of devices.
 """
 
 import dataclasses
@@ -14,24 +14,24 @@ import tensorflow as tf
 
 from training import dynamic_masking, record_files, record_order, records
 
-# Batches being read at the same time, and batches waiting to be used.
+# Batches read in parallel, and prefetched batches.
 _READERS = 4
 _PREFETCHED_BATCHES = 8
 _WORD_ID_FEATURES = ("input_ids", "masked_lm_ids")
 _SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids")
-# Of training: each length costs a graph, and small data sets are soon over.
+# The step of training lengths: each length is compiled separately.
 TRAINING_LENGTH_STEP = 16
 
 
 class Source(Protocol):
-    """Records, and how a batch of them is parsed.
+    """Records and the parser of their batches.
 
     Implementations are frozen dataclasses.
 
     Attributes:
         files: the record files, in order.
-        length_step: cut the padding that all rows of a batch share, up to a
-            length that this divides; 0 to leave it.
+        length_step: truncate the padding common to all rows of a batch, to a
+            multiple of this length; 0 to keep it.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -44,12 +44,12 @@ class Source(Protocol):
     def parse(
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Turns `[B]` records into a batch of tensors.
+        """Parses `[B]` records to a batch of tensors.
 
         Args:
             serialized: the records.
-            seeds: `[B, 2]` int64, decide what is drawn for each of them; None
-                will do where nothing is.
+            seeds: `[B, 2]` int64, the seeds of random draws for each record;
+                may be None if there are none.
         """
 
     def lengths(self) -> np.ndarray:
@@ -58,15 +58,15 @@ class Source(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecordSource:
-    """Records of sequences and what they hold.
+    """Records of sequences and their features.
 
     Attributes:
         files: the record files, in order.
-        features: what each record holds.
-        vocab_size: no word id may reach it.
-        length_step: cut the padding that all rows of a batch share, up to a
-            length that this divides; 0 to leave it.
-        masking: of records that are masked as they are read.
+        features: the features of each record.
+        vocab_size: token ids must be below it.
+        length_step: truncate the padding common to all rows of a batch, to a
+            multiple of this length; 0 to keep it.
+        masking: the dynamic masking of unmasked records.
     """
 
     files: record_files.RecordFiles
@@ -78,7 +78,7 @@ class RecordSource:
     def parse(
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Turns `[B]` records into a batch of tensors; see `Source`."""
+        """Parses `[B]` records to a batch of tensors; see `Source`."""
         batch = records.parse(serialized, self.features)
         _check_word_ids(batch, self.vocab_size)
         if self.masking is not None:
@@ -90,7 +90,7 @@ class RecordSource:
     def lengths(self) -> np.ndarray:
         """Counts the tokens of every record: `[N]` int64.
 
-        Of a record of several sequences it is the longest that counts.
+        For a record of several sequences it is the greatest count.
         """
         mask = [f for f in self.features if f.name == "input_mask"]
         counts = []
@@ -106,15 +106,14 @@ class BatchPhase:
 
     Attributes:
         source: the records.
-        batch_size: of the global batch, over all replicas.
-        order: which records each step takes, counted from the phase's first.
-        seed: of what the source draws for each row of each step.
-        num_accumulation_steps: micro-batches that a replica's rows are
-            divided into.
-        workers_reading: how many workers read records of their own: the
-            source and the order are those of this one, for its share of each
-            batch; 1 if they are those of the whole run.
-        end: the step of the run after its last; None for no end.
+        batch_size: the global batch size.
+        order: the records of each step, counted from the phase's first.
+        seed: the seed of random draws for each row of each step.
+        num_accumulation_steps: micro-batches per replica.
+        workers_reading: the number of workers that read different files: the
+            source and the order are then those of this worker's share of each
+            batch; 1 if all workers share the source.
+        end: the step of the run after the phase's last; None for no end.
     """
 
     source: Source
@@ -127,7 +126,7 @@ class BatchPhase:
 
     @property
     def share(self) -> int:
-        """The rows of a batch that the order is about."""
+        """The number of rows of a batch that `order` lists."""
         return self.batch_size // self.workers_reading
 
 
@@ -135,7 +134,7 @@ class TrainingBatches:
     """The batches of a training run, step by step.
 
     Args:
-        phases: each begins where the one before ends.
+        phases: each starts at the end of the previous one.
     """
 
     def __init__(self, phases: Sequence[BatchPhase]):
@@ -155,19 +154,19 @@ class TrainingBatches:
             `[batch_size / replicas, ...]`.
 
         Raises:
-            ValueError: these are not all of one phase.
+            ValueError: the steps are not all in one phase.
         """
         phase, start = self._phase_and_start(first_step)
         if phase.end is not None and num_steps > phase.end:
             raise ValueError(
-                "An iterator gives the batches of one phase; got steps "
+                "The steps of an iterator must be in one phase; got steps "
                 f"{first_step} to {num_steps - 1}, and the phase ends with "
-                f"{phase.end - 1}."
+                f"step {phase.end - 1}."
             )
 
         def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
             rows = _RowsOfReplicas(context, phase.batch_size)
-            # The first row of the global batch that the order is about.
+            # The first row of the global batch that the order lists.
             offset = 0
             if phase.workers_reading > 1:
                 offset = context.input_pipeline_id * phase.share
@@ -194,21 +193,21 @@ class TrainingBatches:
         return iter(strategy.distribute_datasets_from_function(dataset))
 
     def describe(self, step: int) -> str:
-        """Names the records of a step's batch, for an error message."""
+        """Returns the names of a batch's records, for an error message."""
         phase, start = self._phase_and_start(step)
         indices = phase.order.batch(step - start, phase.share)
         shown = ", ".join(phase.source.files.name(i) for i in indices[:4])
         more = len(indices) - 4
-        told = f"{shown} and {more} more" if more > 0 else shown
+        names = f"{shown} and {more} more" if more > 0 else shown
         share = (
             " (this worker's share of it)" if phase.workers_reading > 1 else ""
         )
-        return f"{told}{share}"
+        return f"{names}{share}"
 
     def _phase_and_start(self, step: int) -> tuple[BatchPhase, int]:
         """Returns the phase of a step, and the phase's first step."""
         start = 0
-        # The step after the last one of all counts as the last phase's.
+        # The step after the last one of the run belongs to the last phase.
         for phase in self._phases[:-1]:
             if phase.end is None or step < phase.end:
                 return phase, start
@@ -223,21 +222,21 @@ def evaluation_dataset(
     num_batches: int = 0,
     order: np.ndarray | None = None,
 ) -> Callable[[tf.distribute.InputContext], tf.data.Dataset]:
-    """Makes batches of the records in file order.
+    """Creates batches of the records in file order.
 
     Args:
         source: the records.
-        batch_size: of the global batch, over all replicas.
-        num_batches: how many batches, starting over where the records end, as
-            the release does; 0 for every record exactly once.
-        order: `[N]` int64, a permutation of the records to be taken instead
-            of file order.
+        batch_size: the global batch size.
+        num_batches: the number of batches. As released: the records are
+            repeated if necessary. 0 for every record exactly once.
+        order: `[N]` int64, a permutation of the records to use instead of file
+            order.
 
     Returns:
         A function, for `distributed`, from a worker's context to its dataset.
         The elements are the batches of its replicas in turn, dicts of
         `[batch_size / replicas, ...]` tensors. `example_weights`, `[batch_size
-        / replicas]` float32, is 0 for the rows that fill the last batch and 1
+        / replicas]` float32, is 0 for the padding rows of the last batch and 1
         elsewhere.
     """
     num_records = len(source.files)
@@ -282,13 +281,13 @@ def distributed(
     """Distributes a finite dataset over the replicas of a strategy.
 
     Args:
-        strategy: its replicas get the batches.
-        dataset: as `evaluation_dataset` returns it.
+        strategy: its replicas receive the batches.
+        dataset: the result of `evaluation_dataset`.
     """
     if strategy.num_replicas_in_sync == 1:
-        # The end of a dataset may wait for its autotuning thread, which wakes
-        # after 10 ms, 20 ms, 40 ms and so on: measured, for as long again as
-        # the dataset was used. Nothing in it is left to tuning.
+        # At its end a dataset may wait for its autotuning thread, which wakes
+        # after 10 ms, 20 ms, 40 ms and so on: measured, up to as long as the
+        # dataset was in use. It has no parameter to tune.
         untuned = tf.data.Options()
         untuned.autotune.enabled = False
         return dataset(tf.distribute.InputContext()).with_options(untuned)
@@ -301,10 +300,10 @@ def check_batch_size(
     num_replicas: int,
     num_accumulation_steps: int = 1,
 ) -> None:
-    """Checks that a batch divides among replicas, before anything is made.
+    """Checks that a batch divides among replicas and micro-batches.
 
     Raises:
-        ValueError: it does not, or a replica's share not into its parts.
+        ValueError: the batch size is not divisible.
     """
     if batch_size % (num_replicas * num_accumulation_steps):
         what, number = "the number of replicas", f"{num_replicas}"
@@ -312,15 +311,15 @@ def check_batch_size(
             what += " times --num_accumulation_steps"
             number += f" times {num_accumulation_steps}"
         raise ValueError(
-            f"{name} counts the whole batch and must be a multiple of {what}; "
-            f"got {batch_size} and {number}."
+            f"{name} is the global batch size and must be a multiple of "
+            f"{what}; got {batch_size} and {number}."
         )
 
 
 def evaluation_seeds(indices: np.ndarray) -> np.ndarray:
     """Returns the seeds, `[B, 2]`, of records `[B]` in every evaluation.
 
-    Those of training are no less than 0: they are never the same.
+    Their second number is negative; in training it is not. So they differ.
     """
     return _seeds(0, -1 - indices)
 
@@ -331,7 +330,7 @@ def _seeds(seed: int, numbers: np.ndarray) -> np.ndarray:
 
 
 class _RowsOfReplicas:
-    """Which rows of a global batch each replica of a worker takes."""
+    """The rows of a global batch for each replica of a worker."""
 
     def __init__(self, context: tf.distribute.InputContext, batch_size: int):
         replicas = context.num_replicas_in_sync
@@ -344,7 +343,7 @@ class _RowsOfReplicas:
         """Returns the batch and the first row of an element of a worker.
 
         Args:
-            element: an integer or a tensor of integers, as are the results.
+            element: an integer or an integer tensor, like the results.
         """
         local_replica = element % self.local_replicas
         replica = self._first_replica + local_replica
@@ -358,7 +357,7 @@ def _read_and_parse(
     per_replica: int,
     weights: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> tf.data.Dataset:
-    """Turns numbers of elements into batches, several at the same time."""
+    """Maps the numbers of elements to batches, several in parallel."""
 
     # Without AutoGraph, for the reason given in `steps.Trainer`.
     @tf.autograph.experimental.do_not_convert
@@ -380,7 +379,7 @@ def _read_and_parse(
 
 
 def _check_word_ids(batch, vocab_size: int) -> None:
-    # On a GPU an id out of range would read zeros in silence.
+    # On a GPU the embedding of an id out of range is silently zero.
     for name in _WORD_ID_FEATURES:
         if name in batch:
             is_word = (batch[name] >= 0) & (batch[name] < vocab_size)
@@ -395,7 +394,7 @@ def _check_word_ids(batch, vocab_size: int) -> None:
 
 
 def _without_shared_padding(batch, length_step: int):
-    """Cuts `[B, ..., T]` features to the longest row, rounded up."""
+    """Truncates `[B, ..., T]` features to the longest row, rounded up."""
     mask = batch["input_mask"]
     whole = mask.shape[-1]
     longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
@@ -408,7 +407,7 @@ def _without_shared_padding(batch, length_step: int):
 
 
 def _byte_strings(values: list[bytes]) -> np.ndarray:
-    # An object array keeps the zero bytes at the end that "S" arrays drop.
+    # An object array keeps trailing zero bytes, which "S" arrays drop.
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array

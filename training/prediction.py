@@ -11,46 +11,46 @@ from files import progress
 from modeling import compilation
 from training import input_pipeline, objectives
 
-# What stands for scores of padding that was cut; below any real score.
+# The score of truncated padding; below any real score.
 _CUT_PADDING = np.float32(-1e9)
-# Beyond so many, compiling takes longer than it saves.
+# With more shapes, compilation takes more time than it saves.
 _MAX_SHAPES = 16
 
 
 class CompiledByShape:
-    """Compiles a function once, or for each shape of its input.
+    """A function compiled once, or for each shape of its input.
 
-    In float32 on a CPU one graph of open length serves all. Elsewhere a graph
-    of known shapes takes a quarter less time than an open one (BERT-Mini,
-    bfloat16, texts of SST-2); shapes beyond the first few share an open one.
+    In float32 on a CPU all inputs share one graph with unknown shapes.
+    Elsewhere a graph with static shapes takes a quarter less time (BERT-Mini,
+    bfloat16, texts of SST-2); shapes beyond the first few share a dynamic one.
 
     Args:
-        function: takes a structure of tensors, or of values of replicas.
+        function: takes a structure of tensors, or of per-replica values.
 
     Attributes:
-        max_shapes: the number of shapes that get a graph of their own.
+        max_shapes: the number of shapes with a separate graph.
     """
 
     def __init__(self, function: Callable[[Any], Any]):
         self._function = function
         self.max_shapes = 0 if compilation.fuses_products() else _MAX_SHAPES
-        # A function each: one for all would warn that it is compiled anew.
+        # Separate functions: a single one would warn about retracing.
         self._of_shape: dict[tuple[Any, ...], Callable[[Any], Any]] = {}
         self._of_any_shape = tf.function(
             function, autograph=False, reduce_retracing=True
         )
 
     def prepare(self, spec: Any) -> None:
-        """Compiles the open graph, if it serves all.
+        """Compiles the dynamic graph, if all shapes share it.
 
         Args:
-            spec: of the batches.
+            spec: the element spec of the batches.
         """
         if not self.max_shapes:
             self._of_any_shape.get_concrete_function(spec)
 
     def __call__(self, batch: Any) -> Any:
-        """Returns what the function does."""
+        """Returns the result of the function."""
         shapes = tuple(
             tuple(value.shape)
             for value in tf.nest.flatten(batch, expand_composites=True)
@@ -65,10 +65,10 @@ class CompiledByShape:
 
 
 class Predictor:
-    """Compiles forward passes for a distribution strategy.
+    """Forward passes compiled for a distribution strategy.
 
     Args:
-        strategy: where the variables live.
+        strategy: holds the variables.
         objective: its `predictions` score the rows of a replica.
     """
 
@@ -91,15 +91,15 @@ class Predictor:
         """Scores all records of a source.
 
         Args:
-            source: the records, N of them.
-            batch_size: of a batch over all replicas; results do not depend on
-                it, nor on `by_length`.
-            by_length: put records of like length into a batch, and cut the
-                padding that they share.
+            source: the N records.
+            batch_size: the global batch size; results depend neither on it nor
+                on `by_length`.
+            by_length: batch records of similar lengths, and remove their common
+                padding.
 
         Returns:
             For each prediction its name and an `[N, ...]` array in file
-            order. The scores of places that were cut are -1e9.
+            order. The scores of removed positions are -1e9.
         """
         order = None
         if by_length:
@@ -140,22 +140,22 @@ class Predictor:
         with compilation.forward_only():
             scores = self._objective.predictions(features)
         if self._strategy.num_replicas_in_sync > 1:
-            scores = {name: _as_elsewhere(x) for name, x in scores.items()}
+            scores = {name: _padded(x) for name, x in scores.items()}
         return {**scores, "example_weights": features["example_weights"]}
 
 
 def longest_first(
     source: input_pipeline.Source, max_lengths: int = 0
 ) -> tuple[input_pipeline.Source, np.ndarray]:
-    """Has batches share little padding, and cuts what they share.
+    """Sorts records by length, so that batches need little padding.
 
     Args:
-        source: the records, N of them.
+        source: the N records.
         max_lengths: the number of lengths that batches may have; 0 for any.
 
     Returns:
-        The source, whose batches are cut, and `[N]`, the order to read its
-        records in.
+        The source, whose batches are truncated to their longest record, and
+        `[N]`, the order in which to read its records.
     """
     lengths = source.lengths()
     step = -(-int(lengths.max()) // max_lengths) if max_lengths else 1
@@ -163,10 +163,10 @@ def longest_first(
     return dataclasses.replace(source, length_step=step), order
 
 
-def _as_elsewhere(scores: tf.Tensor) -> tf.Tensor:
-    """Fills `[b, ...]` scores up to the longest of any replica.
+def _padded(scores: tf.Tensor) -> tf.Tensor:
+    """Pads `[b, ...]` scores to the greatest length of any replica.
 
-    Each replica cuts the padding that its own rows share.
+    Each replica removes the common padding of its own rows.
     """
     if scores.shape.rank == 1:
         return scores
@@ -181,7 +181,7 @@ def _as_elsewhere(scores: tf.Tensor) -> tf.Tensor:
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    """Joins `[b, ...]` arrays whose second axes may differ in length."""
+    """Concatenates `[b, ...]` arrays whose second axes may differ in length."""
     if parts[0].ndim == 1:
         return np.concatenate(parts)
     longest = max(part.shape[1] for part in parts)

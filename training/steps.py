@@ -1,4 +1,4 @@
-"""One training step, and one evaluation step, on any number of replicas."""
+"""Training and evaluation steps on any number of replicas."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +19,10 @@ Gradients = Sequence[tf.Tensor | None]
 
 
 class LossScale:
-    """Keeps float16 gradients within range; inert for other precisions.
+    """The dynamic loss scale of float16 gradients; 1 for other precisions.
 
     Args:
-        active: whether to scale at all.
+        active: whether to scale.
     """
 
     def __init__(self, *, active: bool):
@@ -32,12 +32,12 @@ class LossScale:
         self.finite_steps = tf.Variable(0, dtype=tf.int64, trainable=False)
 
     def reset(self) -> None:
-        """Takes the scale of a new run."""
+        """Sets the initial scale of a run."""
         self.scale.assign(self._initial)
         self.finite_steps.assign(0)
 
     def state(self) -> dict[str, float]:
-        """Returns what a resumed run needs; nothing where inert."""
+        """Returns the state to save; empty if not active."""
         if not self.active:
             return {}
         return {
@@ -46,7 +46,7 @@ class LossScale:
         }
 
     def restore(self, state: Mapping[str, float]) -> None:
-        """Takes up the state of an earlier run, if both of them scale."""
+        """Restores the state of an earlier run, if both runs scale."""
         if not self.active or not state:
             return
         self.scale.assign(state["loss_scale"])
@@ -66,14 +66,15 @@ class LossScale:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainState:
-    """Everything that a training step reads or changes.
+    """The state that a training step reads or changes.
 
     Attributes:
         objective: the model and its losses.
-        optimizer: the weights that are trained, and their moments.
+        optimizer: the trainable weights and their moments.
         schedule: the learning rate by step.
         loss_scale: for float16.
-        seed: of the run; dropout depends on it, the step and the replica.
+        seed: the seed of the run; dropout depends on it, the step and the
+            replica.
     """
 
     objective: objectives.Objective
@@ -85,9 +86,9 @@ class TrainState:
     def renewed(
         self, schedule: optimization.Schedule, seed: int
     ) -> "TrainState":
-        """Returns the state of a new run, in the variables of this one.
+        """Returns the state of a new run with the same variables.
 
-        The weights are left to the caller.
+        The caller sets the weights.
         """
         self.optimizer.reset()
         self.loss_scale.reset()
@@ -95,12 +96,12 @@ class TrainState:
 
 
 class Trainer:
-    """Compiles training steps for a distribution strategy.
+    """Training steps compiled for a distribution strategy.
 
     Args:
-        strategy: where the variables live.
-        state: what a step reads or changes, made in the strategy's scope.
-        jit_compile: whether XLA compiles the way forward and back as a whole.
+        strategy: holds the variables.
+        state: the state of training, created in the strategy's scope.
+        jit_compile: whether XLA compiles the forward and backward pass.
     """
 
     def __init__(
@@ -112,10 +113,10 @@ class Trainer:
     ):
         self.strategy = strategy
         self.state = state
-        # Without AutoGraph, here as elsewhere: no Python depends on a tensor,
-        # and rewriting it takes 2.5 s of a program's start.
+        # Without AutoGraph, here as elsewhere: no Python control flow depends
+        # on a tensor, and the conversion takes 2.5 s of a program's start.
         self._compiled = tf.function(self._steps, autograph=False)
-        # The sum over replicas stays outside, and with it the update.
+        # The sum over replicas and the update are not compiled by XLA.
         self._compiled_gradients = (
             tf.function(self._gradients, autograph=False, jit_compile=True)
             if jit_compile
@@ -123,14 +124,14 @@ class Trainer:
         )
 
     def restart(self, state: TrainState) -> None:
-        """Goes on with another run, whose steps are compiled already.
+        """Reuses the compiled steps for another run.
 
         Args:
-            state: `TrainState.renewed` of the one before; it may differ in its
-                seed and its peak learning rate.
+            state: the result of `TrainState.renewed`; its seed and its peak
+                learning rate may differ from those before.
 
         Raises:
-            ValueError: it differs in more.
+            ValueError: something else differs.
         """
         own = self.state
         if (
@@ -139,7 +140,10 @@ class Trainer:
             or state.loss_scale is not own.loss_scale
             or state.schedule.without_peak != own.schedule.without_peak
         ):
-            raise ValueError("The steps were compiled for another kind of run.")
+            raise ValueError(
+                "Only the seed and the peak learning rate of a run may change "
+                "after its steps are compiled."
+            )
         self.state = state
 
     def run(
@@ -154,20 +158,20 @@ class Trainer:
 
         Args:
             iterator: over a distributed training dataset.
-            first_step: the number of the first of them, from 0.
-            count: how many.
-            num_accumulation_steps: parts of equal size that each replica's
-                rows are gone through in, one after the other, for one update;
-                its rows must divide among them.
+            first_step: the number of the first step, from 0.
+            count: the number of steps.
+            num_accumulation_steps: micro-batches per update, which must divide
+                the rows of a replica.
 
         Returns:
             Float32 sums over the steps, as tensors: `losses` and `metrics` by
             name (a metric is a sum and a weight), `gradient_norm` before
-            clipping, where it is finite, `skipped_steps`, those whose float16
-            gradients overflowed; not summed, `learning_rate` of the last step,
-            and `first_bad_step`, the first step whose loss was not finite, or
-            whose gradient was not and was applied; -1 if there is none; and
-            `input_seconds`, `[]` float64, the time it took to get the batches.
+            clipping, over steps where it is finite, and `skipped_steps`, the
+            number of steps whose float16 gradients overflowed. Also
+            `input_seconds`, `[]` float64, the time spent waiting for batches.
+            Not summed: `learning_rate` of the last step, and `first_bad_step`,
+            the first step whose loss was not finite, or whose gradient was not
+            and was applied; -1 if there is none.
         """
         one_step = count == 1
         return self._compiled(
@@ -199,7 +203,7 @@ class Trainer:
         batch, input_seconds = _timed_next(iterator)
         schedule = dataclasses.replace(self.state.schedule, init_lr=peak)
         learning_rate = schedule.learning_rate(step)
-        # On one core the step would else be made before the time is taken.
+        # Otherwise, on one core, the step runs before the time is measured.
         with tf.control_dependencies([input_seconds]):
             result = _first_replica(
                 self.strategy,
@@ -249,7 +253,7 @@ class Trainer:
         gradients, norm = optimization.clip_by_global_norm(gradients, CLIP_NORM)
         finite = tf.math.is_finite(norm)
         self._apply(gradients, step, learning_rate, finite)
-        # The gradients are summed, so norms are the same on every replica.
+        # The norm is of the summed gradients: the same on every replica.
         return {
             **_sum_over_replicas(context, sums),
             "gradient_norm": tf.where(finite, norm, 0.0),
@@ -257,11 +261,11 @@ class Trainer:
         }
 
     def _gradients(self, features, denominators, seed, scale):
-        """Goes forward and back through some rows of a replica.
+        """Runs the forward and backward pass over some rows of a replica.
 
         Returns:
-            The scaled gradients, dense, None for a variable without one; the
-            losses and the metrics of the rows.
+            The scaled dense gradients, None for a variable without one; and the
+            losses and metrics of the rows.
         """
         variables = list(self.state.optimizer.variables.values())
         with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -298,28 +302,28 @@ class Trainer:
 def sum_over_parts(
     part: Callable[[Any], tuple[Gradients, Any]], num_parts: int
 ) -> tuple[list[tf.Tensor | None], Any]:
-    """Adds up the losses and gradients of the parts of a batch.
+    """Sums the gradients and losses of micro-batches.
 
-    The parts of a replica's rows are taken one after the other, so that no more
-    than one of them needs memory for its activations. Their losses are divided
-    by the denominators of the whole batch: the sums of their losses and of
-    their gradients are those of the batch.
+    The micro-batches of a replica run in turn, so that only one of them needs
+    memory for activations. Their losses are divided by the denominators of the
+    global batch, so that the sums are the losses and gradients of the batch.
 
     Args:
-        part: takes the number of a part, `[]` int32 from 0; returns gradients,
-            None for a variable that has none, and a structure of tensors.
-        num_parts: how many there are.
+        part: takes the number of a micro-batch, `[]` int32 from 0; returns
+            gradients, None for a variable without one, and a structure of
+            tensors.
+        num_parts: the number of micro-batches.
 
     Returns:
-        The sums of the gradients, None where there are none, and of the
+        The sums of the gradients, None for a variable without one, and of the
         structures.
     """
     gradients, sums = part(tf.constant(0))
     if num_parts == 1:
         return list(gradients), sums
     first = _present(gradients)
-    # Else TensorFlow would go forward through the next part while it still
-    # holds the activations of this one.
+    # Otherwise TensorFlow may start the next forward pass while the activations
+    # of this one are still in memory.
     with tf.control_dependencies(first):
         start = tf.constant(1)
 
@@ -340,18 +344,18 @@ def sum_over_parts(
 def part_of(
     features: Mapping[str, tf.Tensor], index: tf.Tensor, num_parts: int
 ) -> dict[str, tf.Tensor]:
-    """Takes one of the equal parts of a batch.
+    """Returns a micro-batch of a batch.
 
     Args:
         features: `[B, ...]` each.
-        index: `[]` int32, the number of the part.
-        num_parts: how many there are.
+        index: `[]` int32, the number of the micro-batch.
+        num_parts: the number of micro-batches.
 
     Returns:
         `[B / num_parts, ...]` each.
 
     Raises:
-        ValueError: B does not divide.
+        ValueError: B is not a multiple of `num_parts`.
     """
 
     def rows_of(value):
@@ -369,23 +373,23 @@ def part_of(
 
 
 def _present(gradients: Gradients) -> list[tf.Tensor]:
-    """Leaves out the places without a gradient."""
+    """Returns the gradients that are not None."""
     return [gradient for gradient in gradients if gradient is not None]
 
 
 def _where_present(
     gradients: Gradients, values: Sequence[tf.Tensor]
 ) -> list[tf.Tensor | None]:
-    """Puts values in the places of the gradients that are present."""
+    """Replaces the gradients that are not None by values."""
     left = iter(values)
     return [g if g is None else next(left) for g in gradients]
 
 
 class Evaluator:
-    """Compiles evaluation steps for a distribution strategy.
+    """Evaluation steps compiled for a distribution strategy.
 
     Args:
-        strategy: where the variables live.
+        strategy: holds the variables.
         objective: the model, its losses and metrics.
     """
 
@@ -425,25 +429,24 @@ def not_finite(losses: Mapping[str, tf.Tensor]) -> tf.Tensor:
 
 
 def _sum_over_replicas(context, values):
-    """Sums a structure of tensors over the replicas, all in one exchange."""
+    """Sums a structure of tensors over the replicas in one all-reduce."""
     if context.num_replicas_in_sync == 1 or not tf.nest.flatten(values):
         return values
     return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
 
 def _first_replica(strategy, values):
-    """Takes what is the same on every replica from one of them."""
+    """Returns the first replica's values, which all replicas share."""
     return tf.nest.map_structure(
         lambda value: strategy.experimental_local_results(value)[0], values
     )
 
 
 def _timed_next(iterator):
-    """Takes the next batch; also returns the seconds until it was there.
+    """Returns the next batch and the seconds spent waiting for it.
 
-    Where steps are made in a row, or on a device of its own, a batch may be
-    waited for while the step before is still under way: the time that devices
-    wait for input is no longer than this.
+    With several steps per call, or on an accelerator, the wait may overlap with
+    the previous step: it is an upper bound on the idle time of devices.
     """
     start = tf.timestamp()
     with tf.control_dependencies([start]):

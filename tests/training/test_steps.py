@@ -405,7 +405,7 @@ def test_a_run_with_the_steps_of_another_is_as_if_alone():
         begin(1e-2, 1),
         state.renewed(optimization.Schedule(init_lr=1, num_train_steps=8), 1),
     ):
-        with pytest.raises(ValueError, match="another kind of run"):
+        with pytest.raises(ValueError, match="Only the seed and the peak"):
             trainer.restart(other)
 
 
