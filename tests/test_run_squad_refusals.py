@@ -40,7 +40,7 @@ def _refusal(folder, **changes) -> str:
         ),
         (
             {"do_train": True, "do_eval": True},
-            "--do_eval scores what --do_predict answers",
+            "--do_eval scores the output of --do_predict",
         ),
         (
             {"do_train": True, "predict_file": "", "eval_every_steps": 2},
@@ -48,15 +48,15 @@ def _refusal(folder, **changes) -> str:
         ),
         (
             {"do_train": True, "ensemble": "a.npz"},
-            "it is for --do_predict without --do_train",
+            "it requires --do_predict without --do_train",
         ),
         (
             {"do_predict": True, "predictions_file": "a.json"},
-            "are for --do_eval without --do_predict",
+            "require --do_eval without --do_predict",
         ),
         (
             {"do_predict": True, "null_score_diff_threshold": "auto"},
-            "auto is for --version_2_with_negative",
+            "auto requires --version_2_with_negative",
         ),
         (
             {
@@ -212,7 +212,7 @@ def test_scoring_on_questions_without_answers(tmp_path):
     message = _refusal(
         tmp_path, do_predict=True, do_eval=True, predict_file=path
     )
-    assert "answers is missing; a file to score on needs it" in message
+    assert "answers is missing; scoring needs it" in message
 
 
 def test_missing_predictions_score_0_and_are_named(tmp_path, caplog):
@@ -224,7 +224,7 @@ def test_missing_predictions_score_0_and_are_named(tmp_path, caplog):
     assert (
         "8 questions have no prediction and score 0: 'd1', 'd2'" in caplog.text
     )
-    assert "1 predictions are for ids that are not in the file" in caplog.text
+    assert "1 predictions have ids that are not in the file" in caplog.text
 
 
 def test_systems_that_answered_other_questions(tmp_path):

@@ -1,39 +1,39 @@
-"""Warnings about pre-training data: sentences to be shown, or none."""
+"""Warnings about pre-training data."""
 
 from collections.abc import Iterable
 
 from tasks.masked_lm import masked_pairs
 
-# Half of the pairs have a random next when documents are long. A little over is
-# usual, since a document's last sentence alone always gets one.
+# About half of the pairs have a random next sentence if documents are long.
+# Slightly more is usual, since the last sentence of a document always gets one.
 _MAX_RANDOM_NEXT_SHARE = 0.6
-# In the released cased vocabularies 15 to 29 of 100 tokens hold a capital, in
-# the uncased ones none.
+# In the released cased vocabularies 15 to 29 % of the tokens contain a capital,
+# in the uncased ones none.
 _CASED_VOCAB_SHARE = 0.01
-# Of sequences that often hold one sentence alone, whatever the documents.
+# Length at which sequences often consist of one sentence.
 _SHORT_SEQUENCE = 64
 
 
 def prediction_warnings(options: masked_pairs.InstanceOptions) -> list[str]:
-    """Checks that the number of predictions allows the share that is asked."""
+    """Checks that the number of predictions allows the requested share."""
     wanted = options.num_to_predict(options.max_seq_length)
     if wanted <= options.max_predictions_per_seq:
         return []
     return [
         f"max_predictions_per_seq={options.max_predictions_per_seq} is too "
         f"small for masked_lm_prob={options.masked_lm_prob}: a full "
-        f"sequence of {options.max_seq_length} tokens asks for {wanted} "
+        f"sequence of {options.max_seq_length} tokens needs {wanted} "
         "predictions and gets fewer."
     ]
 
 
 def corpus_warnings(num_documents: int) -> list[str]:
-    """Checks that there are other documents to draw sentences from."""
+    """Checks that the corpus has several documents."""
     if num_documents != 1:
         return []
     return [
-        "The corpus is one document, so random next sentences come from "
-        "it too and the next sentence task means little. Put a blank line "
+        "The corpus is one document, so random next sentences come from the "
+        "same document and that task means little. Put a blank line "
         "between documents."
     ]
 
@@ -41,18 +41,18 @@ def corpus_warnings(num_documents: int) -> list[str]:
 def casing_warnings(
     vocab_words: Iterable[str], *, do_lower_case: bool
 ) -> list[str]:
-    """Checks that the vocabulary was made for text of this casing."""
+    """Checks that the vocabulary matches the casing of the text."""
     words = [word for word in vocab_words if not word.startswith(("[", "<"))]
     capitals = sum(word != word.lower() for word in words)
     if do_lower_case and capitals > _CASED_VOCAB_SHARE * len(words):
         return [
             f"do_lower_case is True, but {capitals} of {len(words)} tokens of "
-            "the vocabulary hold capitals, which lower-cased text never has: "
+            "the vocabulary have capitals, which lower-cased text never has: "
             "it looks cased. Pass --do_lower_case=False or another vocabulary."
         ]
     if words and not do_lower_case and not capitals:
         return [
-            "do_lower_case is False, but no token of the vocabulary holds a "
+            "do_lower_case is False, but no token of the vocabulary has a "
             "capital: it looks uncased, and words with capitals become [UNK]. "
             "Pass --do_lower_case=True or another vocabulary."
         ]
@@ -65,9 +65,9 @@ def balance_warnings(
     """Checks that about half of the pairs have a random next sentence.
 
     Args:
-        num_random_next: pairs that have one.
-        num_pairs: all of them.
-        max_seq_length: where given, another reason is given for short ones.
+        num_random_next: number of such pairs.
+        num_pairs: number of all pairs.
+        max_seq_length: if given, mentioned as the reason if it is short.
     """
     share = num_random_next / max(1, num_pairs)
     if share <= _MAX_RANDOM_NEXT_SHARE:
@@ -75,13 +75,13 @@ def balance_warnings(
     if max_seq_length is not None and max_seq_length <= _SHORT_SEQUENCE:
         return [
             f"{share:.0%} of the pairs have a random next sentence. Sequences "
-            f"of {max_seq_length} word pieces often hold one sentence, which "
-            "always gets a random next: little can be learned from that task. "
-            "Longer sequences bring it to about half."
+            f"of {max_seq_length} word pieces often have one sentence, which "
+            "always gets a random next: that task has little to learn from. "
+            "Longer sequences give about half."
         ]
     return [
         f"{share:.0%} of the pairs have a random next sentence; it "
         "should be about half. Documents of one sentence always get one: put a "
         "blank line between documents only, not after each sentence, and write "
-        "long paragraphs one sentence a line."
+        "long paragraphs with one sentence per line."
     ]

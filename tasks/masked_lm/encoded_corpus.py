@@ -1,4 +1,4 @@
-"""The pre-training corpus as arrays of token ids, four bytes each."""
+"""Pre-training corpus as arrays of token ids, four bytes each."""
 
 import array
 import dataclasses
@@ -14,11 +14,11 @@ _CONTINUATION = "##"
 
 
 class EncodedTexts(Protocol):
-    """The ids of `N` texts end to end.
+    """Concatenated ids of `N` texts.
 
     Attributes:
         ids: `[total]` int32.
-        row_lengths: `[N]` integers, how many of them each text has.
+        row_lengths: `[N]` integers, the number of ids of each text.
     """
 
     @property
@@ -30,13 +30,13 @@ class EncodedTexts(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Vocabulary:
-    """What masking needs to know of a vocabulary of `V` different tokens.
+    """Properties of a vocabulary of `V` distinct tokens for masking.
 
     Attributes:
-        ids: `[V]` int32, the ids of the tokens in their order. As released,
-            each may replace another token: [PAD], [CLS] and [unused1] too.
-        continues: `[max id + 1]` bool, for each id whether the token continues
-            a word.
+        ids: `[V]` int32, the ids of the tokens in order. As released, each may
+            be a random replacement, including [PAD], [CLS] and [unused1].
+        continues: `[max id + 1]` bool, whether the token of an id continues a
+            word.
         cls_id, sep_id, mask_id: of the special tokens.
     """
 
@@ -48,7 +48,7 @@ class Vocabulary:
 
 
 def vocabulary(vocab: Mapping[str, int]) -> Vocabulary:
-    """Describes a vocabulary, token -> id, that has the special tokens."""
+    """Creates a `Vocabulary` from token -> id with the special tokens."""
     continues = np.zeros(max(vocab.values()) + 1, bool)
     for token, index in vocab.items():
         continues[index] = token.startswith(_CONTINUATION)
@@ -63,15 +63,15 @@ def vocabulary(vocab: Mapping[str, int]) -> Vocabulary:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """`D` documents of `S` sentences of `N` tokens, all end to end.
+    """Concatenated `D` documents of `S` sentences of `N` tokens.
 
     Attributes:
         ids: `[N]` int32.
-        sentence_starts: `[S + 1]` int64, where each sentence begins in `ids`;
-            at last N. Sentences are not empty.
+        sentence_starts: `[S + 1]` int64, the start of each sentence in `ids`;
+            the last is N. Sentences are not empty.
         document_starts: `[D + 1]` int64, the first sentence of each document;
-            at last S. Nor are documents.
-        num_tokenless: sentences left out, for they have no token.
+            the last is S. Documents are not empty.
+        num_tokenless: sentences dropped because they have no token.
     """
 
     ids: np.ndarray
@@ -91,10 +91,10 @@ class Corpus:
 
 
 def read_documents(input_paths: Iterable[str]) -> Iterator[list[str]]:
-    """Yields the documents of text files: one sentence a line.
+    """Yields the documents of text files with one sentence per line.
 
-    As released: documents are apart by blank lines, and a file ends no
-    document (only a blank line does).
+    As released: only blank lines separate documents; the end of a file does
+    not.
 
     Args:
         input_paths: UTF-8 files, read in this order as one text.
@@ -122,12 +122,12 @@ def encode_documents(
 ) -> Corpus:
     """Tokenizes documents into one corpus.
 
-    As released, a sentence without tokens, such as one of control characters,
-    is left out, and so is a document without sentences.
+    As released, sentences without tokens, such as control characters, are
+    dropped, and so are documents without sentences.
 
     Args:
-        documents: lists of sentences; read once, a few at a time.
-        encode: turns texts into ids.
+        documents: lists of sentences; a one-pass iterator.
+        encode: converts texts to ids.
     """
     ids = array.array("i")
     sentence_starts = array.array("q", [0])

@@ -1,9 +1,9 @@
-"""Masked sentence pairs for pre-training: the fast twin of `masked_pairs`.
+"""Masked sentence pairs for pre-training: the fast version of `masked_pairs`.
 
-It makes the same instances from the same random draws. No draw depends on the
-tokens themselves (whole words apart): places in the corpus are drawn here, and
-tokens are looked up when records are written, many instances at once. An
-instance takes about 200 bytes.
+It creates the same instances from the same random draws. Except for whole
+words, no draw depends on the tokens themselves. Positions in the corpus are
+drawn here, and tokens are looked up when records are written, many instances at
+once. An instance takes about 200 bytes.
 """
 
 import array
@@ -15,11 +15,11 @@ import numpy as np
 
 from tasks.masked_lm import encoded_corpus, fast_random, masked_pairs
 
-# A sentence, or part of a text: its first token in the corpus and one past the
+# A sentence, or part of a text: its first token in the corpus and one past its
 # last.
 _Span = tuple[int, int]
 
-# A replacement of a token to predict that is not the number of a token.
+# Replacements of a predicted token that are not an index of a token.
 MASK = -1
 SAME = -2
 
@@ -28,13 +28,13 @@ _NUM_COLUMNS = 6
 
 
 class Instances:
-    """Masked sentence pairs, `[CLS] A [SEP] B [SEP]`, in an order.
+    """Ordered masked sentence pairs, `[CLS] A [SEP] B [SEP]`.
 
     Args:
-        corpus: where A and B come from.
+        corpus: the source of A and B.
         vocabulary: of the corpus.
-        options: how they are made; a record has T tokens and P places to
-            predict.
+        options: for creating instances; a record has T tokens and P
+            predictions.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Instances:
         self._corpus = corpus
         self._vocabulary = vocabulary
         self._options = options
-        # For each instance begin and end of A and of B in the corpus, whether
-        # the next is random, and the end of its masked places.
+        # For each instance: begin and end of A and of B in the corpus, whether
+        # the next is random, and the end of its masked positions.
         self._rows = array.array("q")
         self._places = array.array("i")
         self._replacements = array.array("i")
@@ -67,9 +67,9 @@ class Instances:
 
         Args:
             spans: begin and end of A, of B, and whether the next is random.
-            places: the tokens to predict, in any order, counted from the first
-                of A through to the last of B.
-            replacements: as from `draw_replacements`, one for each.
+            places: the predicted tokens, in any order, counted from the first
+                of A to the last of B.
+            replacements: from `draw_replacements`, one for each.
         """
         self._places.fromlist(places)
         self._replacements.fromlist(replacements)
@@ -77,25 +77,25 @@ class Instances:
         self._order.append(len(self._order))
 
     def shuffle(self, rng: random.Random) -> None:
-        """Puts the instances in a random order."""
+        """Shuffles the instances."""
         fast_random.shuffle(self._order, rng)
 
     def num_random_next(self) -> int:
-        """Counts the pairs whose second part is random."""
+        """Returns the number of pairs with a random second part."""
         return int(self._table()[:, 4].sum())
 
     def _table(self) -> np.ndarray:
         return np.frombuffer(self._rows, np.int64).reshape(-1, _NUM_COLUMNS)
 
     def batches(self):
-        """Yields `features` of all instances in order, some at a time."""
+        """Yields `features` of all instances in order, in batches."""
         for start in range(0, len(self), _BATCH_INSTANCES):
             yield self.features(start, start + _BATCH_INSTANCES)
 
     def features(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """Makes the arrays of `B` records, padded with zeros.
+        """Returns the arrays of `B` records, padded with zeros.
 
-        As released: padding is id 0, whatever token the vocabulary has there.
+        As released: padding is id 0, whatever token has that id.
 
         Args:
             start: the first instance.
@@ -105,7 +105,7 @@ class Instances:
             `input_ids`, `input_mask`, `segment_ids`: `[B, T]` integers;
             `masked_lm_positions`, `masked_lm_ids`: `[B, P]` integers;
             `masked_lm_weights`: `[B, P]` float32; `next_sentence_labels`:
-            `[B, 1]`, 1 for a random next. With `dynamic_masking` those of
+            `[B, 1]`, 1 for a random next. With `dynamic_masking` as in
             `masked_pairs.instance_features`.
         """
         order = np.array(self._order[start:stop], np.int64)  # [B]
@@ -148,7 +148,7 @@ class Instances:
         }
 
     def _tokens(self, begin_a, length_a, begin_b, length_b):
-        """Looks the tokens up, before masking.
+        """Looks up the tokens before masking.
 
         Args:
             begin_a, length_a, begin_b, length_b: `[B]` integers.
@@ -180,7 +180,7 @@ class Instances:
         )
 
     def _masked(self, table: np.ndarray, order: np.ndarray):
-        """Collects what was drawn to predict, in the order of places.
+        """Collects the predictions, in the order of positions.
 
         Returns:
             `positions` and `replacements`, `[B, P]` int32; `weights`, `[B, P]`
@@ -196,15 +196,15 @@ class Instances:
             return zeros, zeros, zeros.astype(np.float32)
         places = np.frombuffer(self._places, np.int32)[source]
         length_a = table[order, 1] - table[order, 0]  # [B]
-        # After [CLS], and those of B after the first [SEP] too.
+        # Offset by [CLS], and in B also by the first [SEP].
         places = places + 1 + (places >= length_a[:, np.newaxis])
         replacements = np.frombuffer(self._replacements, np.int32)[source]
         places = np.where(is_masked, places, self._options.max_seq_length)
         by_place = np.argsort(places, axis=1)
         places = np.take_along_axis(places, by_place, axis=1)
         replacements = np.take_along_axis(replacements, by_place, axis=1)
-        # There are no more predictions than places for them, so that those
-        # sorted to the front are those counted.
+        # There are at most as many predictions as positions, so those sorted to
+        # the front are those counted.
         return (
             np.where(is_masked, places, 0),
             replacements,
@@ -219,14 +219,14 @@ def create_instances(
     rng: random.Random,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Instances:
-    """Makes the instances of a corpus, in random order.
+    """Creates the instances of a corpus, in random order.
 
     Args:
-        corpus: one document or more.
-        vocabulary: the one that the corpus was tokenized with.
-        options: how instances are made.
-        rng: draws everything.
-        on_progress: is called with the share that is done, 0 to 1.
+        corpus: at least one document.
+        vocabulary: of the corpus.
+        options: for creating instances.
+        rng: source of all random draws.
+        on_progress: called with the fraction done, 0 to 1.
     """
     order = list(range(corpus.num_documents))
     fast_random.shuffle(order, rng)
@@ -240,17 +240,17 @@ def create_instances(
 
 
 class _Drawer:
-    """Draws the instances of one document after the other.
+    """Creator of the instances of documents, by random draws.
 
     Args:
         corpus: the text.
-        vocabulary: its vocabulary.
-        options: how instances are made.
-        rng: draws.
-        order: `[D]`, the documents as they were shuffled.
+        vocabulary: of the corpus.
+        options: for creating instances.
+        rng: source of all random draws.
+        order: `[D]`, the shuffled documents.
 
     Attributes:
-        instances: what has been drawn so far.
+        instances: the instances so far.
     """
 
     def __init__(self, corpus, vocabulary, options, rng, order):
@@ -263,7 +263,7 @@ class _Drawer:
         self._document_starts = corpus.document_starts
         self._num_words = len(vocabulary.ids)
         self._options = options
-        # By the tokens of A and B together: counted once, not each time.
+        # By the number of tokens of A and B, precomputed.
         most = options.max_seq_length - masked_pairs.NUM_SPECIAL_TOKENS
         self._places = list(range(most))
         self._num_predictions = [
@@ -277,16 +277,16 @@ class _Drawer:
             self._continues = vocabulary.continues[corpus.ids].tobytes()
 
     def draw_document(self, place: int) -> None:
-        """Cuts a document into pairs, about half with a random second part.
+        """Splits a document into pairs, about half with a random second part.
 
         Args:
-            place: of the document in `order`.
+            place: index of the document in `order`.
         """
         rng, starts = self._rng, self._starts
         max_num_tokens = (
             self._options.max_seq_length - masked_pairs.NUM_SPECIAL_TOKENS
         )
-        # Some pairs are shorter than the rest, as inputs are when fine-tuning.
+        # Some pairs are shorter, like inputs in fine-tuning.
         target_length = max_num_tokens
         if rng.random() < self._options.short_seq_prob:
             target_length = fast_random.between(2, max_num_tokens, rng)
@@ -303,7 +303,7 @@ class _Drawer:
             if is_random_next:
                 length_a = span_a[1] - span_a[0]
                 span_b = self._random_next(place, target_length - length_a)
-                # The sentences that B would have had begin the next chunk.
+                # The unused sentences of the chunk begin the next one.
                 first = a_end
             else:
                 span_b = starts[a_end], starts[end]
@@ -323,7 +323,7 @@ class _Drawer:
         )
 
     def _random_next(self, place: int, target_length: int) -> _Span:
-        """Takes sentences from a random place of another document."""
+        """Chooses sentences from a random position in another document."""
         for _ in range(masked_pairs.TRIES_FOR_ANOTHER_DOCUMENT):
             other = fast_random.below(len(self._order), self._rng)
             if other != place:
@@ -334,7 +334,7 @@ class _Drawer:
         return self._starts[first], self._starts[end]
 
     def _add(self, span_a: _Span, span_b: _Span, is_random_next: bool) -> None:
-        """Draws the masking of a pair, unless it is not to be masked here."""
+        """Draws the masking of a pair, unless masking is dynamic."""
         (begin_a, end_a), (begin_b, end_b) = span_a, span_b
         num_places = end_a - begin_a + end_b - begin_b
         spans = (begin_a, end_a, begin_b, end_b, is_random_next)
@@ -363,13 +363,13 @@ class _Drawer:
 
 
 def _chunk_end(starts, first: int, document_end: int, target_length: int):
-    """Finds the end of as few sentences as have enough tokens, one or more.
+    """Returns the end of the fewest sentences with enough tokens, at least 1.
 
     Args:
-        starts: `[S + 1]`, where each sentence begins.
-        first: the sentence to begin with.
-        document_end: one past the last sentence that may be taken.
-        target_length: enough tokens.
+        starts: `[S + 1]`, the start of each sentence.
+        first: the first sentence.
+        document_end: one past the last sentence allowed.
+        target_length: the number of tokens to reach.
     """
     return bisect.bisect_left(
         starts, starts[first] + target_length, first + 1, document_end
@@ -379,10 +379,10 @@ def _chunk_end(starts, first: int, document_end: int, target_length: int):
 def truncate_pair_at_random_ends(
     span_a: _Span, span_b: _Span, max_num_tokens: int, rng: random.Random
 ) -> tuple[_Span, _Span]:
-    """Shortens a pair, token by token from the longer one (B if equal).
+    """Truncates a pair, token by token from the longer part (B if equal).
 
-    Each token is taken from the front or the back at random, so that neither
-    end of a sentence is seen more often. Fine-tuning has another rule: see
+    Each token is removed from the front or the back at random, to avoid a bias
+    towards either end. Fine-tuning has a different rule: see
     `tasks.classification.sentence_pairs`.
 
     Args:
@@ -400,7 +400,7 @@ def truncate_pair_at_random_ends(
         return span_a, span_b
     draw = rng.random
     is_front = [draw() < 0.5 for _ in range(surplus)]
-    # First the longer one loses tokens, then B and A in turns.
+    # First the longer part is truncated, then B and A in turns.
     longer_by = end_a - begin_a - (end_b - begin_b)
     from_longer = is_front[: abs(longer_by)]
     turns = is_front[len(from_longer) :]
@@ -421,16 +421,16 @@ def choose_words(
 ) -> list[int]:
     """Draws the words to predict.
 
-    As released, a word of more pieces than may still be predicted is passed
-    over for a shorter one.
+    As released, a word with more pieces than predictions left is skipped in
+    favor of a shorter one.
 
     Args:
-        words: the places of the pieces of each; shuffled.
-        num_to_predict: at most so many, and so many if the words allow it.
+        words: the positions of the pieces of each word; shuffled in place.
+        num_to_predict: maximum number, reached if the words allow it.
         rng: draws the order of the words.
 
     Returns:
-        The places to predict, in the order they were drawn.
+        The predicted positions, in the order drawn.
     """
     fast_random.shuffle(words, rng)
     places: list[int] = []
@@ -443,13 +443,13 @@ def choose_words(
 
 
 def whole_words(places: Iterable[int], continues: bytes) -> list[list[int]]:
-    """Joins the pieces of each word.
+    """Groups the pieces of each word.
 
-    As released: if B was cut within a word, its first piece joins the last
+    As released: if B begins within a word, its first piece joins the last
     word of A, over the [SEP] between them.
 
     Args:
-        places: of the pieces, those of A, then those of B.
+        places: positions of the pieces of A, then those of B.
         continues: for each piece whether it continues a word.
     """
     words: list[list[int]] = []
@@ -467,23 +467,23 @@ def draw_replacements(
     rates: tuple[float, float, float],
     rng: random.Random,
 ) -> list[int]:
-    """Draws what stands in place of each token that is to be predicted.
+    """Draws the replacement of each predicted token.
 
-    As released: each piece of a word is drawn by itself
+    As released: each piece of a word is drawn separately
     (google-research/bert#910).
 
     Args:
-        num_places: how many are drawn.
-        num_words: the tokens that may replace another one.
+        num_places: number of draws.
+        num_words: number of possible random replacements.
         rates: `InstanceOptions.masking_rates`.
         rng: draws.
 
     Returns:
-        `num_places` times `MASK`, `SAME` or the number of a token.
+        `num_places` values, each `MASK`, `SAME` or the index of a token.
     """
     mask, same, replace = rates
     # At 80,10,10 the draws are the release's: 0.8, then 0.5 of what is left,
-    # then the token. With nothing left, the first draw always hits.
+    # then the token. If nothing is left, the first draw always succeeds.
     mask_prob = mask / (mask + same + replace)
     same_prob = same / (same + replace) if same + replace else 0.0
     draw = rng.random

@@ -1,13 +1,13 @@
-"""Masked sentence pairs for pre-training: the definition, on strings.
+"""Masked sentence pairs for pre-training: the reference on strings.
 
-This module says what BERT is pre-trained on, one rule after the other, and is
-easy to check. `fast_masked_pairs`, which `create_pretraining_data.py` uses,
-makes the same instances from the same random draws in a fraction of the time.
+This module defines the pre-training data of BERT, one rule after the other, and
+is easy to verify. `create_pretraining_data.py` uses `fast_masked_pairs`, which
+creates the same instances from the same random draws in a fraction of the time.
 
 Source: Devlin et al. 2019, §3.1 and App. A.1, A.2. For the same text, flags
 and seed the instances are those of create_pretraining_data.py of the release,
-in its order. That fixes the order of every random draw: a draw more, less or
-earlier changes all that follow.
+in its order. This fixes the order of all random draws: an additional, missing
+or earlier draw changes all that follow.
 """
 
 import dataclasses
@@ -23,42 +23,42 @@ Sentence = list[str]
 Document = list[Sentence]
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]
-# Source: the release. A document other than the pair's own is drawn at most so
-# often, then the last one drawn is taken, even the pair's own.
+# Source: the release. It redraws a document equal to the pair's own at most
+# this often, and then uses the last one even if it is the pair's own.
 TRIES_FOR_ANOTHER_DOCUMENT = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InstanceOptions:
-    """How instances are made; defaults are the release's.
+    """Options for creating instances; defaults as released.
 
     Raises:
-        ValueError: a value is impossible; names it and what must hold.
+        ValueError: a value is invalid; names it and the condition.
     """
 
     max_seq_length: int = flags.Group.PAIRS.flag(128, "Tokens per pair.")
     max_predictions_per_seq: int = flags.Group.PAIRS.flag(
-        20, "Most tokens to predict per pair."
+        20, "Maximum number of predictions per pair."
     )
     masked_lm_prob: float = flags.Group.PAIRS.flag(0.15, "Share to predict.")
     do_whole_word_mask: bool = flags.Group.PAIRS.flag(
-        False, "Predict all pieces of a word together."
+        False, "Mask all pieces of a word together."
     )
     # Source: Devlin et al. 2019, Table 8.
     masking: str = flags.Group.PAIRS.flag(
         "80,10,10",
-        "Percent of the predicted tokens that become [MASK], stay the same, "
+        "Percentages of predicted tokens that become [MASK], are kept, and "
         "become a random token (not in the release).",
     )
     dynamic_masking: bool = flags.Group.PAIRS.flag(
         False,
-        "Write each pair unmasked, for run_pretraining.py to mask anew each "
-        "time it takes it; dupe_factor is 1 by default then (not in the "
+        "Write unmasked pairs, which run_pretraining.py masks anew in each "
+        "epoch; the default of dupe_factor is then 1 (not in the "
         "release).",
     )
     short_seq_prob: float = flags.Group.PAIRS.flag(
         0.1,
-        "Share of documents cut into pairs of a random shorter length.",
+        "Share of documents split into pairs of a random shorter length.",
     )
     dupe_factor: int = flags.Group.PAIRS.flag(10, "Passes over the text.")
 
@@ -79,7 +79,7 @@ class InstanceOptions:
                 raise ValueError(
                     f"{name} must be from 0 to 1; got {getattr(self, name)}."
                 )
-        _ = self.masking_rates  # Checked as it is read.
+        _ = self.masking_rates  # The property checks the values.
 
     @functools.cached_property
     def masking_rates(self) -> tuple[float, float, float]:
@@ -93,7 +93,7 @@ class InstanceOptions:
                 map(float, self.masking.split(","))
             )
             if min(rates) < 0 or not math.isclose(sum(rates), 100):
-                raise ValueError("these are no percentages of a whole")
+                raise ValueError("these are not percentages of a whole")
         except ValueError as error:
             raise ValueError(
                 "masking must be three percentages that sum to 100, of tokens "
@@ -103,16 +103,17 @@ class InstanceOptions:
         return mask, same, replace
 
     def num_to_predict(self, num_tokens: int) -> int:
-        """Counts the predictions that a share of the tokens asks for.
+        """Returns the number of predictions for a share of the tokens.
 
-        As released: [CLS] and [SEP] count as tokens, a half is rounded to the
-        even number, and there is at least one. The limit of
-        `max_predictions_per_seq` is not applied.
+        As released: [CLS] and [SEP] count as tokens, halves are rounded to
+            even,
+        and the result is at least 1. The limit `max_predictions_per_seq` is not
+        applied.
         """
         return max(1, round(num_tokens * self.masked_lm_prob))
 
     def num_predictions(self, num_tokens: int) -> int:
-        """Counts the predictions that an instance of so many tokens gets."""
+        """Returns the number of predictions of an instance."""
         return min(
             self.max_predictions_per_seq, self.num_to_predict(num_tokens)
         )
@@ -123,11 +124,11 @@ class TrainingInstance:
     """One masked pair of sentences.
 
     Attributes:
-        tokens: `[CLS] A [SEP] B [SEP]`, after masking, if it is masked here.
+        tokens: `[CLS] A [SEP] B [SEP]`, after masking unless it is dynamic.
         segment_ids: for each token 0 up to the first [SEP], then 1.
         is_random_next: B does not follow A in the text.
-        masked_lm_positions: the places to predict, ascending.
-        masked_lm_labels: the tokens that stood there.
+        masked_lm_positions: the predicted positions, ascending.
+        masked_lm_labels: the original tokens there.
     """
 
     tokens: list[str]
@@ -140,14 +141,14 @@ class TrainingInstance:
 def tokenize_documents(
     documents: Iterable[Iterable[str]], tokenize: Callable[[str], Sentence]
 ) -> list[Document]:
-    """Cuts the sentences of documents into tokens.
+    """Tokenizes the sentences of documents.
 
     As released: a line without tokens, such as one of control characters,
     neither adds a sentence nor ends a document.
 
     Args:
         documents: as from `encoded_corpus.read_documents`.
-        tokenize: cuts a sentence into tokens.
+        tokenize: tokenizes a sentence.
     """
     tokenized = (
         [tokens for line in document if (tokens := tokenize(line))]
@@ -162,16 +163,16 @@ def create_training_instances(
     options: InstanceOptions,
     rng: random.Random,
 ) -> list[TrainingInstance]:
-    """Makes the instances of a corpus, in random order.
+    """Creates the instances of a corpus, in random order.
 
-    As released: all of them, `dupe_factor` times the corpus, are in memory.
+    As released: all instances of `dupe_factor` passes are in memory.
 
     Args:
         documents: the corpus, as from `tokenize_documents`.
-        vocab_words: the tokens that may replace another one. As released, the
-            whole vocabulary: [PAD], [CLS] and [unused1] too.
-        options: how instances are made.
-        rng: draws everything.
+        vocab_words: the possible random replacements. As released, the complete
+            vocabulary, including [PAD], [CLS] and [unused1].
+        options: for creating instances.
+        rng: source of all random draws.
     """
     documents = list(documents)
     rng.shuffle(documents)
@@ -192,10 +193,10 @@ def create_instances_from_document(
     options: InstanceOptions,
     rng: random.Random,
 ) -> list[TrainingInstance]:
-    """Cuts one document into pairs, about half with a random second part."""
+    """Splits one document into pairs, about half with a random second part."""
     document = documents[document_index]
     max_num_tokens = options.max_seq_length - NUM_SPECIAL_TOKENS
-    # Some pairs are shorter than the rest, as inputs are when fine-tuning.
+    # Some pairs are shorter, like inputs in fine-tuning.
     target_length = max_num_tokens
     if rng.random() < options.short_seq_prob:
         target_length = rng.randint(2, max_num_tokens)
@@ -212,7 +213,7 @@ def create_instances_from_document(
             tokens_b = _random_next(
                 documents, document_index, target_length - len(tokens_a), rng
             )
-            # The sentences that B would have had begin the next chunk.
+            # The unused sentences of the chunk begin the next one.
             start += a_end
         else:
             tokens_b = _joined(chunk[a_end:])
@@ -240,7 +241,7 @@ def create_instances_from_document(
 
 
 def _chunk(document: Document, start: int, target_length: int) -> Document:
-    """Takes sentences from `start` on until they have enough tokens."""
+    """Collects sentences from `start` on until they have enough tokens."""
     length = 0
     for end in range(start, len(document)):
         length += len(document[end])
@@ -255,7 +256,7 @@ def _random_next(
     target_length: int,
     rng: random.Random,
 ) -> list[str]:
-    """Takes sentences from a random place of another document."""
+    """Collects sentences from a random position in another document."""
     for _ in range(TRIES_FOR_ANOTHER_DOCUMENT):
         random_index = rng.randint(0, len(documents) - 1)
         if random_index != document_index:
@@ -275,16 +276,16 @@ def truncate_pair_at_random_ends(
     max_num_tokens: int,
     rng: random.Random,
 ) -> tuple[list[str], list[str]]:
-    """Shortens a pair, token by token from the longer one (B if equal).
+    """Truncates a pair, token by token from the longer part (B if equal).
 
-    Each token is taken from the front or the back at random, so that neither
-    end of a sentence is seen more often. Fine-tuning has another rule: see
+    Each token is removed from the front or the back at random, to avoid a bias
+    towards either end. Fine-tuning has a different rule: see
     `tasks.classification.sentence_pairs`.
 
     Returns:
         The two sentences, together at most `max_num_tokens` tokens.
     """
-    # Of each sentence the part from `begins` to `ends` is kept.
+    # The slice from `begins` to `ends` of each part is kept.
     begins = [0, 0]
     ends = [len(tokens_a), len(tokens_b)]
     while ends[0] - begins[0] + ends[1] - begins[1] > max_num_tokens:
@@ -304,9 +305,9 @@ class MaskedTokens:
     """Tokens after masking.
 
     Attributes:
-        tokens: as many as came in, some of them replaced.
-        positions: the places to predict, ascending.
-        labels: the tokens that stood there.
+        tokens: as many as the input, some of them replaced.
+        positions: the predicted positions, ascending.
+        labels: the original tokens there.
     """
 
     tokens: list[str]
@@ -320,16 +321,16 @@ def create_masked_lm_predictions(
     options: InstanceOptions,
     rng: random.Random,
 ) -> MaskedTokens:
-    """Chooses the tokens to predict and hides most of them.
+    """Chooses the tokens to predict and masks most of them.
 
-    As released, a word of more pieces than may still be predicted is passed
-    over for a shorter one.
+    As released, a word with more pieces than predictions left is skipped in
+    favor of a shorter one.
 
     Args:
-        tokens: a whole instance; [CLS] and [SEP] are never predicted.
-        vocab_words: the tokens that may replace another one.
-        options: how tokens are masked.
-        rng: draws everything.
+        tokens: a complete instance; [CLS] and [SEP] are never predicted.
+        vocab_words: the possible random replacements.
+        options: of masking.
+        rng: source of all random draws.
     """
     words = _maskable_words(tokens, options.do_whole_word_mask)
     rng.shuffle(words)
@@ -341,7 +342,7 @@ def create_masked_lm_predictions(
             break
         if len(positions) + len(word) > num_to_predict:
             continue
-        # As released: each piece of a word is drawn by itself
+        # As released: each piece of a word is drawn separately
         # (google-research/bert#910).
         for position in word:
             masked[position] = _hidden(
@@ -359,12 +360,12 @@ def create_masked_lm_predictions(
 def _maskable_words(
     tokens: Sequence[str], do_whole_word_mask: bool
 ) -> list[list[int]]:
-    """Lists the positions of each word, or each by itself."""
+    """Lists the positions of each word, or of each piece."""
     words: list[list[int]] = []
     for position, token in enumerate(tokens):
         if token in ("[CLS]", "[SEP]"):
             continue
-        # As released: if B was cut within a word, its first piece joins the
+        # As released: if B begins within a word, its first piece joins the
         # last word of A, over the [SEP] between them.
         if do_whole_word_mask and words and token.startswith("##"):
             words[-1].append(position)
@@ -379,10 +380,10 @@ def _hidden(
     rates: tuple[float, float, float],
     rng: random.Random,
 ) -> str:
-    """Draws what stands in place of a token that is to be predicted."""
+    """Draws the replacement of a predicted token."""
     mask, same, replace = rates
     # At 80,10,10 the draws are the release's: 0.8, then 0.5 of what is left,
-    # then the token. With nothing left, the first draw always hits.
+    # then the token. If nothing is left, the first draw always succeeds.
     if rng.random() < mask / (mask + same + replace):
         return "[MASK]"
     if rng.random() < same / (same + replace):
@@ -395,17 +396,17 @@ def instance_features(
     convert_tokens_to_ids: Callable[[Iterable[str]], list[int]],
     options: InstanceOptions,
 ) -> dict[str, list[int] | list[float]]:
-    """Turns an instance into the arrays of a record, padded with zeros.
+    """Converts an instance to the arrays of a record, padded with zeros.
 
-    As released: padding is id 0, whatever token the vocabulary has there.
+    As released: padding is id 0, whatever token has that id.
 
     Returns:
         `input_ids`, `input_mask`, `segment_ids`: `[T]`; `masked_lm_positions`,
         `masked_lm_ids`, `masked_lm_weights`: `[P]`; `next_sentence_labels`:
         `[1]`, 1 for a random next. T is `max_seq_length`, P is
-        `max_predictions_per_seq`. With `dynamic_masking` nothing of
-        `masked_lm`; for whole words `word_starts`, `[T]`, 0 for a token that
-        continues a word.
+        `max_predictions_per_seq`. With `dynamic_masking` there are no
+        `masked_lm` arrays; for whole words there is `word_starts`, `[T]`, 0 for
+        a token that continues a word.
     """
     length = options.max_seq_length
     num_places = options.max_predictions_per_seq

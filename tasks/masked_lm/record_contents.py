@@ -1,7 +1,7 @@
 """Contents of pre-training records: statistics, faults and readable words.
 
-All functions take arrays, so that records just made and records of a file look
-alike.
+All functions take arrays, so that they apply to new records and to records of a
+file.
 """
 
 import dataclasses
@@ -23,11 +23,11 @@ class Distribution:
     """Summary statistics of some numbers.
 
     Attributes:
-        count: how many there are.
-        mean: 0 if there are none, as are the rest.
-        median: half are no more.
-        percentile_95: 95 of 100 are no more.
-        largest: the largest one.
+        count: number of values.
+        mean: 0 without values, like the other statistics.
+        median: half of the values are at most this.
+        percentile_95: 95 % of the values are at most this.
+        largest: the maximum.
     """
 
     count: int
@@ -71,7 +71,7 @@ class SpecialIds:
 
 
 def special_ids(vocab: Mapping[str, int]) -> SpecialIds:
-    """Looks them up in a vocabulary that has them."""
+    """Looks up the special tokens in a vocabulary."""
     names = ("pad", "unk", "cls", "sep", "mask")
     return SpecialIds(
         vocab_size=max(vocab.values()) + 1,
@@ -81,23 +81,23 @@ def special_ids(vocab: Mapping[str, int]) -> SpecialIds:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecordContents:
-    """What records hold, in numbers.
+    """Statistics of records.
 
     Attributes:
-        num_records: looked at.
+        num_records: number of records.
         seq_length: T.
-        max_predictions: P; 0 if the records are to be masked in training.
-        lengths: tokens of a record, [CLS] and [SEP] included.
-        num_full: records without padding; most of them were cut to fit.
-        num_random_next: pairs whose second part is random.
+        max_predictions: P; 0 for dynamic masking.
+        lengths: tokens per record, including [CLS] and [SEP].
+        num_full: records without padding; most of them were truncated.
+        num_random_next: pairs with a random second part.
         num_words: tokens that are neither special nor padding.
-        num_predicted: tokens to predict; `num_hidden` of them are `[MASK]`,
-            `num_same` themselves, the others another token.
-        num_hidden, num_same: as said.
-        num_full_predictions: records with as many predictions as fit.
+        num_predicted: predicted tokens. `num_hidden` of them are `[MASK]`,
+            `num_same` are unchanged, the others are replaced.
+        num_hidden, num_same: see `num_predicted`.
+        num_full_predictions: records with the maximum number of predictions.
         num_unknown: words that are `[UNK]`.
-        num_repeated: records with the text, before masking, of one before.
-        faults: what no record of a sound program has, with its number.
+        num_repeated: records whose text, before masking, occurred before.
+        faults: faults of records, with the number of affected records.
     """
 
     num_records: int
@@ -117,17 +117,17 @@ class RecordContents:
 
     @property
     def num_replaced(self) -> int:
-        """Tokens to predict that are shown as another one."""
+        """Number of predicted tokens that are replaced by another one."""
         return self.num_predicted - self.num_hidden - self.num_same
 
 
 def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
-    """Goes through records.
+    """Measures records.
 
     Args:
         batches: arrays by feature: `[B, T]`, `[B, P]` and `[B, 1]`; without
-            those of `[B, P]` where the records are to be masked in training.
-        ids: of the vocabulary that they were made with.
+            those of `[B, P]` for dynamic masking.
+        ids: of the vocabulary of the records.
 
     Raises:
         ValueError: there is no record.
@@ -148,7 +148,7 @@ def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
             num_repeated += digest in seen
             seen.add(digest)
     if shape is None:
-        raise ValueError("There must be a record to look at; there is none.")
+        raise ValueError("Expected at least one record; got none.")
     return RecordContents(
         seq_length=shape[0],
         max_predictions=shape[1],
@@ -160,7 +160,7 @@ def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
 
 
 def _with_predictions(batch: Batch) -> Batch:
-    """Gives unmasked records predictions, none for each."""
+    """Adds empty predictions to unmasked records."""
     none = np.zeros((len(batch["input_ids"]), 0), np.int64)
     names = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     return {**dict.fromkeys(names, none), **batch}
@@ -189,7 +189,7 @@ def _counts(batch: Batch, ids: SpecialIds) -> dict[str, int]:
 
 
 def _faults(batch: Batch, ids: SpecialIds) -> dict[str, int]:
-    """Counts records with each fault."""
+    """Counts the records with each fault."""
     inputs, mask = batch["input_ids"], batch["input_mask"]
     positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
     is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
@@ -211,18 +211,18 @@ def _faults(batch: Batch, ids: SpecialIds) -> dict[str, int]:
         "a place predicted twice": (np.diff(sorted_positions, axis=1) == 0).any(
             axis=1
         ),
-        "[PAD], [CLS] or [SEP] to predict": (is_predicted & is_special).any(
+        "a predicted [PAD], [CLS] or [SEP]": (is_predicted & is_special).any(
             axis=1
         ),
         "nothing to predict": ~is_predicted.any(axis=1),
     }
     if not labels.shape[1]:
-        del found["nothing to predict"]  # It is drawn in training.
+        del found["nothing to predict"]  # Drawn in training.
     return {name: int(rows.sum()) for name, rows in found.items()}
 
 
 def shown_ids(batch: Batch) -> np.ndarray:
-    """Returns what the input has at the places to predict: `[B, P]`."""
+    """Returns the input ids at the predicted positions: `[B, P]`."""
     return np.take_along_axis(
         batch["input_ids"], batch["masked_lm_positions"], axis=1
     )
@@ -238,17 +238,17 @@ def original_ids(batch: Batch) -> np.ndarray:
 
 
 def contents_warnings(contents: RecordContents) -> list[str]:
-    """Says what is wrong with records, or none."""
+    """Describes the faults of records."""
     warnings = [
         f"{count:,} of {contents.num_records:,} records have {fault}: they "
-        "were made with another vocabulary, or by a faulty program."
+        "were created with another vocabulary, or by a faulty program."
         for fault, count in contents.faults.items()
     ]
     predicted = contents.num_predicted
     if predicted and contents.num_same > 0.5 * predicted:
         warnings.append(
-            f"{contents.num_same / predicted:.0%} of the tokens to predict "
-            "stand in the input as they are: the answers are visible."
+            f"{contents.num_same / predicted:.0%} of the predicted tokens are "
+            "unchanged in the input: the answers are visible."
         )
     return warnings
 
@@ -258,12 +258,12 @@ class Piece:
     """A token of a record.
 
     Attributes:
-        text: the token, before masking; without `##` in the middle of a word.
-        kind: `PLAIN`, `SPECIAL`, or how a token to predict is shown to the
-            model: as `[MASK]` (`HIDDEN`), as itself (`SAME`), as another
-            (`REPLACED`).
-        shown: what the model sees instead, of `REPLACED`.
-        starts_word: whether there is a space before it.
+        text: the token, before masking; without `##` inside a word.
+        kind: `PLAIN`, `SPECIAL`, or how a predicted token is shown to the
+            model: as `[MASK]` (`HIDDEN`), unchanged (`SAME`), or as another
+            token (`REPLACED`).
+        shown: the token shown for `REPLACED`.
+        starts_word: whether a space precedes it.
     """
 
     text: str
@@ -279,8 +279,8 @@ def pieces(
 
     Args:
         record: `input_ids` and `input_mask` `[T]`; `masked_lm_positions`,
-            `masked_lm_ids` and `masked_lm_weights` `[P]`, where there are any.
-        tokens: token by id; an id without one is shown as its number.
+            `masked_lm_ids` and `masked_lm_weights` `[P]`, if masked.
+        tokens: tokens by id; unknown ids are shown as numbers.
     """
     is_real = record.get("masked_lm_weights", np.zeros(0)) > 0
     answers = {
@@ -299,8 +299,8 @@ def pieces(
             _piece(
                 _token(tokens, int(shown)),
                 None if answer is None else _token(tokens, answer),
-                # A text may begin in the middle of a word, which truncation
-                # has cut.
+                # Truncation can make a text begin in the middle of a
+                # word.
                 is_first=not found or found[-1].kind == SPECIAL,
             )
         )
@@ -335,11 +335,11 @@ def _piece(shown: str, answer: str | None, *, is_first: bool) -> Piece:
 
 
 def as_text(words: list[Piece], styles: Mapping[str, str]) -> str:
-    """Writes pieces in a row.
+    """Joins pieces to text.
 
     Args:
-        words: of a record.
-        styles: for each kind a pattern with `{text}` and `{shown}`.
+        words: pieces of a record.
+        styles: for each kind a format with `{text}` and `{shown}`.
     """
     parts: list[str] = []
     for piece in words:

@@ -1,4 +1,4 @@
-"""SQuAD answers: the search in the logits of windows, ranked in words.
+"""SQuAD answers: search in the logits of windows, and ranking of texts.
 
 Source: behaviour of run_squad.py of google-research/bert, measured;
 Devlin et al. 2019, §4.2 and §4.3.
@@ -18,19 +18,19 @@ from absl import logging
 from commands import flags
 from tasks.squad import squad_examples, squad_features
 
-# As released: the null score of a question without any window. Differs: its
-# odds too; the release stops there with an error (docs/differences.md).
+# As released: the null score of a question without any window. Differs: also
+# its odds; the release stops there with an error (docs/differences.md).
 NO_ANSWER_ODDS = 1000000.0
-# As released: the answer of version 1 where none is left.
+# As released: the answer of version 1 if none is left.
 _EMPTY = ("empty", 0.0, 0.0)
-_CUT_PADDING = -1e9  # As `training.prediction` gives to places of a batch.
+_CUT_PADDING = -1e9  # As in `training.prediction` for padding.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AnswerOptions:
-    """How answers are searched; defaults are those of run_squad.py.
+    """Options of the answer search; the defaults are those of run_squad.py.
 
-    With `version_2_with_negative` "no answer" takes part, as token 0.
+    With `version_2_with_negative` "no answer" is a candidate, as token 0.
 
     Raises:
         ValueError: a number is below 1.
@@ -38,12 +38,12 @@ class AnswerOptions:
 
     n_best_size: int = flags.Group.ANSWERS.flag(
         20,
-        "Starts and ends tried in each window, and answers in "
+        "Candidate starts and ends per window, and answers in "
         "nbest_predictions.json.",
         lower_bound=1,
     )
     max_answer_length: int = flags.Group.ANSWERS.flag(
-        30, "Word pieces of the longest answer.", lower_bound=1
+        30, "Maximum word pieces of an answer.", lower_bound=1
     )
     version_2_with_negative: bool = flags.Group.ANSWERS.flag(
         False, "The files are of SQuAD 2.0: some questions have no answer."
@@ -59,10 +59,10 @@ class AnswerOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Logits:
-    """The outputs of the network for windows.
+    """Model outputs for windows.
 
     Attributes:
-        unique_ids: `[W]` integers, of the windows.
+        unique_ids: `[W]` integers, the ids of the windows.
         values: `[W, 2, T]` float, start and end logits.
     """
 
@@ -73,8 +73,8 @@ class Logits:
         """Returns the logits of some windows, `[w, 2, T]` float64.
 
         Raises:
-            ValueError: a window has no logits, or too few, or some that are
-                not finite.
+            ValueError: a window has no logits, too few logits, or logits that
+                are not finite.
         """
         missing = [w for w in windows if w.unique_id not in self._row_of]
         if missing:
@@ -84,7 +84,7 @@ class Logits:
                 "logits?"
             )
         rows = [self._row_of[window.unique_id] for window in windows]
-        # Scores are added as float64, as released.
+        # As released: scores are added in float64.
         logits = self.values[rows].astype(np.float64)
         shape = 2, len(windows[0].input_ids)
         if logits.shape[1:] != shape:
@@ -106,7 +106,7 @@ class Logits:
         return {each: row for row, each in enumerate(self.unique_ids.tolist())}
 
 
-# Of data without a window.
+# For data without windows.
 NO_LOGITS = Logits(
     unique_ids=np.zeros(0, np.int64), values=np.zeros((0, 2, 0), np.float32)
 )
@@ -134,12 +134,12 @@ def padded_logits(
     end_logits: np.ndarray,
     max_seq_length: int,
 ) -> Logits:
-    """Joins the logits of windows from which common padding was cut.
+    """Pads the logits of windows whose common padding was removed.
 
     Args:
         unique_ids: `[W]` integers.
-        start_logits, end_logits: `[W, t]` float, `t <= T`; the places that
-            were cut score below any other.
+        start_logits, end_logits: `[W, t]` float, `t <= T`; removed positions
+            score below all others.
         max_seq_length: `T`.
     """
     values = np.stack([start_logits, end_logits], axis=1)  # [W, 2, t]
@@ -151,7 +151,7 @@ def padded_logits(
 
 
 def null_span(logits: np.ndarray) -> Span:
-    """Finds "no answer" where it scores lowest, the first window of equals.
+    """Returns "no answer" in the first window with its lowest score.
 
     Args:
         logits: `[W, 2, T]` float64, start and end.
@@ -165,18 +165,18 @@ def ranked_spans(
     logits: np.ndarray,
     options: AnswerOptions,
 ) -> Iterator[Span]:
-    """Yields the possible answers of a question, highest score first.
+    """Yields the candidate answers to a question, highest score first.
 
-    Tried are the `n_best_size` highest starts with the `n_best_size` highest
-    ends of each window. An answer lies in the paragraph, is not too long,
-    and starts where its window shows the most context (as released, its end
-    need not). Equal scores stay in the order of window, start, end; in
-    version 2 "no answer" comes last of its equals.
+    The candidates combine the `n_best_size` highest starts with the
+    `n_best_size` highest ends of each window. An answer is in the paragraph, is
+    not too long, and starts in the window with the most context there (as
+    released, its end need not). Ties are in the order of window, start, end; in
+    version 2 "no answer" comes last among ties.
 
     Args:
         features: the `W` windows of the question.
         logits: `[W, 2, T]` float64, start and end.
-        options: how answers are searched.
+        options: of the search.
     """
     can_end = np.zeros(logits[:, 0].shape, bool)  # [W, T]
     can_start = np.zeros_like(can_end)  # [W, T]
@@ -184,7 +184,7 @@ def ranked_spans(
         here = slice(len(feature.tokens))
         can_end[row, here] = feature.token_to_orig_map >= 0
         can_start[row, here] = feature.token_is_max_context
-    # Stable, so that of equal logits the first position is the better one.
+    # Stable, so that the first of equal logits wins.
     best = np.argsort(-logits, axis=-1, kind="stable")
     best = best[..., : options.n_best_size]  # [W, 2, n]
     starts, ends = best[:, 0, :, None], best[:, 1, None, :]
@@ -218,38 +218,40 @@ def _span(logits: np.ndarray, window: int, start: int, end: int) -> Span:
 
 
 class BasicTokenizer(Protocol):
-    """Text -> words and punctuation marks, those of each part between spaces
-    one after the other; `vocab.tokenization.BasicTokenizer` is of this kind.
+    """Tokenizer from text to words and punctuation marks.
+
+    The tokens of a text are the concatenated tokens of its parts between
+    spaces; `vocab.tokenization.BasicTokenizer` has this property.
     """
 
     def tokenize(self, text: str) -> list[str]: ...
 
 
 def final_text(pred_text: str, orig_text: str, tok_text: str) -> str:
-    """Finds the characters of the paragraph that word pieces stand for.
+    """Returns the text of the paragraph for the word pieces of an answer.
 
-    The words of the paragraph say too much ("Steve Smith's" for the pieces
-    of "steve smith"), the pieces too little (case and accents are gone). So
-    the pieces are found in the tokenized words, and the place is counted in
-    characters that are not spaces.
+    The words of the paragraph contain too much ("Steve Smith's" for the pieces
+    of "steve smith"), the pieces too little (case and accents are lost). The
+    pieces are therefore located in the tokenized words, and their offset is
+    counted in non-space characters.
 
     Args:
         pred_text: the pieces of an answer, joined to words.
-        orig_text: the words of the paragraph that they were cut from.
+        orig_text: the words of the paragraph with those pieces.
         tok_text: the basic tokens of `orig_text`, joined by spaces.
 
     Returns:
-        A part of `orig_text`; all of it where the place cannot be counted,
-        because tokenizing changed the number of characters.
+        A part of `orig_text`; all of it if the offset cannot be counted because
+        tokenization changed the number of characters.
     """
     start = tok_text.find(pred_text)
     if start < 0 or not pred_text or not orig_text:
         logging.debug("%r is not in %r.", pred_text, tok_text)
         return orig_text
     places = [i for i, char in enumerate(orig_text) if char != " "]
-    # As released: also where only something after the answer changed length.
+    # As released: even if only text after the answer changed its length.
     if len(places) != len(tok_text) - tok_text.count(" "):
-        logging.debug("Tokens change the length of %r.", orig_text)
+        logging.debug("Tokenization changes the length of %r.", orig_text)
         return orig_text
     end = start + len(pred_text) - 1
     if " " in (tok_text[start], tok_text[end]):
@@ -260,7 +262,7 @@ def final_text(pred_text: str, orig_text: str, tok_text: str) -> str:
 
 
 class BasicText:
-    """Tokenizes words of a paragraph, each distinct one once."""
+    """Tokenizes the words of a paragraph, with a cache."""
 
     def __init__(self, basic_tokenizer: BasicTokenizer):
         self._tokenizer = basic_tokenizer
@@ -293,7 +295,7 @@ class Candidate:
 class RankedAnswers:
     """The answers to one question, best first.
 
-    `null_odds` is by how much "no answer" scores above the best answer with
+    `null_odds` is the score of "no answer" minus that of the best answer with
     text, as a difference of logits; None in version 1.
     """
 
@@ -302,7 +304,7 @@ class RankedAnswers:
     null_odds: float | None
 
     def best_text(self) -> str:
-        """Returns the best answer that has text; "" where none has."""
+        """Returns the best answer with text; "" if there is none."""
         return next((c.text for c in self.nbest if c.text), "")
 
     def prediction(self, null_score_diff_threshold: float = 0.0) -> str:
@@ -321,18 +323,18 @@ def rank_answers(
     options: AnswerOptions,
     basic_tokenizer: BasicTokenizer,
 ) -> list[RankedAnswers]:
-    """Ranks the answers to every question over all of its windows.
+    """Ranks the answers to every question over all its windows.
 
     Args:
         examples: the questions, in the order of the result.
         features: every window of every question.
         logits: of every window, in any order.
-        options: how answers are searched.
-        basic_tokenizer: the one that made the windows, before word pieces.
+        options: of the search.
+        basic_tokenizer: the one that created the windows, before word pieces.
 
     Raises:
-        ValueError: a window has no logits, or too few, or some that are not
-            finite.
+        ValueError: a window has no logits, too few logits, or logits that are
+            not finite.
     """
     windows_of = collections.defaultdict(list)
     for feature in features:
@@ -373,7 +375,7 @@ def _rank(
         return _ranked(example.qas_id, nbest or [_EMPTY])
     null = null_span(values)
     if all(text for text, _, _ in nbest):
-        # As released: one more than asked for, if "no answer" is not there.
+        # As released: one more than `n_best_size`, if "no answer" is missing.
         nbest.append(("", null.start_logit, null.end_logit))
     return _ranked(example.qas_id, nbest, _null_odds(nbest, null.score))
 
@@ -383,7 +385,7 @@ def _ranked(
     nbest: Sequence[tuple[str, float, float]],
     null_odds: float | None = None,
 ) -> RankedAnswers:
-    """Gives every (text, start logit, end logit) its share of the softmax."""
+    """Adds the softmax probability to every (text, start logit, end logit)."""
     scores = [start + end for _, start, end in nbest]
     best = max(scores)
     weights = [math.exp(score - best) for score in scores]
@@ -411,8 +413,8 @@ def _null_odds(
     for text, start_logit, end_logit in nbest:
         if text:
             return null_score - start_logit - end_logit
-    # Differs: the release stops with an error where no answer with text is
-    # left. Here "no answer" wins at any threshold (docs/differences.md).
+    # Differs: the release stops with an error if no answer with text is left.
+    # Here "no answer" wins at any threshold (docs/differences.md).
     return NO_ANSWER_ODDS
 
 
@@ -422,7 +424,7 @@ def _distinct_texts(
     spans: Iterable[Span],
     basic_text: BasicText,
 ) -> Iterator[tuple[str, float, float]]:
-    """Yields (text, start logit, end logit); each text once, "" for null."""
+    """Yields (text, start logit, end logit); texts are distinct, "" is null."""
     seen = set()
     for span in spans:
         text = ""

@@ -1,8 +1,8 @@
-"""Ensembles of SQuAD systems: their answers or logits, averaged.
+"""Ensembles of SQuAD systems by averaging answers or logits.
 
-Source: Devlin et al. 2019, Table 2 (an ensemble of seven systems); it does
-not say how they are combined. Here either the probabilities of answers are
-averaged, or, before the search, the logits of windows.
+Source: Devlin et al. 2019, Table 2 (an ensemble of seven systems), without the
+method. Here either the probabilities of answers are averaged, or, before the
+search, the logits of windows.
 """
 
 import collections
@@ -19,12 +19,12 @@ from files import json_text, messages, paths, writing
 from tasks.squad import squad_answers
 
 LOGITS_ENDING = ".npz"
-_ROUNDING = 1e-6  # Of probabilities in float32.
-# What numpy.load and its result raise for other files: empty, a broken
+_ROUNDING = 1e-6  # Rounding error of float32 probabilities.
+# Errors of numpy.load and its result for other files: empty, a broken
 # archive, a single array (TypeError), other arrays, pickles.
 _NOT_LOGITS = (
     *(OSError, EOFError, zipfile.BadZipFile, zlib.error, TypeError, KeyError),
-    # Of encrypted members, unknown methods, offsets and sizes out of range.
+    # Encrypted members, unknown methods, offsets and sizes out of range.
     *(ValueError, RuntimeError, OverflowError, MemoryError, struct.error),
 )
 
@@ -37,22 +37,22 @@ def combine_nbest(
 ) -> list[squad_answers.RankedAnswers]:
     """Averages the probabilities of answers over systems.
 
-    A text that a system does not list has probability 0 there. Logits are
-    averaged over the systems that list the text. Null odds are the mean of
-    the systems' own, each the score of "no answer" over its best other one.
+    A text that a system does not list has probability 0 in that system. Logits
+    are averaged over the systems that list the text. Null odds are the mean of
+    the systems' null odds, the score of "no answer" over their best other one.
 
     Args:
         systems: the n-best answers of each system, by question id.
-        n_best_size: how many answers are kept.
-        version_2_with_negative: "no answer" takes part.
+        n_best_size: number of answers kept.
+        version_2_with_negative: "no answer" is a candidate.
 
     Returns:
-        One for each question, in the order of the first system. Equal
-        probabilities stay in the order of the systems.
+        One per question, in the order of the first system. Ties are in the
+        order of the systems.
 
     Raises:
-        ValueError: no system; systems with other questions; with
-            `version_2_with_negative` a question without "no answer".
+        ValueError: there is no system; systems have other questions; with
+            `version_2_with_negative` a question lacks "no answer".
     """
     if not systems:
         raise ValueError("An ensemble needs at least one system; got none.")
@@ -79,11 +79,11 @@ def average_logits(
 ) -> squad_answers.Logits:
     """Averages start and end logits, window by window.
 
-    The systems must share vocabulary and window options, so that a window
-    is the same text to all of them.
+    The systems must have the same vocabulary and window options, so that their
+    windows are identical.
 
     Raises:
-        ValueError: no system; other windows, or windows of other lengths.
+        ValueError: there is no system, or their windows or lengths differ.
     """
     if not systems:
         raise ValueError("An ensemble needs at least one system; got none.")
@@ -119,13 +119,12 @@ def answer_by_nbest(
     """Combines files of n-best answers; see `combine_nbest`.
 
     Args:
-        system_paths: an nbest_predictions.json of each system.
-        qas_ids: of the questions, in the order of the result.
+        qas_ids: ids of the questions, in the order of the result.
         options: of the search.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: one is not of that format, or answers other questions.
+        ValueError: a file has the wrong format, or other questions.
     """
     answers = combine_nbest(
         [read_nbest(path) for path in system_paths],
@@ -136,10 +135,10 @@ def answer_by_nbest(
 
 
 def is_logits(system_paths: Sequence[str]) -> bool:
-    """Returns whether systems are given as logits rather than n-best answers.
+    """Returns whether systems are logits rather than n-best answers.
 
     Raises:
-        ValueError: some are one, some the other.
+        ValueError: the kinds are mixed.
     """
     kinds = {path.endswith(LOGITS_ENDING) for path in system_paths}
     if len(kinds) > 1:
@@ -152,11 +151,11 @@ def is_logits(system_paths: Sequence[str]) -> bool:
 
 
 def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
-    """Reads an nbest_predictions.json, ours or the release's.
+    """Reads an nbest_predictions.json of this project or the release.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it is not JSON or not of that format.
+        ValueError: it is not JSON or has another format.
     """
     system = json_text.read(path)
     if not isinstance(system, dict):
@@ -211,11 +210,11 @@ def write_logits(path: str, logits: squad_answers.Logits) -> None:
 
 
 def read_logits(path: str) -> squad_answers.Logits:
-    """Reads what `write_logits` wrote.
+    """Reads logits written by `write_logits`.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it is another kind of file.
+        ValueError: it is not a file of logits.
     """
     with paths.open_to_read(path) as file:
         try:
@@ -230,7 +229,7 @@ def read_logits(path: str) -> squad_answers.Logits:
 
 def _checked(ids: np.ndarray, logits: np.ndarray) -> squad_answers.Logits:
     """Checks that arrays are ids `[W]` and logits `[W, 2, T]`."""
-    # A damaged member comes as its bytes.
+    # A damaged member is returned as bytes.
     if not isinstance(ids, np.ndarray) or not isinstance(logits, np.ndarray):
         raise ValueError("one of them is no array")
     if ids.dtype.kind not in "iu" or ids.ndim != 1:
@@ -287,7 +286,7 @@ def _combine(
     null_odds = None
     if version_2_with_negative:
         null_odds = _mean_null_odds(qas_id, systems)
-        # As in one system's file: one more, if "no answer" is not there.
+        # As for one system: one more, if "no answer" is missing.
         kept += [entry for entry in combined[n_best_size:] if not entry.text]
     return squad_answers.RankedAnswers(
         qas_id=qas_id, nbest=tuple(kept), null_odds=null_odds

@@ -1,4 +1,4 @@
-"""SQuAD examples: files of SQuAD 1.1 and 2.0, and questions on their words.
+"""SQuAD examples: reader of SQuAD 1.1 and 2.0 files.
 
 Source: behaviour of run_squad.py of google-research/bert, measured.
 """
@@ -18,14 +18,14 @@ from files import json_text, messages
 _VERSION_2 = re.compile(r"v?2(\.\d{1,2})*(-[a-z].*)?", re.IGNORECASE)
 # As released: white space is these five; U+00A0 and the like stay in words.
 _WORD = re.compile("[^ \t\r\n\u202f]+")
-_NUM_NAMED = 5  # Names given in a warning about many.
+_NUM_NAMED = 5  # Maximum names in a warning.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A gold answer: its text, and where in the paragraph it starts.
+    """A gold answer: its text and its offset in the paragraph.
 
-    `start` counts code points from 0, as the file does.
+    `start` counts code points from 0, as in the file.
     """
 
     text: str
@@ -34,9 +34,9 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Question:
-    """One question as the file has it.
+    """A question of a file.
 
-    `answers` and `is_impossible` are None where the file has no such field.
+    `answers` and `is_impossible` are None if the file has no such field.
     `where` is the path to the question in the file, for messages.
     """
 
@@ -50,7 +50,7 @@ class Question:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A file of questions; `version` is what it says of itself, or ""."""
+    """A file of questions; `version` is its version field, or ""."""
 
     path: str
     version: str
@@ -68,20 +68,20 @@ def read_dataset(path: str) -> Dataset:
     dataset = json_text.read(path)
     questions = tuple(_questions(dataset, path))
     if not questions:
-        raise ValueError(f"{path}: must hold at least one question; has none.")
+        raise ValueError(f"{path}: expected at least one question; got none.")
     version = dataset.get("version", "")
     return Dataset(path=path, version=str(version), questions=questions)
 
 
 def read_version(path: str, *, version_2_with_negative: bool) -> Dataset:
-    """Reads a SQuAD file that must be of a version.
+    """Reads a SQuAD file and checks its version.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: as `read_dataset`; or the file has unanswerable questions,
-            or calls itself version 2, without `version_2_with_negative`; or it
-            has answers but nowhere `is_impossible`, with it: such a file is of
-            version 1.1, whatever it calls itself.
+        ValueError: as `read_dataset`. Without `version_2_with_negative`: the
+            file has unanswerable questions, or its version field is 2. With it:
+            the file has answers but no `is_impossible`, as in version 1.1,
+            whatever its version field is.
     """
     dataset = read_dataset(path)
     _check_version(dataset, version_2_with_negative=version_2_with_negative)
@@ -101,7 +101,7 @@ def _check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
         if is_version_1:
             raise ValueError(
                 f"{dataset.path}: with --version_2_with_negative questions "
-                "must say `is_impossible`; none does, so this is a file of "
+                "must have `is_impossible`; none has, so this is a file of "
                 "SQuAD 1.1. Leave the flag out."
             )
         return
@@ -117,10 +117,10 @@ def _check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
 
 
 def require_unique_ids(dataset: Dataset) -> None:
-    """Checks that no two questions have one id.
+    """Checks that question ids are unique.
 
     Raises:
-        ValueError: two have; names the id and both places.
+        ValueError: an id is repeated; names the id and both positions.
     """
     first_place: dict[str, str] = {}
     for question in dataset.questions:
@@ -134,7 +134,7 @@ def require_unique_ids(dataset: Dataset) -> None:
 
 
 def _questions(dataset: Any, path: str) -> Iterator[Question]:
-    """Walks a parsed file; every field is checked on the way."""
+    """Yields the questions of a parsed file and checks every field."""
     for i, entry in enumerate(
         json_text.field(dataset, "data", list, f"{path}: $")
     ):
@@ -170,7 +170,7 @@ def _question(qa: Any, context: str, where: str) -> Question:
     if "is_impossible" in qa:
         is_impossible = json_text.field(qa, "is_impossible", bool, where)
     return Question(
-        # A number as id comes out as JSON writes it for a key.
+        # A number as id is converted to its JSON key.
         qas_id=str(json_text.field(qa, "id", (str, int), where)),
         text=text,
         context=context,
@@ -185,9 +185,8 @@ class SquadExample:
     """A question on the words of a paragraph.
 
     `start_position` and `end_position` are the first and last word of the
-    answer, -1 for an unanswerable question; they and `orig_answer_text` are
-    None where answers are to be found. Questions on one paragraph share
-    `doc_tokens`.
+    answer, -1 for an unanswerable question. They and `orig_answer_text` are
+    None in prediction. Questions on one paragraph share `doc_tokens`.
     """
 
     qas_id: str
@@ -201,7 +200,7 @@ class SquadExample:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Words:
-    """The words of a paragraph, and where in it each starts."""
+    """The words of a paragraph with their offsets."""
 
     words: tuple[str, ...]
     starts: tuple[int, ...]  # In code points of the paragraph.
@@ -217,14 +216,14 @@ def read_examples(
 ) -> list[SquadExample]:
     """Reads the questions of a SQuAD file.
 
-    For training, a question whose answer is not in the words that its offset
-    names is left out, as released; their number and first names are logged.
+    For training, a question is dropped if its answer is not in the words at its
+    offset, as released; their number and first names are logged.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: the file is not JSON or not in the format of SQuAD; its
-            version is not the one asked for; a question to train on has not
-            exactly one answer; two questions to predict have one id.
+        ValueError: the file is not JSON or not in SQuAD format; it has the
+            wrong version; a training question does not have exactly one answer;
+            two questions to predict have the same id.
     """
     dataset = read_version(
         path, version_2_with_negative=version_2_with_negative
@@ -239,7 +238,7 @@ def read_examples(
 def read_training_examples(
     path: str, *, version_2_with_negative: bool
 ) -> list[SquadExample]:
-    """Reads a file to train on, in the order that the release shuffles it to.
+    """Reads a training file, shuffled to the order of the release.
 
     Raises:
         OSError: the file cannot be opened.
@@ -261,10 +260,10 @@ def read_training_examples(
 def shuffled_for_training(
     examples: Sequence[SquadExample], *, seed: int = 12345
 ) -> list[SquadExample]:
-    """Returns the examples in the order in which the release featurises them.
+    """Returns the examples in the order in which the release converts them.
 
-    Each file has its own generator, so that its order does not depend on the
-    files trained on before it.
+    Each file has its own generator, so that its order does not depend on
+    earlier training files.
     """
     # Source: seed 12345, run_squad.py of the release.
     examples = list(examples)
@@ -273,10 +272,10 @@ def shuffled_for_training(
 
 
 def prediction_examples(dataset: Dataset) -> list[SquadExample]:
-    """Makes examples without answers, in the order of the file.
+    """Creates examples without answers, in file order.
 
     Raises:
-        ValueError: two questions have one id; answers are written by id.
+        ValueError: two questions have the same id, the key of predictions.
     """
     require_unique_ids(dataset)
     words_of = _words_of_contexts(dataset)
@@ -293,11 +292,11 @@ def prediction_examples(dataset: Dataset) -> list[SquadExample]:
 def training_examples(
     dataset: Dataset, *, version_2_with_negative: bool
 ) -> list[SquadExample]:
-    """Makes examples with the words of the answer, in the order of the file.
+    """Creates examples with the words of the answer, in file order.
 
     Raises:
-        ValueError: a question has not exactly one answer, or with
-            `version_2_with_negative` does not say `is_impossible`.
+        ValueError: a question does not have exactly one answer, or with
+            `version_2_with_negative` has no `is_impossible`.
     """
     words_of = _words_of_contexts(dataset)
     examples = []
@@ -329,15 +328,15 @@ def training_examples(
         )
     counts = collections.Counter(q.qas_id for q in dataset.questions)
     repeated = [qas_id for qas_id, count in counts.items() if count > 1]
-    _warn(dataset, dropped, "left out: the answer is not where it says it is")
-    # As released: these are kept with a span that may be too wide.
-    _warn(dataset, moved, "kept, though the answer starts a little off")
+    _warn(dataset, dropped, "dropped: the answer is not at its offset")
+    # As released: these are kept, with a span that may be too wide.
+    _warn(dataset, moved, "kept, although the answer has an imprecise offset")
     _warn(dataset, repeated, "have an id that came before")
     return examples
 
 
 def find_words(context: str) -> Words:
-    """Separates the words of a paragraph as the release does."""
+    """Splits a paragraph into words as released."""
     matches = list(_WORD.finditer(context))
     return Words(
         words=tuple(match.group() for match in matches),
@@ -371,17 +370,17 @@ def _only_answer(question: Question) -> Answer:
 def _answer_words(
     answer: Answer, words: Words, question: Question
 ) -> tuple[int, int] | None:
-    """Returns the first and last word of an answer; None if it is not there.
+    """Returns the first and last word of an answer; None if it is not found.
 
-    As released: the offset is believed when the words that it names contain
-    the answer, wherever in them it starts. White space in the answer is any
-    that Unicode has, in the paragraph only the five of `_WORD`, so an answer
-    with U+00A0 is never found.
+    As released: the offset is accepted if the words at it contain the answer,
+    at any position. White space in the answer is that of Unicode, in the
+    paragraph only the five characters of `_WORD`, so an answer with U+00A0 is
+    never found.
     """
     answer_words = answer.text.split()
     last = answer.start + len(answer.text) - 1
     # Differs: the release stops with an error at an offset past the end and
-    # counts a negative one from there; it keeps an answer without text.
+    # counts a negative one from there; it keeps answers without text.
     if answer.start < 0 or last >= len(question.context) or not answer_words:
         return None
     start, end = words.at(answer.start), words.at(last)

@@ -1,8 +1,7 @@
 """SQuAD windows as model input: [CLS] question [SEP] part of the paragraph.
 
-Every distinct word of the paragraphs, questions and answers is tokenized
-once, in as many processes as there are cores; windows are then cut from what
-came out. The features do not depend on the number of processes.
+Every distinct word of the paragraphs, questions and answers is tokenized once,
+in one process per core. The features do not depend on the number of processes.
 
 Source: behaviour of run_squad.py of google-research/bert, measured;
 Devlin et al. 2019, §4.2.
@@ -25,26 +24,26 @@ _FIRST_UNIQUE_ID = 1000000000  # Source: run_squad.py of the release.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowOptions:
-    """How paragraphs are cut; defaults are those of run_squad.py.
+    """Options for splitting paragraphs; the defaults are those of run_squad.py.
 
     Raises:
-        ValueError: no room is left for the paragraph, or no way forward.
+        ValueError: no room is left for the paragraph, or the stride is 0.
     """
 
     max_seq_length: int = flags.Group.TEXT.flag(
         384,
-        "Word pieces of a window: question, part of the paragraph and three "
+        "Word pieces of a window: question, part of the paragraph, three "
         "special tokens.",
         lower_bound=1,
     )
     doc_stride: int = flags.Group.TEXT.flag(
         128,
-        "Word pieces from the start of a window's part to the next one's.",
+        "Word pieces between the starts of consecutive windows.",
         lower_bound=1,
     )
     max_query_length: int = flags.Group.TEXT.flag(
         64,
-        "Word pieces of a question; what is longer is cut off.",
+        "Maximum word pieces of a question; longer questions are truncated.",
         lower_bound=1,
     )
 
@@ -65,22 +64,22 @@ class WindowOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadFeatures:
-    """One window: a question and a part of its paragraph.
+    """A window: a question and a part of its paragraph.
 
     Args:
-        unique_id: tells windows apart; from 1000000000.
-        example_index: place of the question among the examples.
-        doc_span_index: place of the window among those of its question.
+        unique_id: identifies the window; starts at 1000000000.
+        example_index: index of the question among the examples.
+        doc_span_index: index of the window among those of its question.
         tokens: `n <= T` pieces, special tokens included.
-        num_query_tokens: how many of them are of the question.
+        num_query_tokens: number of tokens of the question.
         input_ids: `[T]` int32, 0 after the `n`th.
-        token_to_orig_map: `[n]` int32, the word of the paragraph that a
-            piece belongs to; -1 for what is not of the paragraph.
-        token_is_max_context: `[n]` bool, whether no other window of the
-            question shows more on both sides of a piece of the paragraph.
-        start_position, end_position: first and last piece of the answer;
-            0 where the window has not all of it; None in prediction.
-        is_impossible: as the example says.
+        token_to_orig_map: `[n]` int32, index of the paragraph word of a piece;
+            -1 for pieces outside of the paragraph.
+        token_is_max_context: `[n]` bool, whether this window of the question
+            shows the most context around a piece of the paragraph.
+        start_position, end_position: first and last piece of the answer; 0 if
+            the window does not contain all of it; None in prediction.
+        is_impossible: as in the example.
     """
 
     unique_id: int
@@ -110,7 +109,7 @@ class SquadFeatures:
         return segment_ids
 
     def record(self) -> dict[str, Sequence[Any] | np.ndarray]:
-        """Returns what the release writes of a window, under its names."""
+        """Returns the features of a window under the names of the release."""
         record: dict[str, Sequence[Any] | np.ndarray] = {
             "unique_ids": [self.unique_id],
             "input_ids": self.input_ids,
@@ -118,7 +117,7 @@ class SquadFeatures:
             "segment_ids": self.segment_ids,
         }
         if self.start_position is not None:
-            # As released: is_impossible is written, and read by no one.
+            # As released: is_impossible is written, but never read.
             record["start_positions"] = [self.start_position]
             record["end_positions"] = [self.end_position]
             record["is_impossible"] = [int(self.is_impossible)]
@@ -138,7 +137,7 @@ class _Question:
     example_index: int
     pieces: tuple[str, ...]
     ids: np.ndarray  # [num pieces] int32
-    answer: tuple[int, int] | None  # Pieces of the paragraph; None to predict.
+    answer: tuple[int, int] | None  # Paragraph pieces; None in prediction.
     is_impossible: bool
 
 
@@ -156,11 +155,11 @@ def convert_examples_to_features(
     an example with an empty paragraph has no window.
 
     Args:
-        examples: to train on or to predict.
-        tokenizer: text -> word pieces -> ids; sent to other processes.
-        options: how paragraphs are cut.
-        num_workers: processes that tokenize; 0 means one for each core.
-        progress: is called as the work goes on.
+        examples: for training or prediction.
+        tokenizer: text -> word pieces -> ids; must be picklable.
+        options: for splitting paragraphs.
+        num_workers: processes for tokenization; 0 for one per core.
+        progress: called during the work.
     """
     pieces_of = word_pieces.tokenize_words(
         _words_of_examples(examples), tokenizer, num_workers, progress
@@ -211,10 +210,10 @@ def improve_answer_span(
     span: tuple[int, int],
     answer_pieces: Sequence[str],
 ) -> tuple[int, int]:
-    """Narrows a span of whole words to the pieces of the answer itself.
+    """Narrows a span of words to the pieces of the answer itself.
 
-    "1895" in the word "(1895-1943)." becomes its own piece. Where the pieces
-    of the answer are not in the span, the span stays.
+    "1895" in the word "(1895-1943)." becomes its own piece. If the span does
+    not contain the pieces of the answer, it is unchanged.
 
     Args:
         doc_pieces: word pieces of the paragraph.
@@ -245,7 +244,7 @@ def _windows(
     cls_id, sep_id = special_ids
     num_query_tokens = len(question.pieces)
     num_pieces = len(paragraph.pieces)
-    offset = num_query_tokens + 2  # Of the part in the window.
+    offset = num_query_tokens + 2  # Room for the paragraph.
     spans = document_spans(
         num_pieces,
         options.max_seq_length - num_query_tokens - NUM_SPECIAL_TOKENS,
@@ -289,7 +288,7 @@ def _windows(
 def _positions(
     question: _Question, start: int, length: int, offset: int
 ) -> tuple[int | None, int | None]:
-    """Returns the answer in tokens of a window; 0, 0 if it has not all."""
+    """Returns the answer in tokens of a window; 0, 0 if it is not complete."""
     if question.answer is None:
         return None, None
     first, last = question.answer
@@ -303,7 +302,7 @@ def _answer_span(
     paragraph: _Paragraph,
     pieces_of: Mapping[str, tuple[str, ...]],
 ) -> tuple[int, int] | None:
-    """Returns the first and last piece of an answer; None to predict."""
+    """Returns the first and last piece of an answer; None in prediction."""
     if example.start_position is None or example.end_position is None:
         return None
     if example.is_impossible:
@@ -355,7 +354,7 @@ def _words_of_examples(
 def document_spans(
     num_pieces: int, max_pieces: int, doc_stride: int
 ) -> list[tuple[int, int]]:
-    """Cuts a paragraph into overlapping parts: (first piece, length) each."""
+    """Splits a paragraph into overlapping parts: (first piece, length) each."""
     spans = []
     start = 0
     while start < num_pieces:
@@ -363,7 +362,7 @@ def document_spans(
         spans.append((start, length))
         if start + length == num_pieces:
             break
-        # As released: a stride past the end of the part is cut to its length.
+        # As released: a stride beyond the part is limited to its length.
         start += min(length, doc_stride)
     return spans
 
@@ -371,17 +370,17 @@ def document_spans(
 def max_context_spans(
     spans: Sequence[tuple[int, int]], num_pieces: int
 ) -> np.ndarray:
-    """Finds the part that shows each piece with the most context.
+    """Finds the part with the most context around each piece.
 
-    Context is what the part has on the poorer side, plus a hundredth of its
-    length; of equals the first wins.
+    Context is the smaller number of pieces on either side, plus a hundredth of
+    the part's length; the first part wins ties.
 
     Args:
         spans: (first piece, length) of every part.
         num_pieces: of the paragraph.
 
     Returns:
-        `[num_pieces]` int32, indexes into `spans`; -1 where no part reaches.
+        `[num_pieces]` int32, indices into `spans`; -1 for uncovered pieces.
     """
     best_span = np.full(num_pieces, -1, np.int32)
     best_score = np.full(num_pieces, -np.inf)

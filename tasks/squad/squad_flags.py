@@ -1,4 +1,4 @@
-"""Options of question answering; names and defaults are the release's."""
+"""Options of question answering; names and defaults as released."""
 
 import dataclasses
 import math
@@ -12,7 +12,7 @@ from tasks.squad import (
     squad_features,
 )
 
-# The value of --null_score_diff_threshold that has the best one found.
+# Value of --null_score_diff_threshold that selects the best threshold.
 AUTO = "auto"
 
 
@@ -38,23 +38,23 @@ class _ThresholdParser(absl_flags.ArgumentParser):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
-    """Which questions are answered, and how; the flags of run_squad.py."""
+    """Flags of run_squad.py for its questions and answers."""
 
     train_file: str | None = flags.Group.FILES.flag(
         None,
-        "SQuAD files to train on: comma-separated names or globs, gone "
-        "through one after the other, each for --num_train_epochs.",
+        "SQuAD training files: comma-separated names or globs, trained on in "
+        "order, each for --num_train_epochs.",
     )
     predict_file: str | None = flags.Group.FILES.flag(
-        None, "SQuAD file whose questions are answered."
+        None, "SQuAD file with the questions to answer."
     )
     predictions_file: str | None = flags.Group.FILES.flag(
         None,
-        "Answers for --do_eval without --do_predict; predictions.json in "
+        "Predictions for --do_eval without --do_predict; predictions.json in "
         "--output_dir if not given.",
     )
     null_odds_file: str | None = flags.Group.FILES.flag(
-        None, "Their null odds; null_odds.json beside them, if there is one."
+        None, "Their null odds; by default null_odds.json next to them."
     )
     ensemble: str | None = flags.Group.FILES.flag(
         None,
@@ -63,17 +63,17 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
         "runs no model.",
     )
     save_logits: bool = flags.Group.FILES.flag(
-        False, "Write logits.npz too, for --ensemble."
+        False, "Also write logits.npz, for --ensemble."
     )
     null_score_diff_threshold: float | str = flags.Group.ANSWERS.flag(
         0.0,
-        'Above it the answer is "no answer"; a difference of logits, or '
-        f"{AUTO} for the one with the best F1 on --predict_file.",
+        'Difference of logits above which the answer is "no answer", or '
+        f"{AUTO} for the value with the best F1 on --predict_file.",
         parser=_ThresholdParser(),
         serializer=absl_flags.ArgumentSerializer(),
     )
     verbose_logging: bool = flags.Group.CHECKPOINTS.flag(
-        False, "Log where word pieces could not be found in the paragraph."
+        False, "Log word pieces that could not be located in the paragraph."
     )
 
     @property
@@ -83,21 +83,21 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
 
     @property
     def answers(self) -> squad_answers.AnswerOptions:
-        """How answers are searched."""
+        """Options of the answer search."""
         return flags.narrow(squad_answers.AnswerOptions, self)
 
 
 def check(options: Any) -> None:
-    """Checks what a run is asked for, before anything is read.
+    """Checks the flags of a run before reading files.
 
     Args:
-        options: `SquadOptions` of a whole run: also has `do_train`,
+        options: `SquadOptions` of a run, which also has `do_train`,
             `do_predict`, `do_eval`, `eval_every_steps`, `eval_every_epoch`.
 
     Raises:
-        ValueError: the flags do not fit together.
+        ValueError: the flags are incompatible.
     """
-    _ = options.windows, options.answers  # These check themselves.
+    _ = options.windows, options.answers  # The constructors check the values.
     do_train, do_predict = options.do_train, options.do_predict
     if not (do_train or do_predict or options.do_eval):
         raise ValueError(
@@ -110,7 +110,7 @@ def check(options: Any) -> None:
         )
     if do_train and options.do_eval and not do_predict:
         raise ValueError(
-            "After training, --do_eval scores what --do_predict answers: pass "
+            "After training, --do_eval scores the output of --do_predict: pass "
             "both."
         )
     for name in ("do_predict", "do_eval"):
@@ -126,24 +126,24 @@ def check(options: Any) -> None:
         )
     if options.ensemble and (do_train or not do_predict):
         raise ValueError(
-            "--ensemble combines what other runs answered: it is for "
+            "--ensemble combines the predictions of other runs: it requires "
             "--do_predict without --do_train."
         )
     if do_predict and (options.predictions_file or options.null_odds_file):
         raise ValueError(
-            "--predictions_file and --null_odds_file are for --do_eval without "
-            "--do_predict, which answers anew."
+            "--predictions_file and --null_odds_file require --do_eval without "
+            "--do_predict, which predicts again."
         )
     is_auto = options.null_score_diff_threshold == AUTO
     if is_auto and not options.version_2_with_negative:
         raise ValueError(
-            "--null_score_diff_threshold=auto is for "
+            "--null_score_diff_threshold=auto requires "
             "--version_2_with_negative: without it every question has an "
             "answer."
         )
     if is_auto and not do_predict and not do_train:
         raise ValueError(
-            "--null_score_diff_threshold=auto chooses among ranked answers: "
-            "for answers that are given pass --do_predict "
+            "--null_score_diff_threshold=auto needs ranked answers: "
+            "for existing predictions pass --do_predict "
             "--ensemble=nbest_predictions.json."
         )

@@ -1,7 +1,7 @@
 """The official scores of SQuAD 1.1 and 2.0, and the best null threshold.
 
-Source: behaviour of evaluate-v1.1.py and evaluate-v2.0.py of SQuAD; the two
-differ in what an empty text scores.
+Source: behaviour of evaluate-v1.1.py and evaluate-v2.0.py of SQuAD, which
+differ in the score of an empty text.
 """
 
 import collections
@@ -18,14 +18,14 @@ from tasks.squad import squad_examples
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only.
-_NUM_NAMED = 5  # Names given in a warning about many.
+_NUM_NAMED = 5  # Maximum names in a warning.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scores:
     """Exact match (0 or 1) and F1 (0 to 1) of every question, by id.
 
-    `has_answer` tells which questions have an answer.
+    `has_answer` is true for questions with an answer.
     """
 
     exact: Mapping[str, float]
@@ -34,18 +34,18 @@ class Scores:
 
 
 def gold_answers(dataset: squad_examples.Dataset) -> dict[str, tuple[str, ...]]:
-    """Returns the texts of the gold answers of every question, by its id.
+    """Returns the gold answer texts of every question, by id.
 
     Raises:
-        ValueError: a question has no field `answers`; two have one id.
+        ValueError: a question has no field `answers`, or an id is repeated.
     """
     squad_examples.require_unique_ids(dataset)
     texts = {}
     for question in dataset.questions:
         if question.answers is None:
             raise ValueError(
-                f"{question.where}.answers is missing; a file to score on "
-                "needs it, if only as an empty list."
+                f"{question.where}.answers is missing; scoring needs it, "
+                "possibly as an empty list."
             )
         texts[question.qas_id] = tuple(each.text for each in question.answers)
     return texts
@@ -54,16 +54,16 @@ def gold_answers(dataset: squad_examples.Dataset) -> dict[str, tuple[str, ...]]:
 def evaluate_v1(
     gold: Mapping[str, Collection[str]], predictions: Mapping[str, str]
 ) -> dict[str, float]:
-    """Scores predictions as the official script of SQuAD 1.1 does.
+    """Scores predictions like the official script of SQuAD 1.1.
 
-    A question without a prediction scores 0 and counts; a prediction for no
-    question of the file does not. Both are counted in the log.
+    A question without a prediction scores 0; a prediction for an unknown
+    question is ignored. Both are counted in the log.
 
     Returns:
-        `exact_match` and `f1` in per cent.
+        `exact_match` and `f1` in percent.
 
     Raises:
-        ValueError: there is no question, or one has no gold answer.
+        ValueError: there is no question, or a question has no gold answer.
     """
     unanswerable = [qas_id for qas_id, answers in gold.items() if not answers]
     if unanswerable:
@@ -83,29 +83,29 @@ def evaluate_v2(
     *,
     no_answer_threshold: float = 1.0,  # Source: default of the script.
 ) -> dict[str, float]:
-    """Scores predictions as the official script of SQuAD 2.0 does.
+    """Scores predictions like the official script of SQuAD 2.0.
 
-    A question without a prediction scores 0 and counts (the official script
-    stops with an error); a prediction for no question of the file does not.
-    Both are counted in the log.
+    A question without a prediction scores 0 (the official script stops with an
+    error); a prediction for an unknown question is ignored. Both are counted in
+    the log.
 
     Args:
-        gold: texts of the gold answers by id; none if unanswerable.
+        gold: gold answer texts by id; none if unanswerable.
         predictions: the answer by id, "" for "no answer".
-        null_odds: by id, `--na-prob-file` of the script; adds the best
-            scores and their thresholds. What is "" in `predictions` stays so
-            below any threshold.
-        no_answer_threshold: `--na-prob-thresh` of the script: with higher
-            null odds a prediction counts as "" whatever it says.
+        null_odds: by id, `--na-prob-file` of the script; adds the best scores
+            and their thresholds. Empty `predictions` remain empty below any
+            threshold.
+        no_answer_threshold: `--na-prob-thresh` of the script: a prediction with
+            higher null odds counts as "".
 
     Returns:
-        `exact`, `f1` and `total`, the same with `HasAns_` and `NoAns_` where
-        there are such questions, and with `null_odds` `best_exact`,
-        `best_exact_thresh`, `best_f1`, `best_f1_thresh`; scores in per cent,
-        in this order.
+        `exact`, `f1` and `total`, the same with `HasAns_` and `NoAns_` if there
+        are such questions, and with `null_odds` `best_exact`,
+        `best_exact_thresh`, `best_f1`, `best_f1_thresh`; scores in percent, in
+        this order.
 
     Raises:
-        ValueError: there is no question, or one has no null odds.
+        ValueError: there is no question, or a question has no null odds.
     """
     raw = score_v2(gold, predictions)
     scores = raw
@@ -140,13 +140,13 @@ def score_v2(
     """Scores every question by the rules of SQuAD 2.0.
 
     Args:
-        gold: texts of the gold answers by id; none if unanswerable.
+        gold: gold answer texts by id; none if unanswerable.
         predictions: the answer by id, "" for "no answer".
 
     Raises:
         ValueError: there is no question.
     """
-    # Gold answers of articles and punctuation alone do not count.
+    # Gold answers with only articles and punctuation do not count.
     counting = {
         qas_id: [text for text in answers if normalize(text)] or [""]
         for qas_id, answers in gold.items()
@@ -163,26 +163,26 @@ def best_null_threshold(
 ) -> float:
     """Finds the `null_score_diff_threshold` with the best F1.
 
-    Unlike the official search it starts from the best answer with text to
-    every question, whatever threshold was in force, and takes only scores
-    that a threshold can reach: equal odds are answered all or none, and "no
+    Unlike the official search, it starts from the best answer with text to
+    every question, whatever threshold was used, and considers only reachable
+    scores: questions with equal odds are either all answered or not, and "no
     answer" to every question is a threshold just below the lowest odds.
 
     Args:
-        gold: texts of the gold answers by id; none if unanswerable.
-        texts: the best answer with text, by id; "" where none has.
+        gold: gold answer texts by id; none if unanswerable.
+        texts: the best answer with text, by id; "" if there is none.
         null_odds: by id; a question is answered if not above the threshold.
 
     Returns:
         The lowest of the best thresholds, a difference of logits.
 
     Raises:
-        ValueError: there is no question, or one has no null odds.
+        ValueError: there is no question, or a question has no null odds.
     """
     scores = score_v2(gold, texts)
     _require_odds(gold, null_odds)
     odds = np.array([null_odds[qas_id] for qas_id in gold], np.float64)
-    # What answering gains over "no answer", which is right or wrong.
+    # Gain in F1 of the answer over "no answer".
     gains = [scores.f1[i] - (not scores.has_answer[i]) for i in gold]
     thresholds, place = np.unique(odds, return_inverse=True)
     totals = np.cumsum(np.bincount(place, weights=gains))
@@ -199,12 +199,12 @@ def normalize(text: str) -> str:
 
 
 def exact_match(gold_text: str, prediction: str) -> float:
-    """Returns whether two normalised texts are the same: 1 or 0."""
+    """Returns 1 if two normalized texts are equal, else 0."""
     return float(normalize(gold_text) == normalize(prediction))
 
 
 def f1_v1(gold_text: str, prediction: str) -> float:
-    """Returns F1 over the words of two normalised texts, 0 to 1.
+    """Returns F1 over the words of two normalized texts, 0 to 1.
 
     As in the official script of SQuAD 1.1, two texts without words score 0.
     """
@@ -233,11 +233,11 @@ def _score(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Returns exact match and F1 by id, each against the best gold answer."""
     if not gold:
-        raise ValueError("There must be a question to score; there is none.")
+        raise ValueError("Expected at least one question to score; got none.")
     missing = [qas_id for qas_id in gold if qas_id not in predictions]
     _warn(missing, "questions have no prediction and score 0")
     unknown = [qas_id for qas_id in predictions if qas_id not in gold]
-    _warn(unknown, "predictions are for ids that are not in the file")
+    _warn(unknown, "predictions have ids that are not in the file")
     exact_scores = dict.fromkeys(gold, 0.0)
     f1_scores = dict.fromkeys(gold, 0.0)
     for qas_id, texts in gold.items():
@@ -281,10 +281,10 @@ def _official_best(
     predictions: Mapping[str, str],
     null_odds: Mapping[str, float],
 ) -> tuple[float, float]:
-    """Returns the best score in per cent and its threshold, as the script.
+    """Returns the best score in percent and its threshold, as the script.
 
-    Questions are answered one by one from the lowest odds on, also among
-    equal odds; "no answer" to all is given the threshold 0.
+    Questions are answered one by one from the lowest odds on, even among equal
+    odds; "no answer" to all has the threshold 0.
     """
     total = best = float(sum(not has for has in has_answer.values()))
     threshold = 0.0

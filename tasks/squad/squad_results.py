@@ -1,4 +1,4 @@
-"""SQuAD results: the answer to each question, its files and its score."""
+"""SQuAD results: answers, their files and their scores."""
 
 import dataclasses
 import json
@@ -24,12 +24,12 @@ _NULL_ODDS = "null_odds.json"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Questions:
-    """Questions to answer.
+    """Questions to be answered.
 
     Attributes:
         examples: the questions.
-        gold: texts of the gold answers by id; None where they are not needed.
-        features: the windows of all; none before they are cut.
+        gold: gold answer texts by id; None if not needed.
+        features: the windows of all questions; empty before windowing.
     """
 
     examples: Sequence[squad_examples.SquadExample]
@@ -39,14 +39,14 @@ class Questions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Decisions:
-    """What is answered to every question, by its id.
+    """The chosen answer to every question, by id.
 
     Attributes:
         texts: the answers; "" for "no answer".
-        null_odds: what speaks for "no answer", a difference of logits; None
-            in version 1, or where it is not known.
+        null_odds: score of "no answer" minus that of the best answer, as a
+            difference of logits; None in version 1, or if unknown.
         null_score_diff_threshold: above it the answer is ""; None in version
-            1, or where it is not known.
+            1, or if unknown.
     """
 
     texts: Mapping[str, str]
@@ -59,16 +59,16 @@ def decide(
     threshold: float | str = 0.0,
     gold: Mapping[str, Sequence[str]] | None = None,
 ) -> Decisions:
-    """Chooses an answer to every question.
+    """Chooses the answer to every question.
 
-    Source: Devlin et al. 2019, §4.3, which takes the threshold that is best on
-    the development set.
+    Source: Devlin et al. 2019, §4.3, which uses the best threshold on the
+    development set.
 
     Args:
-        answers: ranked.
+        answers: ranked answers.
         threshold: in version 2, a difference of logits, or "auto" for the one
-            with the best F1 by `gold`.
-        gold: texts of the gold answers by id, for "auto".
+            with the best F1 against `gold`.
+        gold: gold answer texts by id, for "auto".
 
     Raises:
         ValueError: "auto" in version 1, or without `gold`.
@@ -107,12 +107,12 @@ def read_questions(
 
     Args:
         options: of the run.
-        with_gold: read the gold answers too; the best threshold needs them in
-            any case.
+        with_gold: also read the gold answers; always done for the best
+            threshold.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: two questions have one id; or as `read_gold`.
+        ValueError: two questions have the same id; or as `read_gold`.
     """
     dataset = _read(options)
     gold = None
@@ -130,7 +130,7 @@ def read_gold(
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it is not in the format of SQuAD, of the other version, or
+        ValueError: the file is not in SQuAD format, has the wrong version, or
             has a question without the field `answers`.
     """
     return squad_metrics.gold_answers(_read(options))
@@ -194,7 +194,7 @@ def read_predictions(path: str) -> dict[str, str]:
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it is not JSON, or not texts by id.
+        ValueError: it is not a JSON object of texts by id.
     """
     return _read_by_id(path, lambda value: isinstance(value, str), "a text")
 
@@ -204,7 +204,7 @@ def read_null_odds(path: str) -> dict[str, float]:
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it is not JSON, or not numbers by id.
+        ValueError: it is not a JSON object of numbers by id.
     """
     return _read_by_id(path, json_text.is_number, "a finite number")
 
@@ -235,16 +235,16 @@ def _write_json(output_dir: str, name: str, value: Mapping) -> None:
 
 
 def read_given(options: squad_flags.SquadOptions, output_dir: str) -> Decisions:
-    """Reads answers that were written earlier, and their null odds.
+    """Reads existing answers and their null odds.
 
     Args:
-        options: of the run; `predictions_file` is by default predictions.json
-            in the folder, `null_odds_file` the null_odds.json beside it.
+        options: of the run. By default, `predictions_file` is predictions.json
+            in the folder, and `null_odds_file` the null_odds.json next to it.
         output_dir: the run's folder.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: one is not of that format.
+        ValueError: a file has the wrong format.
     """
     path = options.predictions_file or os.path.join(output_dir, _PREDICTIONS)
     texts = read_predictions(path)
@@ -264,18 +264,18 @@ def score(
     decisions: Decisions,
     options: squad_flags.SquadOptions,
 ) -> dict[str, float]:
-    """Scores answers as the official script of their version does.
+    """Scores answers like the official script of their version.
 
-    Texts are taken as they are, whatever threshold they were chosen by; the
-    best scores and their thresholds are added where the odds are known.
+    Texts are scored unchanged, whatever threshold chose them. If the null odds
+    are known, the best scores and their thresholds are added.
 
     Returns:
-        As `squad_metrics.evaluate_v1` or `evaluate_v2`; in version 2 also
-        `null_score_diff_threshold`, where it is known.
+        The result of `squad_metrics.evaluate_v1` or `evaluate_v2`; in version 2
+        also `null_score_diff_threshold`, if known.
 
     Raises:
-        ValueError: there is no question, one has no gold answer in version 1,
-            or one has no null odds.
+        ValueError: there is no question, a question has no gold answer in
+            version 1, or one has no null odds.
     """
     if not options.version_2_with_negative:
         return squad_metrics.evaluate_v1(gold, decisions.texts)

@@ -1,4 +1,4 @@
-"""Conversion of TriviaQA-Wiki to a SQuAD 1.1 file to train on.
+"""Conversion of TriviaQA-Wiki to a SQuAD 1.1 training file.
 
 Source: Devlin et al. 2019, §4.2, footnote: the paragraphs are the first 400
 tokens of documents that contain at least one of the possible answers.
@@ -15,33 +15,34 @@ from absl import logging
 
 from files import json_text, lines, messages
 
-# Source: Devlin et al. 2019. It does not say which tokens; here words.
+# Source: Devlin et al. 2019. The kind of tokens is not given; here words.
 MAX_WORDS = 400
 _WORD = re.compile(r"\S+")
-_NUM_NAMED = 5  # Names given in a warning about many.
+_NUM_NAMED = 5  # Maximum names in a warning.
 
 
 def convert(
     path: str, evidence_dir: str, *, max_words: int = MAX_WORDS
 ) -> dict[str, Any]:
-    """Makes the content of a SQuAD 1.1 file from a TriviaQA-Wiki file.
+    """Converts a TriviaQA-Wiki file to the content of a SQuAD 1.1 file.
 
-    Each page of evidence becomes one paragraph, with every question that it
-    answers. The answer is the first place where its value or an alias stands
-    as whole words, in any case; the longest of those that start there. Pairs
-    of question and page without one are left out and counted in the log.
+    Each page of evidence becomes one paragraph with every question that it
+    answers. The answer is the first position where its value or an alias occurs
+    as complete words, ignoring case; the longest of those that start there.
+    Pairs of question and page without an answer are dropped and counted in the
+    log.
 
     Args:
         path: such as `qa/wikipedia-train.json`.
-        evidence_dir: holds the pages, such as `evidence/wikipedia`.
+        evidence_dir: folder of the pages, such as `evidence/wikipedia`.
         max_words: length of a paragraph.
 
     Returns:
-        What `json.dump` takes. The id of a question is `QuestionId--Filename`.
+        JSON for `json.dump`. The id of a question is `QuestionId--Filename`.
 
     Raises:
         OSError: `path` cannot be opened.
-        ValueError: it is not JSON or not of that format; no page of evidence
+        ValueError: it is not JSON or has another format; no page of evidence
             exists; no page has an answer.
     """
     pages, unanswered = {}, []
@@ -76,13 +77,13 @@ def convert(
         raise ValueError(
             f"{path}: at least one page in {evidence_dir} must have an answer "
             f"in its first {max_words} words; of {len(pages)} pages "
-            f"{len(absent)} are not there and none has one."
+            f"{len(absent)} are missing and the others have none."
         )
     return {"version": "1.1", "data": data}
 
 
 def first_words(text: str, max_words: int) -> str:
-    """Returns a text from its first word to the end of the `max_words`th."""
+    """Returns the first `max_words` words of a text."""
     words = list(itertools.islice(_WORD.finditer(text), max_words))
     return text[words[0].start() : words[-1].end()] if words else ""
 
@@ -97,7 +98,7 @@ class _Question:
 
 class _Page:
     def __init__(self, context: str | None):
-        self.context = context  # None if there is no such file.
+        self.context = context  # None if the file is missing.
         self.qas: list[dict[str, Any]] = []
 
 
@@ -132,7 +133,7 @@ def _texts(aliases: list[Any], where: str) -> list[str]:
 
 
 def _file_name(page: Any, where: str) -> str:
-    """Reads the name of a page, which must lie in the folder of evidence."""
+    """Reads the name of a page, which must be inside the folder of evidence."""
     name = json_text.field(page, "Filename", str, where)
     if os.path.isabs(name) or ".." in name.split("/"):
         raise ValueError(
@@ -143,14 +144,14 @@ def _file_name(page: Any, where: str) -> str:
 
 
 def _whole_words(texts: Iterable[str]) -> re.Pattern[str]:
-    """Compiles a search for any of the texts, in any case and spacing."""
+    """Compiles a search for any of the texts, ignoring case and spacing."""
     words = {tuple(text.split()) for text in texts if text.strip()}
-    # Longest first: of alternatives the first that fits is taken.
+    # Longest first, since the first matching alternative is taken.
     texts = sorted(
         (r"\s+".join(map(re.escape, w)) for w in words),
         key=lambda text: (-len(text), text),
     )
-    # Without any text it must match nothing.
+    # Without texts, it must match nothing.
     pattern = "|".join(texts) or r"(?!)"
     return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
 

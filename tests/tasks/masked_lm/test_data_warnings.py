@@ -34,7 +34,7 @@ def test_too_few_predictions_are_a_warning(limit, num_warnings):
     assert len(found) == num_warnings
     for text in found:
         assert "max_predictions_per_seq=18" in text
-        assert "asks for 19" in text
+        assert "needs 19" in text
 
 
 def test_too_many_random_pairs_are_a_warning():

@@ -91,11 +91,11 @@ def test_visible_answers_are_named():
     contents = record_contents.measure([_batch()], _IDS)
     seen = dataclasses.replace(contents, num_same=3)
     (warning,) = record_contents.contents_warnings(seen)
-    assert "75% of the tokens to predict stand in the input" in warning
+    assert "75% of the predicted tokens are unchanged" in warning
 
 
 def test_there_must_be_records():
-    with pytest.raises(ValueError, match="There must be a record"):
+    with pytest.raises(ValueError, match="at least one record"):
         record_contents.measure([], _IDS)
 
 

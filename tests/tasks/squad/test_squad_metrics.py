@@ -60,13 +60,13 @@ def test_version_1_takes_the_best_of_several_answers(caplog):
     }
     assert list(scores) == ["exact_match", "f1"]
     assert "1 questions have no prediction and score 0: 'q3'" in caplog.text
-    assert "1 predictions are for ids that are not in the file" in caplog.text
+    assert "1 predictions have ids that are not in the file" in caplog.text
 
 
 def test_version_1_needs_an_answer_to_every_question():
     with pytest.raises(ValueError, match="1 have none: 'q2'"):
         squad_metrics.evaluate_v1({"q1": ("x",), "q2": ()}, {})
-    with pytest.raises(ValueError, match="must be a question to score"):
+    with pytest.raises(ValueError, match="at least one question to score"):
         squad_metrics.evaluate_v1({}, {})
 
 
