@@ -1,4 +1,4 @@
-"""Class weights: numbers of the user's, or balanced by their counts."""
+"""Class weights: given by the user, or balanced by label counts."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,13 +8,13 @@ import numpy as np
 from files import messages
 from tasks.classification import labels
 
-BALANCED = ("balanced",)  # As given on a command line.
+BALANCED = ("balanced",)  # Value of the flag.
 
 
 def numbers(
     given: Sequence[str], label_set: labels.LabelSet
 ) -> tuple[float, ...]:
-    """Reads the weights that a user gave, one for each label.
+    """Parses the given weights, one for each label.
 
     Raises:
         ValueError: there is not one positive number for each label.
@@ -37,19 +37,19 @@ def numbers(
 def balanced(
     found: Iterable[labels.Label], label_set: labels.LabelSet
 ) -> tuple[float, ...]:
-    """Weighs labels so that each counts the same in the loss.
+    """Computes weights that give all labels the same total weight in the loss.
 
-    Source: King and Zeng 2001, "Logistic Regression in Rare Events Data", as
-    scikit-learn's `class_weight="balanced"`: `n / (K * count)`. Of several
-    labels, each weighs as much where it holds as where it does not:
-    `(n - count) / count`.
+    Source: King and Zeng 2001, "Logistic Regression in Rare Events Data", as in
+    scikit-learn's `class_weight="balanced"`: `n / (K * count)`. With several
+    labels, the positive weight is `(n - count) / count`, which gives positive
+    and negative examples the same total weight.
 
     Args:
-        found: the labels of the training examples.
-        label_set: which labels there are.
+        found: labels of the training examples.
+        label_set: the labels.
 
     Raises:
-        ValueError: a label never holds, or always.
+        ValueError: a label has no positive or no negative examples.
     """
     ids = np.array([label_set.encode(label) for label in found])
     if label_set.problem_type == labels.MULTI_LABEL:

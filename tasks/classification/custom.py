@@ -28,43 +28,43 @@ _METRICS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """How the user's own files, in one of three formats, are read.
+    """Options for reading the user's own files, in one of three formats.
 
-    A folder holds train, dev and test, each ending in .tsv, .csv or .jsonl.
-    Columns are names, or numbers: 0 is the first, -1 the last.
+    A folder contains train, dev and test, each ending in .tsv, .csv or .jsonl.
+    Columns are names or numbers: 0 is the first, -1 the last.
     """
 
     problem_type: str = flags.Group.OWN_DATA.flag(
         labels.SINGLE_LABEL,
-        "One label a row, any number of them, or a score.",
+        "One label per row, any number of labels, or a score.",
         choices=labels.PROBLEM_TYPES,
     )
     text_a_column: str = flags.Group.OWN_DATA.flag(
-        "", "Name, or number from 0, of the text."
+        "", "Column of the text: name, or number from 0."
     )
     text_b_column: str = flags.Group.OWN_DATA.flag(
-        "", "That of a second text, if there is one."
+        "", "Column of the second text, if any."
     )
     label_column: str = flags.Group.OWN_DATA.flag("", "That of the label.")
     label_separator: str = flags.Group.OWN_DATA.flag(
-        ",", "What parts several labels in a cell."
+        ",", "Separator of several labels in a cell."
     )
     label_names: tuple[str, ...] = flags.Group.OWN_DATA.flag(
         (),
-        "The labels, separated by commas; if not given, those of the "
+        "The labels, separated by commas; by default those of the "
         "training file.",
     )
     has_header: bool | None = flags.Group.OWN_DATA.flag(
         None,
-        "Whether TSV and CSV begin with the names of the columns; if not "
-        "given, they do where a column is given by name.",
+        "Whether TSV and CSV files begin with column names; by default true if "
+        "a column is given by name.",
     )
 
     def check_columns(self) -> None:
-        """Checks that the columns can be found.
+        """Checks the column options.
 
         Raises:
-            ValueError: the text has no column; a name has no header.
+            ValueError: there is no text column, or a name without a header.
         """
         if not self.text_a_column:
             raise ValueError(
@@ -78,7 +78,7 @@ class DataOptions:
             )
 
     def layout(self, file_format: str) -> datasets.Layout:
-        """Describes the columns of a file.
+        """Returns the columns of a file.
 
         Args:
             file_format: one of `tables.FORMATS`.
@@ -90,7 +90,7 @@ class DataOptions:
             label=_column_if_any(self.label_column),
             file_format=file_format,
             has_header=self._has_names() if has_header is None else has_header,
-            # A stray separator would shift the columns unseen.
+            # A stray separator would silently shift the columns.
             same_width=True,
         )
 
@@ -100,7 +100,7 @@ class DataOptions:
 
 
 def _column(text: str) -> tables.Column:
-    """Reads a column as a user writes it: a number, else a name."""
+    """Parses a column: a number, else a name."""
     return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
 
 
@@ -111,19 +111,18 @@ def _column_if_any(text: str) -> tables.Column | None:
 def find_labels(
     options: DataOptions, data_dir: str, saved: str, *, is_training: bool
 ) -> labels.LabelSet:
-    """Settles the labels: those given, else of the training file, else saved.
+    """Returns the labels: given, else of the training file, else saved.
 
     Args:
         options: of the user's files.
         data_dir: their folder.
-        saved: where the labels of a trained model are, if there is one.
-        is_training: whether the model is (further) trained now.
+        saved: path of the labels of a trained model, if it exists.
+        is_training: whether the model is trained in this run.
 
     Raises:
         FileNotFoundError: neither a training file nor saved labels.
-        ValueError: the columns cannot be found; the training file holds no
-            usable labels, or others than the model in this place was trained
-            with.
+        ValueError: a column is missing; the training file has no usable
+            labels, or other labels than the model in this folder.
     """
     options.check_columns()
     before = labels.load(saved) if paths.exists(saved) else None
@@ -141,11 +140,11 @@ def find_labels(
         )
     elif before is None:
         raise FileNotFoundError(
-            f"No {saved}: without training, the labels must have been saved "
-            "beside the model, or be listed."
+            f"No {saved}: without training, the labels must be saved "
+            "next to the model, or given."
         )
     elif options.problem_type == labels.SINGLE_LABEL:
-        # The default of the flag: the model knows its own problem type.
+        # The default of the flag: use the problem type of the model.
         now = before
     else:
         now = labels.LabelSet(
@@ -162,8 +161,8 @@ def _check_unchanged(
         return
     if (now.problem_type, now.names) != (before.problem_type, before.names):
         raise ValueError(
-            f"The model beside {saved} was made for {before.problem_type} "
-            f"with the labels {list(before.names)}; now it is "
+            f"The model of {saved} was trained for {before.problem_type} "
+            f"with the labels {list(before.names)}; got "
             f"{now.problem_type} with {list(now.names)}. Use another output "
             "folder, or the same labels."
         )
@@ -172,7 +171,7 @@ def _check_unchanged(
 def dataset_info(
     options: DataOptions, data_dir: str, label_set: labels.LabelSet
 ) -> datasets.DatasetInfo:
-    """Describes the user's files as a data set like those of GLUE.
+    """Returns the user's files as a data set.
 
     Raises:
         ValueError: two files could be the same split.
@@ -193,7 +192,7 @@ def _split(
     try:
         path, file_format = _find(data_dir, name)
     except FileNotFoundError:
-        # Said once the file is wanted.
+        # Reported when the file is used.
         logging.debug("%s: no %s file", data_dir, name)
         files, file_format = _file_names(name), tables.TSV
     else:
@@ -223,7 +222,6 @@ def _find(data_dir: str, name: str) -> tuple[str, str]:
         )
     if len(found) > 1:
         raise ValueError(
-            f"Only one file may be {name!r} of the data; got "
-            f"{', '.join(found)}."
+            f"Expected one file for {name!r}; got {', '.join(found)}."
         )
     return found[0], _FORMAT_OF_ENDING[os.path.splitext(found[0])[1]]

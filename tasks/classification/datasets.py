@@ -19,19 +19,19 @@ _MAX_LINES_SHOWN = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where a file keeps its texts and labels.
+    """Columns and format of a file.
 
     Args:
         text_a: column of the first, or only, text.
         text_b: column of the second text, if there is one.
         label: column of the label, if there is one.
-        guid: column that ends the examples' guids; by default the number of
-            the line, from 0.
-        only: a column and the value of the rows to be read; all, if None.
+        guid: last column of the examples' guids; by default the line index,
+            from 0.
+        only: a column and the required value of the rows to read; None for all.
         file_format: one of `tables.FORMATS`.
-        has_header: whether the first row names the columns.
+        has_header: whether the first row has the column names.
         same_width: whether all rows must have as many columns as the first.
-        skip_short_rows: whether rows that end too early are left out, with a
+        skip_short_rows: whether rows with too few columns are dropped, with a
             count in the log, instead of being an error.
     """
 
@@ -48,16 +48,16 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitInfo:
-    """One split of a data set: a file.
+    """A split of a data set.
 
     Args:
-        name: what it is: "train", "dev_matched", "diagnostic".
-        files: where it may lie in the data set's folder, best place first.
+        name: such as "train", "dev_matched" or "diagnostic".
+        files: possible paths in the data set's folder, preferred first.
         layout: its columns.
-        guid_prefix: begins the guids of its examples.
-        required: whether a folder without it is an error.
+        guid_prefix: prefix of the guids of its examples.
+        required: whether a missing file is an error.
         submission: the name, without ".tsv", under which the GLUE server
-            takes predictions for it; empty if it takes none.
+            accepts predictions for it; empty if it does not.
     """
 
     name: str
@@ -70,9 +70,9 @@ class SplitInfo:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
-    """A data set: its labels, its metrics (the first decides), its splits.
+    """A data set: labels, metrics (the first selects checkpoints) and splits.
 
-    `dev` and `test` hold the release's file first, others after it.
+    The first of `dev` and `test` is the file of the release.
     """
 
     name: str
@@ -89,11 +89,11 @@ class TextFile:
 
     Args:
         info: the data set.
-        split: of it.
-        path: where it is.
+        split: the split.
+        path: path of the file.
         packing: how its texts are fitted into the model.
-        suffix: what its results are told apart by; "" for the release's file.
-        part: which of its rows are meant; all if None.
+        suffix: identifies its results; "" for the file of the release.
+        part: selects some of its rows; None for all.
     """
 
     info: DatasetInfo
@@ -105,11 +105,11 @@ class TextFile:
 
     @property
     def record_suffix(self) -> str:
-        """What its records are told apart by; folds have records each."""
+        """Suffix of its records; each fold has its own."""
         return self.suffix + (self.part.suffix if self.part else "")
 
     def origin(self) -> dict[str, Any]:
-        """Says what its records depend on, apart from the vocabulary."""
+        """Returns what its records depend on besides the vocabulary."""
         return {
             "data_sha256": paths.sha256(self.path),
             "layout": str(self.split.layout),
@@ -149,7 +149,7 @@ class TextFile:
     def records(
         self, tokenizer: word_pieces.Tokenizer, *, with_labels: bool
     ) -> Iterator[list[dict[str, Any]]]:
-        """Yields the records of each example, one or, in windows, several.
+        """Yields the records of each example: one, or several with windows.
 
         Raises:
             OSError: the file cannot be opened.
@@ -169,16 +169,16 @@ def find_files(
     data_dir: str,
     packing: sentence_pairs.Packing,
 ) -> list[TextFile]:
-    """Lists the files of a data set; those that may be absent are left out.
+    """Lists the files of a data set; skips missing optional files.
 
     Args:
         info: the data set.
-        splits: of it, the release's file first.
-        data_dir: its folder, or the folder that holds it.
+        splits: its splits, the file of the release first.
+        data_dir: its folder, or the parent of that folder.
         packing: how their texts are fitted into the model.
 
     Raises:
-        FileNotFoundError: a required file is absent.
+        FileNotFoundError: a required file is missing.
     """
     found = []
     for number, split in enumerate(splits):
@@ -186,7 +186,7 @@ def find_files(
         if path is None:
             names = " or ".join(split.files[:_MAX_NAMES_SHOWN])
             message = (
-                f"No {names} of {info.name} in {data_dir!r}, nor in a folder "
+                f"No {names} of {info.name} in {data_dir!r}, or in a folder "
                 f"{info.name} there."
             )
             if split.required:
@@ -208,15 +208,15 @@ def find_files(
 def find_file(
     data_dir: str, name: str, file_names: tuple[str, ...]
 ) -> str | None:
-    """Finds a file of a data set, in whatever casing its folders are written.
+    """Finds a file of a data set, ignoring the case of folders.
 
-    Looks for each name in `data_dir`, then in its folder for the data set.
+    Searches for each name in `data_dir`, then in its folder for the data set.
     """
     found: str | None
     for folder in ("", name):
         for file_name in file_names:
             if paths.is_remote(data_dir):
-                # Listing a store may be slow: only the usual casing there.
+                # Listing a remote store is slow: only the usual case is tried.
                 found = os.path.join(data_dir, folder, file_name)
             else:
                 found = _find_local(data_dir, os.path.join(folder, file_name))
@@ -226,7 +226,7 @@ def find_file(
 
 
 def key(name: str) -> str:
-    """Reduces a name to what is compared: letters, digits and dots."""
+    """Reduces a name to letters, digits and dots for comparison."""
     return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 
@@ -243,7 +243,7 @@ def _find_local(data_dir: str, relative: str) -> str | None:
 
 
 def _entry(folder: str, name: str) -> str | None:
-    """Finds an entry of a folder by its name, letter case aside."""
+    """Finds an entry of a folder by its name, ignoring case."""
     exact = os.path.join(folder, name)
     if os.path.exists(exact):
         return exact
@@ -266,19 +266,19 @@ def read_examples(
     Args:
         path: the file.
         layout: its columns.
-        label_set: the labels it may hold.
-        guid_prefix: begins the guids, as in "dev-17".
-        with_labels: whether labels are needed; if not, the column is left
-            unread and every example carries `label_set.placeholder`.
+        label_set: the allowed labels.
+        guid_prefix: prefix of the guids, as in "dev-17".
+        with_labels: whether labels are required; if not, the column is not
+            read and every example has the label `label_set.placeholder`.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: a row cannot be read, or there is none; names the file,
+        ValueError: a row is invalid, or there are no rows; names the file,
             the line and the column.
     """
     if with_labels and layout.label is None:
         raise ValueError(
-            f"{path}: labels are needed here, and no label column is named "
+            f"{path}: labels are required here, but no label column is given "
             "(test files may have none; training and evaluation need one)."
         )
     if not with_labels:
@@ -306,15 +306,15 @@ def read_examples(
             )
         )
     if not examples:
-        only = f" with {layout.only[1]!r} where asked" if layout.only else ""
-        raise ValueError(f"{path}: the file holds no example{only}.")
+        only = f" with {layout.only[1]!r}" if layout.only else ""
+        raise ValueError(f"{path}: the file has no example{only}.")
     return examples
 
 
 def discover_labels(
     path: str, layout: Layout, problem_type: str, separator: str = ","
 ) -> labels.LabelSet:
-    """Makes a label set of the labels that a training file holds.
+    """Creates a label set from the labels of a training file.
 
     Raises:
         OSError: the file cannot be opened.
@@ -334,18 +334,18 @@ def discover_labels(
     )
     first = next(cells, None)
     if first is None:
-        raise ValueError(f"{path}: the file holds no example.")
+        raise ValueError(f"{path}: the file has no example.")
     return labels.discover(
         itertools.chain([first], cells),
         problem_type,
         separator,
-        # Keys of JSON objects name their values in every row.
+        # Keys of JSON objects are the names of their columns.
         has_header=table.header is not None or isinstance(column, str),
     )
 
 
 def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:
-    """Opens a file and turns the names of its columns into places."""
+    """Opens a file and resolves the names of its columns."""
     table = tables.open_table(
         path,
         layout.file_format,
@@ -363,7 +363,7 @@ def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:
 
 
 def _rows(table: tables.Table, layout: Layout) -> Iterator[tables.Row]:
-    """Yields the rows that a layout asks for."""
+    """Yields the rows selected by a layout."""
     short = []
     width = 1 + max(
         (
@@ -384,7 +384,7 @@ def _rows(table: tables.Table, layout: Layout) -> Iterator[tables.Row]:
         yield row
     if short:
         logging.warning(
-            "%s: left out %d row(s) that have fewer than %d columns, a known "
+            "%s: dropped %d row(s) that have fewer than %d columns, known "
             "damage of this data set (lines %s)",
             *(table.path, len(short), width),
             messages.listed(short, _MAX_LINES_SHOWN),
@@ -394,8 +394,8 @@ def _rows(table: tables.Table, layout: Layout) -> Iterator[tables.Row]:
 def _warn_of_headless_file(
     table: tables.Table, layout: Layout, label_set: labels.LabelSet
 ) -> None:
-    # As released, the first line of a file with a header is skipped unread;
-    # in a file that lost its header that line is an example.
+    # As released, the first line of a file with a header is skipped unread; if
+    # a file has lost its header, that line is an example.
     if table.header is None or layout.label is None:
         return
     first = tables.Row(1, table.header)
@@ -404,7 +404,7 @@ def _warn_of_headless_file(
     except ValueError:
         return
     logging.warning(
-        "%s: the first line, taken for a header, has a label in its label "
+        "%s: the first line, read as a header, has a label in its label "
         "column; if the file has no header, its first example is lost",
         table.path,
     )

@@ -1,7 +1,7 @@
-"""GLUE and XNLI: one table of data sets; `datasets` reads them all.
+"""Definitions of the data sets of GLUE and XNLI.
 
 Sources: Wang et al. 2019, "GLUE"; Conneau et al. 2018, "XNLI"; and the files
-as their authors distribute them.
+as distributed by their authors.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _NLI_NAMES = ("contradiction", "entailment", "neutral")
 
 
 def _split(name: str, layout: _Layout, **others) -> _Split:
-    """Describes a file NAME.tsv whose guids begin with its name."""
+    """Returns the split of NAME.tsv, with its name as prefix of the guids."""
     values = {"files": (f"{name}.tsv",), "guid_prefix": name} | others
     return _Split(name=name, layout=layout, **values)
 
@@ -37,14 +37,14 @@ def _simple(
     layout: _Layout,
     **different: _Layout,
 ) -> _Info:
-    """Describes a data set of train.tsv, dev.tsv and test.tsv.
+    """Returns a data set of train.tsv, dev.tsv and test.tsv.
 
     Args:
         name: GLUE's name.
         label_set: its labels.
         scored_by: its metrics.
-        layout: the columns of all three files, `label` aside in the test's.
-        **different: the columns of `train` or `test`, where they differ.
+        layout: the columns of all three files, except `label` in the test file.
+        **different: the columns of `train` or `test` if they differ.
     """
     test = dataclasses.replace(layout, label=None)
     return _Info(
@@ -89,7 +89,7 @@ def _mnli() -> _Info:
     )
 
 
-# GLUE puts the diagnostics beside the folder of MNLI.
+# GLUE has the diagnostics next to the folder of MNLI.
 _DIAGNOSTIC_FILES = tuple(
     f"{folder}/{name}".lstrip("/")
     for folder in ("", "diagnostic", "AX", "../diagnostic", "../AX", "..")
@@ -136,8 +136,8 @@ def _glue() -> tuple[_Info, ...]:
             _BINARY,
             f1_and_accuracy,
             question_pair,
-            # Source: nyu-mll/GLUE-baselines#5: questions that hold a line end
-            # are broken over two lines in train.tsv.
+            # Source: nyu-mll/GLUE-baselines#5: questions that contain a line
+            # end are broken over two lines in train.tsv.
             train=dataclasses.replace(question_pair, skip_short_rows=True),
         ),
         _mnli(),
@@ -167,14 +167,14 @@ XNLI_MODES = (TRANSLATE_TRAIN, TRANSLATE_TEST, ZERO_SHOT)
 
 
 def xnli(language: str = "zh", mode: str = TRANSLATE_TRAIN) -> _Info:
-    """Describes XNLI in one language.
+    """Returns XNLI in one language.
 
     Args:
-        language: one of `XNLI_LANGUAGES`; the release knows "zh".
-        mode: trained on the language's own machine translation
-            (`translate_train`, as released), or on English and tested either
-            on the language (`zero_shot`) or on its machine translation into
-            English (`translate_test`).
+        language: one of `XNLI_LANGUAGES`; the release supports "zh".
+        mode: training on the machine translation into the language
+            (`translate_train`, as released), or training on English and testing
+            either on the language (`zero_shot`) or on its machine translation
+            into English (`translate_test`).
 
     Raises:
         ValueError: an unknown language or mode.
@@ -226,10 +226,10 @@ def find_dataset(
     xnli_language: str = "zh",
     xnli_mode: str = TRANSLATE_TRAIN,
 ) -> _Info:
-    """Returns a data set by its name, in any casing, with or without hyphens.
+    """Returns a data set by its name, ignoring case and hyphens.
 
     Raises:
-        ValueError: none has this name; the message lists all.
+        ValueError: the name is unknown; the message lists all.
     """
     key = datasets.key(name)
     if key == datasets.key(XNLI):

@@ -16,13 +16,13 @@ MULTI_LABEL = "multi_label"
 REGRESSION = "regression"
 PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 
-# A label as read: a class name, several of them, or a score.
+# A parsed label: a class name, several of them, or a score.
 Label = str | tuple[str, ...] | float
-# A label as trained on: a class id, a 0/1 for each class, or a score.
+# An encoded label: a class id, a 0/1 per class, or a score.
 LabelId = int | tuple[float, ...] | float
 
 _LEAST_LABELS = {SINGLE_LABEL: 2, MULTI_LABEL: 1, REGRESSION: 0}
-# Python reads no longer ones; sorted as text, they come last.
+# Python does not parse longer ones; they are sorted last, as text.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _FRACTION = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -36,19 +36,19 @@ class LabelSet:
         names: the classes, in the order of the model's outputs; none for
             `regression`.
         aliases: other spellings in the data -> the name.
-        separator: parts the names of a `multi_label` cell of text.
-        thresholds: the probability from which each label of `multi_label`
-            holds; 0.5 for all if empty.
+        separator: separates the names in a `multi_label` cell of text.
+        thresholds: for `multi_label`, the minimum probability of each label;
+            0.5 for all if empty.
 
     Raises:
-        ValueError: the names do not fit the problem type, or repeat.
+        ValueError: the names do not fit the problem type, or are repeated.
     """
 
     problem_type: str = SINGLE_LABEL
     names: tuple[str, ...] = ()
     aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
     separator: str = ","
-    # Not in the `repr`, of which records say that they were made from it.
+    # Not in the `repr`, which is stored with records.
     thresholds: tuple[float, ...] = dataclasses.field(default=(), repr=False)
 
     def __post_init__(self):
@@ -85,19 +85,19 @@ class LabelSet:
 
     @property
     def placeholder(self) -> Label:
-        """The label of examples that have none.
+        """The label of unlabeled examples.
 
-        As released: unlabelled test examples carry the first label.
+        As released: unlabeled test examples have the first label.
         """
         if self.problem_type == REGRESSION:
             return 0.0
         return () if self.problem_type == MULTI_LABEL else self.names[0]
 
     def parse(self, value: Any) -> Label:
-        """Checks a cell and returns the label it holds.
+        """Parses the label of a cell.
 
         Raises:
-            ValueError: the cell holds none; says what is allowed.
+            ValueError: the label is invalid; the message lists allowed ones.
         """
         if self.problem_type == REGRESSION:
             return _parse_score(value)
@@ -115,7 +115,7 @@ class LabelSet:
         return found if self.problem_type == MULTI_LABEL else found[0]
 
     def encode(self, label: Label) -> LabelId:
-        """Turns a parsed label into what the model is trained on."""
+        """Encodes a parsed label for training."""
         if isinstance(label, float):  # A score.
             return label
         if isinstance(label, tuple):  # Several labels.
@@ -123,7 +123,7 @@ class LabelSet:
         return self.names.index(label)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns what `load` reads; thresholds where there are any."""
+        """Returns the JSON for `load`, with thresholds if any."""
         held = {"problem_type": self.problem_type, "labels": list(self.names)}
         if self.thresholds:
             return {**held, "thresholds": list(self.thresholds)}
@@ -135,11 +135,11 @@ class LabelSet:
 
 
 def load(path: str) -> LabelSet:
-    """Reads what `LabelSet.save` wrote.
+    """Loads a file written by `LabelSet.save`.
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: the file holds something else.
+        ValueError: the file has another content.
     """
     with paths.open_to_read(path) as file:
         value = json_text.parse(file.read(), path)
@@ -158,8 +158,8 @@ def load(path: str) -> LabelSet:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
-            f"{path}: must hold a problem_type and its labels, as written "
-            f"beside a trained model ({error})."
+            f"{path}: must contain a problem_type and its labels, as saved "
+            f"with a trained model ({error})."
         ) from error
 
 
@@ -168,12 +168,12 @@ def class_names(
 ) -> list[str]:
     """Lists the class names in a cell.
 
-    A cell is text, or a whole number, a truth value or (`multi_label` only) a
-    list of these in JSON. An empty `multi_label` cell names no class.
+    A cell is text, an integer, a Boolean or (`multi_label` only) a JSON list of
+    these. An empty `multi_label` cell has no class.
 
     Raises:
-        ValueError: a number with a fraction, no name, or another kind of
-            value.
+        ValueError: the value is a fraction, there is no name, or the type is
+            wrong.
     """
     if problem_type == MULTI_LABEL:
         if isinstance(value, str):
@@ -190,7 +190,7 @@ def _class_name(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         raise ValueError(
-            f"{value} is a number with a fraction where a class is expected; "
+            f"{value} is a fraction, but a class is expected; "
             "for scores, use problem_type regression."
         )
     if not isinstance(value, str | int):
@@ -199,9 +199,9 @@ def _class_name(value: Any) -> str:
     if not name:
         raise ValueError("the label is empty; every row must have one.")
     if any("\ud800" <= char <= "\udfff" for char in name):
-        # It could not be written to any file.
+        # It cannot be encoded for output.
         raise ValueError(
-            f"a label must be text; {messages.short(name)} holds half of a "
+            f"a label must be text; {messages.short(name)} contains half of a "
             "surrogate pair."
         )
     return name
@@ -213,7 +213,7 @@ def _parse_score(value: Any) -> float:
         raise ValueError(message)
     try:
         score = float(value)
-    # A whole number of JSON may be larger than any float.
+    # A JSON integer may be larger than any float.
     except (ValueError, OverflowError) as error:
         raise ValueError(message) from error
     if not math.isfinite(score):
@@ -228,20 +228,20 @@ def discover(
     *,
     has_header: bool = False,
 ) -> LabelSet:
-    """Makes the label set of the user's own training data.
+    """Creates the label set of the user's own training data.
 
-    Names are sorted, whole numbers by value, so that the order does not
-    depend on that of the rows.
+    Names are sorted, integers by value, so that their order does not depend on
+    that of the rows.
 
     Args:
-        found: the place of each label cell, for messages, and its value.
+        found: the position of each label cell, for messages, and its value.
         problem_type: `single_label` or `multi_label`.
-        separator: parts the names of a `multi_label` cell of text.
-        has_header: whether the names of the columns were read; if not, the
-            first label may be one of them.
+        separator: separates the names in a `multi_label` cell of text.
+        has_header: whether the column names were read; if not, the first label
+            may be one of them.
 
     Raises:
-        ValueError: a cell is no label, or there are too few classes.
+        ValueError: a label is invalid, or there are too few classes.
     """
     counts: collections.Counter[str] = collections.Counter()
     where = first = None
@@ -280,9 +280,9 @@ def discover(
 def _refuse_fraction(name: str) -> None:
     if _FRACTION.fullmatch(name):
         raise ValueError(
-            f"{messages.short(name)} is a number with a fraction where a class "
-            "is expected; for scores, use problem_type regression; if these "
-            "are names of classes, list the labels."
+            f"{messages.short(name)} is a fraction, but a class "
+            "is expected; for scores, use problem_type regression; for "
+            "class names, list the labels."
         )
 
 

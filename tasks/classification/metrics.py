@@ -19,7 +19,7 @@ PEARSON = "pearson"
 SPEARMAN = "spearman"
 MEAN_ABSOLUTE_ERROR = "mean_absolute_error"
 
-# What the user's own data are scored by, for each problem type.
+# Metrics of the user's own data, for each problem type.
 SINGLE_LABEL_METRICS = (ACCURACY, MACRO_F1)
 MULTI_LABEL_METRICS = (MICRO_F1, MACRO_F1, EXACT_MATCH)
 REGRESSION_METRICS = (PEARSON, SPEARMAN, MEAN_ABSOLUTE_ERROR)
@@ -31,13 +31,13 @@ def evaluate(
     """Computes metrics by name.
 
     Args:
-        names: which; one of the constants above each.
+        names: metrics, each one of the constants above.
         targets: `[E]` class ids or scores, or `[E, K]` 0 or 1.
         predictions: of the same shape.
 
     Returns:
-        Name -> value. A value that is undefined (a correlation with a
-        constant, F1 without any positive) is 0, and the log says so.
+        Name -> value. An undefined value (a correlation with a constant, F1
+        without any positive) is 0, with a warning in the log.
 
     Raises:
         ValueError: an unknown metric, no examples, shapes that differ, or
@@ -75,15 +75,15 @@ def _accuracy(targets: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def _exact_match(targets: np.ndarray, predictions: np.ndarray) -> float:
-    """The share of rows `[K]` that are right in every label."""
+    """Returns the share of rows `[K]` with all labels correct."""
     return float(np.mean(np.all(targets == predictions, axis=-1)))
 
 
 def _f1(
     targets: np.ndarray, predictions: np.ndarray, *, name: str, average: str
 ) -> float:
-    """Scores F1; `binary` is that of class 1, as MRPC and QQP are scored."""
-    # Imported late: it takes seconds, and reading data needs none of it.
+    """Computes F1; `binary` is that of class 1, as for MRPC and QQP."""
+    # Imported here, since it takes seconds and reading data does not need it.
     from sklearn import metrics as scores
 
     if average != "macro" and not (
@@ -109,7 +109,7 @@ def _correlation(
 ) -> float:
     from scipy import stats
 
-    # In float64, so that a constant is constant and large scores add up.
+    # In float64, so that constants stay constant and large sums are exact.
     targets = np.asarray(targets, np.float64)
     predictions = np.asarray(predictions, np.float64)
     if np.ptp(targets) == 0 or np.ptp(predictions) == 0:

@@ -1,7 +1,7 @@
-"""GLUE's files of MRPC, made from the corpus that Microsoft distributes.
+"""Conversion of Microsoft's MRPC corpus to the files of GLUE.
 
-GLUE may not give the corpus out itself. It has training pairs of which GLUE
-holds some back for development, by a list of their two numbers.
+GLUE cannot redistribute the corpus. GLUE holds out some of its training pairs
+as the dev set, by a list of their two numbers.
 """
 
 import os
@@ -23,17 +23,17 @@ _TEST_HEADER = "index\t#1 ID\t#2 ID\t#1 String\t#2 String"
 def prepare(folder: str) -> dict[str, int]:
     """Writes `OUTPUTS` from `SOURCES` of the same folder.
 
-    Rows keep their order. Differs: GLUE's own dev.tsv begins with a byte-order
-    mark, which nothing reads. As in GLUE, the test file has numbers in place
-    of its labels.
+    The order of rows is kept. Differs: GLUE's own dev.tsv begins with a
+    byte-order mark, which has no use. As in GLUE, the test file has numbers
+    in place of its labels.
 
     Returns:
         The number of rows of each file.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: a row has other columns than it must, or pairs to hold back
-            are not among the training pairs.
+        ValueError: a row has the wrong columns, or held-out pairs are missing
+            from the training pairs.
     """
     ids_path = os.path.join(folder, DEV_IDS)
     ids = {
@@ -60,7 +60,7 @@ def prepare(folder: str) -> dict[str, int]:
 
 
 def _rows(path: str) -> list[list[str]]:
-    """Reads the cells of every line but the first."""
+    """Reads the cells of every line except the first."""
     rows = []
     for number, line in enumerate(lines.read_lines(path), start=1):
         cells = line.split("\t")

@@ -8,8 +8,8 @@ import numpy as np
 
 from tasks.classification import datasets, labels, metrics, submission
 
-THRESHOLD = 0.5  # of a label's own probability, where several may hold
-# Metrics that are 0 by definition where either side is constant.
+THRESHOLD = 0.5  # for the probability of a label in multi-label tasks
+# Metrics that are 0 by definition if either side is constant.
 _ZERO_FOR_CONSTANTS = (metrics.MATTHEWS, metrics.PEARSON, metrics.SPEARMAN)
 
 
@@ -19,10 +19,10 @@ def pool_windows(
     """Averages the outputs of the windows of each text.
 
     Args:
-        outputs: `[R, K]` float, probabilities or scores of all windows, those
-            of one text together.
-        rows_per_example: how many windows each of the `E` texts has, 1 or
-            more.
+        outputs: `[R, K]` float, probabilities or scores of all windows, grouped
+            by text.
+        rows_per_example: `[E]`, the number of windows of each text, at least
+            1.
 
     Returns:
         `[E, K]` float.
@@ -33,9 +33,9 @@ def pool_windows(
     counts = np.asarray(rows_per_example, np.int64)
     if counts.sum() != len(outputs) or np.any(counts < 1):
         raise ValueError(
-            "Every text must have at least one window, and all together as "
-            f"many as there are outputs, {len(outputs)}; the counts add up to "
-            f"{counts.sum()}, the least is {counts.min(initial=0)}."
+            "Every text must have at least one window, and the counts must add "
+            f"up to the number of outputs, {len(outputs)}; they add up to "
+            f"{counts.sum()}, and the minimum is {counts.min(initial=0)}."
         )
     if len(outputs) == len(counts):
         return outputs
@@ -65,7 +65,7 @@ def decide(label_set: labels.LabelSet, outputs: np.ndarray) -> np.ndarray:
 def best_thresholds(
     label_ids: np.ndarray, outputs: np.ndarray
 ) -> tuple[float, ...]:
-    """Chooses the threshold of each label that gives it the highest F1.
+    """Chooses the threshold of each label with the highest F1.
 
     Source: Lipton et al. 2014, "Optimal Thresholding of Classifiers to Maximize
     F1 Measure".
@@ -75,14 +75,14 @@ def best_thresholds(
         outputs: `[E, K]` float, probabilities.
 
     Returns:
-        `K` thresholds, each half-way between two of the probabilities; 0.5
-        where none gives a higher F1.
+        `K` thresholds, each the midpoint between two probabilities; 0.5 if no
+        other gives a higher F1.
     """
     chosen = []
     for targets, probabilities in zip(label_ids.T, outputs.T, strict=True):
         order = np.argsort(-probabilities, kind="stable")
         falling = np.append(probabilities[order].astype(np.float64), 0.0)
-        # F1 if the first n hold, n = 1 to E: 2 TP / (predicted + true).
+        # F1 if the first n are positive, n = 1 to E: 2 TP / (predicted + true).
         right = np.cumsum(targets[order])
         scores = 2 * right / (np.arange(1, len(order) + 1) + targets.sum())
         # Equal probabilities are on the same side of any threshold.
@@ -106,7 +106,7 @@ def evaluate(
     Args:
         label_set: the labels.
         names: metrics, as in `metrics.evaluate`.
-        label_ids: `E` labels, as `LabelSet.encode` gives them.
+        label_ids: `E` labels, as from `LabelSet.encode`.
         outputs: `[E, K]` float.
     """
     targets = np.asarray(label_ids)
@@ -118,16 +118,16 @@ def constant_answer(
     metric: str,
     label_ids: Sequence[labels.LabelId] | np.ndarray,
 ) -> float:
-    """Scores the best answer that is the same for every example.
+    """Computes the score of the best constant answer, the baseline.
 
     Args:
         label_set: the labels.
         metric: the score; higher is better.
-        label_ids: `E` labels, as `LabelSet.encode` gives them.
+        label_ids: `E` labels, as from `LabelSet.encode`.
 
     Returns:
         The score of the best class; with several labels, of the best among
-        all, none, and those that more than half of the examples have.
+        all, none, and those of more than half of the examples.
     """
     if metric in _ZERO_FOR_CONSTANTS:
         return 0.0
@@ -152,7 +152,7 @@ def constant_answer(
 def answers(
     label_set: labels.LabelSet, outputs: np.ndarray
 ) -> list[labels.Label]:
-    """Names the answer for each example: a class, several, or a score.
+    """Returns the answer for each example: a class, several, or a score.
 
     Args:
         label_set: the labels.
@@ -173,12 +173,12 @@ def result_files(
     suffix: str,
     outputs: np.ndarray,
 ) -> dict[str, Iterable[str]]:
-    """Makes the files of the answers for one test file.
+    """Creates the prediction files for one test file.
 
     Args:
         info: the data set.
         split: the test file.
-        suffix: what its results are told apart by; "" for the release's file.
+        suffix: identifies its results; "" for the file of the release.
         outputs: `[E, K]` float32, probabilities or scores.
 
     Returns:
@@ -200,7 +200,7 @@ def result_files(
 def submitted(
     split: datasets.SplitInfo, files: dict[str, Iterable[str]]
 ) -> dict[str, str]:
-    """Picks what `submission.add_to_zip` takes of the files of a test set."""
+    """Selects the files of a test set for `submission.add_to_zip`."""
     name = split.submission
     return {name: "".join(files[f"{name}.tsv"])} if name else {}
 
@@ -208,8 +208,8 @@ def submitted(
 def result_lines(outputs: np.ndarray) -> Iterator[str]:
     """Yields the lines of test_results.tsv.
 
-    As released: the `K` values of a row in their shortest float32 spelling,
-    parted by tabs; no header, no ids.
+    As released: the `K` values of a row in their shortest float32
+    representation, separated by tabs; no header, no ids.
 
     Args:
         outputs: `[E, K]` float32.
@@ -223,9 +223,9 @@ def prediction_lines(
 ) -> Iterator[str]:
     """Yields the lines of predictions.jsonl.
 
-    Each is an object: `row`, the place of the example in its file, from 0 and
-    without the header; then what `named_answers` gives.
-
+    Each is an object: `row`, the index of the example in its file, from 0
+    without the header; then `label` and `probabilities` by name, or `labels`
+    and `probabilities`, or `score`.
     Args:
         label_set: the labels.
         outputs: `[E, K]` float32.

@@ -13,21 +13,21 @@ from absl import logging
 from files import writing
 from tasks.classification import datasets, labels, predictions
 
-_NUM_PAIRS = 10  # Confused pairs that are listed.
-_NUM_EXAMPLES = 50  # Examples of the highest loss that are listed.
-_MOST_NUMBERS = 30  # Classes up to which the picture has numbers and names.
-_LONGEST_NAME = 25  # Characters of a name in the picture.
+_NUM_PAIRS = 10  # Number of listed confused pairs.
+_NUM_EXAMPLES = 50  # Number of listed examples of highest loss.
+_MOST_NUMBERS = 30  # Maximum classes for numbers and names in the plot.
+_LONGEST_NAME = 25  # Maximum characters of a name in the plot.
 _LARGE_INCHES = 10.0
 _DOTS_PER_INCH = 120
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """The answers to the E examples of a labelled file.
+    """Predictions for the E examples of a labeled file.
 
     Attributes:
-        label_set: the labels, and the thresholds that decided.
-        file: of the examples.
+        label_set: the labels with the thresholds used.
+        file: source of the examples.
         label_ids: `[E]` class ids or scores, or `[E, K]` 0 or 1.
         outputs: `[E, K]` float32, probabilities or scores.
         losses: `[E]` float32.
@@ -41,15 +41,15 @@ class Evaluated:
 
 
 def write(evaluated: Evaluated, folder: str, suffix: str) -> None:
-    """Writes what there is to say of an evaluation beside its metrics.
+    """Writes the report files of an evaluation.
 
-    `eval_report.txt` and `.json`, `eval_confusion_matrix.png` (of one label)
-    and `eval_highest_loss.jsonl`; of scores the last one alone.
+    `eval_report.txt` and `.json`, `eval_confusion_matrix.png` (for one label)
+    and `eval_highest_loss.jsonl`; for scores only the last one.
 
     Args:
-        evaluated: the answers.
-        folder: to write in.
-        suffix: what the results of this file are told apart by.
+        evaluated: the predictions.
+        folder: output folder.
+        suffix: appended to the names of this file's results.
     """
     label_set = evaluated.label_set
 
@@ -78,29 +78,30 @@ def write(evaluated: Evaluated, folder: str, suffix: str) -> None:
 def scores(
     label_set: labels.LabelSet, targets: np.ndarray, decisions: np.ndarray
 ) -> tuple[dict[str, Any], str]:
-    """Scores the answers to labelled examples, label by label.
+    """Computes the scores of labeled examples by label.
 
     Args:
-        label_set: `K` labels, one or several of which each example has.
+        label_set: `K` labels, one or several per example.
         targets: `[E]` class ids, or `[E, K]` 0 or 1.
         decisions: of the same shape.
 
     Returns:
-        The report as JSON, and for people. `scores` is scikit-learn's
-        `classification_report`, by label and averaged; `confusion_matrix` is
-        `[K, K]` counts, a row for each right label, a column for each answer
-        (of several labels `confusion_matrices`, name -> `[2, 2]`: without it,
-        with it); `most_confused` lists the ten pairs with the highest counts:
-        `label`, `prediction`, `count`, and `share` of the label's examples.
+        The report as JSON and as text. `scores` is scikit-learn's
+        `classification_report`, by label and averaged. `confusion_matrix` is
+        `[K, K]` counts, with a row per true label and a column per predicted
+        label (for several labels `confusion_matrices`, name -> `[2, 2]`:
+        without and with the label). `most_confused` lists the ten pairs with
+        the highest counts: `label`, `prediction`, `count`, and `share` of the
+        label's examples.
     """
-    # Imported late: it takes seconds, and reading data needs none of it.
+    # Imported here, since it takes seconds and reading data does not need it.
     from sklearn import metrics
 
     names = label_set.names
     several = label_set.problem_type == labels.MULTI_LABEL
     ids = list(range(len(names)))
     if several and len(names) == 1:
-        # To scikit-learn a single column is one of class ids.
+        # scikit-learn reads a single column as class ids.
         targets, decisions, ids = targets[:, 0], decisions[:, 0], [1]
     by_label = functools.partial(
         metrics.classification_report,
@@ -140,7 +141,7 @@ def scores(
 def _most_confused(
     names: Sequence[str], matrix: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Lists the wrong answers given most often."""
+    """Lists the most frequent errors."""
     pairs = [
         {
             "label": names[row],
@@ -155,12 +156,12 @@ def _most_confused(
 
 
 def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:
-    """Draws a confusion matrix as PNG: each row in shares of its label.
+    """Plots a confusion matrix as PNG, normalized by row.
 
     Args:
-        names: of the `K` classes.
-        matrix: `[K, K]` counts, a row for each right label.
-        file: to write to.
+        names: names of the `K` classes.
+        matrix: `[K, K]` counts, a row per true label.
+        file: output file.
     """
     from matplotlib.figure import Figure
 
@@ -176,7 +177,7 @@ def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:
             name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
             for name in names
         ]
-        # A dollar sign in a name begins no formula.
+        # Prevents formulas from dollar signs in names.
         axis.set_yticks(range(len(names)), shown, parse_math=False)
         axis.set_xticks(
             *(range(len(names)), shown),
@@ -199,10 +200,10 @@ def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:
 
 
 def highest_losses(evaluated: Evaluated) -> Iterator[str]:
-    """Yields the examples of the highest loss as JSON lines, worst first.
+    """Yields the examples of highest loss as JSON lines, highest first.
 
-    Each has its `row`, from 0 and without the header, `loss`, `label`,
-    `prediction`, and texts.
+    Each has `row`, from 0 without the header, `loss`, `label`, `prediction` and
+    texts.
     """
     file, losses = evaluated.file, evaluated.losses
     examples = file.examples(with_labels=True)

@@ -23,7 +23,7 @@ from tasks.classification import (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SentenceOptions(custom.DataOptions):
-    """Which task a sentence classifier learns, and from which files."""
+    """Task and data of a sentence classifier."""
 
     task_name: str = flags.Group.FILES.required(
         f"{', '.join(glue.DATASETS)}, XNLI or custom."
@@ -31,81 +31,81 @@ class SentenceOptions(custom.DataOptions):
     data_dir: str = flags.Group.FILES.required("Folder of the task's files.")
     write_submission: str | None = flags.Group.FILES.flag(
         None,
-        "GLUE: a zip that the test set's answers are added to, for the "
-        "server of GLUE.",
+        "GLUE: zip file for the GLUE server to which the predictions for the "
+        "test set are added.",
     )
     xnli_language: str = flags.Group.XNLI.flag(
         "zh", "The language.", choices=glue.XNLI_LANGUAGES
     )
     xnli_mode: str = flags.Group.XNLI.flag(
         glue.TRANSLATE_TRAIN,
-        "Train on the translation into the language; or on English and test "
-        "on the translation into English; or on the language.",
+        "Train on the translation into the language; or train on English, and "
+        "test on the translation into English or on the language.",
         choices=glue.XNLI_MODES,
     )
     long_text: str = flags.Group.TEXT.flag(
         sentence_pairs.HEAD,
-        "What is read of text that is too long: its head, as released; head "
-        "and tail; or all of it, in windows whose answers are averaged.",
+        "Treatment of text that is too long: read its head, as released; head "
+        "and tail; or all of it, in windows whose predictions are averaged.",
         choices=sentence_pairs.LONG_TEXT,
     )
     window_stride: int | None = flags.Group.TEXT.flag(
         None,
-        "--long_text=windows: tokens from window to window; half of one if "
-        "not given.",
+        "--long_text=windows: tokens between starts of windows; by default "
+        "half a window.",
         lower_bound=1,
     )
     class_weights: tuple[str, ...] = flags.Group.TRAINING.flag(
         (),
-        "Weights of the labels in the loss: a number for each, in the order of "
-        "labels.json, or `balanced`: all labels count the same, however often "
-        "they occur.",
+        "Label weights in the loss: one number per label, in the order of "
+        "labels.json, or `balanced`, which gives all labels the same total "
+        "weight.",
     )
     tune_thresholds: bool = flags.Group.EVALUATION.flag(
         False,
-        "--problem_type=multi_label: choose the probability from which each "
-        "label holds, for the highest F1 on the evaluated file, and keep it "
-        "with the model; 0.5 if not given.",
+        "--problem_type=multi_label: tune the probability threshold of each "
+        "label for the highest F1 on the dev file, and save it with the model; "
+        "otherwise 0.5.",
     )
     dev_fraction: float = flags.Group.FILES.flag(
         0.0,
-        "Share of the training file to hold out and evaluate on in place of a "
-        "file of its own, the same share of every label; 0 for none.",
+        "Fraction of the training file to hold out as the dev set, stratified "
+        "by label; 0 for none.",
         lower_bound=0.0,
         upper_bound=0.9,
     )
     split_seed: int = flags.Group.FILES.flag(
         12345,
-        "Seed of --dev_fraction and --num_folds, whatever --random_seed is.",
+        "Seed of --dev_fraction and --num_folds, independent of --random_seed.",
         lower_bound=0,
     )
     num_folds: int = flags.Group.TRIALS.flag(
         0,
-        "Parts of the training file, each of which is evaluated on by a run "
-        "that trains on the others; 0 for no cross-validation.",
+        "Folds of a cross-validation on the training file: each run evaluates "
+        "on one and trains on the others; 0 for no cross-validation.",
         lower_bound=0,
     )
 
     @property
     def splits_training_file(self) -> bool:
-        """Whether the held-out examples are some of the training file."""
+        """Whether held-out examples are taken from the training file."""
         return bool(self.dev_fraction or self.num_folds)
 
 
 def find_dataset(
     options: SentenceOptions, output_dir: str, *, is_training: bool
 ) -> datasets.DatasetInfo:
-    """Finds the data set that the flags mean.
+    """Returns the data set given by the flags.
 
     Args:
         options: the flags.
-        output_dir: the run's folder, which may hold the labels of a model.
-        is_training: whether the model is (further) trained now.
+        output_dir: the run's folder, which may contain the labels of a model.
+        is_training: whether the model is trained in this run.
 
     Raises:
         OSError: a file of the user's own data is missing.
-        ValueError: there is no such data set, or the user's own data are not as
-            the flags say.
+        ValueError: there is no such data set, or the user's own data do not
+            match the flags.
     """
     if datasets.key(options.task_name) == custom.NAME:
         saved = os.path.join(output_dir, custom.LABELS_FILE)
@@ -119,8 +119,8 @@ def find_dataset(
         )
         if options.text_a_column or options.label_column:
             raise ValueError(
-                f"The columns of {info.name} are known; --text_a_column and "
-                "--label_column are for --task_name=custom."
+                f"{info.name} has fixed columns; --text_a_column and "
+                "--label_column require --task_name=custom."
             )
     if options.write_submission and not any(p.submission for p in info.test):
         raise ValueError(
@@ -138,7 +138,7 @@ def _check_labels(options: SentenceOptions, label_set: labels.LabelSet) -> None:
     if options.tune_thresholds and kind != labels.MULTI_LABEL:
         raise ValueError(
             "--tune_thresholds is for --problem_type=multi_label; got "
-            f"{kind}, which answers with the most probable label or a score."
+            f"{kind}, which has no thresholds."
         )
     if options.class_weights and kind == labels.REGRESSION:
         raise ValueError("--class_weights is for labels; got regression.")
@@ -153,11 +153,11 @@ def _check_labels(options: SentenceOptions, label_set: labels.LabelSet) -> None:
 def weights_of_labels(
     options: SentenceOptions, train: datasets.TextFile
 ) -> tuple[float, ...]:
-    """Returns the weights of the labels in the loss; none for 1 each.
+    """Returns the weights of the labels in the loss; none for equal weights.
 
     Args:
         options: the flags.
-        train: the training file, whose labels `balanced` counts.
+        train: the training file, whose labels are counted for `balanced`.
 
     Raises:
         OSError: the file cannot be opened.
@@ -181,14 +181,14 @@ _Files = Mapping[str, list[datasets.TextFile]]
 
 
 def split(options: SentenceOptions, files: _Files) -> list[_Files]:
-    """Holds out examples of the training file, where the flags say so.
+    """Holds out examples of the training file if the flags request it.
 
     Args:
         options: the flags.
-        files: of each split of the run; to train and to evaluate on the same.
+        files: files of each split; equal for training and evaluation.
 
     Returns:
-        The files of each fold; one where there are no folds.
+        The files of each fold; a single entry without folds.
 
     Raises:
         OSError: the training file cannot be opened.
@@ -225,7 +225,7 @@ def split(options: SentenceOptions, files: _Files) -> list[_Files]:
 def _check_outputs(
     options: SentenceOptions, info: datasets.DatasetInfo, output_dir: str
 ) -> None:
-    """Checks the files of answers whose names could be those of data."""
+    """Checks that prediction files do not overwrite data files."""
     found = [
         datasets.find_file(options.data_dir, info.name, split.files)
         for split in (info.train, *info.dev, *info.test)
@@ -243,10 +243,10 @@ def _check_outputs(
 def packing(
     options: SentenceOptions, max_seq_length: int
 ) -> sentence_pairs.Packing:
-    """Says how texts are fitted into `max_seq_length` places.
+    """Returns the options for fitting texts into `max_seq_length` tokens.
 
     Raises:
-        ValueError: there is a stride, but no windows.
+        ValueError: there is a stride without windows.
     """
     if options.window_stride and options.long_text != sentence_pairs.WINDOWS:
         raise ValueError(

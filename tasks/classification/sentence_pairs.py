@@ -1,4 +1,4 @@
-"""Sentences and pairs of them as model input: [CLS] A [SEP] B [SEP].
+"""Sentences and sentence pairs as model input: [CLS] A [SEP] B [SEP].
 
 Source: Devlin et al. 2019, section 3 ("Input/Output Representations").
 """
@@ -22,13 +22,13 @@ _NUM_EXAMPLES_LOGGED = 5  # Source: run_classifier.py of the release.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InputExample:
-    """A row of a classification task.
+    """An example of a classification task.
 
     Args:
-        guid: names the example in logs.
+        guid: identifies the example in logs.
         text_a: the first, or only, sentence.
         text_b: the second; None or empty for a single sentence.
-        label: as its `LabelSet` parsed it; empty where none is needed.
+        label: as parsed by its `LabelSet`; empty if not needed.
     """
 
     guid: str
@@ -39,14 +39,14 @@ class InputExample:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Packing:
-    """How texts are fitted into `T` places.
+    """Options for fitting texts into `T` tokens.
 
     Args:
         max_seq_length: `T`.
-        long_text: what is kept of a text that does not fit: `head` (as
-            released), `head_tail`, or all of it, in `windows`.
-        window_stride: tokens from the start of one window to the next; by
-            default, half a window.
+        long_text: the part of a long text that is kept: `head` (as released),
+            `head_tail`, or all of it, in `windows`.
+        window_stride: tokens between the starts of windows; by default, half a
+            window.
 
     Raises:
         ValueError: a value out of range.
@@ -62,7 +62,7 @@ class Packing:
                 f"long_text must be one of {', '.join(LONG_TEXT)}; "
                 f"got {self.long_text!r}."
             )
-        # A pair takes three special tokens; a window must hold one more.
+        # A pair takes three special tokens; a window needs one more.
         least = 4 if self.long_text == WINDOWS else 3
         if self.max_seq_length < least:
             raise ValueError(
@@ -78,10 +78,11 @@ class Packing:
 def lengths_cut_from_the_longer(
     len_a: int, len_b: int, max_length: int
 ) -> tuple[int, int]:
-    """Says how much of two texts fits, taking from the longer each time.
+    """Returns the truncated lengths of two texts, shortening the longer.
 
-    The rule of fine-tuning; pre-training cuts either end at random. As
-    released: at a tie the second text gives way.
+    This is the rule of fine-tuning; pre-training truncates either end at
+    random.
+    As released: on a tie the second text is shortened.
     """
     while len_a + len_b > max_length:
         if len_a > len_b:
@@ -94,7 +95,7 @@ def lengths_cut_from_the_longer(
 def join(
     tokens_a: Sequence[str], tokens_b: Sequence[str]
 ) -> tuple[list[str], list[int]]:
-    """Lays out tokens and their segment ids; no second part if B is empty."""
+    """Returns tokens and segment ids; no second part if B is empty."""
     tokens = ["[CLS]", *tokens_a, "[SEP]"]
     segment_ids = [0] * len(tokens)
     if tokens_b:
@@ -106,11 +107,11 @@ def join(
 def fit(
     tokens_a: Sequence[str], tokens_b: Sequence[str], packing: Packing
 ) -> list[tuple[list[str], list[str]]]:
-    """Fits one text or a pair into the places there are.
+    """Fits one text or a pair into the available tokens.
 
     Returns:
-        The pairs to be read: one, or several in `windows`; B is empty
-        throughout for a single text.
+        The pairs to be read: one, or several with `windows`; B is always
+        empty for a single text.
     """
     num_special = 3 if tokens_b else 2
     budget = packing.max_seq_length - num_special
@@ -137,16 +138,16 @@ def _windows(
     budget: int,
     stride: int | None,
 ) -> list[tuple[list[str], list[str]]]:
-    """Moves a window over the longer text, beside the whole shorter one.
+    """Moves a window over the longer text, with the complete shorter one.
 
-    The shorter gets at most half of the places; at a tie the window moves
-    over the second text, the one that gives way in a cut.
+    The shorter gets at most half of the tokens; on a tie the window moves over
+    the second text, as in truncation.
     """
     slide_a = len(tokens_a) > len(tokens_b)
     longer, shorter = (tokens_a, tokens_b) if slide_a else (tokens_b, tokens_a)
     fixed = list(shorter[: max(budget // 2, budget - len(longer))])
     size = budget - len(fixed)
-    # A stride above the window would skip tokens.
+    # A stride longer than the window would skip tokens.
     step = max(1, min(stride or size // 2, size))
     starts = range(0, max(1, len(longer) - size + step), step)
     parts = [list(longer[start : start + size]) for start in starts]
@@ -159,13 +160,13 @@ def example_records(
     packing: Packing,
     tokenizer: word_pieces.Tokenizer,
 ) -> list[dict[str, list[int] | list[float]]]:
-    """Turns an example into records: one, or one for each window.
+    """Converts an example to records: one, or one per window.
 
     Returns:
-        `input_ids`, `input_mask` and `segment_ids` `[T]`; `label_ids`: one
-        whole number for a class (as released), one fraction for a score, `K`
-        fractions, each 0 or 1, for several labels; `is_real_example`, always
-        1, for readers of the release's records.
+        `input_ids`, `input_mask` and `segment_ids` `[T]`; `label_ids`: an
+        integer for a class (as released), a float for a score, `K` floats, each
+        0 or 1, for several labels; `is_real_example`, always 1, for readers of
+        the release's records.
     """
     tokens_a = tokenizer.tokenize(example.text_a)
     # As released: an empty or blank second text makes a single sentence.
@@ -177,7 +178,7 @@ def example_records(
         padding = [0] * (packing.max_seq_length - len(tokens))
         rows.append(
             {
-                # As released: the padding id is 0 whatever [PAD] is.
+                # As released: the padding id is 0, whatever the id of [PAD] is.
                 "input_ids": tokenizer.convert_tokens_to_ids(tokens) + padding,
                 "input_mask": [1] * len(tokens) + padding,
                 "segment_ids": segment_ids + padding,
@@ -196,8 +197,8 @@ def records(
 ) -> Iterator[list[dict[str, list[int] | list[float]]]]:
     """Yields the records of each example, in order, and logs the first few.
 
-    Where an example may have several (`windows`), their count is what
-    `predictions.pool_windows` needs.
+    If an example can have several (`windows`), `predictions.pool_windows` needs
+    their number.
     """
     for index, example in enumerate(examples):
         label_id = label_set.encode(example.label)

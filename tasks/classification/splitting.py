@@ -1,4 +1,4 @@
-"""Stratified splits of one labelled file: a held-out part, or k folds."""
+"""Stratified splits of a labeled file: a held-out part, or k folds."""
 
 import collections
 import dataclasses
@@ -16,13 +16,13 @@ _Item = TypeVar("_Item")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Part:
-    """One of the two parts of a file: the held-out rows, or the others.
+    """The held-out rows of a file, or the other rows.
 
     Attributes:
-        held_out: the numbers of the held-out rows, from 0, in their order.
-        is_held_out: which part this is.
-        seed: from which the rows were drawn.
-        fold: the number of the fold, from 1; 0 where there is one split.
+        held_out: the numbers of the held-out rows, from 0, ascending.
+        is_held_out: whether this part is the held-out rows.
+        seed: seed of the split.
+        fold: the number of the fold, from 1; 0 without folds.
     """
 
     held_out: tuple[int, ...]
@@ -37,11 +37,11 @@ class Part:
 
     @property
     def suffix(self) -> str:
-        """Tells the names of the records of folds apart."""
+        """Suffix of the names of records."""
         return f"-fold-{self.fold}" if self.fold else ""
 
     def take(self, items: Sequence[_Item]) -> list[_Item]:
-        """Returns the items of this part, of one for each row of the file."""
+        """Returns the items of this part from one item per row."""
         held_out = set(self.held_out)
         return [
             item
@@ -50,7 +50,7 @@ class Part:
         ]
 
     def origin(self) -> dict[str, Any]:
-        """Says which rows these are, as JSON."""
+        """Returns the identity of the rows as JSON."""
         return {
             "part": self.name,
             "held_out_rows": list(self.held_out),
@@ -61,15 +61,15 @@ class Part:
 def hold_out(
     found: Sequence[labels.Label], fraction: float, seed: int
 ) -> tuple[int, ...]:
-    """Draws a share of the rows, the same share of every label.
+    """Draws a share of the rows, stratified by label.
 
     Args:
         found: the label of each row.
         fraction: the share, above 0 and below 1.
-        seed: of the draw.
+        seed: seed of the split.
 
     Raises:
-        ValueError: no row would be held out, or none be left.
+        ValueError: no row would be held out, or none would be left.
     """
     places = [int(i * fraction + 0.5) for i in range(len(found) + 1)]
     rows = [
@@ -90,12 +90,12 @@ def hold_out(
 def folds(
     found: Sequence[labels.Label], count: int, seed: int
 ) -> list[tuple[int, ...]]:
-    """Shares out the rows, each label evenly: each is held out once.
+    """Divides the rows into folds, stratified by label.
 
     Args:
         found: the label of each row.
         count: the number of folds.
-        seed: of the draw.
+        seed: seed of the split.
 
     Raises:
         ValueError: there are fewer than two folds, or more than rows.
@@ -120,7 +120,7 @@ def folds(
 
 
 def _by_label(found: Sequence[labels.Label], seed: int) -> list[int]:
-    """Shuffles the rows, then sorts them by label, or by score."""
+    """Shuffles the rows, then sorts them by label or by score."""
     rows = list(range(len(found)))
     random.Random(seed).shuffle(rows)
     return sorted(rows, key=lambda row: _key(found[row]))

@@ -11,7 +11,7 @@ from absl import logging
 from files import destinations, locking, paths, writing
 from tasks.classification import labels
 
-# The files of a submission and the rows of the test sets behind them.
+# The files of a submission and the number of rows of their test sets.
 # Source: the test files as GLUE distributes them; the sizes in table 1 of
 # Wang et al. 2019.
 NUM_ROWS = {
@@ -28,24 +28,24 @@ NUM_ROWS = {
     "AX": 1104,
 }
 _SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
-_EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # equal answers, equal bytes
+_EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date, for identical bytes
 
 
 def lines(name: str, answers: Sequence[labels.Label]) -> Iterator[str]:
-    """Yields a file of answers: a header, then index and label or score.
+    """Yields the lines of a file: a header, then index and label or score.
 
-    The index counts from 0; scores are held within STS-B's range.
+    The index counts from 0; scores are clipped to the range of STS-B.
 
     Args:
         name: a key of `NUM_ROWS`.
         answers: a class name or a score for each row of the test set.
 
     Raises:
-        ValueError: the server takes no file of this name.
+        ValueError: the server does not accept a file of this name.
     """
     if name not in NUM_ROWS:
         raise ValueError(
-            f"The GLUE server takes {', '.join(NUM_ROWS)}; got {name!r}."
+            f"The GLUE server accepts {', '.join(NUM_ROWS)}; got {name!r}."
         )
     if len(answers) != NUM_ROWS[name]:
         logging.warning(
@@ -60,11 +60,11 @@ def lines(name: str, answers: Sequence[labels.Label]) -> Iterator[str]:
 
 
 def check_zip(zip_path: str) -> None:
-    """Checks, before a model is trained, that answers can be added to a zip.
+    """Checks before training that predictions can be added to a zip.
 
     Raises:
         OSError: the zip cannot be read or written.
-        ValueError: its name does not end in .zip, or it holds something else.
+        ValueError: its name does not end in .zip, or it has other contents.
     """
     if not zip_path.lower().endswith(".zip"):
         raise ValueError(
@@ -77,18 +77,18 @@ def check_zip(zip_path: str) -> None:
 
 
 def add_to_zip(zip_path: str, files: dict[str, str]) -> list[str]:
-    """Puts answers into a submission, keeping those of other tasks.
+    """Adds predictions to a submission, keeping those of other tasks.
 
     Args:
-        zip_path: the zip; made if it is absent, replaced whole if not. Of
-            several processes that add to it, one waits for the other.
-        files: name, a key of `NUM_ROWS` -> the text of its file.
+        zip_path: the zip, created if missing and replaced atomically.
+            Concurrent processes wait for each other.
+        files: name, a key of `NUM_ROWS` -> content of its file.
 
     Returns:
-        The names that the submission still lacks: the server wants all.
+        The missing names of the submission: the server requires all.
 
     Raises:
-        ValueError: `zip_path` is no zip or holds something else.
+        ValueError: `zip_path` is not a zip or has other contents.
     """
     added = {name: text.encode() for name, text in files.items()}
     if not paths.is_remote(zip_path):
@@ -131,7 +131,7 @@ def _read_zip(path: str) -> dict[str, bytes]:
     unknown = sorted(set(texts) - set(NUM_ROWS))
     if unknown:
         raise ValueError(
-            f"{path}: a submission holds {', '.join(NUM_ROWS)} only, each as "
-            f".tsv; got {', '.join(unknown)}. Name another zip."
+            f"{path}: a submission has only {', '.join(NUM_ROWS)}, each as "
+            f".tsv; got {', '.join(unknown)}. Choose another zip."
         )
     return texts

@@ -117,7 +117,7 @@ def test_a_model_that_only_answers_knows_its_problem_type(
     found = _found(_data(tmp_path), tmp_path, is_training=False)
     assert found == saved
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
-    with pytest.raises(ValueError, match=f"made for {problem_type}"):
+    with pytest.raises(ValueError, match=f"trained for {problem_type}"):
         _found(_data(tmp_path), tmp_path)
 
 
@@ -150,11 +150,11 @@ def test_labels_other_than_those_of_the_model_are_an_error(tmp_path):
     _found(data, tmp_path).save(str(tmp_path / "model" / custom.LABELS_FILE))
     assert _found(data, tmp_path).names == ("x", "y")
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\tz\n")
-    with pytest.raises(ValueError, match=r"made for .*'y'.* now it is .*'z'"):
+    with pytest.raises(ValueError, match=r"trained for .*'y'.* got .*'z'"):
         _found(data, tmp_path)
-    with pytest.raises(ValueError, match=r"made for .* now it is .*\['y', 'x'"):
+    with pytest.raises(ValueError, match=r"trained for .* got .*\['y', 'x'"):
         _found(_data(tmp_path, label_names=("y", "x")), tmp_path)
-    with pytest.raises(ValueError, match="now it is multi_label"):
+    with pytest.raises(ValueError, match="got multi_label"):
         _found(
             _data(tmp_path, problem_type="multi_label"),
             tmp_path,
@@ -179,7 +179,7 @@ def test_listed_labels_may_look_like_fractions_and_keep_their_order(tmp_path):
         ("text\tlabel\na\tx\nb\ty\tz\n", "line 3: the row has 3 column"),
         ("text\tlabel\na\tx\nb\n", "line 3: the row has 1 column"),
         ("", "the file is empty"),
-        ("text\tlabel\n", "holds no example"),
+        ("text\tlabel\n", "has no example"),
     ],
 )
 def test_bad_training_file_is_named(tmp_path, train, message):
@@ -213,7 +213,7 @@ def test_absent_files_are_named(tmp_path):
 def test_two_files_for_one_part_are_an_error(tmp_path):
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
     _write(tmp_path, "train.csv", "text,label\na,x\nb,y\n")
-    with pytest.raises(ValueError, match=r"Only one file may be 'train'"):
+    with pytest.raises(ValueError, match=r"Expected one file for 'train'"):
         _found(_data(tmp_path), tmp_path)
 
 

@@ -50,7 +50,7 @@ def test_only_the_rows_asked_for_are_read(tmp_path):
     path = _write(tmp_path, "g\tx\nen\ta\nzh\tb\nen\tc\n")
     examples = _read(path, text_a=1, only=("g", "en"), with_labels=False)
     assert [e.guid for e in examples] == ["p-1", "p-3"]
-    with pytest.raises(ValueError, match="holds no example with 'el'"):
+    with pytest.raises(ValueError, match="has no example with 'el'"):
         _read(path, text_a=1, only=("g", "el"), with_labels=False)
 
 
@@ -60,7 +60,7 @@ def test_short_rows_are_left_out_with_a_count_where_known(tmp_path, caplog):
     layout = {"text_a": "x", "text_b": "y", "label": "l"}
     examples = _read(path, skip_short_rows=True, **layout)
     assert [example.text_a for example in examples] == ["a", "c"]
-    assert "left out 3 row(s)" in caplog.text
+    assert "dropped 3 row(s)" in caplog.text
     assert "lines 3, 4, 5" in caplog.text
     with pytest.raises(ValueError, match=r"line 3, column 1 \('y'\): missing"):
         _read(path, **layout)
@@ -68,7 +68,7 @@ def test_short_rows_are_left_out_with_a_count_where_known(tmp_path, caplog):
 
 def test_first_example_taken_for_a_header_is_said(tmp_path, caplog):
     _read(_write(tmp_path, "1\ta\n0\tb\n"), text_a=1, label=0)
-    assert "taken for a header, has a label" in caplog.text
+    assert "read as a header, has a label" in caplog.text
     caplog.clear()
     _read(_write(tmp_path, "Quality\ta\n0\tb\n"), text_a=1, label=0)
     assert caplog.text == ""
@@ -82,7 +82,7 @@ def test_first_example_taken_for_a_header_is_said(tmp_path, caplog):
         ("x\tm\na\t1\n", "line 1: no column named 'l'"),
         ("x\tl\na\t1\nb\n", r"line 3, column 1 \('l'\): missing"),
         ("x\tl\na\t1\n\0\t1\n", "line 3: contains a NUL byte"),
-        ("x\tl\n", "the file holds no example"),
+        ("x\tl\n", "the file has no example"),
         ("", "the file is empty"),
     ],
 )
@@ -94,7 +94,7 @@ def test_bad_row_is_named(tmp_path, text, message):
 
 def test_test_file_where_labels_are_needed_is_an_error(tmp_path):
     path = _write(tmp_path, "x\na\n")
-    with pytest.raises(ValueError, match=r"d\.tsv: labels are needed here"):
+    with pytest.raises(ValueError, match=r"d\.tsv: labels are required here"):
         _read(path, text_a="x")
     with pytest.raises(ValueError, match="no column named 'l'"):
         _read(path, text_a="x", label="l")
@@ -119,7 +119,7 @@ def test_labels_are_found_in_a_file(tmp_path):
     ("text", "label", "message"),
     [
         ("x\tl\na\tb\nc\tb\n", "l", r"line 3, column 1 \('l'\): .* only label"),
-        ("x\tl\n", "l", "holds no example"),
+        ("x\tl\n", "l", "has no example"),
         ("x\tl\na\tb\n", None, "without a label column"),
     ],
 )

@@ -98,7 +98,7 @@ def test_rows_of_qqp_known_to_be_broken_are_counted(tmp_path, caplog):
     text = next(t for name, split, t, _ in _FORMATS if name == "QQP")
     _write(tmp_path / "train.tsv", text)
     _read(glue.find_dataset("QQP"), "train", tmp_path)
-    assert "left out 1 row(s)" in caplog.text
+    assert "dropped 1 row(s)" in caplog.text
 
 
 def test_guids_of_mnli_are_its_indexes(tmp_path):

@@ -49,7 +49,7 @@ def test_score_is_a_number(cell):
     [
         (_set("0", "1"), "2", "unknown label '2'; allowed: '0', '1'"),
         (_set("0", "1"), "", "the label is empty"),
-        (_set("0", "1"), 1.0, "1.0 is a number with a fraction"),
+        (_set("0", "1"), 1.0, "1.0 is a fraction"),
         (_set("0", "1"), None, "a label must be text; got None"),
         (_set("0", "1"), ["0"], "a label must be text; got"),
         (_set("x", problem_type="multi_label"), "x,w", "unknown label 'w'"),
@@ -108,7 +108,7 @@ def test_lone_first_label_is_suspected_to_be_the_header(caplog):
     [
         (["a", "a"], "single_label", "line 2: .* only label is 'a'.* least 2"),
         (["", ""], "multi_label", r"line 2: .* is \(none\)"),
-        (["1", "0.5"], "single_label", "line 2: '0.5' is a number with a frac"),
+        (["1", "0.5"], "single_label", "line 2: '0.5' is a frac"),
         (["1", ""], "single_label", "line 2: the label is empty"),
     ],
 )
@@ -150,7 +150,9 @@ def test_saved_labels_are_loaded(tmp_path, label_set):
 def test_file_of_something_else_is_refused(tmp_path, text):
     path = tmp_path / "labels.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"labels\.json.* must (hold|be JSON)"):
+    with pytest.raises(
+        ValueError, match=r"labels\.json.* must (contain|be JSON)"
+    ):
         labels.load(str(path))
 
 

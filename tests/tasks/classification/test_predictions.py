@@ -34,7 +34,7 @@ def test_texts_of_one_window_each_are_left_as_they_are():
 
 @pytest.mark.parametrize("counts", [[1], [3, 0], [2, 2]])
 def test_windows_must_add_up(counts):
-    with pytest.raises(ValueError, match="as many as there are outputs, 3"):
+    with pytest.raises(ValueError, match="up to the number of outputs, 3"):
         predictions.pool_windows(np.zeros([3, 2]), counts)
 
 

@@ -143,5 +143,5 @@ def test_zips_that_cannot_take_answers_are_refused_before(tmp_path):
 
 
 def test_unknown_name_is_an_error():
-    with pytest.raises(ValueError, match=r"takes CoLA, .*; got 'SNLI'"):
+    with pytest.raises(ValueError, match=r"accepts CoLA, .*; got 'SNLI'"):
         _text("SNLI", labels.LabelSet(names=("0", "1")), [[0, 1]])

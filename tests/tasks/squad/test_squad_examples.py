@@ -94,7 +94,7 @@ def test_training_leaves_out_and_counts_answers_that_are_elsewhere(
         _qa("blank", [_answer(" ", 3)]),
     )
     assert [example.qas_id for example in examples] == ["kept", "near"]
-    assert "5 of 7 questions left out" in caplog.text
+    assert "5 of 7 questions dropped" in caplog.text
     assert "'moved', 'nbsp', 'outside', 'before', 'blank'" in caplog.text
     assert "1 of 7 questions kept, though" in caplog.text
 
