@@ -96,7 +96,7 @@ def test_training_leaves_out_and_counts_answers_that_are_elsewhere(
     assert [example.qas_id for example in examples] == ["kept", "near"]
     assert "5 of 7 questions dropped" in caplog.text
     assert "'moved', 'nbsp', 'outside', 'before', 'blank'" in caplog.text
-    assert "1 of 7 questions kept, though" in caplog.text
+    assert "1 of 7 questions kept, although" in caplog.text
 
 
 def test_unanswerable_question_has_no_words(tmp_path):
