@@ -1,4 +1,4 @@
-"""Types for annotations."""
+"""Types used in annotations."""
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,5 +12,5 @@ Tensor: TypeAlias = Any
 Dropout: TypeAlias = tuple[float, Tensor | None]
 # A Keras policy or its name; None for the global one.
 Policy: TypeAlias = "str | keras.DTypePolicy | None"
-# Shape of an array, and NumPy's name of its type.
+# An array's shape, and NumPy's name of its type.
 Spec: TypeAlias = tuple[tuple[int, ...], str]

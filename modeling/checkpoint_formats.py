@@ -1,8 +1,8 @@
-"""The forms of checkpoint, and the detection of a path's form.
+"""Checkpoint formats and their detection.
 
-A form is a module with a `Reader`, which is a `checkpoints.Source`, a function
-`files` and, where it is written too, `write`. A new one is such a module, a row
-of `FORMATS`, and the lines of `find` that recognise its files.
+A format is a module with a `Reader`, which implements `checkpoints.Source`, a
+function `files` and, if it is also written, `write`. To add a format, write
+such a module, add it to `FORMATS`, and extend `find`.
 """
 
 import contextlib
@@ -37,17 +37,17 @@ _CONVERT_TO_SAFETENSORS = (
     "AutoModelForPreTraining.from_pretrained(FOLDER).save_pretrained(OTHER), "
     "with the class of your model."
 )
-# Weights of other kinds, by the end of the file's name.
+# Unsupported kinds of weights by file name suffix.
 _OTHER_KINDS = {
     "saved_model.pb": "a TensorFlow SavedModel",
     "tfhub_module.pb": "a TensorFlow Hub module",
     "flax_model.msgpack": "Hugging Face's weights for Flax. "
     + _CONVERT_TO_SAFETENSORS,
-    ".keras": "a whole Keras model. Load it where its class is, and call "
-    "save_weights with a name that ends in .weights.h5",
-    ".h5": "a whole Keras model, or weights of Keras 2. Load it where its "
-    "class is, and call save_weights with a name that ends in .weights.h5",
-    ".weights.json": "a Keras file of weights in parts. Call save_weights "
+    ".keras": "a full Keras model. Load it where its class is available, and "
+    "call save_weights with a name that ends in .weights.h5",
+    ".h5": "a full Keras model, or weights of Keras 2. Load it where its class "
+    "is available, and call save_weights with a name that ends in .weights.h5",
+    ".weights.json": "the index of sharded Keras weights. Call save_weights "
     "without max_shard_size",
     ".onnx": "an ONNX graph",
     ".tflite": "a TensorFlow Lite model",
@@ -55,21 +55,20 @@ _OTHER_KINDS = {
 }
 _PICKLES = (".bin", ".pt", ".pth", ".bin.index.json")
 _PICKLE = (
-    "PyTorch's pickled weights. pytorch_model.bin is read, without running "
-    "what it may hold, where torch is installed; others are not. "
-    + _CONVERT_TO_SAFETENSORS
+    "PyTorch's pickled weights. Of these only pytorch_model.bin is supported, "
+    "if torch is installed; its code is never run. " + _CONVERT_TO_SAFETENSORS
 )
-# Of files whose names do not tell.
+# The first bytes of unsupported files with other names.
 _MAGIC = {b"PK\x03\x04": _PICKLE, b"\x80\x02": _PICKLE, b"\x89HDF": ".h5"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Place:
-    """A checkpoint that was found.
+    """The format and path of a checkpoint.
 
     Attributes:
         format: one of `FORMATS`.
-        path: prefix of its files, its file, or its folder, by format.
+        path: prefix, file or folder, depending on the format.
     """
 
     format: str
@@ -77,31 +76,31 @@ class Place:
 
     @property
     def module(self) -> types.ModuleType:
-        """The module that reads and writes its form."""
+        """The module that reads and writes the format."""
         return FORMATS[self.format]
 
 
 def find(path: str) -> Place:
-    """Finds the checkpoint that a path means.
+    """Finds the checkpoint of a path.
 
     Args:
-        path: of the release's format a prefix, one of its files or a folder,
-            of which the latest checkpoint counts; a `.weights.h5`; a Hugging
-            Face folder or its weights; a preset of keras-hub; a folder with
-            one of them.
+        path: in the release's format a prefix, one of its files, or a folder,
+            whose latest checkpoint is used; a `.weights.h5`; a Hugging Face
+            folder or its weights; a keras-hub preset; a folder with one of
+            them.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        ValueError: it is of another kind, which is named, or the folder holds
-            several.
+        ValueError: the format is not supported, or the folder contains
+            several checkpoints.
     """
     missing = FileNotFoundError(
-        f"There is no checkpoint {path!r}: it must be a prefix that has a "
-        f"file {path + '.index'!r}, a file {keras_format.SUFFIX}, or a "
-        "folder with a checkpoint in it."
+        f"There is no checkpoint {path!r}: it must be a prefix with a file "
+        f"{path + '.index'!r}, a {keras_format.SUFFIX} file, or a folder with "
+        "a checkpoint."
     )
-    # A name that nothing here begins with is refused at once: TensorFlow takes
-    # seconds to import.
+    # A wrong path is reported before TensorFlow, which takes seconds to
+    # import.
     if not paths.is_remote(path) and not glob.glob(f"{glob.escape(path)}*"):
         raise missing
     import tensorflow as tf
@@ -125,8 +124,7 @@ def find(path: str) -> Place:
     if path.endswith((".safetensors", ".safetensors.index.json")):
         raise ValueError(
             f"{path!r} must be named {huggingface.WEIGHTS} or "
-            f"{huggingface.INDEX}, as Hugging Face names weights: pass the "
-            "folder."
+            f"{huggingface.INDEX}, Hugging Face's names: pass the folder."
         )
     kind = _other_kind(name) or _kind_by_content(path)
     if kind:
@@ -153,7 +151,7 @@ def _find_in(folder: str) -> Place:
     ]
     if {huggingface.WEIGHTS, huggingface.INDEX} & set(names):
         found.append(Place(format=HUGGINGFACE, path=folder))
-    # Beside another checkpoint these are copies that were converted.
+    # Next to another checkpoint these are converted copies.
     if not found and any(map(_is_huggingface, names)):
         found.append(Place(format=HUGGINGFACE, path=folder))
     if len(found) == 1:
@@ -162,22 +160,22 @@ def _find_in(folder: str) -> Place:
         return found[0]
     if found:
         raise ValueError(
-            f"The folder {folder!r} must hold one checkpoint; it holds "
+            f"The folder {folder!r} must contain one checkpoint; it contains "
             + ", ".join(f"{p.path!r} ({p.format})" for p in found)
-            + ". Name one of them."
+            + ". Pass one of them."
         )
     for name in names:
         kind = _other_kind(name)
         if kind:
             raise ValueError(
-                f"The folder {folder!r} holds no checkpoint that can be read; "
+                f"The folder {folder!r} contains no supported checkpoint; "
                 f"{name} is {kind}."
             )
-    raise FileNotFoundError(f"The folder {folder!r} holds no checkpoint.")
+    raise FileNotFoundError(f"The folder {folder!r} contains no checkpoint.")
 
 
 def _is_huggingface(name: str) -> bool:
-    """Tells Hugging Face's weights that can be read by the file's name."""
+    """Returns whether a file name is of readable Hugging Face weights."""
     needs_torch = name.endswith(_PICKLES)
     return name in huggingface.FILES and (
         not needs_torch or huggingface_weights.has_torch()
@@ -211,7 +209,6 @@ def _local(path: str) -> str:
     if paths.is_remote(path):
         raise ValueError(
             "Weights of Keras, keras-hub and Hugging Face must be local files; "
-            f"got "
-            f"{path!r}. Copy them here."
+            f"got {path!r}. Copy them to this machine."
         )
     return path

@@ -1,7 +1,7 @@
-"""Checkpoints by the release's names of variables, whatever their form.
+"""Checkpoints of any format, under the release's variable names.
 
-A model's variable is called what its path says after the model's own name.
-`checkpoint_formats` knows the forms, each of which has a module of its own.
+A variable's name is its path without the model's own name.
+`checkpoint_formats` lists the formats, each with its module.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ from modeling.annotations import Spec, Tensor
 _GLOBAL_STEP = "global_step"
 _FLOATS = r"float(16|32|64)|bfloat16"
 
-# The fields of the config that are the lengths of the axes, by a pattern of the
-# name; the first that is found counts.
+# The config fields that set the axis lengths, by name pattern; the first match
+# counts.
 _HYPER_PARAMETERS = (
     (r"/word_embeddings$", ("vocab_size", "hidden_size")),
     (r"/token_type_embeddings$", ("type_vocab_size", "hidden_size")),
@@ -40,15 +40,15 @@ _HYPER_PARAMETERS = (
 
 
 class Source(Protocol):
-    """A checkpoint that is open to be read.
+    """A checkpoint open for reading.
 
     Attributes:
-        kind: the name of its form.
+        kind: the name of its format.
         origin: its path, for messages.
         variables: shape and type by the release's name.
-        architectures: Hugging Face's names of its classes, where it says.
+        architectures: Hugging Face's names of its classes, if known.
         notes: remarks for the user on how it is read.
-        num_attention_heads: of its encoder, where its variables show that.
+        num_attention_heads: of its encoder, if its variables show it.
     """
 
     kind: str
@@ -70,11 +70,12 @@ class LoadReport:
     """The result of `load`, as sorted names of variables.
 
     Args:
-        loaded: took their value from the checkpoint.
-        missing: not in the checkpoint and named as new: still as initialised.
-        unexpected: in the checkpoint only; optimizer slots and the step are
-            not counted.
-        notes: how the checkpoint was understood.
+        loaded: variables loaded from the checkpoint.
+        missing: new variables, which are not in the checkpoint and keep their
+            initial values.
+        unexpected: variables in the checkpoint only, without optimizer slots
+            and the step.
+        notes: remarks on how the checkpoint was read.
     """
 
     loaded: tuple[str, ...]
@@ -94,27 +95,24 @@ class LoadReport:
 
 
 def resolve(path: str) -> str:
-    """Finds the path that a checkpoint is read by.
+    """Returns the prefix, file or folder that a checkpoint is read from.
 
     Args:
-        path: anything `checkpoint_formats.find` takes.
-
-    Returns:
-        The prefix, the file or the folder of the checkpoint.
+        path: any path that `checkpoint_formats.find` accepts.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        ValueError: a folder holds several, none of them the latest, or the
-            checkpoint is of a kind that cannot be read.
+        ValueError: a folder contains several, none of them the latest, or the
+            format is not supported.
     """
     return checkpoint_formats.find(path).path
 
 
 def files(path: str) -> list[str]:
-    """Lists the files that hold the variables of a checkpoint, in order.
+    """Lists the files with the variables of a checkpoint, in order.
 
     Args:
-        path: anything `resolve` takes.
+        path: any path that `resolve` accepts.
 
     Raises:
         FileNotFoundError, ValueError: as `resolve`.
@@ -132,20 +130,20 @@ def sha256(path: str) -> str:
 
 
 def saved_files(prefix: str) -> list[str]:
-    """Names the files that `save` writes."""
+    """Lists the files that `save` writes."""
     return release_format.written_files(prefix)
 
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[Source]:
-    """Opens a checkpoint of any form.
+    """Opens a checkpoint of any format.
 
     Args:
-        path: anything `resolve` takes.
+        path: any path that `resolve` accepts.
 
     Raises:
-        FileNotFoundError: there is no checkpoint, or part of it is missing.
-        ValueError: a file is broken, or the checkpoint of another kind.
+        FileNotFoundError: the checkpoint or one of its files is missing.
+        ValueError: a file is broken, or the format is not supported.
     """
     place = checkpoint_formats.find(path)
     source = place.module.Reader(place.path)
@@ -156,10 +154,10 @@ def opened(path: str) -> Iterator[Source]:
 
 
 def list_variables(path: str) -> dict[str, Spec]:
-    """Lists shape and type by name, for everything in a checkpoint.
+    """Returns the shape and type of all variables in a checkpoint, by name.
 
     Args:
-        path: anything `resolve` takes.
+        path: any path that `resolve` accepts.
 
     Raises:
         FileNotFoundError, ValueError: as `opened`.
@@ -174,12 +172,12 @@ def read(
     """Reads arrays by name.
 
     Args:
-        path: anything `resolve` takes.
-        names: which; all if None.
+        path: any path that `resolve` accepts.
+        names: variables to read; all if None.
 
     Raises:
         FileNotFoundError, ValueError: as `opened`.
-        KeyError: a name is not in it.
+        KeyError: the checkpoint has no variable of a name.
     """
     with opened(path) as source:
         names = list(source.variables) if names is None else list(names)
@@ -192,19 +190,19 @@ def read(
 
 
 def release_name(model: keras.Model, variable: keras.Variable) -> str:
-    """Names a variable of a model as the release does.
+    """Returns the release's name of a model's variable.
 
     Args:
         model: a model of `heads`, or a `BertModel`.
         variable: one of its variables.
 
     Raises:
-        ValueError: the variable is not of this model.
+        ValueError: the variable does not belong to this model.
     """
     start = f"{model.path}/"
     if not variable.path.startswith(start):
         raise ValueError(
-            f"The variable must be of the model {model.path!r}; "
+            f"The variable must belong to the model {model.path!r}; "
             f"got {variable.path!r}."
         )
     scope = getattr(model, "release_scope", "")
@@ -213,7 +211,7 @@ def release_name(model: keras.Model, variable: keras.Variable) -> str:
 
 
 def variables_by_name(model: keras.Model) -> dict[str, keras.Variable]:
-    """Lists a model's variables by the release's names, in model order."""
+    """Returns a model's variables by the release's names, in model order."""
     return {release_name(model, v): v for v in model.weights}
 
 
@@ -222,21 +220,21 @@ def load(
 ) -> LoadReport:
     """Loads a checkpoint into a model, by name.
 
-    Differs: the release leaves a variable whose name it does not find as
-    initialised, and says nothing. Values are read one at a time; names and
-    shapes are checked before the first.
+    Differs: the release silently leaves variables that it does not find as
+    initialised. All names and shapes are checked before the first value is
+    read; values are read one at a time.
 
     Args:
         model: a model of `heads`, or a `BertModel`.
-        path: anything `resolve` takes.
-        new: regular expressions; a variable that one of them matches wholly
-            may be absent from the checkpoint.
+        path: any path that `resolve` accepts.
+        new: regular expressions. Variables whose full name matches one may be
+            missing from the checkpoint.
 
     Raises:
-        FileNotFoundError: there is no checkpoint, or part of it is missing.
-        ValueError: it holds nothing of the model, lacks a variable that is not
-            new, has one in another shape or of a type that is no float, is
-            broken, or the configuration beside it contradicts the model's.
+        FileNotFoundError: the checkpoint or one of its files is missing.
+        ValueError: the checkpoint is broken, has no variable of the model or
+            lacks one that is not new; a shape differs, or a type is not a
+            float; or its configuration contradicts the model's.
     """
     variables = variables_by_name(model)
     with opened(path) as source:
@@ -245,9 +243,9 @@ def load(
         wanted = {n: tuple(v.shape) for n, v in variables.items()}
         check_shapes(source.origin, wanted, shapes)
         config = getattr(model, "config", None)
-        beside: tuple[str, ...] = ()
+        differences: tuple[str, ...] = ()
         if config:
-            beside = config.check_checkpoint(
+            differences = config.check_checkpoint(
                 source.origin, source.num_attention_heads
             )
         common = [name for name in variables if name in shapes]
@@ -259,7 +257,7 @@ def load(
             variables[name].assign(
                 value.astype(variables[name].dtype, copy=False)
             )
-        notes = (*source.notes, *beside)
+        notes = (*source.notes, *differences)
     return LoadReport(
         loaded=tuple(sorted(common)),
         missing=tuple(sorted(variables.keys() - shapes.keys())),
@@ -280,20 +278,20 @@ def check_names(
     held: Collection[str],
     new: Sequence[str],
 ) -> None:
-    """Checks that a checkpoint holds the variables of a model.
+    """Checks that a checkpoint contains the variables of a model.
 
     Args:
         prefix: of the checkpoint, for messages.
         variables: names in the model.
         held: names in the checkpoint.
-        new: regular expressions; what one matches wholly may be absent.
+        new: regular expressions; names that fully match one may be missing.
 
     Raises:
-        ValueError: no name is common, or one is absent that is not new.
+        ValueError: no name is common, or a variable that is not new is missing.
     """
     if not set(variables) & set(held):
         raise ValueError(
-            f"Checkpoint {prefix!r} holds no variable of the model. It holds "
+            f"Checkpoint {prefix!r} has no variable of the model. It has "
             f"{messages.names(sorted(held))}; the model has "
             f"{messages.names(sorted(variables))}."
         )
@@ -306,8 +304,8 @@ def check_names(
     if absent:
         layers = name_tables.num_layers(variables), name_tables.num_layers(held)
         raise ValueError(
-            f"Checkpoint {prefix!r} must hold every variable that is not new "
-            f"(new: {', '.join(new) or 'none'}); it lacks {len(absent)}: "
+            f"Checkpoint {prefix!r} must contain all variables that are not "
+            f"new (new: {', '.join(new) or 'none'}); {len(absent)} missing: "
             f"{', '.join(absent)}."
             + (
                 f" num_hidden_layers is {layers[0]} in the model and "
@@ -323,7 +321,7 @@ def check_shapes(
     wanted: Mapping[str, tuple[int, ...]],
     held: Mapping[str, tuple[int, ...]],
 ) -> None:
-    """Checks the shapes of variables that are in a model and a checkpoint.
+    """Checks the shapes of variables common to a model and a checkpoint.
 
     Args:
         prefix: of the checkpoint, for messages.
@@ -331,7 +329,7 @@ def check_shapes(
         held: shapes by name in the checkpoint.
 
     Raises:
-        ValueError: some differ; says which fields of the config explain it.
+        ValueError: some differ; the message names the config fields.
     """
     wrong, causes = [], {}
     for name, want in wanted.items():
@@ -347,7 +345,7 @@ def check_shapes(
                 )
     if wrong:
         raise ValueError(
-            f"Checkpoint {prefix!r} is of a model of another size: "
+            f"Checkpoint {prefix!r} has another size than the model: "
             f"{'; '.join(causes.values()) or 'other axes'}. "
             f"Variables: {messages.names(wrong)}."
         )
@@ -358,11 +356,11 @@ def check_types(prefix: str, held: Mapping[str, str]) -> None:
 
     Args:
         prefix: of the checkpoint, for messages.
-        held: types by name, of what a model takes from it.
+        held: types by name, of the variables to load.
 
     Raises:
-        ValueError: some are not: as numbers they would be wrong, without the
-            scales of whatever quantized them.
+        ValueError: some are not: quantized weights are wrong without their
+            scales.
     """
     wrong = [
         f"{name} ({dtype})"
@@ -371,9 +369,9 @@ def check_types(prefix: str, held: Mapping[str, str]) -> None:
     ]
     if wrong:
         raise ValueError(
-            f"Checkpoint {prefix!r} must hold floating-point weights; these "
-            f"are not: {messages.names(wrong)}. Quantized weights cannot be "
-            "read; convert the model that they were made from."
+            f"Checkpoint {prefix!r} must contain floating-point weights; these "
+            f"are not: {messages.names(wrong)}. Quantized weights are not "
+            "supported; convert the original model."
         )
 
 
@@ -386,7 +384,7 @@ def _axes_of(name: str) -> tuple[str, ...]:
 
 
 def save(prefix: str, tensors: Mapping[str, Tensor]) -> None:
-    """Writes a checkpoint in the release's format, whole or not at all.
+    """Atomically writes a checkpoint in the release's format.
 
     Args, raises: as `release_format.write`.
     """
@@ -397,7 +395,7 @@ def is_causal(identity: Mapping[str, object]) -> bool:
     """Returns whether a model was trained from left to right.
 
     Args:
-        identity: what its run saved of itself beside the checkpoint: the
+        identity: the options that its run saved with the checkpoint: the
             `objective` of pre-training, the `attention` of fine-tuning.
     """
     return (
@@ -407,5 +405,5 @@ def is_causal(identity: Mapping[str, object]) -> bool:
 
 
 def is_training_state(name: str, names: Collection[str]) -> bool:
-    """Tells the step and optimizer slots, such as `VARIABLE/adam_m`."""
+    """Returns whether a name is the step or a slot, as `VARIABLE/adam_m`."""
     return name == _GLOBAL_STEP or name.rpartition("/")[0] in names

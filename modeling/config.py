@@ -1,4 +1,4 @@
-"""The sizes of a network: a `bert_config.json`, and that of a checkpoint."""
+"""Model configurations: `bert_config.json`, and those of checkpoints."""
 
 import dataclasses
 import json
@@ -11,13 +11,13 @@ from typing import Any, Self
 from files import json_text, paths
 from modeling import huggingface_config, keras_hub_config
 
-# Beside a checkpoint.
+# In the folder of a checkpoint.
 FILE = "bert_config.json"
-# "gelu" is the tanh form, as released. "gelu_exact" is this project's name,
-# which the release refuses rather than compute the other form.
+# "gelu" is the tanh form, as released. "gelu_exact" is a name of this project
+# alone, so that the release rejects it instead of computing the tanh form.
 ACTIVATIONS = ("gelu", "gelu_exact", "linear", "relu", "tanh")
 
-# Released multilingual and Chinese configs hold these; nothing reads them.
+# Released multilingual and Chinese configs contain these unused keys.
 _INERT_KEYS = frozenset(
     {
         "directionality",
@@ -43,11 +43,11 @@ _PROBS = (
     "attention_probs_dropout_prob",
     "classifier_dropout_prob",
 )
-# Source: run_classifier.py of the release, which fixes it.
+# Source: run_classifier.py of the release, where it is a constant.
 CLASSIFIER_DROPOUT_PROB = 0.1
 
-# The standard logger rather than absl's: `modeling` needs keras and numpy
-# alone, and absl shows what goes through the standard one all the same.
+# The standard logger keeps `modeling` free of absl, which shows its messages
+# too.
 _logger = logging.getLogger(__name__)
 
 
@@ -56,11 +56,12 @@ class BertConfig:
     """Sizes, activation and dropout of a BERT network.
 
     Source: names and defaults of the release's `BertConfig`. The last field is
-    not of it: a `bert_config.json` holds it only where it is not the release's.
+    an addition: `bert_config.json` contains it only if it is not the default.
 
     Args:
         vocab_size: entries of the vocabulary, V.
-        hidden_size: width of every layer, D; a multiple of the heads.
+        hidden_size: width of every layer, D; a multiple of
+            `num_attention_heads`.
         num_hidden_layers: Transformer layers.
         num_attention_heads: attention heads of a layer, N.
         intermediate_size: width inside the feed-forward part, F.
@@ -72,13 +73,13 @@ class BertConfig:
         attention_probs_dropout_prob: the same for attention probabilities.
         max_position_embeddings: longest sequence the model can read.
         type_vocab_size: kinds of segment.
-        initializer_range: standard deviation of the normal distribution that
-            weights start from, before it is cut at twice that.
-        classifier_dropout_prob: share of what a classifier reads dropped in
-            training; models of Hugging Face may have another than 0.1.
+        initializer_range: standard deviation of the initial weights' normal
+            distribution, before its truncation at twice that.
+        classifier_dropout_prob: share of a classifier's input dropped in
+            training; Hugging Face models may use another value than 0.1.
 
     Raises:
-        ValueError: a value is outside what is said above.
+        ValueError: a value is outside its range.
     """
 
     vocab_size: int
@@ -131,18 +132,18 @@ class BertConfig:
     def from_dict(cls, values: Mapping[str, Any], origin: str = "") -> Self:
         """Builds a config from the keys of a `bert_config.json`.
 
-        Differs: the release fills a missing key with its default and keeps an
-        unknown one; a model of the wrong size then trains from scratch unsaid.
-        Here every field must be there, and unknown keys are warned about.
+        Differs: the release fills a missing key with its default and keeps
+        unknown keys, so that a model of the wrong size may train unnoticed.
+        Here every field is required, and unknown keys cause a warning.
 
         Args:
-            values: all fields by name, but `classifier_dropout_prob` where
-                it is the release's.
-            origin: the file they come from, for messages.
+            values: all fields by name; `classifier_dropout_prob` may be
+                omitted if it is the default.
+            origin: their file, for messages.
 
         Raises:
-            ValueError: fields are missing (all are named) or wrong; or a key
-                of another network's has a value that is not computed here.
+            ValueError: fields are missing (all are named) or wrong, or a key
+                of another network has a value that is not implemented.
         """
         where = f" in {origin}" if origin else ""
         names = [field.name for field in dataclasses.fields(cls)]
@@ -153,14 +154,14 @@ class BertConfig:
         ]
         if missing:
             raise ValueError(
-                f"The model config{where} must hold {', '.join(missing)}; "
-                f"it holds {', '.join(sorted(values)) or 'nothing':.300}."
+                f"The model config{where} must contain {', '.join(missing)}; "
+                f"got {', '.join(sorted(values)) or 'nothing':.300}."
             )
         huggingface_config.check_fixed(values, origin or "The model config")
         unknown = sorted(set(values) - set(names) - _INERT_KEYS)
         if unknown:
             _logger.warning(
-                "Keys of the model config%s that nothing reads: %s.",
+                "Unused keys of the model config%s: %s.",
                 where,
                 ", ".join(unknown),
             )
@@ -173,19 +174,17 @@ class BertConfig:
     def from_json_file(
         cls, path: str, find_vocab_size: Callable[[], int | None] | None = None
     ) -> Self:
-        """Reads a `bert_config.json`, or another program's `config.json`.
-
-        Hugging Face's and keras-hub's are understood.
+        """Reads a `bert_config.json`, or Hugging Face's or keras-hub's config.
 
         Args:
             path: of the file, local or remote.
-            find_vocab_size: returns the `vocab_size` of a file that leaves it
-                open: without one, or with null or 0.
+            find_vocab_size: returns the `vocab_size` where the file has none,
+                null or 0.
 
         Raises:
             OSError: the file cannot be opened.
-            ValueError: it is not a JSON object with every field, or of
-                another network than BERT.
+            ValueError: it is not a JSON object with every field, or the
+                network is not BERT.
         """
         values = json_text.read_object(path)
         if huggingface_config.is_huggingface(
@@ -196,7 +195,7 @@ class BertConfig:
         if is_open and find_vocab_size and (found := find_vocab_size()):
             values["vocab_size"] = found
             _logger.info(
-                "%s leaves vocab_size open; it is %d, that of the records.",
+                "%s has no vocab_size; using %d, that of the records.",
                 path,
                 found,
             )
@@ -204,7 +203,7 @@ class BertConfig:
 
     @classmethod
     def _from_foreign(cls, values: Mapping[str, Any], path: str) -> Self:
-        """Builds a config from the keys of Hugging Face's or keras-hub's."""
+        """Builds a config from the keys of a Hugging Face or keras-hub file."""
         if keras_hub_config.is_config(values):
             ours = keras_hub_config.to_release(values, path)
         else:
@@ -214,7 +213,7 @@ class BertConfig:
 
     @classmethod
     def find(cls, checkpoint: str) -> Self | None:
-        """Reads the configuration beside a checkpoint, if there is one.
+        """Reads the configuration of a checkpoint's folder, if there is one.
 
         Args:
             checkpoint: as for `from_checkpoint`.
@@ -239,55 +238,53 @@ class BertConfig:
 
     @classmethod
     def from_checkpoint(cls, checkpoint: str) -> Self:
-        """Reads the configuration beside a checkpoint.
+        """Reads the configuration of a checkpoint's folder.
 
         Args:
-            checkpoint: anything `checkpoints.resolve` takes, or a folder with
-                a configuration alone.
+            checkpoint: any path that `checkpoints.resolve` accepts, or a
+                folder with a configuration alone.
 
         Raises:
-            FileNotFoundError: there is none beside it.
+            FileNotFoundError: the folder has no configuration.
             ValueError: it is broken, or not of BERT.
         """
         config = cls.find(checkpoint)
         if config is None:
             raise FileNotFoundError(
                 f"There must be a {FILE}, or Hugging Face's "
-                f"{huggingface_config.CONFIG}, beside {checkpoint!r}."
+                f"{huggingface_config.CONFIG}, next to {checkpoint!r}."
             )
         return config
 
     def check_checkpoint(
         self, checkpoint: str, num_attention_heads: int | None = None
     ) -> tuple[str, ...]:
-        """Compares a model with the configuration beside its checkpoint.
+        """Compares a model with the configuration in its checkpoint's folder.
 
-        Shapes of variables are compared where they are loaded; this is for
-        what they do not show.
+        It compares fields that the shapes of the variables do not show.
 
         Args:
             checkpoint: as for `from_checkpoint`.
-            num_attention_heads: that the checkpoint itself tells, if it does.
+            num_attention_heads: stored in the checkpoint itself, if any.
 
         Returns:
-            What else differs, in words.
+            Descriptions of other differences.
 
         Raises:
-            ValueError: the number of attention heads differs: the same
-                weights would compute something else.
+            ValueError: the number of attention heads differs, which changes
+                the computation with the same weights.
         """
         held = BertConfig.find(checkpoint)
-        where = f"the configuration beside {checkpoint}"
+        where = f"the configuration next to {checkpoint}"
         for heads, place in (
             (num_attention_heads, checkpoint),
             (held and held.num_attention_heads, where),
         ):
             if heads not in (None, self.num_attention_heads):
                 raise ValueError(
-                    "num_attention_heads must be what the checkpoint was "
-                    f"trained with; it is {self.num_attention_heads} in the "
-                    f"model and {heads} in {place}. Pass a configuration with "
-                    f"{heads}."
+                    "num_attention_heads must be that of the checkpoint; it is "
+                    f"{self.num_attention_heads} in the model and {heads} in "
+                    f"{place}. Pass a configuration with {heads}."
                 )
         if held is None:
             return ()
@@ -297,10 +294,10 @@ class BertConfig:
         return ()
 
     def check_length(self, max_seq_length: int) -> None:
-        """Checks that there is a position for every word piece.
+        """Checks that the model has a position for every word piece.
 
         Raises:
-            ValueError: there are fewer.
+            ValueError: it has fewer.
         """
         longest = self.max_position_embeddings
         if max_seq_length > longest:
@@ -312,13 +309,13 @@ class BertConfig:
             )
 
     def check_vocabulary(self, vocab_size: int, vocab_file: str) -> None:
-        """Checks that the model has an embedding for every entry.
+        """Checks that the model has an embedding for every vocabulary entry.
 
-        Warns if it has more than there are entries.
+        Logs a warning if it has more.
 
         Args:
             vocab_size: the largest id of the vocabulary, plus 1.
-            vocab_file: where it comes from, for the message.
+            vocab_file: the vocabulary's file, for the message.
 
         Raises:
             ValueError: the model has fewer.
@@ -339,7 +336,7 @@ class BertConfig:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Lists the fields of a `bert_config.json` by name."""
+        """Returns the fields of a `bert_config.json` by name."""
         values = dataclasses.asdict(self)
         if self.classifier_dropout_prob == CLASSIFIER_DROPOUT_PROB:
             del values["classifier_dropout_prob"]
@@ -349,7 +346,7 @@ class BertConfig:
         """Writes the fields as the release does: sorted, indented by 2.
 
         Raises:
-            ValueError: `hidden_act` is a function, which JSON cannot hold.
+            ValueError: `hidden_act` is a function, which JSON cannot represent.
         """
         if callable(self.hidden_act):
             raise ValueError(
@@ -360,17 +357,17 @@ class BertConfig:
 
 
 def folder_of(checkpoint: str) -> str:
-    """Returns the folder that a checkpoint, however it is named, lies in."""
+    """Returns the folder of a checkpoint, given as a folder, prefix or file."""
     if paths.is_folder(checkpoint):
         return checkpoint
     return os.path.dirname(checkpoint)
 
 
 def activation(hidden_act: str | Callable | None) -> str | Callable:
-    """Returns the member of `ACTIVATIONS` that is meant, or the function.
+    """Returns the member of `ACTIVATIONS` of a name, or the function.
 
     Raises:
-        ValueError: the name is not known.
+        ValueError: the name is unknown.
     """
     if callable(hidden_act):
         return hidden_act

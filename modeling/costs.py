@@ -1,6 +1,6 @@
 """Estimates of a network's parameters, arithmetic and memory.
 
-Everything follows from the configuration: nothing is built. Arithmetic counts
+They are computed from the configuration, without a model. Arithmetic counts
 matrix products, a multiplication and an addition as two operations. Memory
 counts the bytes that `modeling` and `training` keep. Symbols in comments: B
 batch, T tokens, D hidden size, F inner size, N heads, V vocabulary, P
@@ -37,12 +37,12 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Method:
-    """The way a step is computed.
+    """The options of a step that affect its memory.
 
     Attributes:
         precision: one of `PRECISIONS`; weights and moments are float32.
-        recompute: gradient checkpointing: each layer keeps its output alone.
-        num_parts: micro-batches, one after the other.
+        recompute: gradient checkpointing: each layer keeps only its output.
+        num_parts: number of micro-batches.
     """
 
     precision: str = "float32"
@@ -52,7 +52,7 @@ class Method:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Memory:
-    """The bytes of a replica at the peak of a step."""
+    """Peak memory of a replica in a step, in bytes."""
 
     weights: int
     moments: int
@@ -89,8 +89,8 @@ def layer_parameters(config: config_lib.BertConfig) -> int:
 def pretraining_parameters(config: config_lib.BertConfig) -> int:
     """Counts the parameters of the encoder and both pre-training heads.
 
-    The word embeddings count once, although they are the output weights of
-    the masked language model too.
+    The word embeddings, which are also the output weights of the masked
+    language model, count once.
     """
     hidden = config.hidden_size
     masked_lm = _dense(hidden, hidden) + _norm(hidden) + config.vocab_size
@@ -107,7 +107,7 @@ def _norm(size: int) -> int:
 
 
 def encoder_flops(config: config_lib.BertConfig, num_tokens: float) -> float:
-    """Counts the operations of all layers, forward, for a sequence."""
+    """Counts the forward operations of all layers for a sequence."""
     hidden, inner = config.hidden_size, config.intermediate_size
     weights = 4 * hidden**2 + 2 * hidden * inner  # q, k, v, output; F in, out
     attention = 2 * num_tokens * hidden  # scores and context, a token
@@ -115,7 +115,7 @@ def encoder_flops(config: config_lib.BertConfig, num_tokens: float) -> float:
 
 
 def head_flops(config: config_lib.BertConfig, shape: Shape) -> int:
-    """Counts the operations of pooler and heads, forward, for a sequence."""
+    """Counts the forward operations of pooler and heads for a sequence."""
     hidden = config.hidden_size
     per_prediction = hidden**2 + hidden * config.vocab_size
     pooled = hidden**2 + 2 * hidden
@@ -125,7 +125,7 @@ def head_flops(config: config_lib.BertConfig, shape: Shape) -> int:
 def training_flops(
     config: config_lib.BertConfig, shape: Shape, *, recompute: bool = False
 ) -> float:
-    """Counts the operations of training on a sequence, forward and back."""
+    """Counts the operations of a sequence's forward and backward pass."""
     layers = encoder_flops(config, shape.max_seq_length)
     total = PRODUCTS_PER_FORWARD * (layers + head_flops(config, shape))
     return total + (layers if recompute else 0)
@@ -137,25 +137,25 @@ def update_traffic(config: config_lib.BertConfig) -> int:
 
 
 def all_reduce_bytes(config: config_lib.BertConfig, num_replicas: int) -> float:
-    """Counts the bytes each replica sends in a step, in a ring."""
+    """Counts the bytes that each replica sends in a ring all-reduce."""
     gradients = FLOAT_BYTES * pretraining_parameters(config)
     return 2 * (num_replicas - 1) / num_replicas * gradients
 
 
 def checkpoint_bytes(config: config_lib.BertConfig) -> int:
-    """Counts the bytes of a checkpoint to resume from: weights and moments."""
+    """Counts the bytes of a training checkpoint: weights and moments."""
     return 3 * FLOAT_BYTES * pretraining_parameters(config)
 
 
 def layer_activations(
     config: config_lib.BertConfig, shape: Shape, precision: str
 ) -> int:
-    """Counts the bytes that one layer keeps of a sequence for its gradients.
+    """Counts the bytes that one layer keeps per sequence for its gradients.
 
-    By token and layer: queries, keys and values; the context before and after
-    its heads are joined; the two products that end in a normalisation, and
-    their results, which are the next inputs: 9 D. Before and after the
-    activation: 2 F. Probabilities before and after dropout: 2 N T.
+    Per token these are queries, keys and values; the context before and after
+    joining its heads; the inputs and outputs of both normalisations: 9 D.
+    Before and after the activation: 2 F. Probabilities before and after
+    dropout: 2 N T.
     """
     tokens = shape.max_seq_length
     elements = tokens * (
@@ -169,10 +169,10 @@ def layer_activations(
 def head_activations(
     config: config_lib.BertConfig, shape: Shape, precision: str
 ) -> int:
-    """Counts the bytes of the masked language model, of a sequence.
+    """Counts the bytes of the masked language model per sequence.
 
-    Logits, probabilities, and the logits in float32 where that is not the
-    type of the products: V each, by prediction.
+    Per prediction these are logits, probabilities and, unless the products are
+    in float32, the logits in float32: V each.
     """
     compute = _COMPUTE_BYTES[precision]
     wide = FLOAT_BYTES if compute != FLOAT_BYTES else 0
@@ -185,8 +185,8 @@ def activations(
 ) -> int:
     """Counts the bytes of a sequence at the start of the backward pass.
 
-    The layer whose gradients are computed needs as much again for them; a
-    layer that is recomputed is there once more itself.
+    The gradients of the current layer need as much again, as do the recomputed
+    activations of a layer.
     """
     layer = layer_activations(config, shape, method.precision)
     head = head_activations(config, shape, method.precision)
@@ -195,7 +195,7 @@ def activations(
         * config.hidden_size
         * _COMPUTE_BYTES[method.precision]
     )
-    # The sum of the embeddings is normalised in float32.
+    # The embeddings' sum is normalised in float32.
     embeddings = FLOAT_BYTES * shape.max_seq_length * config.hidden_size
     kept, at_once = (output, 2 * layer) if method.recompute else (layer, layer)
     return embeddings + config.num_hidden_layers * kept + at_once + head
@@ -215,8 +215,8 @@ def memory(
     count = pretraining_parameters(config)
     narrow = _COMPUTE_BYTES[method.precision]
     casts = narrow if narrow != FLOAT_BYTES else 0
-    # Gradients and their clipped copies; with micro-batches, also their sum so
-    # far while the next one is computed.
+    # Gradients and their clipped copies; with micro-batches also their running
+    # sum.
     copies = 2 if method.num_parts == 1 else 3
     rows = -(-num_rows // method.num_parts)
     return Memory(

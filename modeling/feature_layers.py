@@ -1,4 +1,4 @@
-"""The hidden layers that represent a word where the encoder is frozen.
+"""Choices of hidden layers for the feature-based approach.
 
 Source: Devlin et al. 2019, table 7, "Feature-based approach".
 """
@@ -23,12 +23,12 @@ CHOICES = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FeatureLayers:
-    """Layers of an encoder, and how they become one vector.
+    """Layers of an encoder, and their combination.
 
     Attributes:
         numbers: 0 the embeddings, 1 the first layer and so on.
-        is_sum: whether they are added up, with weights that are learned;
-            otherwise they stand side by side.
+        is_sum: whether the layers are summed with learned weights; otherwise
+            they are concatenated.
     """
 
     numbers: tuple[int, ...]
@@ -39,7 +39,7 @@ def choose(choice: str, num_hidden_layers: int) -> FeatureLayers:
     """Lists the layers of one of `CHOICES`.
 
     Raises:
-        ValueError: the choice is not known, or the encoder has fewer layers.
+        ValueError: the choice is unknown, or the encoder has fewer layers.
     """
     last = num_hidden_layers
     firsts = {

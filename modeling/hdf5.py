@@ -1,4 +1,4 @@
-"""HDF5 files of arrays, read without trust in what they say."""
+"""HDF5 files of arrays, validated before they are read."""
 
 import collections
 import contextlib
@@ -9,15 +9,15 @@ from files import messages
 if TYPE_CHECKING:
     import h5py
 
-_MOST_PLACES = 2  # Of a group; our own writer gives the encoder two.
-_MOST_COMPRESSION = 1100  # Source: zlib.net, "maximum compression factor".
+_MAX_PATHS = 2  # Paths to one group; our own writer gives the encoder two.
+_MAX_COMPRESSION = 1100  # Source: zlib.net, "maximum compression factor".
 
 
 def opened(path: str) -> "h5py.File":
     """Opens a local file.
 
     Raises:
-        ValueError: it is broken.
+        ValueError: the file is broken.
     """
     import h5py
 
@@ -26,27 +26,26 @@ def opened(path: str) -> "h5py.File":
 
 
 def explained(path: str) -> contextlib.AbstractContextManager[None]:
-    """Reports a file that h5py cannot read as broken."""
-    # What h5py raises where a file is damaged depends on the place.
+    """Reports errors of h5py as a broken file."""
+    # The exception depends on the part of the file that is damaged.
     errors = (OSError, RuntimeError, LookupError, TypeError, ValueError)
     return messages.broken(path, "HDF5", errors)
 
 
 def arrays(file: "h5py.File") -> "dict[str, h5py.Dataset]":
-    """Lists the arrays of a file by path; checks that the file holds them.
+    """Returns the arrays of a file by path, after checking them.
 
-    HDF5 may point to other files, where the data of others lie, may claim
-    arrays of any size for data that is not there, and may hold groups that
-    hold themselves.
+    An HDF5 file may link to other files, which may be private. It may declare
+    arrays far larger than the stored data, and groups that contain themselves.
 
     Raises:
-        OSError: it does one of these, or holds something else than arrays.
+        OSError: one of these is found, or an object that is not an array.
     """
     import h5py
 
     found: dict[str, h5py.Dataset] = {}
     groups = [("", file)]
-    times: collections.Counter[int] = collections.Counter()
+    num_paths: collections.Counter[int] = collections.Counter()
     while groups:
         above, group = groups.pop()
         for name in group:
@@ -55,10 +54,10 @@ def arrays(file: "h5py.File") -> "dict[str, h5py.Dataset]":
                 raise OSError(f"{place} is a link; only plain arrays are read")
             member = group.get(name)
             if isinstance(member, h5py.Group):
-                where = h5py.h5o.get_info(member.id).addr
-                times[where] += 1
-                if times[where] > _MOST_PLACES:
-                    raise OSError(f"{place} is a group that holds itself")
+                address = h5py.h5o.get_info(member.id).addr
+                num_paths[address] += 1
+                if num_paths[address] > _MAX_PATHS:
+                    raise OSError(f"{place} is a group that contains itself")
                 groups.append((f"{place}/", member))
             elif isinstance(member, h5py.Dataset):
                 _require_plain(member, place)
@@ -70,11 +69,11 @@ def arrays(file: "h5py.File") -> "dict[str, h5py.Dataset]":
 
 def _require_plain(dataset: "h5py.Dataset", place: str) -> None:
     if dataset.is_virtual or dataset.external:
-        raise OSError(f"{place} lies in another file")
+        raise OSError(f"{place} is stored in another file")
     if dataset.dtype.kind not in "fiub":
-        raise OSError(f"{place} holds no numbers, but {dataset.dtype}")
+        raise OSError(f"{place} must be numeric; got {dataset.dtype}")
     stored = dataset.id.get_storage_size()
-    if dataset.nbytes > stored * _MOST_COMPRESSION:
+    if dataset.nbytes > stored * _MAX_COMPRESSION:
         raise OSError(
-            f"{place} claims {dataset.nbytes} bytes; {stored} are there"
+            f"{place} declares {dataset.nbytes} bytes; {stored} are stored"
         )

@@ -1,6 +1,6 @@
-"""BERT with the output layers that it is pre-trained and fine-tuned with.
+"""BERT models with output layers for pre-training and fine-tuning.
 
-A model makes its encoder in `build`, inside its own scope, so that every path
+A model creates its encoder in `build`, inside its own scope, so that every path
 is the model's name followed by the release's name of the variable.
 """
 
@@ -15,8 +15,8 @@ from modeling.annotations import Policy, Tensor
 
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
 
-# Source: run_classifier.py and run_squad.py of the release, which fix the
-# spread of the heads whatever the config.
+# Source: run_classifier.py and run_squad.py of the release, which ignore the
+# config's range for the heads.
 HEAD_INITIALIZER_RANGE = 0.02
 
 
@@ -43,7 +43,7 @@ def output_logits(x: Tensor, weights: Tensor, bias: Tensor) -> Tensor:
 
 
 class OutputLayer(layers.BertLayer):
-    """A linear layer in float32, stored as the release's heads are.
+    """A float32 linear layer with the variables of the release's heads.
 
     Args:
         config: for the width D.
@@ -81,7 +81,7 @@ class OutputLayer(layers.BertLayer):
 
 
 class Heads(layers.BertLayer):
-    """Layers under the release's scope "cls"; the model calls them.
+    """A container of layers under the release's scope "cls".
 
     Args:
         children: layers by attribute name, built in this order.
@@ -100,7 +100,7 @@ class Heads(layers.BertLayer):
 
 
 class MaskedLanguageModel(layers.BertLayer):
-    """Scores of all words of the vocabulary at the masked positions.
+    """The masked language model's head, with output weights tied to the words.
 
     Source: Devlin et al. 2019, §3.1 Task #1.
 
@@ -111,12 +111,12 @@ class MaskedLanguageModel(layers.BertLayer):
     Call arguments:
         sequence_output: `[B, T, D]` float.
         positions: `[B, P]` int, in [0, T).
-        word_embeddings: `[V, D]` float, which the logits are tied to.
+        word_embeddings: `[V, D]` float, the tied output weights.
         ids: `[B, P]` int, in [0, V), or None.
 
     Returns:
-        `[B, P, V]` float32 logits. If `ids` are given, instead of the logits:
-        the cross entropy of the ids, and 1 where the id is the best word, each
+        `[B, P, V]` float32 logits. If `ids` are given, instead the cross
+        entropy of the ids, and 1 where the id has the highest logit, each
         `[B, P]` float32.
     """
 
@@ -143,7 +143,7 @@ class MaskedLanguageModel(layers.BertLayer):
 
 
 class MaskedTransform(layers.Transform):
-    """A `layers.Transform` from D to D, normalised after its activation."""
+    """Returns a `layers.Transform` from D to D with a normalisation."""
 
     def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
         sizes = (config.hidden_size, config.hidden_size)
@@ -159,7 +159,7 @@ class MaskedTransform(layers.Transform):
 
 
 def _gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
-    """Picks `[B, P, D]` from `[B, T, D]` at positions `[B, P]`."""
+    """Gathers `[B, P, D]` from `[B, T, D]` at positions `[B, P]`."""
     batch, length, size = ops.shape(sequence)
     rows = ops.reshape(sequence, (batch * length, size))  # [B * T, D]
     firsts = ops.cast(ops.arange(batch) * length, positions.dtype)  # [B]
@@ -167,9 +167,9 @@ def _gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
 
 
 class ChoiceScore(layers.BertLayer):
-    """The score of a text: its dot product with one vector.
+    """A layer that scores a text by its dot product with one vector.
 
-    There is no bias: it would raise the score of every choice alike.
+    It has no bias, which would shift the scores of all choices equally.
 
     Args:
         config: for the width D.
@@ -202,35 +202,34 @@ def check_num_labels(num_labels: int) -> None:
     """Checks that an output layer has an output.
 
     Raises:
-        ValueError: it has none.
+        ValueError: `num_labels` is not positive.
     """
     if num_labels < 1:
         raise ValueError(f"num_labels must be positive; got {num_labels}.")
 
 
 class BertWithHead(keras.Model):
-    """An encoder below an output layer: the base of the models below.
+    """The base class of encoders with an output layer.
 
-    Two options make another model than BERT of it, for the comparisons of
-    Devlin et al. 2019, §5.1. A model that was pre-trained from left to right
-    stays so.
+    Two options change the architecture for the comparisons of Devlin et al.
+    2019, §5.1. A left-to-right pre-trained model stays left-to-right.
 
     Args:
         config: the network's sizes.
         num_labels: K, the width of the output layer.
-        causal: each token sees those before it alone.
-        bilstm_head: a BiLSTM stands between encoder and output layer. It
-            starts from random weights and is as wide as the encoder in each
-            direction (the paper does not say).
-        name: of the model; the first part of its variables' paths. That of
-            the class if None.
+        causal: each token attends only to itself and earlier tokens.
+        bilstm_head: adds a BiLSTM between encoder and output layer. It is
+            initialised randomly and as wide as the encoder in each direction
+            (the paper does not specify it).
+        name: of the model, the first part of its variables' paths; the class
+            default if None.
         dtype: Keras policy or its name; the global one if None.
 
     Call arguments:
         input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
 
     Returns:
-        A dict of float32; each class says which.
+        A dict of float32 tensors, documented by each class.
 
     Raises:
         ValueError: `num_labels` is not positive.
@@ -273,11 +272,11 @@ class BertWithHead(keras.Model):
 
     @property
     def reads_first_only(self) -> bool:
-        """Whether of the last layer the output of [CLS] alone is read."""
+        """Whether only the last layer's output of [CLS] is used."""
         return False
 
     def build_head(self, width: int) -> None:
-        """Makes the output layer, which reads rows of a width."""
+        """Creates the output layer for inputs of a width."""
         self.output_weights, self.output_bias = output_variables(
             self, (self.num_labels, width), HEAD_INITIALIZER_RANGE
         )
@@ -297,7 +296,7 @@ class BertWithHead(keras.Model):
         segment_ids: Tensor | None,
         dropout_seed: Tensor | None,
     ) -> dict[str, Tensor]:
-        """Calls the encoder, and the BiLSTM on its `sequence_output`, if any.
+        """Calls the encoder and, if there is one, the BiLSTM on its output.
 
         With a BiLSTM `sequence_output` is `[B, T, 2 * D]`.
         """
@@ -344,8 +343,8 @@ class BertForPreTraining(BertWithHead):
 
     Args:
         config: the network's sizes.
-        objective: "mlm_nsp", "mlm" or "ltr"; all have the same variables. What
-            is trained is the caller's loss; here "ltr" makes attention causal.
+        objective: "mlm_nsp", "mlm" or "ltr"; all have the same variables. The
+            caller computes the loss; here "ltr" makes attention causal.
         name, dtype: as for `BertWithHead`.
 
     Call arguments:
@@ -356,12 +355,11 @@ class BertForPreTraining(BertWithHead):
     Returns:
         A dict of float32: `masked_lm_logits` `[B, P, V]`,
         `next_sentence_logits` `[B, 2]` (0 the next text, 1 a random one).
-        With `masked_lm_ids` in place of the former, which are most of the
-        memory of a step, `masked_lm_losses` and `masked_lm_correct`, each
-        `[B, P]`.
+        With `masked_lm_ids` the former, which use most of a step's memory, are
+        replaced by `masked_lm_losses` and `masked_lm_correct`, each `[B, P]`.
 
     Raises:
-        ValueError: the objective is not known.
+        ValueError: the objective is unknown.
     """
 
     default_name = "pretraining"
@@ -405,7 +403,7 @@ class BertForPreTraining(BertWithHead):
         self.cls = Heads(heads, dtype=policy)
         self.cls.build()
 
-    # It reads the masked positions too, which the other models lack.
+    # It has the masked positions as inputs, unlike the other models.
     def call(  # type: ignore[override]
         self,
         input_ids,
@@ -440,11 +438,11 @@ class BertForPreTraining(BertWithHead):
 class BertForSequenceClassification(BertWithHead):
     """BERT with one label, or one score, per sequence.
 
-    Source: Devlin et al. 2019, §4.1. A score is `num_labels=1`. Of another
-    model than BERT the paper does not say which token labels a sequence.
-    From left to right it is the last, the only one that has seen all others,
-    as [CLS] has of BERT. Of a BiLSTM it is where each direction ends; the
-    pooler then learns nothing.
+    Source: Devlin et al. 2019, §4.1. A score is `num_labels=1`. The paper does
+    not say which token classifies a sequence in the models of §5.1. With causal
+    attention we use the last token, the only one that attends to all others.
+    With a BiLSTM we use the last output of each direction, and the pooler is
+    not trained.
 
     Args:
         config, num_labels, causal, bilstm_head, name, dtype: as for
@@ -481,7 +479,7 @@ class BertForSequenceClassification(BertWithHead):
 
 
 def last_token(hidden: Tensor, input_mask: Tensor) -> Tensor:
-    """Picks the last real token of each row.
+    """Gathers the last real token of each row.
 
     Args:
         hidden: `[B, T, D]`.
@@ -500,7 +498,7 @@ class BertForTokenClassification(BertWithHead):
 
     Source: Devlin et al. 2019, §5.3. The output layer is that of
     run_classifier.py of the release, at every position instead of the first.
-    The pooler exists, and learns nothing.
+    The pooler exists but is not trained.
 
     Args:
         config, num_labels, causal, bilstm_head, name, dtype: as for
@@ -526,7 +524,7 @@ class BertForTokenClassification(BertWithHead):
 class BertForQuestionAnswering(BertWithHead):
     """BERT with the start and the end of an answer.
 
-    Source: Devlin et al. 2019, §4.2. The pooler exists, and learns nothing.
+    Source: Devlin et al. 2019, §4.2. The pooler exists but is not trained.
 
     Args:
         config, causal, bilstm_head, name, dtype: as for `BertWithHead`.
@@ -544,7 +542,7 @@ class BertForQuestionAnswering(BertWithHead):
         super().__init__(config, num_labels=2, **options)
 
     def build_head(self, width):
-        # Another model than BERT has the names of a classifier.
+        # With a BiLSTM or causal attention the names are a classifier's.
         if self.causal or self.bilstm_head:
             super().build_head(width)
             return

@@ -1,10 +1,10 @@
-"""Hugging Face's folders, read and written under the release's names.
+"""Hugging Face folders, read and written under the release's names.
 
-A folder holds `config.json` and `model.safetensors`, or the `tf_model.h5` or
-`pytorch_model.bin` of earlier versions; each may be in several parts, which an
-index names. Variables without a name at Hugging Face (moments of the optimizer,
-the step, other heads) are beside them in `release_variables.safetensors`, under
-the release's names; those without a name in the release are `huggingface/NAME`.
+A folder contains `config.json` and `model.safetensors`, or the `tf_model.h5` or
+`pytorch_model.bin` of earlier versions; each may be sharded, with an index.
+Variables without a Hugging Face name (moments of the optimizer, the step, other
+heads) are in `release_variables.safetensors` under the release's names. Those
+without a name in the release become `huggingface/NAME`.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from modeling.annotations import Spec
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 OTHERS = "release_variables.safetensors"
-# In the order of preference: a pickle is read last.
+# In order of preference: a pickle is read last.
 FILES = (
     *(WEIGHTS, INDEX),
     *("tf_model.h5", "tf_model.h5.index.json"),
@@ -33,21 +33,21 @@ _DECODER = "cls.predictions.decoder.weight"
 _WORDS = "bert.embeddings.word_embeddings.weight"
 _CHOICE = "cls/multiple_choice/output_weights"
 _CHOICE_BIAS = "classifier.bias"
-# Alias of a tied variable -> the name that it goes by here.
+# Alias of a tied variable -> the name used here.
 _TIED = {
     _DECODER: _WORDS,
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-# Buffers that PyTorch stored at times: 0, 1, 2, ... and zeros.
+# Buffers that some versions stored: 0, 1, 2, ... and zeros.
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _HALF = ("float16", "bfloat16")
 _LONGEST_FILE_NAME = 255  # Of any usual file system.
-# Set by our writer where it adds what only Hugging Face's class has.
+# Set by our writer where it adds a variable of Hugging Face's class alone.
 _ADDED = "added"
 
 
 class _Place(NamedTuple):
-    """The place of a variable: its file, and how the file has it."""
+    """The file of a variable, and its representation there."""
 
     part: huggingface_weights.Part
     name: str
@@ -58,10 +58,10 @@ class Reader:
     """Reads a folder under the release's names; see `checkpoints.Source`.
 
     Args:
-        path: of a local folder with one of `FILES`, or of that file.
+        path: a local folder with one of `FILES`, or that file.
 
     Raises:
-        FileNotFoundError: a part of the weights is missing.
+        FileNotFoundError: a shard is missing.
         ValueError: the model is not BERT, or a file is broken.
     """
 
@@ -105,15 +105,15 @@ class Reader:
     def _open(
         self, names: Iterable[str]
     ) -> dict[str, huggingface_weights.Part]:
-        """Opens files; returns that of each weight."""
+        """Opens files; returns the file of each weight."""
         parts = {}
         for path in names:
             part = huggingface_weights.opened(path, self._files)
             for name in part.entries:
                 if name in parts:
                     raise ValueError(
-                        f"{self.origin!r} must hold each weight once; {name} "
-                        "is in two of its files."
+                        f"{self.origin!r} must contain each weight once; "
+                        f"{name} is in two of its files."
                     )
                 parts[name] = part
         return parts
@@ -132,8 +132,8 @@ class Reader:
                 huggingface_weights.bytes_of(other),
             ):
                 raise ValueError(
-                    f"{alias} in {self.origin!r} must be the same as {name}: "
-                    "BERT ties them. This is another model."
+                    f"{alias} in {self.origin!r} must equal {name}: BERT ties "
+                    "them. This is another model."
                 )
 
     def _named(
@@ -155,7 +155,7 @@ class Reader:
             release = variable.release if variable else f"{_FOREIGN}{theirs}"
             if release in found:
                 raise ValueError(
-                    f"{self.origin!r} must hold each weight once; {theirs} "
+                    f"{self.origin!r} must contain each weight once; {theirs} "
                     f"and {found[release].name} are both {release}."
                 )
             transposed = bool(variable and variable.is_transposed)
@@ -170,16 +170,16 @@ class Reader:
 
 
 def place_of(path: str) -> str:
-    """Returns the path by which one of `FILES` is read.
+    """Returns the path to load one of `FILES` by.
 
-    That of the folder, unless the folder is read by another file.
+    It is the folder, unless loading the folder would read another file.
     """
     folder, name = _split(path)
     return folder if _split(folder)[1] == name else path
 
 
 def _split(path: str) -> tuple[str, str]:
-    """Splits a path into the folder and the file of weights in it."""
+    """Splits a path into the folder and its weight file."""
     if not os.path.isdir(path):
         folder, name = os.path.split(path)
         return folder or ".", name
@@ -188,13 +188,13 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def files(path: str) -> list[str]:
-    """Lists the files that hold the weights of a folder.
+    """Lists the weight files of a folder.
 
     Args:
-        path: of the folder, or of one of `FILES` in it.
+        path: the folder, or one of `FILES` in it.
 
     Raises:
-        FileNotFoundError: one that the index names is missing.
+        FileNotFoundError: a file listed in the index is missing.
         ValueError: the index is broken.
     """
     folder, name = _split(path)
@@ -208,20 +208,20 @@ def files(path: str) -> list[str]:
         names = sorted(set(index["weight_map"].values()))
     if not names or not all(_is_file_name(name, suffix) for name in names):
         raise ValueError(
-            f"{path} must be JSON with a weight_map of names of {suffix} files "
-            f"beside it; got {messages.short(index.get('weight_map'))}."
+            f"{path} must be JSON with a weight_map to {suffix} files of the "
+            f"same folder; got {messages.short(index.get('weight_map'))}."
         )
     absent = [n for n in names if not os.path.exists(os.path.join(folder, n))]
     if absent:
         raise FileNotFoundError(
-            f"{folder!r} must hold all files that its {name} names; it lacks "
+            f"{folder!r} must contain all files listed in its {name}; missing: "
             f"{messages.names(absent)}. Copy them there too."
         )
     return [os.path.join(folder, name) for name in names]
 
 
 def _is_file_name(name: object, suffix: str) -> bool:
-    """Returns whether a name is of a file in the folder, and not elsewhere."""
+    """Returns whether a name is a plain file name, without a folder."""
     return (
         isinstance(name, str)
         and name == os.path.basename(name) != ""
@@ -231,7 +231,7 @@ def _is_file_name(name: object, suffix: str) -> bool:
 
 
 def canonical_name(name: str) -> str:
-    """Returns today's full name of a weight of an old or bare model."""
+    """Returns the current full name of a weight of an old or bare model."""
     if name.startswith(("embeddings.", "encoder.", "pooler.")):
         name = f"bert.{name}"
     module, _, local = name.rpartition(".")
@@ -243,12 +243,13 @@ def canonical_name(name: str) -> str:
 def names_of(
     num_layers: int, architectures: Collection[str]
 ) -> dict[str, name_tables.Variable]:
-    """Lists variables by their names at Hugging Face.
+    """Lists variables by their Hugging Face names.
 
     Args:
         num_layers: of the encoder.
-        architectures: of the folder: `classifier` is a vector that scores
-            choices, or the output layer of sentences or words.
+        architectures: of the folder. They decide whether `classifier` is a
+            vector that scores choices or the output layer of sentences or
+            words.
     """
     classifiers = {
         name_tables.SEQUENCE_CLASSIFICATION,
@@ -272,27 +273,27 @@ def write(
     num_layers: int,
     architectures: Collection[str],
 ) -> dict[str, int]:
-    """Writes a folder's weights; one array at a time is in memory.
+    """Writes a folder's weights, with one array at a time in memory.
 
-    Old weights go first and `model.safetensors` comes last: until it is there,
-    the folder holds no model.
+    Old weights are removed first, and `model.safetensors` is written last:
+    until then the folder contains no model.
 
     Args:
-        folder: to write into.
+        folder: the folder to write into.
         variables: shape and type by the release's name.
         read: returns the array of a name.
-        num_layers: of the configuration; what deeper layers hold is written
-            to the other file.
+        num_layers: of the configuration; variables of deeper layers are
+            written to the other file.
         architectures: of `name_tables.architectures`, for the same variables.
 
     Returns:
         The number of variables in each file written: `model.safetensors` and,
-        where there is something without a name at Hugging Face,
+        if some variables have no Hugging Face name,
         `release_variables.safetensors`.
 
     Raises:
         OSError: a file cannot be written.
-        ValueError: a variable is of a type that safetensors does not have.
+        ValueError: safetensors does not support the type of a variable.
     """
     table = names_of(num_layers, architectures) if architectures else {}
     ours = {
@@ -310,10 +311,10 @@ def write(
         shape, dtype = variables[name]
         is_transposed = theirs in table and table[theirs].is_transposed
         specs[theirs] = (shape[::-1] if is_transposed else shape, dtype)
-    # PyTorch's own readers ask for the first; the second is ours.
+    # PyTorch's readers require the first; the second is ours.
     metadata = {"format": "pt"}
     if _CHOICE in ours.values() and _CHOICE_BIAS not in ours:
-        # Hugging Face's class has a bias, which moves all choices alike.
+        # Hugging Face's class has a bias, which shifts all choices equally.
         specs[_CHOICE_BIAS] = ((1,), "float32")
         metadata[_ADDED] = _CHOICE_BIAS
 

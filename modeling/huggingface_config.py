@@ -10,8 +10,8 @@ CONFIG = "config.json"
 TOKENIZER = "tokenizer_config.json"
 
 _MODEL_TYPE = "bert"
-# Theirs -> ours. Their "gelu" is the exact form, ours the release's, the tanh
-# form. Of several names of one form the first is written.
+# Hugging Face's name -> ours. Their "gelu" is the exact form; ours is the
+# release's tanh form. Of several names of one form the first is written.
 _ACTIVATIONS = {
     "gelu_new": "gelu",
     "gelu_accurate": "gelu",
@@ -26,7 +26,7 @@ _ACTIVATIONS = {
 }
 _DEFAULT_ACTIVATION = "gelu"
 _EPSILON = 1e-12  # Source: the release.
-# Options that change what the network computes, and what they must be.
+# Options that change the computation, and their required values.
 _FIXED = {
     "layer_norm_eps": _EPSILON,
     "position_embedding_type": "absolute",
@@ -57,10 +57,10 @@ _PROBLEM_TYPES = {
 
 
 def read(folder: str) -> dict[str, Any]:
-    """Reads a folder's `config.json`; nothing if there is none.
+    """Reads a folder's `config.json`; returns an empty dict if missing.
 
     Raises:
-        ValueError: it is broken, or of another network than BERT's.
+        ValueError: the file is broken, or the network is not BERT.
     """
     path = os.path.join(folder, CONFIG)
     if not os.path.exists(path):
@@ -71,14 +71,14 @@ def read(folder: str) -> dict[str, Any]:
 
 
 def check(values: Mapping[str, Any], path: str) -> None:
-    """Checks that a config is of a network that this project has.
+    """Checks that this project implements the network of a config.
 
     Args:
-        values: of the config.
-        path: of its file, for messages.
+        values: the parsed config.
+        path: its file, for messages.
 
     Raises:
-        ValueError: it is another one; names which.
+        ValueError: the network is another one, which the message names.
     """
     # The first configs had no model_type.
     kind = values.get("model_type", _MODEL_TYPE)
@@ -115,14 +115,14 @@ def check(values: Mapping[str, Any], path: str) -> None:
 
 
 def check_fixed(values: Mapping[str, Any], path: str) -> None:
-    """Checks options that change what a network computes, of any config.
+    """Checks the options of any config that change the computation.
 
     Args:
-        values: of the config.
-        path: of its file, for messages.
+        values: the parsed config.
+        path: its file, for messages.
 
     Raises:
-        ValueError: one has a value that is not computed here; names it.
+        ValueError: an option has a value that is not implemented.
     """
     for name, want in _FIXED.items():
         if values.get(name) is not None and values[name] != want:
@@ -138,37 +138,36 @@ def check_fixed(values: Mapping[str, Any], path: str) -> None:
         )
     if values.get("quantization_config"):
         raise ValueError(
-            f"{path}: the weights must not be quantized, which its "
-            "quantization_config says they are. Convert the model that it was "
-            "made from."
+            f"{path}: quantized weights (quantization_config) are not "
+            "supported. Convert the original model."
         )
 
 
 def is_huggingface(values: Mapping[str, Any]) -> bool:
-    """Returns whether Hugging Face's library wrote a model's config."""
+    """Returns whether Hugging Face's library wrote a config."""
     marks = ("model_type", "architectures", "transformers_version")
     return any(name in values for name in marks)
 
 
 def is_of_a_model(values: Mapping[str, Any]) -> bool:
-    """Tells a model's config from other files of that name."""
+    """Returns whether a `config.json` describes a model."""
     return "model_type" in values or all(name in values for name in _FIELDS)
 
 
 def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Picks the fields of a `bert_config.json`.
+    """Returns the fields of a `bert_config.json`.
 
     Args:
-        values: of a `config.json`.
-        path: of its file, for messages.
+        values: a parsed `config.json`.
+        path: its file, for messages.
 
     Raises:
         ValueError: a field is missing.
     """
     absent = [name for name in _FIELDS if name not in values]
     if absent:
-        raise ValueError(f"{path} must hold {', '.join(absent)}.")
-    # Theirs: the dropout of hidden layers, where it is not given.
+        raise ValueError(f"{path} must contain {', '.join(absent)}.")
+    # Hugging Face's default is the dropout of hidden layers.
     dropout = values.get("classifier_dropout")
     if dropout is None:
         dropout = values["hidden_dropout_prob"]
@@ -187,13 +186,12 @@ def from_release(
     labels: Mapping[str, Any] | None,
     pad_token_id: int,
 ) -> dict[str, Any]:
-    """Makes a `config.json`.
+    """Returns the fields of a `config.json`.
 
     Args:
         config: fields of a `bert_config.json`.
-        architectures: Hugging Face's classes, that to be made first.
-        labels: `problem_type` and `labels` of the output layer, as far as
-            they are known.
+        architectures: Hugging Face's classes; the first is the default.
+        labels: `problem_type` and `labels` of the output layer, if known.
         pad_token_id: id of [PAD].
     """
     act = (config["hidden_act"] or "linear").lower()
@@ -224,12 +222,12 @@ def from_release(
 def merged(
     theirs: Mapping[str, Any], ours: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Adds the fields of the `config.json` that a model once came with.
+    """Merges a config with the `config.json` that a model was loaded with.
 
     Args:
-        theirs: that config, or nothing.
-        ours: of `from_release`; goes before, but for another word for the
-            same activation.
+        theirs: the original config, possibly empty.
+        ours: of `from_release`. It takes precedence, except that another name
+            of the same activation is kept.
     """
     values = {**theirs, **ours}
     act = theirs.get("hidden_act", "")
@@ -239,11 +237,12 @@ def merged(
 
 
 def label_names(num_labels: int, names: Sequence[str]) -> list[str]:
-    """Names the outputs of a classifier, as Hugging Face does without names.
+    """Returns the names of a classifier's outputs.
 
     Args:
         num_labels: of its output layer.
-        names: of the labels; others if they are not as many.
+        names: of the labels. If their number differs, Hugging Face's
+            placeholders are returned.
     """
     if len(names) == num_labels:
         return list(names)
@@ -253,19 +252,19 @@ def label_names(num_labels: int, names: Sequence[str]) -> list[str]:
 def labels_of(
     values: Mapping[str, Any], path: str = CONFIG
 ) -> dict[str, Any] | None:
-    """Reads the meaning of the outputs from a `config.json`.
+    """Reads the labels and the problem type of a `config.json`.
 
     Args:
-        values: of the config.
-        path: of its file, for messages.
+        values: the parsed config.
+        path: its file, for messages.
 
     Returns:
-        `problem_type` and `labels` as `labels.json` holds them; names are
-        Hugging Face's placeholders where only the type is known. None where
-        the config says neither.
+        `problem_type` and `labels` in the form of `labels.json`; names are
+        Hugging Face's placeholders if only the type is known. None if the
+        config has neither.
 
     Raises:
-        ValueError: it does not name outputs 0, 1, 2, ...
+        ValueError: the outputs are not numbered 0, 1, 2, ...
     """
     names = values.get("id2label") or {}
     held = names if isinstance(names, dict) else {}
@@ -281,7 +280,7 @@ def labels_of(
     theirs = {name: ours for ours, name in _PROBLEM_TYPES.items()}
     problem = theirs.get(str(values.get("problem_type")))
     if problem is None and len(ordered) == 1:
-        # As there: one output of a text is a score.
+        # As in transformers, a single output of a text is a score.
         is_score = values.get("architectures") == [_SENTENCES]
         problem = "regression" if is_score else None
     if problem == "regression":
@@ -297,7 +296,7 @@ def are_placeholders(names: Sequence[str]) -> bool:
 
 
 def tokenizer(*, do_lower_case: bool, model_max_length: int) -> dict[str, Any]:
-    """Makes a `tokenizer_config.json`."""
+    """Returns the fields of a `tokenizer_config.json`."""
     return {
         "do_lower_case": do_lower_case,
         "model_max_length": model_max_length,

@@ -1,8 +1,8 @@
-"""Hugging Face's files of weights, each kind read under PyTorch's names.
+"""Hugging Face's weight files, read under PyTorch's names.
 
-Safetensors, which are also written; the HDF5 files of the classes for
-TensorFlow that transformers had until its version 4; and PyTorch's pickles, of
-which nothing but tensors is taken.
+The kinds are safetensors, which are also written; HDF5, written by the
+TensorFlow classes of transformers up to version 4; and PyTorch's pickles, from
+which only tensors are loaded.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from files import messages, writing
 from modeling import hdf5
 from modeling.annotations import Spec
 
-# NumPy's names of the types of a safetensors file.
+# NumPy's names of safetensors types.
 _TYPES = {
     **{"BOOL": "bool", "F16": "float16", "BF16": "bfloat16"},
     **{"F32": "float32", "F64": "float64", "C64": "complex64"},
     **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
-# Source: CVE-2025-32434; before, a file of tensors alone could run code.
+# Source: CVE-2025-32434; earlier, loading tensors only could still run code.
 _OLDEST_TORCH = (2, 6)
-# The path of a weight in an HDF5 file: a group, the model's class and others
-# come before what PyTorch's name begins with.
+# The path of a weight in an HDF5 file: a group, the model's class and other
+# parts precede the start of PyTorch's name.
 _KERAS_PATH = re.compile(
     r"(?:.*/)?((?:embeddings|encoder|pooler|predictions|seq_relationship"
     r"|classifier|qa_outputs)/(?:.*/)?)(\w+):0"
@@ -47,13 +47,13 @@ _KERAS_NAMES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Part:
-    """An open file of weights.
+    """An open weight file.
 
     Attributes:
-        entries: shape and type by PyTorch's name; NumPy's name of the type,
-            where it has one.
-        read: returns one array, in the type that it is stored in.
-        metadata: texts by name that its writer added.
+        entries: shape and type by PyTorch's name; the type is NumPy's name,
+            if NumPy has one.
+        read: returns one array in its stored type.
+        metadata: texts by name, added by the writer.
     """
 
     entries: Mapping[str, Spec]
@@ -62,7 +62,7 @@ class Part:
 
 
 def opened(path: str, files: contextlib.ExitStack) -> Part:
-    """Opens a file of any kind, until a stack of files is closed.
+    """Opens a file of any kind; closing the stack closes it.
 
     Raises:
         ValueError: the file is broken.
@@ -101,7 +101,7 @@ def _safetensors_part(path: str, files: contextlib.ExitStack) -> Part:
 def _keras_part(path: str, files: contextlib.ExitStack) -> Part:
     """Opens an HDF5 file of Keras 2, in which kernels are `[in, out]`.
 
-    Embeddings that a head is tied to are there once more with the head.
+    Embeddings tied to a head are stored a second time with the head.
     """
 
     def read(name: str) -> np.ndarray:
@@ -131,7 +131,7 @@ def _pytorch_name(place: str) -> str:
 
 
 def has_torch() -> bool:
-    """Returns whether PyTorch is installed, which reads its own files."""
+    """Returns whether PyTorch, which reads its own files, is installed."""
     return importlib.util.find_spec("torch") is not None
 
 
@@ -142,8 +142,8 @@ def _pytorch_part(path: str) -> Part:
 
     if tuple(map(int, torch.__version__.split(".")[:2])) < _OLDEST_TORCH:
         raise ValueError(
-            f"{path!r} must be read by torch 2.6 or later; this is "
-            f"{torch.__version__}, in which a file can run any program."
+            f"Loading {path!r} requires torch 2.6 or later; got "
+            f"{torch.__version__}, in which loading a file can run any code."
         )
     errors = (
         *(UnpicklingError, AttributeError, EOFError, LookupError),
@@ -177,20 +177,20 @@ def write_safetensors(
 ) -> None:
     """Writes a safetensors file, one array at a time.
 
-    The library's own function wants all of them in memory.
+    The library's own function requires all arrays in memory.
 
     Source: github.com/huggingface/safetensors, "Format": the length of the
-    header in 8 bytes, the header in JSON, the arrays one after the other.
+    header in 8 bytes, the header in JSON, the concatenated arrays.
 
     Args:
-        path: of the file.
+        path: the file.
         specs: shape and type by name.
         read: returns the array of a name.
         metadata: texts by name.
 
     Raises:
         OSError: the file cannot be written.
-        ValueError: an array is of a type that safetensors does not have.
+        ValueError: safetensors does not support the type of an array.
     """
     names_of_types = {ours: theirs for theirs, ours in _TYPES.items()}
     wrong = [
@@ -200,13 +200,12 @@ def write_safetensors(
     ]
     if wrong:
         raise ValueError(
-            f"A safetensors file cannot hold these arrays: "
+            f"safetensors does not support the types of these arrays: "
             f"{messages.names(wrong)}."
         )
     header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
     end = 0
-    # The widest types first, so that every array begins at a multiple of its
-    # own width.
+    # The widest types come first, which aligns every array to its item size.
     for name in sorted(specs, key=lambda n: (-_width(specs[n]), n)):
         shape, dtype = specs[name]
         start, end = end, end + math.prod(shape) * _width(specs[name])

@@ -1,10 +1,9 @@
 """Keras' `.weights.h5` files, read and written under the release's names.
 
-A file is laid out as `save_weights` of one of our models lays it out, so that
-plain Keras reads it: `load_weights` of that class and, where it has nothing of
-its own at the top, of `BertModel` too. Variables that such a model does not
-have (moments of the optimizer, the step, other heads) are in a group of their
-own.
+A file has the layout of `save_weights` of one of our models. Plain Keras can
+thus read it by `load_weights` of that class and, if the class adds nothing at
+the top level, of `BertModel` too. Variables that the model does not have
+(moments of the optimizer, the step, other heads) are in a separate group.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -21,15 +20,15 @@ if TYPE_CHECKING:
 
 SUFFIX = ".weights.h5"
 
-# Keras' name of a group of variables, and ours for all that it has no place
-# for: one dataset each, whose attribute is the release's name.
+# Keras' name of a group of variables, and our group of other variables: one
+# dataset each, whose attribute is the release's name.
 _OTHERS = "release_variables"
 _NAME = "name"
 _FOREIGN = "keras/"
 _ENCODER = "bert"
-# What a `BertModel` on its own has at the top.
+# The top-level groups of a plain `BertModel`.
 _ENCODER_PARTS = ("embeddings", "encoder", "layers")
-# A head of each class by a path that no other class has, most telling first.
+# A head of each class by a path that no other class has, the first match wins.
 _TELLING = {
     "BertForPreTraining": "cls/children/masked_language_model",
     "BertForMultipleChoice": "cls/children/choice_score",
@@ -48,10 +47,10 @@ class Reader:
     """Reads a file under the release's names; see `checkpoints.Source`.
 
     Args:
-        path: of a local file.
+        path: a local file.
 
     Raises:
-        ValueError: the file is broken, or of another model than ours.
+        ValueError: the file is broken, or is not of a model of this project.
     """
 
     kind = "Keras"
@@ -68,10 +67,9 @@ class Reader:
             if architecture is None:
                 raise ValueError(
                     f"{path!r} must be the weights of a model of this "
-                    "project; it holds the groups "
-                    f"{messages.names(groups) or '(none)'}, which are "
-                    "another model's. Convert them with the program that "
-                    "wrote them."
+                    "project; got the groups "
+                    f"{messages.names(groups) or '(none)'} of another model. "
+                    "Convert them with the program that wrote them."
                 )
             with hdf5.explained(path):
                 self._paths = _named(arrays, architecture)
@@ -82,7 +80,7 @@ class Reader:
         except BaseException:
             self._file.close()
             raise
-        # Sentences and words are labelled by variables of one name.
+        # Classifiers of sentences and of words have the same variable names.
         self.architectures = (
             () if architecture in _CLASSIFIERS else (architecture,)
         )
@@ -106,15 +104,15 @@ def write(
     num_layers: int,
     architectures: Collection[str],
 ) -> None:
-    """Writes a `.weights.h5`; one array at a time is in memory.
+    """Writes a `.weights.h5`, with one array at a time in memory.
 
     Args:
-        path: of the file; a name that ends in `SUFFIX`.
+        path: the file; its name ends in `SUFFIX`.
         variables: shape and type by the release's name.
         read: returns the array of a name.
         num_layers: of the configuration; deeper layers become other variables.
-        architectures: of `name_tables.architectures`; the first that is a
-            class of ours is what Keras can load.
+        architectures: of `name_tables.architectures`; Keras can load the first
+            that is a class of this project.
 
     Raises:
         OSError: the file cannot be written.
@@ -132,8 +130,8 @@ def write(
                 h5[name.removeprefix(_FOREIGN)] = read(name)
             else:
                 h5[f"{_OTHERS}/{others}"] = read(name)
-                # As bytes: text is kept in a heap of the file, which HDF5
-                # never leaves where it is damaged.
+                # Bytes, because HDF5 stores text in a heap of the file and
+                # hangs if that is damaged.
                 h5[f"{_OTHERS}/{others}"].attrs[_NAME] = np.bytes_(
                     name.encode("utf-8")
                 )
@@ -145,7 +143,7 @@ def write(
 
 
 def files(path: str) -> list[str]:
-    """Lists the files of a checkpoint: the one."""
+    """Lists the files of a checkpoint, here one."""
     return [path]
 
 
@@ -153,8 +151,8 @@ def keras_paths(architecture: str, num_layers: int) -> dict[str, str]:
     """Returns the paths of a model's variables in Keras' file, by release name.
 
     Args:
-        architecture: one of `name_tables.ARCHITECTURES`. An encoder alone is
-            given as part of a model, which is where `write` puts it.
+        architecture: one of `name_tables.ARCHITECTURES`. The paths of a plain
+            encoder are those within a model, which `write` uses.
         num_layers: of its encoder.
     """
     variables = [
@@ -175,7 +173,7 @@ def _architecture(file: "h5py.File") -> str | None:
 def _named(
     arrays: "Mapping[str, h5py.Dataset]", architecture: str
 ) -> "dict[str, h5py.Dataset]":
-    """Finds the arrays by release name, once those that stand there twice."""
+    """Returns the arrays by release name, without duplicates."""
     is_bare = not any(path.startswith(f"{_ENCODER}/") for path in arrays)
     aliases = () if is_bare else _ENCODER_PARTS
     held = {
@@ -191,16 +189,18 @@ def _named(
     for path, dataset in held.items():
         name = table.get(path) or _own_name(dataset) or f"{_FOREIGN}{path}"
         if name in named:
-            raise ValueError(f"{path} is named {name!r:.100}, as is another")
+            raise ValueError(
+                f"{path} has the name {name!r:.100} of another array"
+            )
         named[name] = dataset
     return named
 
 
 def _own_name(dataset: "h5py.Dataset") -> str | None:
-    """Returns the name that `write` gave a variable, if it did.
+    """Returns the name that `write` stored with a variable, if any.
 
     Raises:
-        OSError: what is there is no text of fixed length; see `write`.
+        OSError: the attribute is not a text of fixed length; see `write`.
     """
     import h5py
 
@@ -212,7 +212,9 @@ def _own_name(dataset: "h5py.Dataset") -> str | None:
     if is_plain and not kept.is_variable_str():
         name = dataset.attrs[_NAME]
     if not isinstance(name, bytes):
-        raise OSError(f"the name of {dataset.name} is no text of fixed length")
+        raise OSError(
+            f"the name of {dataset.name} is not a text of fixed length"
+        )
     return name.decode("utf-8")
 
 

@@ -1,7 +1,7 @@
-"""keras-hub's presets of BERT, read under the release's names.
+"""keras-hub's BERT presets, read under the release's names.
 
-A preset is a folder with `config.json` and `model.weights.h5`, the encoder; one
-of a task also has `task.json` and `task.weights.h5`, the head.
+A preset is a folder with `config.json` and `model.weights.h5`, the encoder. A
+task's preset also has `task.json` and `task.weights.h5`, the head.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ FILES = ("model.weights.h5", "task.weights.h5")
 _TASK = "task.json"
 _FOREIGN = "keras/"
 _OPTIMIZER = "optimizer/"
-# The group of layers, in the files of Keras before its version 3.
+# The group of layers in files of Keras before version 3.
 _OLD_LAYERS = "_layer_checkpoint_dependencies/"
 _LAYER, _OURS = r"transformer_encoder_(\d+)", r"bert/encoder/layer_\1"
 _VARIABLE = r"vars/(\d)"
@@ -58,8 +58,8 @@ _ENCODER = (
     ),
     (rf"dense/{_VARIABLE}", r"bert/pooler/dense/\1"),
 )
-# Of each class of task. The head for masked words is not among them: its
-# activation is the exact GELU, and its epsilon 1e-5.
+# The task classes. The masked LM head is not among them: it uses the exact
+# GELU, and 1e-5 as epsilon.
 _CLASSIFIER = (
     ("dense/vars/0", "output_weights"),
     ("dense/vars/1", "output_bias"),
@@ -71,10 +71,10 @@ class Reader:
     """Reads a preset under the release's names; see `checkpoints.Source`.
 
     Args:
-        folder: local, with a preset.
+        folder: a local preset.
 
     Raises:
-        ValueError: the preset is of another model than BERT, or broken.
+        ValueError: the preset is not of BERT, or is broken.
     """
 
     kind = "keras-hub"
@@ -109,7 +109,7 @@ class Reader:
             (name_tables.SEQUENCE_CLASSIFICATION,) if is_classifier else ()
         )
         self.notes: tuple[str, ...] = (
-            (f"the head of {messages.short(task)} has no place in our models",)
+            (f"the head of {messages.short(task)} is not supported",)
             if task and not is_classifier
             else ()
         )
@@ -134,7 +134,7 @@ class Reader:
 
 def _release_name(place: str, table: tuple[tuple[str, str], ...]) -> str:
     path = place.replace(_OLD_LAYERS, "layers/")
-    # Keras numbers all layers of a class but the first.
+    # Keras numbers the layers of a class from the second on.
     path = path.replace("/transformer_encoder/", "/transformer_encoder_0/")
     name = name_tables.translated(path.removeprefix("layers/"), table)
     if name is None:
@@ -144,6 +144,6 @@ def _release_name(place: str, table: tuple[tuple[str, str], ...]) -> str:
 
 
 def files(folder: str) -> list[str]:
-    """Lists the files that hold the weights of a preset."""
+    """Lists the weight files of a preset."""
     found = (os.path.join(folder, name) for name in FILES)
     return [path for path in found if os.path.exists(path)]

@@ -1,4 +1,4 @@
-"""The `config.json` of keras-hub's presets."""
+"""The `config.json` of keras-hub presets."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _FIELDS = {
 
 
 def is_preset(folder: str) -> bool:
-    """Returns whether a local folder is a preset, of any model."""
+    """Returns whether a path is a local preset of any model."""
     path = os.path.join(folder, CONFIG)
     if paths.is_remote(folder) or not os.path.exists(path):
         return False
@@ -39,14 +39,14 @@ def is_config(values: Mapping[str, Any]) -> bool:
 
 
 def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Makes the fields of a `bert_config.json`.
+    """Returns the fields of a `bert_config.json`.
 
     Args:
-        values: of a `config.json` of keras-hub.
-        path: of its file, for messages.
+        values: a parsed `config.json` of keras-hub.
+        path: its file, for messages.
 
     Raises:
-        ValueError: it is of another model than BERT, or lacks a field.
+        ValueError: the model is not BERT, or a field is missing.
     """
     name, sizes = values.get("class_name"), values.get("config")
     if name != "BertBackbone":
@@ -57,13 +57,13 @@ def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
     needed = [*_FIELDS, "dropout"]
     if not isinstance(sizes, dict) or not sizes.keys() >= {*needed}:
         raise ValueError(
-            f"{path}: config must hold {', '.join(needed)}; got "
+            f"{path}: config must contain {', '.join(needed)}; got "
             f"{messages.short(sizes)}."
         )
     return {
         **{ours: sizes[theirs] for theirs, ours in _FIELDS.items()},
-        "hidden_act": "gelu",  # The tanh form there too.
+        "hidden_act": "gelu",  # keras-hub uses the tanh form too.
         "hidden_dropout_prob": sizes["dropout"],
         "attention_probs_dropout_prob": sizes["dropout"],
-        "initializer_range": 0.02,  # There a constant.
+        "initializer_range": 0.02,  # A constant in keras-hub.
     }

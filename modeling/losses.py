@@ -1,12 +1,11 @@
-"""Every loss that is trained: the plain formula, and its fused twin.
+"""Training losses, as plain formulas and as fused operations.
 
 A loss is computed in two steps: one number for each item, in float32, and
-their average. The denominator of an average is that of the whole batch: the
-losses of parts of a batch, on several replicas or in several micro-batches,
-add up to the loss of the batch.
+their average. The denominator is that of the full batch, so that the losses of
+its parts, on several replicas or in several micro-batches, add up to its loss.
 
-The plain formulas are the definitions. Training calls their fused twins, which
-give the same numbers in less time and memory.
+The plain formulas are the definitions. Training calls the fused operations,
+which compute the same numbers in less time and memory.
 """
 
 import keras
@@ -15,11 +14,11 @@ from keras import ops
 from modeling import compilation
 from modeling.annotations import Tensor
 
-# Source: run_pretraining.py of the release. It keeps a batch without
-# predictions at 0, and makes the loss slightly less than the mean.
+# Source: run_pretraining.py of the release. It makes the loss 0 for a batch
+# without predictions, and otherwise slightly smaller than the mean.
 MASKED_LM_OFFSET = 1e-5
-# In a narrower type a probability is too small to be a gradient: float16 ends
-# at 6e-8, and most words have less.
+# In a narrower type gradients underflow: the smallest float16 is 6e-8, and the
+# probability of most words is smaller.
 _WIDE_TYPES = ("float32", "bfloat16")
 
 
@@ -33,7 +32,7 @@ def masked_lm_loss(
     Args:
         token_losses: `[B, P]` float32, of `tied_cross_entropy`.
         weights: `[B, P]` float32, 1 for a real prediction, 0 for padding.
-        denominator: `[]` float32, the sum of the weights of the whole batch.
+        denominator: `[]` float32, the sum of the weights of the full batch.
 
     Returns:
         `[]` float32, nats per prediction.
@@ -48,11 +47,11 @@ def mean_loss(
 
     Args:
         item_losses: `[...]` float32.
-        weights: `[...]` float32, 0 for an item that only fills up the batch.
-        denominator: `[]` float32, the sum of the weights of the whole batch.
+        weights: `[...]` float32, 0 for an item that pads the batch.
+        denominator: `[]` float32, the sum of the weights of the full batch.
 
     Returns:
-        `[]` float32; 0 where nothing weighs anything.
+        `[]` float32; 0 if all weights are 0.
     """
     return ops.divide_no_nan(ops.sum(item_losses * weights), denominator)
 
@@ -127,12 +126,12 @@ def span_cross_entropy(
 def several_labels_cross_entropy(
     logits: Tensor, labels: Tensor, weights: Tensor | None = None
 ) -> Tensor:
-    """Computes the mean cross entropy of an item's labels, each yes or no.
+    """Computes the mean binary cross entropy of an item's labels.
 
     Args:
         logits: `[B, K]` float32, unnormalised.
         labels: `[B, K]` float32, each 0 or 1.
-        weights: `[B, K]` float32, of each label in the mean; None for 1.
+        weights: `[B, K]` float32, the weight of each label; None for 1.
 
     Returns:
         `[B]` float32, nats per label.
@@ -157,7 +156,7 @@ def tied_logits(hidden: Tensor, table: Tensor, bias: Tensor) -> Tensor:
 def tied_cross_entropy(
     hidden: Tensor, table: Tensor, bias: Tensor, labels: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Computes the cross entropy of words whose logits are tied to a table.
+    """Computes the cross entropy of words with tied output weights.
 
     Args:
         hidden: `[M, D]` float; its type is that of the products.
@@ -166,7 +165,8 @@ def tied_cross_entropy(
         labels: `[M]` int, in [0, V).
 
     Returns:
-        `[M]` float32, nats; `[M]` float32, 1 where the label is the best word.
+        `[M]` float32, nats; `[M]` float32, 1 where the label has the highest
+        logit.
     """
     logits = tied_logits(hidden, table, bias)  # [M, V]
     best = ops.cast(ops.argmax(logits, axis=-1), "int32")
@@ -179,8 +179,8 @@ def fused_tied_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """Computes `tied_cross_entropy` without float32 logits or their gradient.
 
-    Over a vocabulary these are most of a small model's step. In float16 they
-    are made all the same.
+    These dominate the step of a small model. In float16 they are computed
+    nevertheless.
     """
     if not compilation.is_tensorflow():
         return tied_cross_entropy(hidden, table, bias, labels)
@@ -205,24 +205,25 @@ def _tied(hidden, table, bias, *, labels):
 
     dtype = hidden.dtype
     narrow = tf.cast(table, dtype)  # [V, D]
-    # As one operation with its product, which "+" is not.
+    # Fused with its product, unlike "+".
     logits = tf.nn.bias_add(
         tf.matmul(hidden, narrow, transpose_b=True), tf.cast(bias, dtype)
     )  # [M, V]
     probs = tf.nn.softmax(logits)  # [M, V]
-    # TensorFlow looks through float32 faster than through bfloat16.
+    # This is faster in float32 than in bfloat16.
     wide = tf.cast(logits, tf.float32)
     best = tf.argmax(wide, axis=-1, output_type=tf.int32)  # [M]
 
     def entries(matrix, columns):
         return tf.cast(tf.gather(matrix, columns, batch_dims=1), tf.float32)
 
-    # The log of the sum over all words, by way of the best one's share.
+    # The log of the sum over all words, from the probability of the best.
     log_sum = entries(logits, best) - tf.math.log(entries(probs, best))
 
     def gradient(upstream, _):
-        # The slope of the logits, (probs - one_hot) * upstream, is not made:
-        # its two parts are multiplied apart, the second without a product.
+        # The gradient of the logits, (probs - one_hot) * upstream, is never
+        # materialised: its terms are multiplied separately, and the second
+        # needs no matrix product.
         weight = tf.cast(upstream, dtype)[:, tf.newaxis]  # [M, 1]
         mean = tf.cast(tf.matmul(probs, narrow), tf.float32)  # [M, D]
         d_hidden = upstream[:, tf.newaxis] * (mean - tf.gather(table, labels))

@@ -1,8 +1,8 @@
 """Names of BERT's variables in checkpoints of the TensorFlow Model Garden.
 
-Such a checkpoint is object-based: it keeps a variable under a path of
-attributes, which depends on the class that was saved. The name that the layer
-gave the variable does not, and stands in the checkpoint's object graph.
+Such a checkpoint is object-based: its keys are paths of attributes, which
+depend on the class that was saved. The names that layers gave their variables
+do not; the checkpoint's object graph contains them.
 """
 
 import dataclasses
@@ -47,10 +47,10 @@ _NAMES = (
     ("logits/kernel", "output_weights"),
     ("logits/bias", "output_bias"),
 )
-# A head with a hidden layer has the pooler in it; the encoder's is unused then.
+# A head with a hidden layer contains the pooler; the encoder's is then unused.
 _HEAD_POOLER = "/pooler_dense/"
 _POOLER = "pooler_transform/"
-# Answers and tags are scored by layers of one name, at different depths.
+# The layers that score answers and tags have the same name at different depths.
 _WORDS = "predictions/transform/logits/"
 _SPAN = re.compile(r"layer_with_weights-\d+/layer_with_weights-\d+/\w+$")
 _QUERY = "/attention/self/query/kernel"
@@ -61,9 +61,8 @@ class Variables:
     """The variables of a checkpoint.
 
     Attributes:
-        keys: what the checkpoint calls them, by the release's names.
-        architectures: Hugging Face's name of the class, where the checkpoint
-            tells.
+        keys: the checkpoint's keys by the release's names.
+        architectures: Hugging Face's name of the class, if known.
         num_attention_heads: of the encoder.
     """
 
@@ -77,13 +76,13 @@ def variables(graph: bytes, held: Mapping[str, Spec]) -> Variables | None:
 
     Args:
         graph: the object graph of the checkpoint.
-        held: shape and type by the checkpoint's own names.
+        held: shape and type by the checkpoint's own keys.
 
     Returns:
-        None where there is no encoder of BERT with known names.
+        None if the checkpoint has no BERT encoder with known names.
 
     Raises:
-        ValueError: two variables are of one name, as of two encoders.
+        ValueError: two variables have the same name, as with two encoders.
     """
     names = {
         key: full
@@ -105,8 +104,8 @@ def variables(graph: bytes, held: Mapping[str, Spec]) -> Variables | None:
         name = name or f"{_FOREIGN}{_short(key)}"
         if name in keys:
             raise ValueError(
-                f"{name} must be held once; it is {_short(keys[name])} and "
-                f"{_short(key)}."
+                f"Expected {name} once; the checkpoint stores it as "
+                f"{_short(keys[name])} and as {_short(key)}."
             )
         keys[name] = key
     query = keys.get(f"bert/encoder/layer_0{_QUERY}")
@@ -120,7 +119,7 @@ def variables(graph: bytes, held: Mapping[str, Spec]) -> Variables | None:
 
 
 def _full_names(graph: bytes) -> dict[str, str]:
-    """Lists the names that layers gave variables, by the checkpoint's own."""
+    """Returns the names that layers gave variables, by checkpoint key."""
     from tensorflow.core.protobuf import trackable_object_graph_pb2
 
     parsed = trackable_object_graph_pb2.TrackableObjectGraph()

@@ -1,8 +1,9 @@
-"""Names of BERT's variables in the release, at Hugging Face and in Keras.
+"""Names of BERT's variables in the release, in Hugging Face and in Keras.
 
-One row is a module: its three names and what it holds. `{i}` is the number of
-an encoder layer and `{stack}` Keras' name of it. Kernels are `[in, out]` in the
-release and `[out, in]` in PyTorch; output layers are `[K, D]` in both.
+A row is a module: its three names and its kind of variables. `{i}` is the
+number of an encoder layer and `{stack}` its name in Keras. Kernels are
+`[in, out]` in the release and `[out, in]` in PyTorch; output layers are
+`[K, D]` in both.
 """
 
 import dataclasses
@@ -16,8 +17,8 @@ import numpy as np
 if TYPE_CHECKING:
     from modeling import config as config_lib
 
-# The name in the release and at Hugging Face, the number that Keras gives it,
-# and whether PyTorch holds it transposed.
+# The names in the release and in Hugging Face, the number in Keras, and whether
+# PyTorch stores the variable transposed.
 _DENSE = (("kernel", "weight", 0, True), ("bias", "bias", 1, False))
 _NORM = (("beta", "bias", 0, False), ("gamma", "weight", 1, False))
 _OUTPUT = (
@@ -97,8 +98,8 @@ _PREDICTIONS = (
     ),
 )
 _CLASSIFIER = (("", "classifier", "", _OUTPUT),)
-# By the name of our class, which is that of Hugging Face's. The first whose
-# variables a checkpoint holds says what it is.
+# By class name, which is the same in Hugging Face. The first whose variables
+# are in a checkpoint is the checkpoint's class.
 _HEADS = {
     "BertForPreTraining": (
         *_PREDICTIONS,
@@ -122,7 +123,7 @@ _HEADS = {
     ),
     "BertForSequenceClassification": _CLASSIFIER,
     "BertForTokenClassification": _CLASSIFIER,
-    # Not a class of ours: Hugging Face's with one head of the two.
+    # Only a class of Hugging Face, with one of the two heads.
     "BertForMaskedLM": _PREDICTIONS,
     "BertModel": (),
 }
@@ -130,7 +131,7 @@ ARCHITECTURES = tuple(_HEADS)
 SEQUENCE_CLASSIFICATION = "BertForSequenceClassification"
 TOKEN_CLASSIFICATION = "BertForTokenClassification"
 MULTIPLE_CHOICE = "BertForMultipleChoice"
-# Hugging Face's classes that make no pooler.
+# Hugging Face's classes without a pooler.
 WITHOUT_POOLER = (
     "BertForMaskedLM",
     "BertForQuestionAnswering",
@@ -138,7 +139,7 @@ WITHOUT_POOLER = (
 )
 WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
 
-# Of three digits at most: names are made for every layer up to the highest.
+# At most three digits, because names are listed for all layers up to this one.
 _LAYER_NUMBER = re.compile(r"(?:^|[/.])layer[_.](\d{1,3})[/.]")
 
 
@@ -148,9 +149,9 @@ class Variable:
 
     Attributes:
         release: in the release's checkpoints.
-        huggingface: in Hugging Face's.
-        keras: path in a `.weights.h5` of a model that has an encoder.
-        is_transposed: whether the axes at Hugging Face are in the other order.
+        huggingface: in Hugging Face's checkpoints.
+        keras: path in a `.weights.h5` of a model with an encoder.
+        is_transposed: whether Hugging Face's axes are transposed.
     """
 
     release: str
@@ -160,13 +161,13 @@ class Variable:
 
 
 def num_layers(names: Iterable[str]) -> int:
-    """Counts encoder layers up to the highest number in names of either."""
+    """Counts encoder layers by the highest number in names of any form."""
     found = (_LAYER_NUMBER.search(name) for name in names)
     return 1 + max((int(match[1]) for match in found if match), default=-1)
 
 
 def encoder(layers: int) -> tuple[Variable, ...]:
-    """Lists the variables of an encoder of so many layers, with its pooler."""
+    """Lists the variables of an encoder with `num_layers`, and its pooler."""
     inside = []
     for i in range(layers):
         stack = "transformer_layer" + (f"_{i}" if i else "")
@@ -185,7 +186,7 @@ def encoder(layers: int) -> tuple[Variable, ...]:
 def encoder_shapes(
     config: "config_lib.BertConfig",
 ) -> dict[str, tuple[int, ...]]:
-    """Lists the shapes of an encoder's variables, by release name."""
+    """Returns the shapes of an encoder's variables, by release name."""
     size, inside = config.hidden_size, config.intermediate_size
     lengths = {
         "word": config.vocab_size,
@@ -216,16 +217,16 @@ def head(architecture: str) -> tuple[Variable, ...]:
 
 
 def architectures(names: Iterable[str], hint: str | None = None) -> list[str]:
-    """Lists the models whose variables are all among names of the release.
+    """Lists the models whose variables are all in a checkpoint.
 
     Args:
-        names: in a checkpoint.
-        hint: the architecture that its output layer is of, where that is
-            known: sentences and words are labelled by variables of one name.
+        names: the checkpoint's, in the release's form.
+        hint: the architecture of its output layer, if known: classifiers of
+            sentences and of words have the same variable names.
 
     Returns:
-        Of `ARCHITECTURES`, those held, the first what the checkpoint is used
-        as; `BertModel` alone if there is no head, nothing without an encoder.
+        The members of `ARCHITECTURES` found, the checkpoint's main use first;
+        `BertModel` alone if there is no head, nothing without an encoder.
     """
     held = set(names)
     if WORD_EMBEDDINGS not in held:
@@ -251,12 +252,12 @@ def translated(name: str, table: Sequence[tuple[str, str]]) -> str | None:
     """Returns the release's name of another program's variable.
 
     Args:
-        name: there.
-        table: patterns of the ends of names there, and what they become; the
-            first that matches counts.
+        name: in that program.
+        table: patterns of the ends of such names, and their replacements; the
+            first match counts.
 
     Returns:
-        None where no pattern matches.
+        None if no pattern matches.
     """
     for pattern, release in table:
         match = re.search(rf"(?:^|/){pattern}$", name)
@@ -266,14 +267,14 @@ def translated(name: str, table: Sequence[tuple[str, str]]) -> str | None:
 
 
 def keras_layer_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the release's shape of a variable of one of Keras' own layers.
+    """Returns the release's shape of a variable of a standard Keras layer.
 
     `keras.layers.MultiHeadAttention` splits the hidden size, `[N, H]`, and the
     kernel of an output layer is `[D, K]`.
 
     Args:
-        name: of the release; a variable of another name keeps its shape.
-        shape: in Keras' layer.
+        name: in the release; variables with other names keep their shape.
+        shape: in the Keras layer.
     """
     if not name.startswith(("bert/", "cls/", "output_")):
         return shape
@@ -287,7 +288,7 @@ def keras_layer_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def from_keras_layer(name: str, value: np.ndarray) -> np.ndarray:
-    """Returns a value of one of Keras' own layers in the release's shape."""
+    """Returns a value of a standard Keras layer in the release's shape."""
     if name.endswith("output_weights"):
         return value.T
     return value.reshape(keras_layer_shape(name, value.shape))

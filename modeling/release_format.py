@@ -1,8 +1,8 @@
-"""TensorFlow's checkpoints by name, the release's own form.
+"""TensorFlow's name-based checkpoints, the release's own format.
 
-`PREFIX.index` beside `PREFIX.data-NNNNN-of-NNNNN` ("V2"), or the one file of
-the older "V1". The Model Garden's checkpoints are in the same files, under
-other names.
+A checkpoint is `PREFIX.index` and `PREFIX.data-NNNNN-of-NNNNN` ("V2"), or one
+file of the older "V1". Model Garden checkpoints use the same files with other
+names.
 """
 
 import collections
@@ -25,12 +25,11 @@ _T = TypeVar("_T")
 
 _DATA_SUFFIX = re.compile(r"\.data-\d{5}-of-(\d{5})$")
 _STEP_SUFFIX = re.compile(r"-(\d+)$")
-# TensorFlow takes a prefix that it reads for a pattern, in which these do not
-# stand for themselves.
+# TensorFlow reads a prefix as a pattern, in which these are special characters.
 _PATTERN = re.compile(r"[\[\\]")
-# Of what is written, in the order of renaming.
+# Of the files written, in the order of renaming.
 _SUFFIXES = (".data-00000-of-00001", ".index")
-# Attributes in object checkpoints that the model garden's encoders have.
+# Attributes of the Model Garden's encoders in object checkpoints.
 _GARDEN = re.compile(
     r"(^|/)(layer_with_weights-\d+|_?transformer_layers/\d+|_embedding_layer"
     r"|_position_embedding_layer|_attention_layer)(/|$)"
@@ -45,7 +44,7 @@ class Reader:
 
     Raises:
         FileNotFoundError: a data file is missing.
-        ValueError: a file is broken, or variables are not held by name.
+        ValueError: a file is broken, or the variables have no known names.
     """
 
     kind = "release"
@@ -70,10 +69,10 @@ class Reader:
             self._rename()
 
     def _rename(self) -> None:
-        """Gives the Model Garden's variables the release's names.
+        """Renames the Model Garden's variables to the release's names.
 
         Raises:
-            ValueError: the checkpoint is of another program, or broken.
+            ValueError: the checkpoint is broken, or of another program.
         """
         graph = self._try(self._reader.get_tensor, model_garden.OBJECT_GRAPH)
         found = self._try(
@@ -99,7 +98,7 @@ class Reader:
         return name_tables.from_keras_layer(name, value)
 
     def close(self) -> None:
-        """Removes the links, if any: files are closed with the object."""
+        """Removes the links, if any; TensorFlow closes the files."""
         if self._links:
             self._links.cleanup()
 
@@ -112,33 +111,33 @@ class Reader:
         return tf.train.load_checkpoint(prefix)
 
     def _try(self, call: Callable[[str], _T], argument: str) -> _T:
-        """Calls TensorFlow; reports its errors as of a broken checkpoint."""
+        """Calls TensorFlow; reports its errors as a broken checkpoint."""
         import tensorflow as tf
         from google.protobuf import message
 
         try:
             return call(argument)
-        # A file that ends too early is an IndexError to TensorFlow; of a
-        # damaged size it asks the memory.
+        # TensorFlow raises IndexError for a truncated file, and MemoryError
+        # for a damaged size.
         except (
             *(tf.errors.OpError, RuntimeError, IndexError, MemoryError),
             *(UnicodeDecodeError, message.DecodeError),
         ) as error:
             raise ValueError(
-                f"{self.origin!r} is broken, or no checkpoint (TensorFlow "
-                f"says: {error}). If it was copied, copy it again."
+                f"{self.origin!r} is broken, or not a checkpoint (TensorFlow: "
+                f"{error}). If it was copied, copy it again."
             ) from error
 
 
 def write(prefix: str, tensors: Mapping[str, Tensor]) -> None:
-    """Writes arrays under names, whole or not at all.
+    """Atomically writes a checkpoint.
 
-    The files are written aside, brought to disk and renamed, the index last:
+    Temporary files are written, synced to disk and renamed, the index last:
     without it there is no checkpoint. Remote stores publish a file only when
-    it is closed, so there they are written in place.
+    it is closed, so their files are written in place.
 
     Args:
-        prefix: of the checkpoint; its folder is made if missing.
+        prefix: of the checkpoint; its folder is created if missing.
         tensors: arrays, tensors or variables by the release's names.
 
     Raises:
@@ -148,7 +147,7 @@ def write(prefix: str, tensors: Mapping[str, Tensor]) -> None:
     import tensorflow as tf
 
     if not tensors:
-        raise ValueError(f"Checkpoint {prefix!r} would hold no variable.")
+        raise ValueError(f"Checkpoint {prefix!r} would have no variables.")
     is_remote = paths.is_remote(prefix)
     aside = prefix if is_remote else writing.aside(prefix)
     folder = os.path.dirname(prefix)
@@ -170,20 +169,20 @@ def write(prefix: str, tensors: Mapping[str, Tensor]) -> None:
         if isinstance(error, tf.errors.OpError):
             raise OSError(
                 f"Checkpoint {prefix!r} could not be written: {error.message}. "
-                "Make room, or write elsewhere."
+                "Free disk space, or write elsewhere."
             ) from error
         raise
 
 
 def written_files(prefix: str) -> list[str]:
-    """Names the files that `write` writes."""
+    """Lists the files that `write` writes."""
     return [prefix + suffix for suffix in _SUFFIXES]
 
 
 def _publish(aside: str, prefix: str) -> None:
     for suffix in _SUFFIXES:
         writing.sync(aside + suffix)
-    # An old index beside new data would be a broken checkpoint.
+    # An old index with new data would be a broken checkpoint.
     paths.remove(os.path.realpath(f"{prefix}.index"))
     for suffix in _SUFFIXES:
         os.replace(aside + suffix, os.path.realpath(prefix + suffix))
@@ -191,7 +190,7 @@ def _publish(aside: str, prefix: str) -> None:
 
 
 def prefix_of(path: str) -> str | None:
-    """Returns the prefix that a path of a "V2" checkpoint means, or None.
+    """Returns the prefix of a "V2" checkpoint, or None.
 
     Args:
         path: a prefix, or one of its files (`.index`, `.data-*`).
@@ -203,15 +202,16 @@ def prefix_of(path: str) -> str | None:
 
 
 def latest(folder: str) -> str | None:
-    """Finds the checkpoint of a folder that its `checkpoint` file names.
+    """Returns the latest checkpoint of a folder.
 
-    Otherwise the only one, or that of the highest step.
+    It is the checkpoint named in the folder's `checkpoint` file, else the only
+    one, else that of the highest step.
 
     Returns:
-        The prefix; None if the folder holds no checkpoint of this format.
+        The prefix; None if the folder has no checkpoint of this format.
 
     Raises:
-        ValueError: it holds several, none of them the latest.
+        ValueError: there are several, and none is the latest.
     """
     import tensorflow as tf
 
@@ -233,21 +233,22 @@ def latest(folder: str) -> str | None:
     if len(steps) == len(found):
         return max(steps, key=steps.__getitem__)
     raise ValueError(
-        f"The folder {folder!r} must hold one checkpoint, or only numbered "
-        f"ones; it holds {messages.names(found)}. Name one of them."
+        f"The folder {folder!r} must contain one checkpoint, or only numbered "
+        f"ones; it contains {messages.names(found)}. Pass one of them."
     )
 
 
 def named_latest(folder: str) -> str | None:
-    """Returns the prefix that a folder's `checkpoint` file names.
+    """Returns the prefix named in a folder's `checkpoint` file.
 
-    None where there is no such file or checkpoint, or the file is damaged.
+    Returns None if the file or the checkpoint is missing, or the file is
+    damaged.
     """
     import tensorflow as tf
 
     try:
         state = tf.train.get_checkpoint_state(folder)
-    except ValueError:  # Names nothing, or is not UTF-8.
+    except ValueError:  # The file is empty, or not UTF-8.
         return None
     if state is None:
         return None
@@ -257,7 +258,7 @@ def named_latest(folder: str) -> str | None:
 
 
 def files(prefix: str) -> list[str]:
-    """Lists the files of a checkpoint, in order; of "V1" the one."""
+    """Lists the files of a checkpoint, in order; "V1" has one."""
     import tensorflow as tf
 
     folder, name = os.path.split(prefix)
@@ -270,7 +271,7 @@ def files(prefix: str) -> list[str]:
 
 
 def _link(prefix: str, folder: str) -> str:
-    """Links the files of a checkpoint in a folder; returns their prefix."""
+    """Links the files of a checkpoint into a folder; returns their prefix."""
     linked = os.path.join(folder, "model.ckpt")
     name = os.path.basename(prefix)
     for path in files(prefix):
@@ -280,7 +281,7 @@ def _link(prefix: str, folder: str) -> str:
 
 
 def _check_shards(prefix: str) -> None:
-    """Checks that the data files beside an index are all there."""
+    """Checks that no data file of an index is missing."""
     import tensorflow as tf
 
     if not tf.io.gfile.exists(f"{prefix}.index"):
@@ -293,21 +294,21 @@ def _check_shards(prefix: str) -> None:
     if not any(have == total for total, have in shards.items()):
         raise FileNotFoundError(
             f"Checkpoint {prefix!r} must have all of its files "
-            f"{prefix}.data-NNNNN-of-NNNNN beside its index; it has "
+            f"{prefix}.data-NNNNN-of-NNNNN; it has "
             + (", ".join(f"{n} of {t}" for t, n in shards.items()) or "none")
-            + ". Copy the others there too."
+            + ". Copy the others too."
         )
 
 
 def _object_checkpoint(prefix: str, names: Collection[str]) -> str:
-    whose = (
-        "one of the TensorFlow Model Garden, with layers of unknown names"
+    origin = (
+        "of the TensorFlow Model Garden, with unknown layer names"
         if any(_GARDEN.search(name) for name in names)
-        else "one of tf.train.Checkpoint"
+        else "of tf.train.Checkpoint"
     )
     return (
-        f"Checkpoint {prefix!r} must hold variables by the release's names; "
-        "it is a TensorFlow 2 object checkpoint (it holds "
-        f"{model_garden.OBJECT_GRAPH}), {whose}. Convert it with the program "
-        "that wrote it: to the release's names, or to a Hugging Face folder."
+        f"Checkpoint {prefix!r} must use the release's variable names; it is a "
+        f"TensorFlow 2 object checkpoint {origin} (it contains "
+        f"{model_garden.OBJECT_GRAPH}). Convert it with the program that wrote "
+        "it: to the release's names, or to a Hugging Face folder."
     )

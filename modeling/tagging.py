@@ -1,4 +1,4 @@
-"""The tagger of the feature-based approach: a BiLSTM above a frozen encoder.
+"""The BiLSTM tagger of the feature-based approach.
 
 Source: Devlin et al. 2019, §5.3.
 """
@@ -13,20 +13,19 @@ _NUM_LSTM_LAYERS = 2
 
 
 class LstmTagger(keras.Model):
-    """A classifier of words from the hidden layers of a frozen encoder.
+    """A BiLSTM word classifier on the hidden layers of a frozen encoder.
 
     Source: Devlin et al. 2019, §5.3, "Feature-based approach": a randomly
-    initialised BiLSTM of two layers before the output layer. Of layers that
-    are added up the weights are learned as by Peters et al. 2018, eq. 1.
-    Dropout, on which the paper is silent, is that of the output layer, also
-    before each layer.
+    initialised BiLSTM of two layers before the output layer. The weights of
+    summed layers are learned, as in Peters et al. 2018, eq. 1. The paper does
+    not specify dropout; we apply that of the output layer before every layer.
 
     Args:
         num_layers: L, the hidden layers of a word.
         hidden_size: D.
-        is_sum: whether they are added up; otherwise they stand side by side.
+        is_sum: whether the layers are summed; otherwise they are concatenated.
         num_labels: K.
-        num_units: of the LSTM, in each direction.
+        num_units: LSTM units in each direction.
         name: of the model; the first part of its variables' paths.
 
     Call arguments:
@@ -91,7 +90,7 @@ class LstmTagger(keras.Model):
     def call(self, word_features, label_mask, dropout_seed=None):
         hidden = word_features
         if self.is_sum:
-            hidden = self._added_up(hidden)  # [B, S, D]
+            hidden = self._weighted_sum(hidden)  # [B, S, D]
         mask = ops.cast(label_mask, "bool")  # [B, S]
         for site, lstm in enumerate(self.stack):
             hidden = layers.dropped(
@@ -110,9 +109,9 @@ class LstmTagger(keras.Model):
         )
         return {"logits": logits}
 
-    def _added_up(self, features):
+    def _weighted_sum(self, features):
         num_layers, size = self.sizes
         batch, length = ops.shape(features)[:2]
-        parted = ops.reshape(features, (batch, length, num_layers, size))
+        by_layer = ops.reshape(features, (batch, length, num_layers, size))
         weights = ops.softmax(self.layer_weights) * self.layer_scale  # [L]
-        return ops.sum(parted * weights[:, None], axis=2)  # [B, S, D]
+        return ops.sum(by_layer * weights[:, None], axis=2)  # [B, S, D]

@@ -114,7 +114,7 @@ def test_an_open_vocab_size_is_that_of_the_records(tmp_path, caplog, size):
     _write_sidecar(tmp_path / "records")
     config, _ = option_checks.check_pretraining(toy.parse(flags))
     assert config.vocab_size == 31
-    assert "leaves vocab_size open; it is 31" in caplog.text
+    assert "has no vocab_size; using 31" in caplog.text
     shutil.copy(tmp_path / "records", tmp_path / "records.2")
     _write_sidecar(tmp_path / "records.2", vocab_size=40)
     _refused(

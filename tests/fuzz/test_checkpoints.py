@@ -89,7 +89,7 @@ def test_indices_name_files_of_their_folder_or_an_error(tmp_path, num_cases):
             return huggingface.files(str(tmp_path))
         except FileNotFoundError as error:
             # Names the folder, and the index in it.
-            assert f"{str(tmp_path)!r} must hold all files" in str(error)
+            assert f"{str(tmp_path)!r} must contain all files" in str(error)
             raise ValueError(f"{path}: {error}") from error
 
     def is_right(found, content):
@@ -138,15 +138,15 @@ def _named(name):
     ("write", "message"),
     [
         (_link, "x is a link"),
-        (_virtual, "x lies in another file"),
-        (_outside, "x lies in another file"),
-        (_huge, "x claims 4398046511104 bytes; 0 are there"),
-        (_loop, "a group that holds itself"),
-        (_objects, "x holds no numbers"),
+        (_virtual, "x is stored in another file"),
+        (_outside, "x is stored in another file"),
+        (_huge, "x declares 4398046511104 bytes; 0 are stored"),
+        (_loop, "a group that contains itself"),
+        (_objects, "x must be numeric"),
         # HDF5 never came back from reading such a name in a damaged file.
-        (_named("text of any length"), "0 is no text of fixed length"),
-        (_named(5), "0 is no text of fixed length"),
-        (_named([b"a", b"b"]), "0 is no text of fixed length"),
+        (_named("text of any length"), "0 is not a text of fixed length"),
+        (_named(5), "0 is not a text of fixed length"),
+        (_named([b"a", b"b"]), "0 is not a text of fixed length"),
         (_named(np.bytes_(b"\xff")), "invalid start byte"),
     ],
 )

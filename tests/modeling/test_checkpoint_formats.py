@@ -89,9 +89,9 @@ def test_a_preset_of_keras_hub_is_a_folder(tmp_path):
         ("saved_model.pb", "a TensorFlow SavedModel"),
         ("tfhub_module.pb", "a TensorFlow Hub module"),
         ("flax_model.msgpack", "Hugging Face's weights for Flax"),
-        ("bert.keras", "a whole Keras model"),
-        ("bert.h5", "a whole Keras model, or weights of Keras 2"),
-        ("x.weights.json", "a Keras file of weights in parts"),
+        ("bert.keras", "a full Keras model"),
+        ("bert.h5", "a full Keras model, or weights of Keras 2"),
+        ("x.weights.json", "the index of sharded Keras weights"),
         ("bert.onnx", "an ONNX graph"),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_pickle_s_message_says_how_to_get_safetensors(tmp_path, monkeypatch):
     [
         (b"PK\x03\x04rest", "PyTorch's pickled weights"),
         (b"\x80\x02rest", "PyTorch's pickled weights"),
-        (b"\x89HDF\r\n", "a whole Keras model, or weights of Keras 2"),
+        (b"\x89HDF\r\n", "a full Keras model, or weights of Keras 2"),
     ],
 )
 def test_other_kinds_are_named_by_content(tmp_path, content, kind):

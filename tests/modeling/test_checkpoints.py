@@ -60,14 +60,14 @@ def test_resolve_obeys_the_checkpoint_file(tmp_path):
 def test_resolve_does_not_guess(tmp_path):
     _copy(tmp_path, "a")
     _copy(tmp_path, "b")
-    with pytest.raises(ValueError, match="must hold one checkpoint"):
+    with pytest.raises(ValueError, match="must contain one checkpoint"):
         checkpoints.resolve(str(tmp_path))
 
 
 def test_resolve_names_what_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no checkpoint .*nowhere"):
         checkpoints.resolve(str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
+    with pytest.raises(FileNotFoundError, match="contains no checkpoint"):
         checkpoints.resolve(str(tmp_path))
 
 
@@ -125,7 +125,9 @@ def test_names_are_those_after_the_model_s_own():
 
 def test_variable_of_another_model_is_refused():
     other = _pretraining().weights[0]
-    with pytest.raises(ValueError, match="must be of the model 'bert'; got"):
+    with pytest.raises(
+        ValueError, match="must belong to the model 'bert'; got"
+    ):
         checkpoints.release_name(bert.BertModel(_CONFIG), other)
 
 
@@ -177,7 +179,7 @@ def test_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
 
 
 def test_nothing_to_save_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="would hold no variable"):
+    with pytest.raises(ValueError, match="would have no variables"):
         checkpoints.save(str(tmp_path / "c"), {})
 
 
@@ -208,7 +210,7 @@ def test_read_takes_names_and_names_those_absent():
 def test_missing_variables_are_all_listed():
     model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
     with pytest.raises(
-        ValueError, match=r"\(new: none\); it lacks 2: output_weights, output_b"
+        ValueError, match=r"\(new: none\); 2 missing: output_weights, output_b"
     ):
         checkpoints.load(model, _CHECKPOINT)
 
@@ -223,7 +225,7 @@ def test_variables_named_as_new_may_be_missing():
 
 def test_new_patterns_match_whole_names():
     model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
-    with pytest.raises(ValueError, match="it lacks 2"):
+    with pytest.raises(ValueError, match="2 missing"):
         checkpoints.load(model, _CHECKPOINT, new=["output", "weights"])
 
 
@@ -264,7 +266,7 @@ def test_wrong_number_of_labels_is_named(tmp_path):
 def test_checkpoint_of_something_else_is_refused(tmp_path):
     prefix = str(tmp_path / "c")
     checkpoints.save(prefix, {"dense/kernel": np.zeros([2, 3])})
-    with pytest.raises(ValueError, match=r"no variable .* holds dense/kernel;"):
+    with pytest.raises(ValueError, match=r"no variable .* has dense/kernel;"):
         checkpoints.load(_pretraining(), prefix, new=[".*"])
 
 

@@ -57,7 +57,7 @@ def test_all_missing_keys_are_named_with_the_file(tmp_path):
     path = tmp_path / "c.json"
     path.write_text(json.dumps({"vocab_size": 5, "hidden_size": 4}))
     with pytest.raises(
-        ValueError, match="must hold num_hidden_layers, num_att"
+        ValueError, match="must contain num_hidden_layers, num_att"
     ):
         config_lib.BertConfig.from_json_file(str(path))
     with pytest.raises(ValueError, match="initializer_range; it holds hidden_"):

@@ -124,7 +124,7 @@ def test_half_a_folder_is_left_alone(site, tmp_path):
     ("changed", "words"),
     [
         ({"vocab.txt": b"one\n"}, "as many tokens .* 37; it has 1"),
-        ({"bert_config.json": b"{}"}, "must hold vocab_size"),
+        ({"bert_config.json": b"{}"}, "must contain vocab_size"),
         ({"bert_model.ckpt.index": b"index"}, "is broken, or no checkpoint"),
         (
             {"bert_model.ckpt.data-00000-of-00001": b"short"},

@@ -174,7 +174,7 @@ def test_no_head_is_evaluated_as_another(tmp_path, held, form):
             initialization.load_weights(objective, path)
             continue
         with pytest.raises(
-            ValueError, match=r"output layer of|must hold every"
+            ValueError, match=r"output layer of|must contain all"
         ):
             initialization.load_weights(objective, path)
 
