@@ -1,4 +1,4 @@
-"""Zip files unpacked into a folder, with nothing outside it."""
+"""Safe unpacking of zip files into a folder."""
 
 import os
 import pathlib
@@ -15,29 +15,30 @@ _JUNK_FILES = frozenset({".DS_Store", "Icon\r", "Thumbs.db"})
 
 
 class DamagedArchiveError(ValueError):
-    """A file is no zip file, or not whole."""
+    """A file is not a zip file, or is damaged."""
 
 
 def unpack(path: str, folder: str, inside: str = "") -> list[str]:
-    """Unpacks a zip file, without the folder that may be around everything.
+    """Unpacks a zip file, without a common top-level folder.
 
-    Every file is checked against the CRC that the archive holds. What a
-    desktop left in it (`__MACOSX`, `.DS_Store`, `Icon`) stays out.
+    Every file is checked against its CRC in the archive. Metadata of desktop
+    systems (`__MACOSX`, `.DS_Store`, `Icon`) is skipped.
 
     Args:
-        path: of the zip file.
-        folder: where to; made if missing.
-        inside: a folder of the archive, such as "a/b/": only its files.
+        path: the zip file.
+        folder: the destination; created if missing.
+        inside: a folder of the archive, such as "a/b/", to which unpacking is
+            limited.
 
     Returns:
         The names of the files below `folder`, sorted.
 
     Raises:
-        DamagedArchiveError: the file is no zip file, or damaged; a part of it
-            may have been unpacked.
-        OSError: there is no room, or no right to write.
-        ValueError: an entry is encrypted, a link, given twice or outside of
-            the folder.
+        DamagedArchiveError: the file is not a zip file, or is damaged; a part
+            of it may have been unpacked.
+        OSError: the disk is full, or there is no permission to write.
+        ValueError: an entry is encrypted, a link, a duplicate or outside the
+            folder.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -64,7 +65,7 @@ def unpack(path: str, folder: str, inside: str = "") -> list[str]:
         zlib.error,
     ) as error:
         raise DamagedArchiveError(
-            f"{path}: no zip file, or a damaged one ({error})."
+            f"{path}: not a zip file, or damaged ({error})."
         ) from error
     return sorted(names)
 
@@ -77,29 +78,31 @@ def _is_junk(name: str) -> bool:
 def _names(
     path: str, entries: Iterable[zipfile.ZipInfo], depth: int
 ) -> list[str]:
-    """Lists the names of entries, without the one folder around them all.
+    """Returns the names of entries, without a common top-level folder.
 
     Args:
-        path: of the zip file.
-        entries: of it.
-        depth: folders around them that are left out in any case.
+        path: the zip file.
+        entries: its entries.
+        depth: number of leading folders to strip in any case.
     """
     split = [_parts(path, entry)[depth:] for entry in entries]
     if not split:
-        raise ValueError(f"{path}: the zip file must hold files; it has none.")
+        raise ValueError(
+            f"{path}: the zip file must contain files; it is empty."
+        )
     around = {parts[0] if len(parts) > 1 else None for parts in split}
     if len(around) == 1 and None not in around:
         split = [parts[1:] for parts in split]
     names = ["/".join(parts) for parts in split]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{path}: holds {twice!r} twice; refused.")
+        raise ValueError(f"{path}: contains {twice!r} twice; refused.")
     return names
 
 
 def _parts(path: str, entry: zipfile.ZipInfo) -> tuple[str, ...]:
-    """Splits the name of an entry, if it may be unpacked."""
-    # `orig_filename` is as stored, before Python mends it.
+    """Splits the name of an entry, after checking that it is safe."""
+    # `orig_filename` is the stored name, before Python corrects it.
     name = entry.orig_filename
     parts = pathlib.PurePosixPath(name).parts
     windows = pathlib.PureWindowsPath(name)
@@ -112,11 +115,11 @@ def _parts(path: str, entry: zipfile.ZipInfo) -> tuple[str, ...]:
         or windows.drive
     ):
         raise ValueError(
-            f"{path}: holds {name!r}, which may lie outside of its folder; "
+            f"{path}: contains {name!r}, which may be outside the folder; "
             "refused."
         )
     if stat.S_ISLNK(entry.external_attr >> 16):
-        raise ValueError(f"{path}: holds {name!r}, a link; refused.")
+        raise ValueError(f"{path}: contains {name!r}, a link; refused.")
     if entry.flag_bits & 1:
-        raise ValueError(f"{path}: holds {name!r}, encrypted; refused.")
+        raise ValueError(f"{path}: contains {name!r}, encrypted; refused.")
     return parts

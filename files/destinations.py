@@ -1,4 +1,4 @@
-"""Checks of output files, made before a program does its work."""
+"""Checks of output paths before a program starts its work."""
 
 import os
 import shutil
@@ -13,8 +13,8 @@ from files import paths
 def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
     """Checks the files that a program will write.
 
-    Every program that writes files calls this with all of them, before it
-    does its work. Nothing is made.
+    Every program that writes files calls this with all of them at its start.
+    No file is created.
 
     Args:
         names: the files to be written.
@@ -22,8 +22,8 @@ def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
 
     Raises:
         OSError: as `check_file`.
-        ValueError: a file to be written is, under whatever name, one of the
-            inputs or another one of the files to be written.
+        ValueError: an output is the same file as an input or another output,
+            possibly under another name.
     """
     read = {_identity(path): path for path in inputs}
     written: dict[object, str] = {}
@@ -39,17 +39,18 @@ def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
             )
         if identity in written:
             raise ValueError(
-                "Each output must be a file of its own; "
+                "Outputs must be different files; "
                 f"{written[identity]} and {path} are the same file."
             )
         written[identity] = path
 
 
 def check_file(path: str) -> None:
-    """Checks that a file may be written; nothing is made.
+    """Checks that a file can be written, without creating it.
 
     Raises:
-        OSError: the path is a folder, or its folder cannot be made or written.
+        OSError: the path is a folder, or its folder cannot be created or
+            written.
     """
     if paths.is_remote(path):
         return
@@ -61,25 +62,25 @@ def check_file(path: str) -> None:
         if not os.access(path, os.W_OK):
             raise PermissionError(f"There is no permission to write to {path}.")
         return
-    # Where a link leads, for links are followed.
+    # The target, because links are followed.
     check_folder(os.path.dirname(os.path.realpath(path)))
 
 
 def warn_of_others(names: Iterable[str]) -> None:
-    """Warns of numbered files that an earlier run wrote, and this one did not.
+    """Warns of numbered files of an earlier run with more files.
 
-    A pattern that names the files of this run names those too.
+    A glob over the files of this run would match them too.
     """
     for path in names:
         logging.warning(
-            "%s is not of this run: an earlier one wrote more files. Delete "
-            "it, or a pattern will read both.",
+            "%s is from an earlier run with more files. Delete it, or a glob "
+            "will match the files of both runs.",
             path,
         )
 
 
 def check_seekable(names: Iterable[str]) -> None:
-    """Checks that files are none that can only be written from start to end.
+    """Checks that files are regular, as random access requires.
 
     Raises:
         ValueError: a file is a device, a pipe or a socket.
@@ -94,8 +95,7 @@ def check_seekable(names: Iterable[str]) -> None:
 def is_stream(path: str) -> bool:
     """Returns whether a path leads to a device, a pipe or a socket.
 
-    Such a file is written in place; it must never be replaced by a regular
-    one.
+    Such a file is written in place, and never replaced by a regular file.
     """
     if paths.is_remote(path):
         return False
@@ -107,9 +107,9 @@ def is_stream(path: str) -> bool:
 
 
 def _identity(path: str) -> tuple[object, ...]:
-    """Identifies a file, which need not exist, whatever its name here.
+    """Returns an identity of a file, which need not exist.
 
-    Links, and folders mounted in two places, make no difference.
+    It is independent of links and of folders mounted twice.
     """
     if paths.is_remote(path):
         return (path,)
@@ -122,18 +122,18 @@ def _identity(path: str) -> tuple[object, ...]:
 
 
 def check_folder(path: str) -> None:
-    """Checks that files may be written into a folder; it may be missing.
+    """Checks that files can be written into a folder, which may be missing.
 
     Raises:
-        OSError: it, or what it would be made in, is no folder or may not be
-            written.
+        OSError: it, or the folder to create it in, is not a folder or not
+            writable.
     """
     if paths.is_remote(path):
         return
     there = path or "."
     while not os.path.lexists(there):
         there = os.path.dirname(there) or "."
-    inside = f", so that {path} cannot be made" if there != path else ""
+    inside = f", so {path} cannot be created" if there != path else ""
     if not os.path.isdir(there):
         raise NotADirectoryError(
             f"{there} must be a folder to write in; it is a file{inside}."
@@ -143,15 +143,15 @@ def check_folder(path: str) -> None:
 
 
 def require_space(folder: str, num_bytes: int, purpose: str) -> None:
-    """Checks that a folder's disk has room for so many bytes more.
+    """Checks that a folder's disk has enough free space.
 
     Args:
-        folder: an existing one.
-        num_bytes: needed.
-        purpose: what they are for, for the message.
+        folder: an existing folder.
+        num_bytes: required free bytes.
+        purpose: their use, for the message.
 
     Raises:
-        OSError: there is less room.
+        OSError: less space is free.
     """
     free = shutil.disk_usage(folder).free
     if free < num_bytes:
@@ -163,5 +163,5 @@ def require_space(folder: str, num_bytes: int, purpose: str) -> None:
 
 
 def megabytes(num_bytes: int) -> str:
-    """Writes a number of bytes for people, in units of 10^6."""
+    """Formats a number of bytes in megabytes (10^6)."""
     return f"{num_bytes / 1e6:,.1f} MB"

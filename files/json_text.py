@@ -1,4 +1,4 @@
-"""JSON parsing with one kind of error, shape checks and finite numbers."""
+"""JSON parsing with uniform errors, and checks of JSON values."""
 
 import json
 import math
@@ -18,16 +18,16 @@ _LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 
 
 def parse(content: bytes, path: str) -> Any:
-    """Parses a file of JSON.
+    """Parses the content of a JSON file.
 
     Args:
-        content: of the file, UTF-8; a byte-order mark is allowed, as editors
-            on Windows write one.
-        path: of the file, for messages.
+        content: UTF-8; a byte-order mark is allowed, because editors on Windows
+            write one.
+        path: the file, for messages.
 
     Raises:
-        ValueError: it is not UTF-8 or not JSON, or is nested too deep to be
-            read; the message has the path and, where there is one, the place.
+        ValueError: it is not UTF-8 or not JSON, or is nested too deeply; the
+            message has the path and, if known, the line.
     """
     try:
         return json.loads(content.decode("utf-8-sig"))
@@ -40,7 +40,7 @@ def parse(content: bytes, path: str) -> Any:
             f"{path}, line {error.lineno}, column {error.colno}: must be "
             f"JSON: {error.msg}."
         ) from error
-    # Brackets by the thousand; numbers of thousands of digits.
+    # Thousands of nested brackets; numbers with thousands of digits.
     except (RecursionError, ValueError) as error:
         raise ValueError(f"{path}: must be JSON ({error}).") from error
 
@@ -49,12 +49,11 @@ def parse_line(line: str, where: str) -> Any:
     """Parses a line of JSON.
 
     Args:
-        line: without its end.
-        where: the file and the number of the line, for messages.
+        line: without its line end.
+        where: the file and line number, for messages.
 
     Raises:
-        ValueError: it is not JSON, or is nested too deep to be read; the
-            message has the place.
+        ValueError: it is not JSON, or is nested too deeply.
     """
     try:
         return json.loads(line)
@@ -67,7 +66,7 @@ def parse_line(line: str, where: str) -> Any:
 
 
 def read(path: str) -> Any:
-    """Reads a file of JSON.
+    """Reads a JSON file.
 
     Raises:
         OSError: the file cannot be opened.
@@ -78,14 +77,13 @@ def read(path: str) -> Any:
 
 
 def has_shape(value: Any, shape: Any) -> bool:
-    """Returns whether a JSON value holds the values of a shape, of its types.
+    """Returns whether a JSON value has the structure and types of a shape.
 
     Args:
         value: parsed JSON.
-        shape: a type for a value of it; a list of one shape for a list of
-            such values; a dict for an object that has these names, "*" for
-            all of its names; a tuple for one of several shapes, of which
-            `type(None)` is also that of a value that is not there.
+        shape: a type; a list of one shape, for a list of such values; a dict,
+            for an object with these names ("*" for all names); or a tuple of
+            alternatives, of which `type(None)` allows a missing value.
     """
     if isinstance(shape, tuple):
         return any(has_shape(value, part) for part in shape)
@@ -107,13 +105,14 @@ def field(record: Any, name: str, kind: Any, where: str) -> Any:
     """Returns a field of a parsed object.
 
     Args:
-        record: should be an object of JSON.
+        record: parsed JSON, expected to be an object.
         name: of the field.
-        kind: the type that its value must have, or several.
+        kind: the required type of its value, or several.
         where: the path to `record`, for messages.
 
     Raises:
-        ValueError: no object, no such field, or one of another type.
+        ValueError: `record` is not an object, or the field is missing or has
+            another type.
     """
     if not isinstance(record, dict):
         raise ValueError(
@@ -125,7 +124,7 @@ def field(record: Any, name: str, kind: Any, where: str) -> Any:
             f"{messages.listed(record) or 'no fields'}."
         )
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    # A truth value is a whole number to Python alone.
+    # In Python, but not in JSON, a bool is an int.
     is_stray = isinstance(record[name], bool) and bool not in kinds
     if is_stray or not isinstance(record[name], kinds):
         raise ValueError(
@@ -137,7 +136,7 @@ def field(record: Any, name: str, kind: Any, where: str) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Returns whether a value of JSON is a number that a float32 can hold."""
+    """Returns whether a JSON value is a number in the range of float32."""
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
@@ -150,18 +149,18 @@ def read_object(path: str) -> dict[str, Any]:
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: it holds something else.
+        ValueError: it is not a JSON object.
     """
     value = read(path)
     if not isinstance(value, dict):
         raise ValueError(
-            f"{path}: must hold a JSON object; got {type(value).__name__}."
+            f"{path}: must be a JSON object; got {type(value).__name__}."
         )
     return value
 
 
 def finite(value: Any) -> Any:
-    """Replaces numbers that JSON lacks, infinite ones and NaN, by None."""
+    """Replaces infinities and NaN, which JSON lacks, by None."""
     if isinstance(value, dict):
         return {key: finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

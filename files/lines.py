@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from files import paths
 
-# How files that are no text begin, whatever they are called.
+# The first bytes of files that are not text.
 _SIGNATURES = {
     "gzip": rb"\x1f\x8b\x08",
     "xz": rb"\xfd7zXZ\0",
@@ -22,13 +22,13 @@ SIGNATURE_BYTES = 265
 
 
 def kind_of(head: bytes) -> str | None:
-    """Tells a compressed file or an archive from text.
+    """Returns the kind of a compressed file or archive.
 
     Args:
         head: its first `SIGNATURE_BYTES` bytes.
 
     Returns:
-        Such as "gzip" or "zip"; None for what may be text.
+        For example "gzip" or "zip"; None if it may be text.
     """
     for kind, signature in _SIGNATURES.items():
         if re.match(signature, head, re.DOTALL):
@@ -41,7 +41,7 @@ def read_lines(path: str) -> Iterator[str]:
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: a line is not UTF-8; names the file and the line. The file
+        ValueError: a line, which the message names, is not UTF-8; or the file
             is compressed.
     """
     with paths.open_to_read(path) as file:
@@ -49,15 +49,15 @@ def read_lines(path: str) -> Iterator[str]:
 
 
 def check_text(text: str, name: str) -> None:
-    """Checks that text from the command line was UTF-8.
+    """Checks that text from the command line is UTF-8.
 
     Raises:
-        ValueError: it was not; names the flag.
+        ValueError: it is not; the message names the flag.
     """
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        # Python keeps such bytes as surrogates.
+        # Python decodes invalid bytes as surrogates.
         raise ValueError(f"{name} must be UTF-8; got {text!r}.") from error
 
 
@@ -66,14 +66,14 @@ def decoded(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
 
     As released (`tf.gfile.GFile.readline`): lines end at "\\n" and nowhere
     else (not at U+2028, U+0085 or a form feed), and every "\\r" is dropped,
-    which joins what stood around it.
+    which joins the texts around it.
 
     Args:
-        raw_lines: as an open file yields them, with or without "\\n".
+        raw_lines: as yielded by an open file, with or without "\\n".
         name: of the file, for messages.
 
     Raises:
-        ValueError: a line is not UTF-8; names the file and the line.
+        ValueError: a line, which the message names, is not UTF-8.
     """
     for number, line in enumerate(raw_lines, start=1):
         try:
@@ -88,7 +88,7 @@ def decoded(raw_lines: Iterable[bytes], name: str) -> Iterator[str]:
 
 
 def _raw_lines(file, path: str) -> Iterator[bytes]:
-    # Remote files have a `readline` that decodes and drops; iterate bytes.
+    # `readline` of remote files decodes and drops bytes, so bytes are iterated.
     # Lines may be of any length: their parts are joined once.
     parts: list[bytes] = []
     is_first = True
@@ -106,6 +106,6 @@ def _raw_lines(file, path: str) -> Iterator[bytes]:
             yield from ended
         parts.append(rest)
     last = b"".join(parts)
-    # As released: carriage returns alone do not make a last line.
+    # As released: a rest of carriage returns alone is not a line.
     if last.replace(b"\r", b""):
         yield last

@@ -1,4 +1,4 @@
-"""Lock files, which the operating system frees when their process ends."""
+"""Lock files that the operating system releases when their process ends."""
 
 import contextlib
 import errno
@@ -34,17 +34,17 @@ class LockedError(OSError):
 def lock(
     path: str, purpose: str, *, wait: bool = False, group: str = ""
 ) -> Iterator[None]:
-    """Holds a lock file as long as the body runs.
+    """Holds a lock file while the body runs.
 
-    A process that dies frees its locks, so that a lock file that it left is
-    taken over. Nothing is locked in a remote store, nor on a file system that
-    has no locks, which a warning says.
+    When a process dies, its locks are released and its lock files can be
+    reused. Remote stores, and file systems without locks, are not locked; the
+    latter cause a warning.
 
     Args:
-        path: of the lock file. Its folder must exist.
-        purpose: the locked thing, for messages, such as "--output_dir=runs/1".
-        wait: wait until the lock is free, however long that takes.
-        group: the processes for which this one holds it; see `check_folder`.
+        path: the lock file, in an existing folder.
+        purpose: the locked resource, for messages, as "--output_dir=runs/1".
+        wait: whether to wait until the lock is free, without a limit.
+        group: the group of processes that share it; see `check_folder`.
 
     Raises:
         LockedError: another process holds the lock, and `wait` is False.
@@ -66,7 +66,7 @@ def lock(
         try:
             yield
         finally:
-            # Removed while it is locked: nobody else can hold it.
+            # Removed while locked, so that no other process can hold it.
             with contextlib.suppress(FileNotFoundError):
                 os.remove(path)
 
@@ -75,14 +75,14 @@ def lock(
 def lock_folder(
     folder: str, purpose: str, *, group: str = ""
 ) -> Iterator[None]:
-    """Holds a folder for this process alone as long as the body runs.
+    """Locks a folder for this process while the body runs.
 
     Args:
-        folder: made if missing, and removed again if nothing was written.
+        folder: created if missing, and removed again if nothing was written.
         purpose, group: as for `lock`.
 
     Raises:
-        LockedError: another process holds the folder.
+        LockedError: another process has locked the folder.
         OSError: the folder cannot be written.
     """
     if paths.is_remote(folder):
@@ -106,17 +106,17 @@ def lock_folder(
 
 @contextlib.contextmanager
 def lock_outputs(output_paths: Sequence[str], flag: str) -> Iterator[None]:
-    """Holds the files that a program writes for this process alone.
+    """Locks the output files of a program for this process.
 
-    Two programs that write files in turn to the same names would mix them. The
-    first name stands for all of them; a device or pipe is not locked.
+    It keeps two programs from mixing files of the same names. Only the first
+    file is locked; devices and pipes are not.
 
     Args:
-        output_paths: the files; their folder is made if missing.
+        output_paths: the files; their folder is created if missing.
         flag: the flag that names them, for messages.
 
     Raises:
-        LockedError: another process holds the first file.
+        LockedError: another process has locked the first file.
         OSError: its folder cannot be written.
     """
     first = output_paths[0]
@@ -130,15 +130,15 @@ def lock_outputs(output_paths: Sequence[str], flag: str) -> Iterator[None]:
 
 
 def check_folder(folder: str, purpose: str, group: str) -> None:
-    """Checks that no process outside of a group holds a folder.
+    """Checks that no process outside a group has locked a folder.
 
     Args:
         folder: as for `lock_folder`.
         purpose: as for `lock`.
-        group: one process of it locks the folder for all.
+        group: a group of processes, of which one locks the folder for all.
 
     Raises:
-        LockedError: a process of another group holds the folder.
+        LockedError: a process of another group has locked the folder.
     """
     path = os.path.join(folder, _FOLDER_LOCK)
     if not paths.exists(path) or paths.is_remote(path):
@@ -156,7 +156,7 @@ def _locked_file(path: str, purpose: str, wait: bool) -> BinaryIO:
             if os.path.samestat(os.stat(path), os.fstat(file.fileno())):
                 return file
         except FileNotFoundError:
-            pass  # The process that held the lock removed it meanwhile.
+            pass  # The process with the lock removed it meanwhile.
         except BaseException:
             file.close()
             raise
@@ -175,7 +175,7 @@ def _take(
         try:
             fcntl.flock(file, operation | fcntl.LOCK_NB)
         except BlockingIOError:
-            # The lock may be that of `check_folder`, which lasts a moment.
+            # It may be the short lock of `check_folder`.
             time.sleep(_MOMENT_SECONDS)
             fcntl.flock(file, operation | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -194,8 +194,8 @@ def _take(
         if error.errno not in _WITHOUT_LOCKS:
             raise
         logging.warning(
-            "%s is not locked, for its file system has no locks (%s): let no "
-            "other process write there at the same time.",
+            "%s is not locked, because its file system has no locks (%s): do "
+            "not let another process write there at the same time.",
             purpose,
             error.strerror,
         )

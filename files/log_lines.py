@@ -1,7 +1,7 @@
-"""Log lines of time and message, and the progress line of a terminal.
+"""Log formats, and the progress line of a terminal.
 
-On a terminal progress is one line, redrawn in place below the log; elsewhere
-every report of it is a line of the log.
+On a terminal, progress is one line that is redrawn in place below the log;
+elsewhere every progress report is a log line.
 """
 
 import logging as python_logging
@@ -27,11 +27,11 @@ _RESET, _DIM, _YELLOW, _RED = (f"\x1b[{n}m" for n in (0, 2, 33, 31))
 
 
 def use(log_format: str, stream: IO[str] | None = None) -> None:
-    """Sets the form of what this process logs.
+    """Sets the log format of this process.
 
     Args:
         log_format: one of `FORMATS`.
-        stream: where lines go; stderr if None.
+        stream: the output stream; stderr if None.
     """
     if log_format == FULL:
         return
@@ -67,24 +67,24 @@ def animate(make_text: Callable[[], str]) -> None:
     """Redraws the progress line of a terminal, a few times a second at most.
 
     Args:
-        make_text: returns what to show; called when it is time to.
+        make_text: returns the line; called only when it is redrawn.
     """
     if _progress.is_due() and logging.level_info():
         _progress.draw(make_text())
 
 
 def keep() -> None:
-    """Leaves the progress line of a terminal where it is."""
+    """Ends the progress line of a terminal, leaving it in place."""
     if _progress.is_drawn:
         _progress.write("\n")
 
 
 class _ProgressLine:
-    """The last line of a terminal.
+    """The progress line of a terminal.
 
     Attributes:
-        stream: the terminal; None where lines go elsewhere.
-        is_drawn: whether the line is there.
+        stream: the terminal; None if the output is not a terminal.
+        is_drawn: whether the line is on the screen.
     """
 
     def __init__(self):
@@ -118,10 +118,10 @@ def _num_columns() -> int:
 
 
 class _Formatter(python_logging.Formatter):
-    """Time and message; what is more than information has its level too.
+    """A formatter of time and message, with the level of warnings and errors.
 
     Args:
-        has_colors: whether to tell levels apart by colour.
+        has_colors: whether to color the levels.
     """
 
     def __init__(self, *, has_colors: bool):
@@ -149,7 +149,7 @@ class _Formatter(python_logging.Formatter):
 
 
 def _wrapped(text: str, num_columns: int) -> str:
-    """Breaks lines between words, where they are wider than a terminal."""
+    """Wraps lines that are wider than a terminal."""
     return "\n".join(
         textwrap.fill(
             line,

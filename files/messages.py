@@ -1,4 +1,4 @@
-"""Values and texts shortened for messages."""
+"""Short forms of values and texts for messages."""
 
 import contextlib
 import difflib
@@ -14,11 +14,11 @@ _MOST_NAMES = 8
 def short(value: Any) -> str:
     """Returns the `repr` of a value, at most 60 characters of it."""
     if isinstance(value, str | bytes | list | tuple) and len(value) > 200:
-        # Its whole `repr` may be as long as the file that it came from.
+        # The full `repr` may be as long as the file with the value.
         value = value[:200]
     try:
         text = repr(value)
-    # Lists in lists by the thousand; whole numbers of thousands of digits.
+    # Thousands of nested lists; integers with thousands of digits.
     except (RecursionError, ValueError):
         return f"a {type(value).__name__} too large to show"
     return truncate(text, _MOST_CHARACTERS)
@@ -30,14 +30,14 @@ def truncate(text: str, length: int = 300) -> str:
 
 
 def listed(values: Collection[Any], limit: int = MOST_VALUES) -> str:
-    """Lists the first values, and the number of the others."""
+    """Formats the first values, and the number of the others."""
     first = [short(value) for value in itertools.islice(values, limit)]
     rest = len(values) - len(first)
     return ", ".join(first) + (f" and {rest} more" if rest else "")
 
 
 def names(values: Sequence[str]) -> str:
-    """Lists the first eight names, and the number of the others."""
+    """Formats the first eight names, and the number of the others."""
     first = ", ".join(values[:_MOST_NAMES])
     rest = len(values) - _MOST_NAMES
     return f"{first} and {rest} more" if rest > 0 else first
@@ -47,24 +47,24 @@ def names(values: Sequence[str]) -> str:
 def broken(
     path: str, form: str, errors: tuple[type[Exception], ...]
 ) -> Iterator[None]:
-    """Reports what a library raises over a damaged file as a ValueError.
+    """Converts a library's errors on a damaged file to ValueError.
 
     Args:
-        path: of the file.
-        form: what it should be, such as "HDF5".
-        errors: what the library raises.
+        path: the file.
+        form: the expected format, such as "HDF5".
+        errors: the exceptions that the library raises.
     """
     try:
         yield
     except errors as error:
         raise ValueError(
-            f"{path!r} is cut short, or no {form} file "
+            f"{path!r} is truncated, or not a valid {form} file "
             f"({truncate(str(error))}). If it was copied, copy it again."
         ) from error
 
 
 def meant(word: str, names: Iterable[str]) -> str:
-    """Asks whether the nearest of some names was meant; "" if none is near."""
+    """Returns a suggestion of the most similar name, or "" if none is close."""
     by_key = {name.lower(): name for name in names}
     near = difflib.get_close_matches(word.lower(), by_key, n=1)
     return f" Did you mean {by_key[near[0]]}?" if near else ""

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-# Of the files beside records, which a glob over their folder also finds.
+# Of files that accompany records, which a glob over their folder also matches.
 SIDECAR_ENDING = ".meta.json"
 
 
@@ -17,10 +17,10 @@ def is_remote(path: str) -> bool:
 
 
 def expand(patterns: str) -> list[str]:
-    """Lists the files that comma-separated glob patterns name.
+    """Lists the files that match comma-separated glob patterns.
 
-    Files come in the order of the patterns; those of one pattern are sorted,
-    so that a run does not depend on the file system.
+    Files are in the order of the patterns; those of one pattern are sorted, so
+    that results do not depend on the file system.
 
     Raises:
         ValueError: a pattern matches no file.
@@ -39,15 +39,15 @@ def expand(patterns: str) -> list[str]:
 def _matches(pattern: str) -> list[str]:
     if is_remote(pattern):
         return _gfile().glob(pattern)
-    # A file whose own name holds a bracket is not a pattern.
+    # The name of an existing file may contain a bracket.
     return [pattern] if os.path.isfile(pattern) else glob.glob(pattern)
 
 
 def matching(folder: str, pattern: str) -> list[str]:
-    """Lists what a glob pattern finds in a folder, sorted; nothing, if nothing.
+    """Lists the files in a folder that match a glob pattern, sorted.
 
     Args:
-        folder: local or remote, taken as it is written.
+        folder: local or remote, not a pattern itself.
         pattern: of names within the folder.
     """
     if not is_remote(folder):
@@ -56,12 +56,12 @@ def matching(folder: str, pattern: str) -> list[str]:
 
 
 def numbered(before: str, after: str, num_digits: int = 5) -> list[str]:
-    """Lists the local files whose names are a number between two texts.
+    """Lists local files whose names are a prefix, a number and a suffix.
 
     Args:
-        before: the name up to the number, with its folder.
-        after: the name from the number on.
-        num_digits: the number is filled up to so many with zeros.
+        before: the path up to the number.
+        after: the rest of the name.
+        num_digits: width to which the number is padded with zeros.
 
     Returns:
         The names, sorted; none in a remote store.
@@ -95,7 +95,7 @@ def is_folder(path: str) -> bool:
 
 
 def open_to_read(path: str) -> BinaryIO:
-    """Opens a local or remote file as bytes.
+    """Opens a local or remote file in binary mode.
 
     Raises:
         OSError: the file cannot be opened.
@@ -106,7 +106,7 @@ def open_to_read(path: str) -> BinaryIO:
 
 
 def check_readable(path: str) -> None:
-    """Checks that a file can be opened; a pipe is not, which would wait.
+    """Checks that a file can be opened; pipes, which block, are not opened.
 
     Raises:
         OSError: the file cannot be opened.
@@ -116,20 +116,20 @@ def check_readable(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Removes a local or remote file; does nothing where there is none."""
+    """Removes a local or remote file, if it exists."""
     if exists(path):
         (_gfile() if is_remote(path) else os).remove(path)
 
 
 def chunks_of(path: str, size: int = 1 << 20) -> Iterator[bytes]:
-    """Yields the bytes of a file, `size` at a time."""
+    """Yields the bytes of a file in blocks of `size`."""
     with open_to_read(path) as file:
         while chunk := file.read(size):
             yield chunk
 
 
 def sha256(path: str) -> str:
-    """Hashes the bytes of a file."""
+    """Returns a hash of a file's bytes."""
     digest = hashlib.sha256()
     for chunk in chunks_of(path):
         digest.update(chunk)
@@ -137,7 +137,7 @@ def sha256(path: str) -> str:
 
 
 def _gfile():
-    # Imported late: TensorFlow takes seconds, and local files need none of it.
+    # Imported late: importing TensorFlow takes seconds.
     import tensorflow as tf
 
     return tf.io.gfile

@@ -1,4 +1,4 @@
-"""A process pool that maps a function in order, and batches of work for it."""
+"""An ordered map over worker processes, and batching of its items."""
 
 import collections
 import multiprocessing
@@ -21,15 +21,15 @@ def map_in_order(
 ) -> Iterator[_Result]:
     """Yields `work(item)` for each item, in order.
 
-    The processes end with this one, even if it is ended by `kill -9`.
+    The processes end with this one, even after `kill -9`.
 
     Args:
         work: a function that other processes can import. It is sent to each
             process once, so it may be a `functools.partial` of large data.
-        items: read as they are needed.
-        num_workers: processes; 0 for one per core, 1 for none but this one.
-        items_ahead: items that wait for a worker, besides those being worked
-            on; each is in memory.
+        items: consumed lazily.
+        num_workers: processes; 0 for one per core, 1 for this process alone.
+        items_ahead: items in memory that wait for a worker, in addition to
+            those in progress.
 
     Raises:
         RuntimeError: a worker process died.
@@ -38,7 +38,7 @@ def map_in_order(
     if num_workers == 1:
         yield from map(work, items)
         return
-    # "spawn": a fork would copy the locks of whatever threads are running.
+    # "spawn", because a fork would copy the locks of running threads.
     with futures.ProcessPoolExecutor(
         num_workers,
         mp_context=multiprocessing.get_context("spawn"),
@@ -49,7 +49,7 @@ def map_in_order(
         try:
             for item in items:
                 pending.append(pool.submit(_work_on, item))
-                del item  # Not to be held while others are worked on.
+                del item  # Frees its memory while other items are in progress.
                 while len(pending) >= num_workers + items_ahead:
                     yield pending.popleft().result()
             while pending:
@@ -70,8 +70,8 @@ def batches(
     """Groups items; the groups depend on the items alone.
 
     Args:
-        items: read as they are needed.
-        min_size: a group ends with the item that brings it to this size.
+        items: consumed lazily.
+        min_size: a group ends with the item that reaches this total size.
         size_of: returns the size of an item.
     """
     batch: list[_Item] = []
@@ -86,7 +86,7 @@ def batches(
         yield batch
 
 
-# What this process does, if it is a worker.
+# The function of this process, if it is a worker.
 _work: list[Callable] = []
 
 

@@ -10,10 +10,10 @@ _BAR_CHARACTERS = 10
 
 
 class Progress:
-    """Reports every few seconds while something is counted up.
+    """A progress reporter that logs every few seconds.
 
     Args:
-        clock: gives seconds.
+        clock: returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
@@ -28,13 +28,13 @@ class Progress:
         total: float | None = None,
         detail: str = "",
     ) -> None:
-        """Takes note of how much is done.
+        """Records the progress of a phase.
 
         Args:
-            phase: what is counted; the first begins with this object.
-            done: how many; of a total of 1, the share.
-            total: how many there will be, if known.
-            detail: more to show, such as another count.
+            phase: its name; the first starts when this object is created.
+            done: the count so far, or the completed share if `total` is 1.
+            total: the final count, if known.
+            detail: additional text, such as another count.
         """
         now = self._clock()
         if phase != self._phase:
@@ -56,7 +56,7 @@ class Progress:
 
 
 def line(phase: str, done: float, total: float | None, seconds: float) -> str:
-    """Formats how much was done in how many seconds."""
+    """Formats the progress of a phase after some seconds."""
     if not total:
         return f"{phase} {done:,}  {done / seconds:,.1f}/s"
     share = done / total
@@ -66,7 +66,7 @@ def line(phase: str, done: float, total: float | None, seconds: float) -> str:
 
 
 def bar(share: float) -> str:
-    """Draws a share from 0 to 1 as a bar of text."""
+    """Formats a share from 0 to 1 as a bar of text."""
     full = int(_BAR_CHARACTERS * share)
     return "█" * full + "·" * (_BAR_CHARACTERS - full)
 

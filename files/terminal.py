@@ -1,4 +1,4 @@
-"""Tables, paragraphs and colours on a terminal."""
+"""Tables, paragraphs and colors on a terminal."""
 
 import os
 import textwrap
@@ -10,12 +10,12 @@ _WIDTH = 79
 
 
 def has_colors(choice: str, stream: IO[str]) -> bool:
-    """Returns whether to write colours to a stream.
+    """Returns whether to write colors to a stream.
 
     Args:
         choice: one of `COLOR_CHOICES`; "auto" for terminals, unless the
-            environment says `NO_COLOR` (no-color.org).
-        stream: where the text goes.
+            variable `NO_COLOR` is set (no-color.org).
+        stream: the output stream.
     """
     if choice != "auto":
         return choice == "always"
@@ -23,7 +23,7 @@ def has_colors(choice: str, stream: IO[str]) -> bool:
 
 
 def is_redrawable(stream: IO[str]) -> bool:
-    """Returns whether a line of a stream can be erased and written again."""
+    """Returns whether lines of a stream can be redrawn."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -31,11 +31,11 @@ def table(rows: Iterable[Sequence[str]], *, right: int = 1) -> str:
     """Aligns rows in columns.
 
     Args:
-        rows: of the same number of cells.
-        right: the column that is aligned to the right.
+        rows: with the same number of cells.
+        right: the column to align to the right.
 
     Returns:
-        A line for each row, with its end.
+        A line for each row, with its line end.
     """
     rows = [tuple(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -52,7 +52,7 @@ def table(rows: Iterable[Sequence[str]], *, right: int = 1) -> str:
 
 
 def paragraphs(texts: Iterable[str], mark: str) -> str:
-    """Wraps texts as paragraphs that begin with a mark; "none" if empty."""
+    """Wraps texts as paragraphs with a leading mark; "none" if empty."""
     wrapped = [
         textwrap.fill(
             text,

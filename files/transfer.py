@@ -1,7 +1,6 @@
-"""HTTP downloads that resume, and appear whole or not at all.
+"""Resumable, atomic HTTP downloads.
 
-Proxies are those of the environment (`https_proxy`, `no_proxy`), as `urllib`
-reads them.
+Proxies are taken from the environment (`https_proxy`, `no_proxy`) by `urllib`.
 """
 
 import dataclasses
@@ -19,37 +18,37 @@ from typing import Any, BinaryIO
 from files import destinations, json_text, locking, paths, writing
 
 _CHUNK_BYTES = 1 << 18
-# In a row, without a byte between them; the waits double from one second.
+# Consecutive attempts without a received byte; waits double from one second.
 _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)$")
 _RANGE_NOT_SATISFIABLE = 416
-# Errors that may pass: timeouts, too many requests, faults of the server.
+# Transient errors: timeouts, too many requests, server errors.
 _TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _ADVICE = {
     403: "It may be closed to this network, or have moved",
     404: "The file is no longer there",
-    407: "The proxy asks for a name and password: put them in https_proxy",
+    407: "The proxy requires a user name and password: set them in https_proxy",
 }
 
 
 class TransferError(OSError):
-    """A file could not be fetched; the message says why and what to do."""
+    """A file could not be downloaded; the message has the cause and remedy."""
 
 
 class _TransientError(Exception):
-    """A failure that another attempt may not meet."""
+    """A failure that may not recur in another attempt."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _State:
-    """The origin of a partial file, kept beside it.
+    """The state of a partial file, stored next to it.
 
     Attributes:
         url: its address.
         validator: its strong ETag or date on the server; without one the
-            file is not resumed, as its parts might be of two versions.
-        size: of the whole file in bytes; None if the server does not say.
+            download is not resumed, because the file may have changed.
+        size: of the complete file in bytes; None if unknown.
     """
 
     url: str
@@ -77,14 +76,14 @@ def fetch(
     sha256: str | None = None,
     hooks: Hooks | None = None,
 ) -> str:
-    """Fetches a file; resumes where an earlier call was interrupted.
+    """Downloads a file; resumes an interrupted download.
 
-    The file takes its name once all its bytes are there and their hash, if
-    given, is right. Until then they are in `.NAME.download` beside it.
+    The file is renamed once it is complete and its hash, if given, is correct.
+    Until then it is `.NAME.download` in the same folder.
 
     Args:
         url: `http://` or `https://`.
-        path: where to; its folder is made if missing.
+        path: the destination; its folder is created if missing.
         sha256: of the content, in hexadecimal.
         hooks: called during the transfer.
 
@@ -92,11 +91,10 @@ def fetch(
         The SHA-256 of the content.
 
     Raises:
-        TransferError: the server refuses, or the connection fails again and
-            again.
-        OSError: there is no room, or no right to write, or another process
-            fetches the same file.
-        ValueError: the address is not one of HTTP, or the hash differs.
+        TransferError: the server refuses, or the connection fails repeatedly.
+        OSError: the disk is full, there is no permission to write, or another
+            process downloads the same file.
+        ValueError: the address is not HTTP, or the hash differs.
     """
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"An address must begin with http(s)://; got {url!r}.")
@@ -144,8 +142,8 @@ def _receive_all(
             if failures == _ATTEMPTS:
                 kept = f" The same command resumes after {have:,} bytes."
                 raise TransferError(
-                    f"{url}: {error}, {_ATTEMPTS} times in a row. Is there a "
-                    "network, and does it need https_proxy?"
+                    f"{url}: {error}, {_ATTEMPTS} times in a row. Check the "
+                    "network connection, and whether it needs https_proxy."
                     + (kept if have else "")
                 ) from error
             hooks.sleep(2.0 ** (failures - 1))
@@ -175,7 +173,7 @@ def _receive(url: str, file: BinaryIO, state_path: str, hooks: Hooks) -> None:
                 sent = error.headers.get("Content-Range", "")
                 match = _CONTENT_RANGE.match(sent)
                 if have == (_number(match[2]) if match else known.size):
-                    return  # Everything was there already.
+                    return  # The file was already complete.
         raise _refusal(url, error, have) from error
     with response:
         _check_redirection(url, response.geturl())
@@ -199,7 +197,7 @@ def _receive(url: str, file: BinaryIO, state_path: str, hooks: Hooks) -> None:
 
 
 def _open(request: urllib.request.Request) -> Any:
-    """Sends a request; turns failures of the network into errors of ours."""
+    """Sends a request; converts network failures to `TransferError`."""
     try:
         return urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
     except urllib.error.HTTPError:
@@ -209,8 +207,8 @@ def _open(request: urllib.request.Request) -> Any:
         if isinstance(reason, ssl.SSLCertVerificationError):
             raise TransferError(
                 f"{request.full_url}: the server's certificate is not trusted "
-                f"({reason}). Behind a proxy that reads along, name its "
-                "certificate in SSL_CERT_FILE."
+                f"({reason}). Behind an intercepting proxy, set SSL_CERT_FILE "
+                "to its certificate."
             ) from error
         raise _TransientError(f"no connection ({reason})") from error
 
@@ -226,22 +224,23 @@ def _read(response: Any) -> bytes:
 def _refusal(
     url: str, error: urllib.error.HTTPError, have: int
 ) -> TransferError | _TransientError:
-    answer = f"the server answers {error.code} {error.reason}"
+    answer = f"the server responded {error.code} {error.reason}"
     if error.code in _TRANSIENT_STATUSES:
         return _TransientError(answer)
     if error.code == _RANGE_NOT_SATISFIABLE and have:
         return TransferError(
-            f"{url}: {answer}: it has fewer bytes than are here already. "
-            "Delete the partial file and fetch again."
+            f"{url}: {answer}: the file on the server is shorter than the "
+            "partial file. Delete the partial file and download again."
         )
-    advice = _ADVICE.get(error.code, "See whether a browser can open it")
+    advice = _ADVICE.get(error.code, "Check whether a browser can open it")
     return TransferError(f"{url}: {answer}. {advice}.")
 
 
 def _check_redirection(asked: str, came_from: str) -> None:
     if asked.startswith("https:") and not came_from.startswith("https:"):
         raise TransferError(
-            f"{asked}: leads to {came_from}, which is not encrypted; refused."
+            f"{asked}: redirects to {came_from}, which is not encrypted; "
+            "refused."
         )
 
 
@@ -253,7 +252,7 @@ def _span(url: str, response: Any, have: int) -> tuple[int, int | None]:
     match = _CONTENT_RANGE.match(value)
     if not match or match[1] is None or int(match[1]) != have:
         raise TransferError(
-            f"{url}: asked for the bytes from {have} on; the server answers "
+            f"{url}: requested the bytes from {have} on; the server responded "
             f"with Content-Range {value!r}. Delete the partial file and "
             "fetch again."
         )
@@ -265,7 +264,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _validator(response: Any) -> str | None:
-    """Returns the value for If-Range: a strong ETag, or else the date."""
+    """Returns the value for If-Range: a strong ETag, else the date."""
     tag = response.headers.get("ETag")
     if tag and not tag.startswith("W/"):
         return tag
@@ -277,6 +276,6 @@ def _read_state(path: str, url: str) -> _State | None:
     try:
         state = _State(**json_text.read_object(path))
     except (FileNotFoundError, ValueError, TypeError):
-        # Without a state the file is fetched from its start.
+        # Without a state the download restarts.
         return None
     return state if state.url == url else None

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Atomic writing of files and folders."""
 
 import contextlib
 import errno
@@ -12,14 +12,14 @@ from typing import IO, Any
 
 from files import destinations, json_text, paths
 
-# A full disk, a quota, and a file larger than may be.
+# A full disk, an exceeded quota, and a file above the size limit.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def aside(path: str) -> str:
-    """Names the temporary file beside `path`.
+    """Returns the path of the temporary file for `path`, in the same folder.
 
-    The name is of this process alone, also where machines share a folder.
+    It is unique to this process, even if machines share the folder.
     """
     folder, name = os.path.split(path)
     return os.path.join(
@@ -28,11 +28,10 @@ def aside(path: str) -> str:
 
 
 def remove_remains(path: str) -> None:
-    """Removes what processes that have ended left half-written of a path.
+    """Removes incomplete files of a path that ended processes left.
 
-    Files, folders, and files whose names go on, such as those of a checkpoint
-    whose prefix the path is. What a running process, or another machine,
-    writes stays.
+    These are files, folders, and files with further suffixes, such as those of
+    a checkpoint prefix. Files of running processes and other machines are kept.
     """
     if paths.is_remote(path):
         return
@@ -67,21 +66,20 @@ def _is_running(process: int) -> bool:
 
 @contextlib.contextmanager
 def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
-    """Opens a file that takes its name only once it is whole and on disk.
+    """Opens a file that is renamed to `path` once it is complete and on disk.
 
-    A run that dies, or a body that raises, leaves the earlier file of that
-    name as it was; the next to write it removes what is left. Links are
-    followed: the file that a link leads to is replaced. Devices and pipes are
-    written in place. Remote stores publish a file when it is closed, so there
-    the file is written under its own name.
+    If the process dies or the body raises, an earlier file of that name is
+    unchanged; the next writer removes the incomplete one. Links are followed
+    and their targets replaced. Devices and pipes are written in place, as are
+    files in remote stores, which publish a file only when it is closed.
 
     Args:
-        path: the final name; its folder is made if missing.
+        path: the final name; its folder is created if missing.
         mode: "w" (UTF-8 text, line ends written as given) or "wb".
 
     Raises:
-        OSError: the file cannot be written; where the disk is full, the
-            message says so and names the file.
+        OSError: the file cannot be written; the message names it if the disk is
+            full.
     """
     if paths.is_remote(path):
         import tensorflow as tf
@@ -98,8 +96,8 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
             raise
         raise OSError(
             error.errno,
-            f"There is no room to write it ({error.strerror}). Make room, "
-            "then run the same command again",
+            f"Not enough disk space ({error.strerror}). Free some, then run "
+            "the same command again",
             path,
         ) from error
 
@@ -112,7 +110,7 @@ def _open(path: str, mode: str) -> IO:
 
 @contextlib.contextmanager
 def _replacing(path: str, mode: str) -> Iterator[IO]:
-    """Opens a temporary file that replaces `path` when it is whole."""
+    """Opens a temporary file that replaces `path` when it is complete."""
     path = os.path.realpath(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     remove_remains(path)
@@ -132,15 +130,15 @@ def _replacing(path: str, mode: str) -> Iterator[IO]:
 
 @contextlib.contextmanager
 def whole_folder(path: str) -> Iterator[str]:
-    """Gives a folder its name only once it is complete.
+    """Creates a folder that is renamed to `path` once it is complete.
 
     In a remote store, which cannot rename, the files are written in place.
 
     Args:
-        path: the final name; nothing, or an empty folder, is there yet.
+        path: the final name, which is missing or an empty folder.
 
     Yields:
-        The name of the folder to make and fill.
+        The path of the folder to create and fill.
     """
     if paths.is_remote(path):
         yield path
@@ -153,7 +151,7 @@ def whole_folder(path: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def temporary_folder(path: str) -> Iterator[str]:
-    """Names a folder to make beside `path`; removes it at the end."""
+    """Yields a temporary folder name next to `path`; removes it at the end."""
     path = os.path.abspath(path)
     remove_remains(path)
     partial = aside(path)
@@ -164,7 +162,7 @@ def temporary_folder(path: str) -> Iterator[str]:
 
 
 def sync(path: str) -> None:
-    """Waits until a file, or the renames made in a folder, are on disk."""
+    """Syncs a file, or the renames in a folder, to disk."""
     descriptor = os.open(path or ".", os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -173,7 +171,7 @@ def sync(path: str) -> None:
 
 
 def write_json(path: str, value: Any) -> None:
-    """Writes a value as indented JSON; numbers that it lacks are null."""
+    """Writes a value as indented JSON, with null for non-finite numbers."""
     with whole_file(path) as file:
         json.dump(json_text.finite(value), file, indent=2, ensure_ascii=False)
         file.write("\n")

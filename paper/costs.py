@@ -1,8 +1,8 @@
-"""Estimates of the time of a command, from its arithmetic.
+"""Estimates of the duration of commands.
 
 An estimate is the number of operations of a run divided by the rate of a
-machine; it is good to a factor of two. The runner corrects it by the time of
-the jobs that are done.
+machine, correct within a factor of two. The runner corrects it by the duration
+of finished jobs.
 """
 
 import dataclasses
@@ -16,10 +16,10 @@ class Machine:
     """A machine that runs the commands.
 
     Attributes:
-        name: for people.
-        operations_per_second: of training, in practice.
-        start_seconds: of any command: compiling, reading, writing.
-        text_bytes_per_second: of making records.
+        name: for display.
+        operations_per_second: achieved rate of training.
+        start_seconds: overhead of a command: compiling, reading, writing.
+        text_bytes_per_second: rate of record creation.
     """
 
     name: str
@@ -29,12 +29,12 @@ class Machine:
 
 
 # Source: NVIDIA/DeepLearningExamples, BERT for TensorFlow 2, one A100-80GB with
-# 16-bit arithmetic: BERT-Large at 485.6 sequences of 128 a second, 96.5 of 512.
-# Each is 1.2e14 and 1.0e14 of the operations counted here.
+# 16-bit arithmetic: BERT-Large at 485.6 sequences/s of 128 tokens and 96.5 of
+# 512. These are 1.2e14 and 1.0e14 operations per second as counted here.
 GPU = Machine(name="one A100 with mixed precision", operations_per_second=1e14)
 # Measured: two layers of 128 and 8,192 words, batches of 256 sequences of 32,
-# 1,470 sequences a second: 1.6e11; fine-tuning on sentences of 13 tokens, where
-# starting operations is most of the work, 4e10.
+# 1,470 sequences/s: 1.6e11; fine-tuning on sentences of 13 tokens, dominated by
+# the overhead of operations: 4e10.
 CORE = Machine(name="one core of a laptop", operations_per_second=1e11)
 
 
@@ -47,10 +47,10 @@ def pretraining_seconds(
     """Estimates the seconds of pre-training, without its start.
 
     Args:
-        machine: that runs it.
+        machine: the machine.
         config: of the network.
         shape: of a sequence.
-        num_sequences: steps times the batch.
+        num_sequences: steps times batch size.
     """
     work = costs.training_flops(config, shape) * num_sequences
     return work / machine.operations_per_second
@@ -67,11 +67,11 @@ def fine_tuning_seconds(
     """Estimates the seconds of fine-tuning and evaluation.
 
     Args:
-        machine: that runs it.
+        machine: the machine.
         config: of the network.
-        num_trained: sequences, times epochs.
-        num_scored: sequences, without training.
-        length: of a sequence on average, padding included.
+        num_trained: training sequences, times epochs.
+        num_scored: evaluated sequences.
+        length: mean length of a sequence, including padding.
     """
     passes = costs.PRODUCTS_PER_FORWARD * num_trained + num_scored
     work = passes * costs.encoder_flops(config, length)
@@ -79,7 +79,7 @@ def fine_tuning_seconds(
 
 
 def hours(seconds: float) -> str:
-    """Writes a duration for people."""
+    """Formats a duration."""
     minutes = seconds / 60
     if seconds < 90:
         return f"{seconds:.0f} s"

@@ -1,8 +1,8 @@
 """Commands of the project as data: programs, flags and dependencies.
 
-A job's name in the work folder is a hash of its command and of the jobs whose
-output it reads. A job that two tables need is run once; a job that has changed
-is run again.
+A job's name in the work folder is a hash of its command and of its
+dependencies. A job that two tables need is run once; a changed job is run
+again.
 """
 
 import dataclasses
@@ -17,17 +17,17 @@ from typing import Any
 
 FOLDER = "jobs"
 _HASH_LENGTH = 10
-# What ends a value within a phase.
-_PARTING = re.compile(r"""[\s;'"\\]""")
+# Characters that end a value within a phase.
+_DELIMITERS = re.compile(r"""[\s;'"\\]""")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Given:
-    """A file, folder or glob below the data folder; not ours to give.
+    """A file, folder or glob in the data folder, provided by the user.
 
     Attributes:
-        path: below the data folder.
-        is_prefix: whether files begin with the path, as those of checkpoints.
+        path: relative to the data folder.
+        is_prefix: whether the path is a prefix of files, as of a checkpoint.
     """
 
     path: str
@@ -36,11 +36,11 @@ class Given:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Output:
-    """A file or folder that a job writes.
+    """An output file or folder of a job.
 
     Attributes:
-        job: None for the job that has this value itself.
-        path: below the job's folder; empty for the folder.
+        job: its job; None for the job that uses this value.
+        path: relative to the job's folder; empty for the folder.
     """
 
     job: "Job | None" = None
@@ -61,7 +61,7 @@ class Phase:
     pairs: tuple[tuple[str, Path | int], ...]
 
 
-# Tuples are lists: paths parted by commas, phases by semicolons.
+# Tuples are lists: paths separated by commas, phases by semicolons.
 Value = Path | bool | int | float | tuple[Path, ...] | tuple[Phase, ...]
 
 
@@ -70,10 +70,10 @@ class Job:
     """One command of the project.
 
     Attributes:
-        name: for people.
+        name: for display.
         program: `run_classifier.py`, or `tools.learn_vocab` for a module.
-        flags: in the order they are written.
-        seconds: an estimate, which is no part of its identity.
+        flags: in the order of the command line.
+        seconds: estimated duration, not part of its identity.
     """
 
     name: str
@@ -85,15 +85,15 @@ class Job:
         return hash(self.folder)
 
     def __repr__(self) -> str:
-        return f"Job({self.folder})"  # All that it needs would be pages.
+        return f"Job({self.folder})"  # Its dependencies would fill pages.
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Job) and self.folder == other.folder
 
-    # Cached, for a job is asked often and hashing goes through all it needs.
+    # Cached, because hashing traverses all dependencies.
     @functools.cached_property
     def folder(self) -> str:
-        """The job's folder: readable words, then a hash."""
+        """The name of the job's folder: readable words, then a hash."""
         written: list[Any] = [self.program]
         for name, value in self.flags:
             text = _text(value, Folders("DATA", "WORK"), "OWN")
@@ -104,7 +104,7 @@ class Job:
 
     @property
     def needs(self) -> list["Job"]:
-        """Lists the jobs whose output this one reads."""
+        """Lists the direct dependencies."""
         jobs = (
             path.job
             for path in self._paths()
@@ -114,7 +114,7 @@ class Job:
 
     @property
     def given(self) -> list[Given]:
-        """Lists the files that the user must have."""
+        """Lists the files that the user must provide."""
         paths = (path for path in self._paths() if isinstance(path, Given))
         return list(dict.fromkeys(paths))
 
@@ -133,18 +133,18 @@ class Folders:
 
     Attributes:
         data_dir: data sets and released models.
-        work_dir: everything that jobs write.
+        work_dir: outputs of all jobs.
     """
 
     data_dir: str
     work_dir: str
 
     def job_folder(self, job: Job) -> str:
-        """Names the folder of a job's state, log and output."""
+        """Returns the folder of a job's state, log and output."""
         return os.path.join(self.work_dir, FOLDER, job.folder)
 
     def output(self, job: Job) -> str:
-        """Names the folder that a job writes to."""
+        """Returns the output folder of a job."""
         return os.path.join(self.job_folder(job), "out")
 
 
@@ -157,7 +157,7 @@ def arguments(job: Job, folders: Folders) -> list[str]:
 
 
 def command(job: Job, folders: Folders) -> str:
-    """Writes a job's command as one types it."""
+    """Returns a job's command as a shell command line."""
     flags = [
         _flag(name, text if text == "True" else shlex.quote(text))
         for name, text in _texts(job, folders)
@@ -176,7 +176,7 @@ def _texts(job: Job, folders: Folders) -> Iterator[tuple[str, str]]:
 
 
 def in_order(wanted: Iterable[Job]) -> list[Job]:
-    """Lists jobs and all they need, each once and after what it needs."""
+    """Lists jobs and all dependencies, in topological order."""
     ordered: dict[Job, None] = {}
 
     def add(job: Job) -> None:
@@ -195,12 +195,12 @@ def _flag(name: str, text: str) -> str:
 
 
 def _text(value: Value | Phase, folders: Folders, own: str) -> str:
-    """Writes the value of a flag.
+    """Formats the value of a flag.
 
     Args:
         value: the value.
         folders: of data and of work.
-        own: the folder that the job itself writes to.
+        own: the output folder of the job.
     """
     if isinstance(value, tuple):
         separator = "; " if isinstance(value[0], Phase) else ","
@@ -219,5 +219,5 @@ def _text(value: Value | Phase, folders: Folders, own: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quotes a value of `--phases` if it would not be one otherwise."""
-    return shlex.quote(text) if _PARTING.search(text) else text
+    """Quotes a value of `--phases` if it contains delimiters."""
+    return shlex.quote(text) if _DELIMITERS.search(text) else text

@@ -1,13 +1,12 @@
-"""Makes a task of tagging words out of raw text: which of them are names?
+"""Creates a name tagging task from raw English text.
 
-In lower-cased English text, a name is what a capital letter would begin. So any
-text has its own labels, and a model that reads lower-cased text must find names
-by what is around them:
+Names are the words that are usually capitalized, so that any text has labels. A
+model of lower-cased text must recognize names by their context:
 
   python -m paper.name_task --input_file=held_out.txt --output_dir=names
 
-The text is that of tools.prepare_corpus, which no model should have seen.
-Writes train.txt and dev.txt: a word and its tag a line, for run_ner.py.
+The input is text of tools.prepare_corpus, held out from pre-training. The
+outputs, train.txt and dev.txt, have a word and its tag a line, for run_ner.py.
 """
 
 import collections
@@ -24,10 +23,10 @@ from files import destinations, lines, paths, writing
 
 _GROUP = flags.Group.FILES
 _WORD = re.compile(r"\w+|[^\w\s]")
-# After these a capital says nothing.
+# After these, capitals are not evidence of a name.
 _OPENING = frozenset(".!?:;\"'“”‘’(«—-")
 _SHORTEST, _LONGEST = 5, 60
-# More names than that make a heading, or a list.
+# A sentence with more names is a heading or a list.
 _MOST_NAMES = 0.5
 _DEV_EVERY = 8  # Documents.
 _NAME = "NAME"
@@ -51,7 +50,7 @@ def run(options: Options) -> None:
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: no sentence will do for one of the files.
+        ValueError: there is no suitable sentence for one of the files.
     """
     input_files = paths.expand(options.input_file)
     outputs = {
@@ -76,11 +75,11 @@ def run(options: Options) -> None:
     for name, most in (("train", options.num_train), ("dev", options.num_dev)):
         if not chosen[name]:
             raise ValueError(
-                f"{options.input_file}: must hold sentences of {_SHORTEST} to "
+                f"{options.input_file}: must have sentences of {_SHORTEST} to "
                 f"{_LONGEST} words in {_DEV_EVERY} documents or more; found "
                 f"none for {name}.txt."
             )
-        # Evenly from all the text, which may begin with one author.
+        # Sampled evenly, because a text may begin with a single author.
         step = max(1.0, len(chosen[name]) / most)
         taken = [
             chosen[name][int(place * step)]
@@ -98,9 +97,9 @@ def run(options: Options) -> None:
 
 
 def capitalised_words(sentences: Iterable[Sequence[str]]) -> frozenset[str]:
-    """Lists words, in lower case, that mostly begin with a capital.
+    """Returns the lower-cased words that are mostly capitalized.
 
-    Counted where a capital says something: within a sentence.
+    Only words within a sentence, not at its start, are counted.
     """
     counts: collections.Counter = collections.Counter()
     for words in sentences:
@@ -115,7 +114,7 @@ def tag_names(words: Sequence[str], usual: frozenset[str]) -> list[str]:
 
     Args:
         words: of the sentence.
-        usual: what is a name where every word has a capital.
+        usual: the names in a sentence whose words are all capitalized.
     """
     tags: list[str] = []
     for place, word in enumerate(words):
@@ -136,7 +135,7 @@ def _will_do(tags: Sequence[str]) -> bool:
 
 
 def _read(files: Sequence[str]) -> list[list[list[str]]]:
-    """Reads the words of the sentences of documents."""
+    """Reads documents as lists of sentences, split into words."""
     documents: list[list[list[str]]] = [[]]
     for path in files:
         for line in lines.read_lines(path):

@@ -23,20 +23,20 @@ Flags = tuple[tuple[str, jobs.Value], ...]
 
 @functools.cache
 def read_config(path: str) -> config_lib.BertConfig:
-    """Reads a configuration of this repository."""
+    """Reads a shipped configuration."""
     return config_lib.BertConfig.from_json_file(str(_ROOT / path))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CommonOptions:
-    """Options that all commands of an experiment share.
+    """Options shared by all commands of an experiment.
 
     Attributes:
-        machine: for which costs are estimated.
+        machine: the machine of cost estimates.
         more_flags: passed to every script that trains.
         bucket_by_length: whether fine-tuning pads each batch to its longest.
-        scoring_batch_size: of evaluation and prediction, which it does not
-            change; the release's 8 is slow.
+        scoring_batch_size: of evaluation and prediction, whose results it does
+            not change; the release's 8 is slow.
     """
 
     machine: costs.Machine
@@ -45,24 +45,24 @@ class CommonOptions:
     scoring_batch_size: int = 32
 
     def padded(self, length: float, max_seq_length: int) -> float:
-        """Estimates the length in batches of sequences of a mean length."""
-        # Batches of like length still hold some padding.
+        """Estimates the padded length of sequences with a mean length."""
+        # Batches of similar length still have some padding.
         longest = 1.1 * length if self.bucket_by_length else max_seq_length
         return min(longest, max_seq_length)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Model:
-    """A pre-trained model to start from.
+    """A pre-trained model for fine-tuning.
 
     Attributes:
-        name: for people.
+        name: for display.
         config: the sizes of the network.
-        config_file: the same.
+        config_file: the file of `config`.
         vocab_file: its vocabulary.
         checkpoint: its weights.
-        do_lower_case: how it reads text.
-        is_causal: whether it was trained from left to right, and stays so.
+        do_lower_case: whether it reads lower-cased text.
+        is_causal: whether its attention is left-to-right, also in fine-tuning.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Model:
     is_causal: bool = False
 
     def flags(self) -> Flags:
-        """Lists the flags that name the model."""
+        """Returns the flags that specify the model."""
         return (
             ("bert_config_file", self.config_file),
             ("vocab_file", self.vocab_file),
@@ -92,9 +92,9 @@ class Tuning:
         max_seq_length: T.
         batch_size: of training.
         num_epochs: of training.
-        learning_rates: the grid; one where nothing is chosen.
+        learning_rates: the grid; a single rate needs no selection.
         num_trials: seeds for each rate.
-        bilstm_head: whether a BiLSTM stands between encoder and output layer.
+        bilstm_head: whether a BiLSTM is between encoder and output layer.
     """
 
     max_seq_length: int
@@ -105,7 +105,7 @@ class Tuning:
     bilstm_head: bool = False
 
     def flags(self) -> Flags:
-        """Lists the flags, but those of the grid."""
+        """Returns the flags, without those of the grid."""
         return (
             ("max_seq_length", self.max_seq_length),
             ("train_batch_size", self.batch_size),
@@ -116,17 +116,17 @@ class Tuning:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """The data of a task, as far as commands and costs go.
+    """The data of a task, for its commands and cost estimates.
 
     Attributes:
-        name: the task; `--task_name` of GLUE's.
-        program: the script that learns it.
-        path: its folder, or its file to train on.
-        dev_path: its file to evaluate on, where that is another path.
-        num_train: examples.
-        num_dev: examples.
+        name: the task; for GLUE its `--task_name`.
+        program: its training script.
+        path: its folder or training file.
+        dev_path: its dev file, if it is another path.
+        num_train: number of training examples.
+        num_dev: number of dev examples.
         length: mean number of word pieces.
-        num_sequences: of an example.
+        num_sequences: sequences per example.
     """
 
     name: str
@@ -146,14 +146,14 @@ def fine_tune(
     tuning: Tuning,
     more_flags: Flags = (),
 ) -> tuple[jobs.Job, ...]:
-    """Makes the jobs that fine-tune a model on a task and evaluate it.
+    """Returns the jobs that fine-tune a model on a task and evaluate it.
 
     Args:
-        common: options that commands share.
-        model: to start from.
+        common: options shared by all commands.
+        model: the pre-trained model.
         data: of the task.
-        tuning: of the model. Questions have a job for each seed, with the first
-            rate; other tasks have one job for the whole grid.
+        tuning: the hyperparameters. Question answering has a job for each seed,
+            with the first rate; other tasks have one job for the full grid.
         more_flags: of the task.
     """
     scoring: Flags = (("predict_batch_size", common.scoring_batch_size),)
@@ -234,13 +234,13 @@ def ensemble(
     members: tuple[jobs.Job, ...],
     more_flags: Flags = (),
 ) -> jobs.Job:
-    """Combines the answers of several fine-tuned models.
+    """Returns the job that combines the answers of fine-tuned models.
 
     Args:
-        model: that they started from.
-        data: whose questions they answered.
+        model: their pre-trained model.
+        data: of the task.
         members: their jobs.
-        more_flags: with which the questions were read.
+        more_flags: of the task.
     """
     return jobs.Job(
         name=f"{members[0].name} and {len(members) - 1} others",
@@ -272,8 +272,8 @@ class Phase:
     Attributes:
         max_seq_length: T.
         max_predictions_per_seq: P.
-        batch_size: sequences.
-        num_steps: steps.
+        batch_size: in sequences.
+        num_steps: number of steps.
         dupe_factor: maskings of each text.
     """
 
@@ -286,22 +286,22 @@ class Phase:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scheme:
-    """Text and hyperparameters of pre-training, the same for all models.
+    """Text and hyperparameters of pre-training, shared by all models.
 
     Attributes:
-        common: options that commands share.
-        train: files, or globs, of one sentence a line.
-        held_out: files of the same kind, never trained on.
+        common: options shared by all commands.
+        train: training files or globs, one sentence a line.
+        held_out: evaluation files of the same kind.
         vocab_file: lower-cased.
-        train_bytes: of the files together.
-        held_out_bytes: of the rest.
-        phases: in order, under one schedule of the rate.
+        train_bytes: total size of the training files.
+        held_out_bytes: total size of the evaluation files.
+        phases: in order, under one learning rate schedule.
         learning_rate: the peak.
-        num_warmup_steps: steps.
-        networks: configuration files of this repository, by name.
-        base: the network that models are compared on.
-        keep_every: steps between the checkpoints that are kept, for models
-            that are fine-tuned from intermediate steps.
+        num_warmup_steps: number of warmup steps.
+        networks: shipped configuration files, by name.
+        base: the network used for comparisons.
+        keep_every: steps between kept checkpoints, for models that are
+            fine-tuned from intermediate steps.
     """
 
     common: CommonOptions
@@ -325,7 +325,7 @@ class Variant:
     Attributes:
         network: a name in `Scheme.networks`.
         objective: of run_pretraining.py.
-        masking: per cent that become [MASK], stay, become a random word.
+        masking: percentages of [MASK], unchanged and random words.
     """
 
     network: str
@@ -334,7 +334,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The name of the model, for people."""
+        """The display name of the model."""
         if self.masking == MASKING:
             return f"{self.objective} {self.network}"
         masking = "-".join(map(str, self.masking))
@@ -358,15 +358,15 @@ def prepare_text(
     holdout_every: int,
     num_shards: int,
 ) -> jobs.Job:
-    """Makes the job that writes raw text of one kind, a sentence a line.
+    """Returns the job that converts raw text to one sentence a line.
 
     Args:
-        name: for people.
+        name: for display.
         form: its `--input_format`.
-        files: a glob below the data folder.
-        num_bytes: of all files.
-        holdout_every: which documents are held out.
-        num_shards: files to write.
+        files: a glob in the data folder.
+        num_bytes: total size of the files.
+        holdout_every: hold out every Nth document.
+        num_shards: number of output files.
     """
     return jobs.Job(
         name=f"text {name}",
@@ -385,7 +385,7 @@ def prepare_text(
 
 
 def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
-    """Makes the job that pre-trains a model, with all it needs."""
+    """Returns the job that pre-trains a model, with its dependencies."""
     common = scheme.common
     config_file = scheme.networks[variant.network]
     phases, seconds = [], 0.0
@@ -396,7 +396,7 @@ def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
             variant,
             (
                 ("input_file", scheme.train),
-                # Each file is a shard, on all cores.
+                # Each file is a shard; shards use all cores.
                 ("shard_by_file", True),
                 ("dupe_factor", phase.dupe_factor),
             ),
@@ -463,7 +463,7 @@ def _records(
     num_bytes: float,
     label: str = "",
 ) -> jobs.Output:
-    """Makes the records of a phase from text of so many bytes."""
+    """Returns the records of a phase from `num_bytes` of text."""
     machine = scheme.common.machine
     masking = ",".join(map(str, variant.masking))
     job = jobs.Job(
@@ -480,22 +480,22 @@ def _records(
         seconds=machine.start_seconds
         + num_bytes / machine.text_bytes_per_second,
     )
-    # The records of several shards have their numbers in their names.
+    # The names of sharded records include the shard number.
     return jobs.Output(job=job, path="records*.tfrecord")
 
 
 def pretrained(
     scheme: Scheme, variant: Variant, step: int | None = None
 ) -> Model:
-    """Describes a pre-trained model, and with it the job that makes it.
+    """Returns a pre-trained model, which depends on its pre-training job.
 
     Args:
-        scheme: how it is pre-trained.
+        scheme: of pre-training.
         variant: the network and its objective.
-        step: the one whose checkpoint is wanted; None for the last.
+        step: the step of its checkpoint; None for the last.
 
     Raises:
-        ValueError: no checkpoint of the step is kept.
+        ValueError: the step's checkpoint is not kept.
     """
     name, path = variant.name, ""
     if step is not None:

@@ -1,4 +1,4 @@
-"""The report of a table, in Markdown: scores, verdicts and commands."""
+"""Markdown reports of tables: scores, verdicts and commands."""
 
 import dataclasses
 import math
@@ -9,7 +9,7 @@ from files import writing
 from paper import costs, jobs, results, runner, tables
 
 _NOTHING = "–"
-# Differences beyond this many standard errors are taken as real.
+# Larger differences, in standard errors, are considered significant.
 _ERRORS = 2.0
 
 _Place = tuple[str, str]  # The names of a row and a column.
@@ -21,8 +21,8 @@ class Measured:
     """The results of the jobs of a table.
 
     Attributes:
-        found: by row and column; None where nothing is there.
-        problems: faults in result files of finished jobs.
+        found: by row and column; None if there is no result.
+        problems: errors in result files of finished jobs.
     """
 
     found: Found
@@ -57,7 +57,7 @@ def write(
         scale: "full" or "small".
         measured: the results so far.
         folders: of data and of work.
-        plot_file: a picture beside the report, if there is one.
+        plot_file: a plot next to the report, if any.
     """
     title = table.name.replace("-", " ").capitalize()
     parts = [
@@ -85,7 +85,7 @@ def write(
 
 
 def _result_lines(table: tables.Table, found: Found) -> Iterator[str]:
-    """Yields the table of results, a line for each cell."""
+    """Yields the table of results, one line per cell."""
     yield (
         "| | | paper | ours: mean ± sd | best | seeds | rate | difference | "
         "band |"
@@ -97,7 +97,7 @@ def _result_lines(table: tables.Table, found: Found) -> Iterator[str]:
 
 
 def _texts(cell: tables.Cell, summary: results.Summary | None) -> list[str]:
-    """Writes the paper's number, ours, and how they compare."""
+    """Formats the paper's number, ours, and their comparison."""
     digits = 2 if results.lower_is_better(cell.column.metric) else 1
     paper = _NOTHING if cell.paper is None else f"{cell.paper:.{digits}f}"
     if cell.paper_is_test and cell.paper is not None:
@@ -133,7 +133,7 @@ def _band_text(cell: tables.Cell, difference: float | None) -> str:
     text = f"-{band.below:g} to +{band.above:g}"
     if difference is None:
         return text
-    # What is printed decides: 0.04 over is not seen in a table of tenths.
+    # Rounded values are compared, as printed: 0.04 is invisible in tenths.
     inside = band.holds(round(difference, 2))
     return f"{text}: {'inside' if inside else 'OUTSIDE'}"
 
@@ -153,17 +153,17 @@ def _expectation_lines(table: tables.Table, found: Found) -> Iterator[str]:
 def judge(
     table: tables.Table, expected: tables.Expectation, found: Found
 ) -> tuple[float | None, str]:
-    """Returns whether an order that was expected was found.
+    """Returns whether the results confirm an expected ranking.
 
     Args:
         table: the experiment.
-        expected: the order.
+        expected: the ranking.
         found: the results.
 
     Returns:
-        How much better the one that should be better is, None if it is not
-        known; and a verdict. A difference of fewer than two standard errors of
-        the two means may be chance.
+        The margin of the row expected to be better, None if unknown; and a
+        verdict. A difference of less than two standard errors of the two means
+        may be chance.
     """
     column = expected.column
     better, worse = (
@@ -188,7 +188,7 @@ def judge(
 
 
 def _notes(table: tables.Table) -> Iterator[str]:
-    """Yields the notes: on the table, and why bands are as wide as they are."""
+    """Yields notes on the table and on the widths of its bands."""
     yield from table.notes
     yield (
         "sd: the standard deviation of the seeds at the learning rate with the "
@@ -208,7 +208,7 @@ def _notes(table: tables.Table) -> Iterator[str]:
 
 
 def _command_parts(table: tables.Table, folders: jobs.Folders) -> Iterator[str]:
-    """Yields every command, and how long it took."""
+    """Yields every command and its duration."""
     for job in table.jobs():
         state = runner.read_state(job, folders)
         word = "not run" if state is None else state.state
@@ -222,12 +222,12 @@ def _command_parts(table: tables.Table, folders: jobs.Folders) -> Iterator[str]:
 
 
 def plan(table: tables.Table, folders: jobs.Folders, machine: str) -> str:
-    """Writes every command of a table, what it costs and what it lacks.
+    """Formats the commands of a table, their costs and missing files.
 
     Args:
         table: the experiment.
         folders: of data and of work.
-        machine: for which costs are estimated.
+        machine: the machine of cost estimates.
     """
     wanted = table.jobs()
     lines: list[str] = []
@@ -251,17 +251,17 @@ def plan(table: tables.Table, folders: jobs.Folders, machine: str) -> str:
 
 
 def draw(table: tables.Table, found: Found, path: str) -> bool:
-    """Draws the lines of a figure as PNG.
+    """Plots the lines of a figure as PNG.
 
     Args:
         table: the figure.
         found: its results.
-        path: of the picture.
+        path: the PNG file.
 
     Returns:
-        Whether there was anything to draw.
+        Whether there were results to plot.
     """
-    # Imported late: it takes a second, and most calls draw nothing.
+    # Imported late: it takes a second, and most calls plot nothing.
     from matplotlib import figure
 
     if not any(found.values()):
@@ -309,7 +309,7 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
 
 
 def _lines(table: tables.Table) -> dict[str, list[tuple[float, _Place]]]:
-    """Lists the lines of a figure: thousand steps, and the cell of a point."""
+    """Returns the lines of a figure: points of thousand steps and a cell."""
     lines: dict[str, list[tuple[float, _Place]]] = {}
     for row, column, _ in table.cells():
         name = row.rpartition(" ")[0]

@@ -1,12 +1,11 @@
-"""Reproduces a table or figure of the paper, at its scale or a laptop's.
+"""Reproduces a table or figure of the paper, at full or small scale.
 
   python -m paper.reproduce --table=5 --scale=small --data_dir=data --dry_run
   python -m paper.reproduce --table=5 --scale=small --data_dir=data
 
-It runs the scripts of this project with flags that a user would pass, one after
-the other, and writes a report. Stop it at any time and run the same command
-again: jobs that are done are not run again. docs/reproducing_the_paper.md lists
-the contents of --data_dir.
+It runs the scripts of this project one after the other and writes a report. It
+can be stopped at any time; the same command resumes and skips finished jobs.
+docs/reproducing_the_paper.md lists the contents of --data_dir.
 """
 
 import dataclasses
@@ -41,7 +40,7 @@ class Options:
     )
     scale: str = _GROUP.ACTIONS.flag(
         scales.FULL,
-        "full: what the paper did. small: what a laptop can do, for the orders "
+        "full: the paper's experiments. small: a laptop's, for the rankings "
         "that the paper found.",
         choices=scales.SCALES,
     )
@@ -51,10 +50,10 @@ class Options:
         choices=tables.MODELS,
     )
     dry_run: bool = _GROUP.ACTIONS.flag(
-        False, "Write the commands and what they cost; run nothing."
+        False, "Write the commands and their costs; run nothing."
     )
     report_only: bool = _GROUP.ACTIONS.flag(
-        False, "Write the report of what is there; run nothing."
+        False, "Write the report of existing results; run nothing."
     )
     data_dir: str = _GROUP.FILES.flag(
         "data", "Folder of data sets and released models."
@@ -82,12 +81,12 @@ def run(options: Options) -> bool:
     """Runs the commands of a table and writes its report.
 
     Returns:
-        Whether all that was asked for is there.
+        Whether all requested results exist.
 
     Raises:
         OSError: a file cannot be written, or another program uses the work
             folder.
-        ValueError: the flags do not fit together.
+        ValueError: the flags contradict each other.
     """
     scale = scales.read(options.scale, _more_flags(options.training_flags))
     models = (options.model,) if options.model else tables.MODELS
@@ -118,18 +117,18 @@ def _warn_of_missing_data(table: tables.Table, folders: jobs.Folders) -> None:
     if missing:
         names = [os.path.relpath(p, folders.data_dir) for p in sorted(missing)]
         logging.warning(
-            "%s is missing under --data_dir=%s: the commands that need it "
-            "cannot run. docs/reproducing_the_paper.md says how to get it.",
+            "%s is missing in --data_dir=%s: the commands that need it cannot "
+            "run. docs/reproducing_the_paper.md describes how to get it.",
             messages.names(names),
             folders.data_dir,
         )
 
 
 def write_report(table: tables.Table, scale: str, folders: jobs.Folders) -> str:
-    """Writes the report of what is there, and the plot of a figure.
+    """Writes the report of existing results, and the plot of a figure.
 
     Returns:
-        The name of the report.
+        The path of the report.
     """
     measured = report.measure(table, folders)
     folder = os.path.join(folders.work_dir, "reports")
@@ -146,13 +145,13 @@ def write_report(table: tables.Table, scale: str, folders: jobs.Folders) -> str:
 
 
 def _more_flags(given: Sequence[str]) -> recipes.Flags:
-    """Parts `name=value`, with or without dashes before it."""
+    """Splits `name=value`, with or without leading dashes."""
     parted = (text.lstrip("-").partition("=") for text in given)
     return tuple((name, value or True) for name, _, value in parted)
 
 
 def main(options: Options) -> int:
-    """Runs the program; its exit code tells whether all is there."""
+    """Runs the program; exits with 0 if all results exist."""
     return 0 if run(options) else 1
 
 

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 
 from files import json_text
 
-# Written by scripts that try several seeds or rates; see `training/trials.py`.
+# Written by scripts with several seeds or rates; see `training/trials.py`.
 _TRIALS_FILE = "trials.json"
 
 
 def shown(metric: str, value: float) -> float:
-    """Converts a number of a result file to what the paper prints.
+    """Converts a number of a result file to the paper's unit.
 
     Args:
-        metric: its key. `eval_` and `test_` begin fractions, which the paper
-            prints as per cent; SQuAD's numbers are per cent already; a loss is
-            nats per word, of which the paper prints the perplexity.
+        metric: its key. Keys with `eval_` and `test_` are fractions, which the
+            paper prints as percentages; SQuAD's numbers are percentages; a loss
+            is in nats per word, for which the paper prints the perplexity.
         value: in the file.
     """
     if lower_is_better(metric):
@@ -36,8 +36,8 @@ class Trial:
     """The result of one run.
 
     Attributes:
-        learning_rate: None where the file does not say.
-        value: of the metric, as the paper prints it.
+        learning_rate: None if the file does not contain it.
+        value: of the metric, in the paper's unit.
     """
 
     learning_rate: float | None
@@ -49,9 +49,9 @@ class Summary:
     """The results of the trials of a cell.
 
     Attributes:
-        values: of the runs with the chosen rate, in their order.
+        values: of the runs with the chosen rate, in order.
         best: of all runs.
-        learning_rate: the chosen one: that with the best mean.
+        learning_rate: the chosen rate, with the best mean.
     """
 
     values: tuple[float, ...]
@@ -64,12 +64,12 @@ class Summary:
 
     @property
     def deviation(self) -> float | None:
-        """The standard deviation of the sample; None of one value."""
+        """The sample standard deviation; None for one value."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property
     def standard_error(self) -> float | None:
-        """Of the mean; None of one value."""
+        """The standard error of the mean; None for one value."""
         if self.deviation is None:
             return None
         return self.deviation / math.sqrt(len(self.values))
@@ -79,12 +79,12 @@ def read_trials(folder: str, metric: str) -> list[Trial]:
     """Reads the results of one job.
 
     Args:
-        folder: that the job wrote to.
-        metric: the key of the number in its result file.
+        folder: the output folder of the job.
+        metric: the key in its result file.
 
     Raises:
         OSError: there is no result file.
-        ValueError: the file lacks the number.
+        ValueError: the file does not contain the metric.
     """
     path = os.path.join(folder, _TRIALS_FILE)
     if os.path.exists(path):
@@ -98,7 +98,7 @@ def read_trials(folder: str, metric: str) -> list[Trial]:
     lacking = [run for run in runs if metric not in run]
     if lacking:
         raise ValueError(
-            f"{path}: must hold {metric!r}; it holds "
+            f"{path}: must contain {metric!r}; got "
             f"{', '.join(sorted(lacking[0]))}."
         )
     return [
@@ -120,17 +120,17 @@ def _read_results(path: str) -> dict[str, str]:
 def summarize(
     trials: Sequence[Trial], *, lower_is_better: bool = False
 ) -> Summary:
-    """Chooses the learning rate with the best mean, and the best run of all.
+    """Selects the learning rate with the best mean, and the best run of all.
 
     Args:
         trials: one or more.
-        lower_is_better: which mean is the best.
+        lower_is_better: whether lower values are better.
 
     Raises:
         ValueError: there is no trial.
     """
     if not trials:
-        raise ValueError("A summary needs one trial at least; got none.")
+        raise ValueError("A summary needs at least one trial; got none.")
     choose = min if lower_is_better else max
     by_rate: dict[float | None, list[float]] = {}
     for trial in trials:
@@ -146,10 +146,10 @@ def summarize(
 def collect(
     folders: Iterable[str], metric: str
 ) -> tuple[Summary | None, list[str]]:
-    """Summarises what is there of several jobs.
+    """Summarizes the existing results of several jobs.
 
     Returns:
-        The summary, None if nothing is there; and what was wrong with files.
+        The summary, None without results; and the errors in result files.
     """
     trials, problems = [], []
     for folder in folders:

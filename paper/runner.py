@@ -1,4 +1,4 @@
-"""A runner of jobs in order of their dependencies, which can be resumed."""
+"""A resumable runner of jobs in order of their dependencies."""
 
 import contextlib
 import dataclasses
@@ -29,8 +29,8 @@ class State:
 
     Attributes:
         state: `DONE`, `FAILED` or `STOPPED`.
-        seconds: it took, over all its starts.
-        command: that was run.
+        seconds: total duration over all starts.
+        command: the command line.
     """
 
     state: str
@@ -39,7 +39,7 @@ class State:
 
 
 def read_state(job: jobs.Job, folders: jobs.Folders) -> State | None:
-    """Reads how a job ended; None if it was never run to an end."""
+    """Reads the outcome of a job; None if it has not ended yet."""
     path = os.path.join(folders.job_folder(job), _FILE)
     if not os.path.exists(path):
         return None
@@ -53,7 +53,7 @@ def write_state(job: jobs.Job, folders: jobs.Folders, state: State) -> None:
 
 
 def is_done(job: jobs.Job, folders: jobs.Folders) -> bool:
-    """Returns whether a job need not be run."""
+    """Returns whether a job is done."""
     state = read_state(job, folders)
     return state is not None and state.state == DONE
 
@@ -68,7 +68,7 @@ def log_tail(job: jobs.Job, folders: jobs.Folders, num_lines: int) -> str:
 
 
 def missing_files(job: jobs.Job, folders: jobs.Folders) -> list[str]:
-    """Lists the files that the user must have for a job, and has not."""
+    """Lists the missing files that the user must provide for a job."""
     missing = []
     for given in job.given:
         path = os.path.join(folders.data_dir, given.path)
@@ -83,14 +83,14 @@ def seconds_left(
     finished: Sequence[tuple[jobs.Job, State]],
     num_parallel: int,
 ) -> float:
-    """Estimates how long jobs will take.
+    """Estimates the remaining seconds.
 
-    Estimates are corrected by how long the finished ones took.
+    Estimates are corrected by the duration of finished jobs.
 
     Args:
         todo: jobs to run.
-        finished: jobs that are done, now or in earlier runs.
-        num_parallel: jobs at a time.
+        finished: jobs finished now or in earlier runs.
+        num_parallel: number of concurrent jobs.
     """
     expected = sum(job.seconds for job, _ in finished)
     taken = sum(state.seconds for _, state in finished)
@@ -104,8 +104,8 @@ class Summary:
 
     Attributes:
         failed: jobs whose command failed.
-        skipped: jobs that were not run, and why.
-        stopped: whether the runner was told to stop.
+        skipped: jobs that were not run, with the reason.
+        stopped: whether the runner was interrupted.
     """
 
     failed: tuple[jobs.Job, ...]
@@ -129,12 +129,12 @@ class _Running:
 
 
 class Runner:
-    """Runs commands, several at a time if wanted.
+    """A runner of commands as parallel processes.
 
     Args:
         folders: of data and of work.
-        num_parallel: commands at a time.
-        poll_seconds: between looks at them.
+        num_parallel: number of concurrent commands.
+        poll_seconds: polling interval.
     """
 
     def __init__(
@@ -155,11 +155,11 @@ class Runner:
         self._stopping = False
 
     def run(self, wanted: Sequence[jobs.Job]) -> Summary:
-        """Runs jobs and what they need, unless they are done.
+        """Runs jobs and their dependencies, unless they are done.
 
-        A job that fails, or for which something is missing, leaves out those
-        that need its output; the others go on. SIGINT and SIGTERM are passed
-        on to the commands, which save what they have.
+        If a job fails or a file is missing, its dependents are skipped and
+        other jobs continue. SIGINT and SIGTERM are forwarded to the commands,
+        which save their progress.
 
         Raises:
             LockedError: another program runs jobs in the work folder.
@@ -193,7 +193,7 @@ class Runner:
         )
 
     def _start_ready(self) -> None:
-        """Starts what can be started, and leaves out what never can."""
+        """Starts jobs that are ready, and skips those that cannot run."""
         done = {job for job, _ in self._finished}
         unavailable = {*self._failed, *self._skipped}
         for job in list(self._todo):
@@ -204,7 +204,7 @@ class Runner:
                     [f"{path} is missing" for path in missing]
                     + [f"'{needed.name}' is not done" for needed in blocking]
                 )
-                logging.warning("Left out: %s: %s", job.name, reason)
+                logging.warning("Skipped: %s: %s", job.name, reason)
                 self._skipped[job] = reason
                 unavailable.add(job)
                 self._todo.remove(job)
@@ -228,18 +228,18 @@ class Runner:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
-                # A Ctrl-C reaches the commands through us alone, once.
+                # The runner alone forwards a Ctrl-C, once.
                 start_new_session=True,
             )
         now = time.monotonic()
         self._running.append(
             _Running(job=job, process=process, started=now, reported=now)
         )
-        if self._stopping:  # The signal came before there was whom to tell.
+        if self._stopping:  # The signal came before the process existed.
             self._stop_commands()
 
     def _poll(self) -> None:
-        """Notes what has ended; says from time to time what goes on."""
+        """Records ended jobs, and periodically logs running ones."""
         for running in list(self._running):
             code = running.process.poll()
             now = time.monotonic()
@@ -249,7 +249,7 @@ class Runner:
             elif now - running.reported > _REPORT_EVERY_SECONDS:
                 running.reported = now
                 logging.info(
-                    "Runs for %s: %s\n  %s",
+                    "Running for %s: %s\n  %s",
                     costs.hours(now - running.started),
                     running.job.name,
                     log_tail(running.job, self._folders, 1),
@@ -260,7 +260,7 @@ class Runner:
         before = read_state(job, self._folders)
         outcome = DONE if code == 0 else FAILED
         if self._stopping:
-            # A script that was told to stop saves, and may well end with 0.
+            # An interrupted script saves, and may exit with 0.
             outcome = STOPPED
         state = State(
             state=outcome,
@@ -304,7 +304,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Passes signals to stop on to the commands."""
+        """Forwards signals to stop to the commands."""
 
         def stop(*_):
             self._stopping = True

@@ -1,8 +1,8 @@
-"""The two scales of the experiments: the paper's own, and a laptop's.
+"""The full and the small scale of the experiments.
 
-`full_scale.toml` and `small_scale.toml` hold their texts, data sets,
-hyperparameters and tables. This module adds the models to start from, and the
-data that programs make.
+`full_scale.toml` and `small_scale.toml` define their texts, data sets,
+hyperparameters and tables. This module adds the pre-trained models and the
+generated data.
 """
 
 import dataclasses
@@ -15,14 +15,14 @@ from paper import costs, jobs, recipes
 
 FULL, SMALL = SCALES = ("full", "small")
 _CONFIGS = "modeling/configs"
-# Of the networks at small scale, those in the place of BASE and LARGE.
+# The networks that replace BASE and LARGE at small scale.
 _SMALL_MODELS = {"base": "L-2 H-128", "large": "L-4 H-256"}
 _VOCAB_SIZE = 8192
-# Of whole paragraphs a network of two layers learns next to nothing from 4,000
-# questions: in short SQuAD the answer is looked for in two dozen words.
+# A network of two layers learns almost nothing from 4,000 questions on full
+# paragraphs, so contexts are limited to two dozen words.
 _CONTEXT_WORDS = 24
 
-# By data set, the paths that programs make: `path`, and perhaps `dev_path`.
+# The generated paths of a data set: `path` and possibly `dev_path`.
 _Paths = dict[str, dict[str, Any]]
 
 
@@ -33,7 +33,7 @@ class Scale:
     Attributes:
         name: one of `SCALES`.
         scheme: of pre-training.
-        models: to fine-tune, "base" and "large", and of the full scale
+        models: to fine-tune, "base" and "large", and at full scale also
             "base-cased" and "large-cased".
         data: data sets by name.
         tuning: hyperparameters of fine-tuning by name.
@@ -80,7 +80,7 @@ def read(name: str, more_flags: recipes.Flags = ()) -> Scale:
 def _data_set(
     name: str, values: Mapping[str, Any], made: Mapping[str, Any]
 ) -> recipes.DataSet:
-    """Describes a data set; paths are given unless they are made."""
+    """Returns a data set; the user provides paths that are not generated."""
     given = {
         key: jobs.Given(path=values[key])
         for key in ("path", "dev_path")
@@ -92,7 +92,7 @@ def _data_set(
 def _full(
     content: Mapping[str, Any], more_flags: recipes.Flags
 ) -> tuple[recipes.Scheme, dict[str, recipes.Model], _Paths]:
-    """Describes pre-training, the released models, and TriviaQA with SQuAD."""
+    """Returns pre-training, the released models, and TriviaQA with SQuAD."""
     models = {
         size + suffix: _released(casing, size)
         for size in ("base", "large")
@@ -120,7 +120,7 @@ def _full(
 def _small(
     content: Mapping[str, Any], more_flags: recipes.Flags
 ) -> tuple[recipes.Scheme, dict[str, recipes.Model], _Paths]:
-    """Describes pre-training, its models, parts of SQuAD, and names to tag."""
+    """Returns pre-training, its models, parts of SQuAD, and name tagging."""
     common = recipes.CommonOptions(
         machine=costs.CORE,
         more_flags=more_flags,
@@ -136,7 +136,7 @@ def _small(
         name="names",
         program="paper.name_task",
         flags=(
-            # Of Wikipedia: of the novels, a few long ones are held out.
+            # Held out from Wikipedia: the novels are too few and too long.
             ("input_file", scheme.held_out[:1]),
             ("output_dir", jobs.Output()),
         ),
@@ -175,7 +175,7 @@ def _small(
 
 
 def _released(casing: str, size: str) -> recipes.Model:
-    """Describes a model of the release, unpacked below the data folder."""
+    """Returns a model of the release, unpacked in the data folder."""
     sizes = {"base": "L-12_H-768_A-12", "large": "L-24_H-1024_A-16"}
     folder = f"{casing}_{sizes[size]}"
     return recipes.Model(
@@ -193,11 +193,11 @@ def _scheme(
     common: recipes.CommonOptions,
     vocab_file: jobs.Path | None = None,
 ) -> recipes.Scheme:
-    """Describes pre-training.
+    """Returns the pre-training scheme.
 
     Args:
         content: the scale's file.
-        common: options that commands share.
+        common: options shared by all commands.
         vocab_file: None to learn the vocabulary from the text.
     """
     text, pretraining = content["text"], content["pretraining"]

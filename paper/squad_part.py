@@ -1,6 +1,6 @@
-"""Takes a part of a SQuAD file, holds some of it out, shortens contexts.
+"""Samples, splits and shortens SQuAD files.
 
-For runs that a laptop can make:
+Examples for small-scale runs:
 
   python -m paper.squad_part --input_file=train-v1.1.json \\
     --output_file=train-small.json --num_questions=4000
@@ -9,9 +9,9 @@ For runs that a laptop can make:
   python -m paper.squad_part --input_file=dev-v1.1.json \\
     --output_file=dev-short.json --context_words=24 --all_answers
 
-What is held out are whole articles. A part is taken evenly from all articles.
-Where several answers are given for a question, as in development files, the
-part to train on keeps the first alone.
+Full articles are held out. Questions are sampled evenly from all articles.
+If a question has several answers, as in dev files, the training part keeps only
+the first.
 """
 
 import dataclasses
@@ -36,10 +36,10 @@ _SQUAD = {"data": [{"paragraphs": [{"context": str, "qas": [_QUESTION]}]}]}
 class Options:
     """The flags of this program."""
 
-    input_file: str = _GROUP.required("SQuAD file to take from.")
+    input_file: str = _GROUP.required("SQuAD file to sample from.")
     output_file: str = _GROUP.required("SQuAD file to write.")
     num_questions: int = _GROUP.flag(
-        0, "Questions to take, about; 0 for all.", lower_bound=0
+        0, "Approximate number of questions; 0 for all.", lower_bound=0
     )
     holdout_every: int = _GROUP.flag(
         0,
@@ -47,12 +47,12 @@ class Options:
         lower_bound=0,
     )
     holdout_file: str | None = _GROUP.flag(
-        None, "SQuAD file of what is held out."
+        None, "SQuAD file for the held-out articles."
     )
     context_words: int = _GROUP.flag(
         0,
         "Words of context to keep around the first answer of each question; 0 "
-        "for whole contexts.",
+        "for full contexts.",
         lower_bound=0,
     )
     all_answers: bool = _GROUP.flag(
@@ -63,7 +63,7 @@ class Options:
     def __post_init__(self):
         if bool(self.holdout_every) != bool(self.holdout_file):
             raise ValueError(
-                "--holdout_every and --holdout_file go together; got "
+                "--holdout_every and --holdout_file must be used together; got "
                 f"{self.holdout_every} and {self.holdout_file!r}."
             )
 
@@ -73,7 +73,7 @@ def run(options: Options) -> None:
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the file is not of SQuAD, or a part would be empty.
+        ValueError: the file is not a SQuAD file, or a part would be empty.
     """
     outputs = filter(None, [options.output_file, options.holdout_file])
     destinations.check_files(outputs, [options.input_file])
@@ -104,7 +104,7 @@ def run(options: Options) -> None:
         count = len(questions(part))
         if not count:
             raise ValueError(
-                f"{options.input_file}: must hold enough for every part; "
+                f"{options.input_file}: too small for every part; "
                 f"nothing is left for {path}."
             )
         writing.write_json(path, {**content, "data": part})
@@ -124,7 +124,7 @@ def questions(articles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def thin_out(
     articles: Sequence[Mapping[str, Any]], wanted: int
 ) -> list[Mapping[str, Any]]:
-    """Takes paragraphs evenly, of about so many questions; all for 0."""
+    """Samples paragraphs evenly until about `count` questions; all for 0."""
     total = len(questions(articles))
     if not wanted or wanted >= total:
         return list(articles)
@@ -134,7 +134,7 @@ def thin_out(
         paragraphs = []
         for paragraph in article["paragraphs"]:
             passed += len(paragraph["qas"])
-            # So many should have been taken by now.
+            # The number that should be sampled by now.
             if so_far < passed * wanted / total:
                 paragraphs.append(paragraph)
                 so_far += len(paragraph["qas"])
@@ -144,18 +144,18 @@ def thin_out(
 
 
 def shorten(article: Mapping[str, Any], num_words: int) -> dict[str, Any]:
-    """Gives every question of an article a context of its own.
+    """Gives every question of an article a separate, shorter context.
 
-    The first answer falls anywhere in it, always at the same place for the
-    same question; a question without answers has any words of its context.
-    Other answers are kept if they lie in it whole.
+    The position of the first answer in it is random, but the same in every
+    run. A question without answers gets random words of its context. Other
+    answers are kept if they are completely inside.
 
     Args:
         article: of a SQuAD file.
-        num_words: words to keep, more only where an answer is longer.
+        num_words: words to keep, more only if an answer is longer.
 
     Raises:
-        ValueError: an answer does not lie in its context.
+        ValueError: an answer is not in its context.
     """
     return {
         **article,
@@ -168,7 +168,7 @@ def shorten(article: Mapping[str, Any], num_words: int) -> dict[str, Any]:
 
 
 def _cut(context: str, qa: Mapping[str, Any], num_words: int) -> dict[str, Any]:
-    """Makes a paragraph of one question."""
+    """Returns a paragraph of one question."""
     answers = qa["answers"]
     words = [found.span() for found in _WORD.finditer(context)]
     draw = random.Random(qa["id"])
@@ -182,12 +182,12 @@ def _cut(context: str, qa: Mapping[str, Any], num_words: int) -> dict[str, Any]:
         if not inside:
             raise ValueError(
                 f"Question {qa['id']}: its answer {answers[0]['text']!r} must "
-                f"lie in its context; it starts at {start} of {len(context)}."
+                f"be in its context; it starts at {start} of {len(context)}."
             )
         first, last = inside[0], inside[-1]
     else:
         first = last = draw.randrange(len(words)) if words else 0
-    # Any place for it from which the words do not run over an end.
+    # Any start from which the words stay inside the context.
     begin = draw.randint(
         max(0, min(last - num_words + 1, first)),
         max(0, min(first, len(words) - num_words)),

@@ -1,8 +1,8 @@
 """Tables and figures of the paper: rows, columns, numbers and expectations.
 
-A table is described in the file of a scale: `columns`, the tasks; `rows`, the
-models; `paper`, its numbers; `claims`, the orders that are expected. `make`
-finds the commands behind every cell.
+A table is defined in the file of a scale: `columns`, the tasks; `rows`, the
+models; `paper`, its numbers; `claims`, the expected rankings. `make` returns
+the commands of every cell.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ class Band:
     Attributes:
         below: points below the reference.
         above: points above it.
-        reason: why it is so wide.
+        reason: the justification of its width.
     """
 
     below: float
@@ -32,7 +32,7 @@ class Band:
     reason: str
 
     def holds(self, difference: float) -> bool:
-        """Returns whether ours minus the reference lies within."""
+        """Returns whether ours minus the reference is within the band."""
         return -self.below <= difference <= self.above
 
 
@@ -46,8 +46,8 @@ class Column:
         data: of the task; None for the pre-training run itself.
         tuning: of every model.
         flags: of the task.
-        selection: `MEAN` of the seeds, or the `BEST` run, is compared.
-        band: of the comparison; None where there is nothing to compare.
+        selection: compare the `MEAN` of the seeds or the `BEST` run.
+        band: of the comparison; None without a reference.
     """
 
     name: str
@@ -61,17 +61,17 @@ class Column:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """The models of a row, as the file of a scale describes them.
+    """The models of a row, as defined in the file of a scale.
 
     Attributes:
-        model: one of `Scale.models`; None for one that is pre-trained for the
-            table, as the next four say.
+        model: one of `Scale.models`; None for a model pre-trained for the table
+            with the next four options.
         network: one of `Scheme.networks`; None for the base.
         objective: of pre-training.
         masking: see `recipes.Variant`.
-        step: whose checkpoint is fine-tuned; None for the last.
-        data: to train on in place of the columns'.
-        num_trials: seeds in place of those of the columns.
+        step: of the checkpoint to fine-tune; None for the last.
+        data: replaces the training data of the columns.
+        num_trials: replaces the number of seeds of the columns.
         bilstm_head: whether a BiLSTM is added.
         is_ensemble: whether the answers of all seeds are combined.
         flags: added to those of the columns. With `features` among them the row
@@ -92,15 +92,15 @@ class Row:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One number of a table, and the runs that give it.
+    """One number of a table, and its runs.
 
     Attributes:
         column: the task.
-        jobs: whose trials are taken together.
-        paper: the number that the paper prints, if any.
-        paper_is_test: whether the paper's is of a test set that is not public,
-            so that ours cannot be compared with it.
-        reference: a number on the development set to compare with instead.
+        jobs: whose trials are pooled.
+        paper: the paper's number, if any.
+        paper_is_test: whether the paper's number is of a test set without
+            public labels, with which ours cannot be compared.
+        reference: a dev set number to compare with instead.
     """
 
     column: Column
@@ -111,17 +111,17 @@ class Cell:
 
     @property
     def target(self) -> float | None:
-        """The number that ours is compared with; None if there is none."""
+        """The number to compare ours with, if any."""
         return self.reference if self.paper_is_test else self.paper
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """An order of two numbers, written down before they were measured.
+    """An expected ranking of two rows, recorded before the measurement.
 
     Attributes:
-        better: the row of what should be the better one.
-        worse: the row of the other.
+        better: the row expected to be better.
+        worse: the other row.
         column: of both.
         reason: the claim of the paper.
     """
@@ -138,12 +138,12 @@ class Table:
 
     Attributes:
         name: one of `NAMES`.
-        title: for people.
+        title: for display.
         rows: cells by the names of row and column.
-        notes: choices where the paper is silent, and differences.
-        expected: orders that should come out.
-        steps: of a figure, the steps of pre-training of each row; rows whose
-            names differ in the last word alone are points of one line.
+        notes: choices that the paper does not specify, and differences.
+        expected: expected rankings.
+        steps: of a figure, the pre-training steps of each row; rows whose names
+            differ only in the last word are points of one line.
     """
 
     name: str
@@ -178,15 +178,15 @@ class Table:
 def make(
     name: str, scale: scales.Scale, models: Sequence[str] = MODELS
 ) -> Table:
-    """Makes a table of the paper as an experiment.
+    """Returns a table of the paper as an experiment.
 
     Args:
         name: one of `NAMES`.
         scale: of its models and data.
-        models: whose rows are wanted, of `MODELS`.
+        models: members of `MODELS`, whose rows to include.
 
     Raises:
-        ValueError: the table is about models of other sizes alone.
+        ValueError: the table has only models of other sizes.
     """
     content = scale.content[name]
     described = {row: Row(**each) for row, each in content["rows"].items()}
@@ -232,7 +232,7 @@ def make(
 
 
 def _tables_of_models(scale: scales.Scale) -> list[str]:
-    """Lists the tables whose rows are of models that exist, BASE and LARGE."""
+    """Lists the tables with rows of the released models, BASE and LARGE."""
     return [
         name
         for name in NAMES
@@ -243,7 +243,7 @@ def _tables_of_models(scale: scales.Scale) -> list[str]:
 def _cells(
     name: str, row: Row, content: Mapping[str, Any], scale: scales.Scale
 ) -> dict[str, Cell]:
-    """Makes the cells of a row of a table that `content` describes."""
+    """Returns the cells of a row of a table that `content` defines."""
     kind = "feature_columns" if "features" in row.flags else "columns"
     columns = [
         _column({**content.get("column", {}), **each}, scale)
@@ -270,7 +270,7 @@ def _cells(
 
 
 def _column(values: Mapping[str, Any], scale: scales.Scale) -> Column:
-    """Makes a column, with what its names of data and the like stand for."""
+    """Returns a column, with its names of data and tuning resolved."""
     named = {
         "data": scale.data,
         "tuning": scale.tuning,
@@ -287,7 +287,7 @@ def _column(values: Mapping[str, Any], scale: scales.Scale) -> Column:
 def _jobs(
     row: Row, column: Column, content: Mapping[str, Any], scale: scales.Scale
 ) -> tuple[jobs.Job, ...]:
-    """Makes the jobs of a cell."""
+    """Returns the jobs of a cell."""
     if column.data is None or column.tuning is None:
         return (recipes.pretrain(scale.scheme, _variant(row, scale)),)
     model = (

@@ -277,7 +277,7 @@ def test_two_outputs_are_two_files(name, inputs):
     before = _content(inputs)
     second = row.second.format("new")
     message = _refusal(row.command.format("new") + second)
-    assert "output must be a file of its own; new and ./new" in message
+    assert "utputs must be different files; new and ./new" in message
     assert _content(inputs) == before
 
 

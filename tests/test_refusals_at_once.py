@@ -85,8 +85,8 @@ _REFUSALS = {
         "text.txt must be a folder to write in; it is a file."
     ),
     f"{_MRPC} --max_seq_length=32 --do_train --output_dir=text.txt/out": (
-        "text.txt must be a folder to write in; it is a file, so that "
-        "text.txt/out cannot be made."
+        "text.txt must be a folder to write in; it is a file, so "
+        "text.txt/out cannot be created."
     ),
     f"{_MRPC} --max_seq_length=32 --do_train --window_stride=4": (
         "--window_stride is for --long_text=windows; got --long_text=head."
@@ -175,7 +175,7 @@ _REFUSALS = {
         "text.txt must not be written: it is the input text.txt."
     ),
     f"{_CREATE} --output_file=x,./x": (
-        "Each output must be a file of its own; x and ./x are the same file."
+        "Outputs must be different files; x and ./x are the same file."
     ),
     f"{_SQUAD} --do_predict --output_dir=. --predict_file=predictions.json": (
         "predictions.json must not be written: it is the input"

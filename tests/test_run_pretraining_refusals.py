@@ -110,7 +110,7 @@ def test_an_open_vocab_size_is_that_of_the_records(tmp_path, caplog, size):
         del values["vocab_size"]
     config.write_text(json.dumps(values))
     # Without a sidecar nothing says it, and the refusal is that of any config.
-    _refused(tmp_path, r"vocab_size.*(got None|got 0|it holds)")
+    _refused(tmp_path, r"vocab_size.*(got None|got 0|; got attention)")
     _write_sidecar(tmp_path / "records")
     config, _ = option_checks.check_pretraining(toy.parse(flags))
     assert config.vocab_size == 31

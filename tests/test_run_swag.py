@@ -233,7 +233,7 @@ def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
     assert new in after
     for name, value in encoder.items():
         np.testing.assert_array_equal(after[name], value, err_msg=name)
-    with pytest.raises(ValueError, match=f"lacks 1: {new}"):
+    with pytest.raises(ValueError, match=f"1 missing: {new}"):
         _run(
             trained,
             do_eval=True,

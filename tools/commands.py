@@ -1,6 +1,6 @@
-"""The package `commands`, as Python finds it where a tool is run by its path.
+"""The package `commands` that Python finds if a program is run by its path.
 
-Then the folder of the tool is searched for packages, not the clone.
+Python then searches the program's folder for packages instead of the clone.
 """
 
 import pathlib

@@ -66,7 +66,7 @@ def test_what_a_desktop_left_stays_out(tmp_path):
 def test_entry_that_may_lie_outside_is_refused(tmp_path, name):
     path = _zip(tmp_path / "a.zip", {"a/good": "g", name: "evil"})
     folder = tmp_path / "below" / "out"
-    with pytest.raises(ValueError, match="outside of its folder"):
+    with pytest.raises(ValueError, match="outside the folder"):
         archives.unpack(path, str(folder))
     assert not folder.exists()
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.zip"]
@@ -105,7 +105,7 @@ def test_name_given_twice_is_refused(tmp_path):
 
 def test_archive_without_files_is_refused(tmp_path):
     path = _zip(tmp_path / "a.zip", {})
-    with pytest.raises(ValueError, match="must hold files"):
+    with pytest.raises(ValueError, match="must contain files"):
         archives.unpack(path, str(tmp_path / "out"))
 
 
@@ -122,7 +122,9 @@ def test_part_of_an_archive_is_named(tmp_path, keep):
     path = tmp_path / "a.zip"
     content = _zip_bytes(path, {"x": "y" * 200})
     path.write_bytes(content[:keep])
-    with pytest.raises(archives.DamagedArchiveError, match=r"a\.zip: no zip"):
+    with pytest.raises(
+        archives.DamagedArchiveError, match=r"a\.zip: not a zip"
+    ):
         archives.unpack(str(path), str(tmp_path / "out"))
 
 

@@ -27,7 +27,7 @@ def test_folders_are_no_files_and_files_no_folders(tmp_path):
         destinations.check_folder(str(file))
     inside = str(file / "a" / "b")
     for check in (destinations.check_file, destinations.check_folder):
-        with pytest.raises(NotADirectoryError, match=r"so that .* cannot be m"):
+        with pytest.raises(NotADirectoryError, match=r"so .* cannot be c"):
             check(inside)
 
 

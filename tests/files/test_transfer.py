@@ -119,7 +119,9 @@ def test_more_bytes_than_the_server_has_are_named(site, tmp_path):
     _break_off(site, tmp_path, len(_CONTENT) - 1)
     with _partial(tmp_path).open("ab") as file:
         file.write(b"too much")
-    with pytest.raises(transfer.TransferError, match="fewer bytes than"):
+    with pytest.raises(
+        transfer.TransferError, match="shorter than the partial"
+    ):
         _fetch(site, tmp_path)
 
 
@@ -152,7 +154,7 @@ def test_no_server_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with web_server.running() as site:
         closed = site
-    with pytest.raises(transfer.TransferError, match=r"https_proxy\?$"):
+    with pytest.raises(transfer.TransferError, match=r"https_proxy\.$"):
         _fetch(closed, tmp_path)
 
 

@@ -94,7 +94,7 @@ def test_arrays_are_those_of_the_bytes_or_an_error(tmp_path, num_cases):
 def test_wrong_headers_are_errors_that_name_the_file(tmp_path, header):
     path = tmp_path / "model.safetensors"
     path.write_bytes(_file(header))
-    with pytest.raises(ValueError, match=r"model\.safetensors' is cut short"):
+    with pytest.raises(ValueError, match=r"model\.safetensors' is truncated"):
         _read(str(path))
 
 

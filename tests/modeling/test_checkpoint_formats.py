@@ -41,7 +41,7 @@ def test_each_form_is_found_by_file_and_by_folder(tmp_path):
 
 def test_a_folder_of_several_is_not_guessed(tmp_path):
     _touch(tmp_path, "x.weights.h5", "model.safetensors")
-    with pytest.raises(ValueError, match=r"\(keras\).*\(huggingface\).*Name"):
+    with pytest.raises(ValueError, match=r"\(keras\).*\(huggingface\).*Pass"):
         _find(tmp_path)
 
 

@@ -283,7 +283,7 @@ def test_file_that_is_no_checkpoint_is_refused(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     if name.endswith(".index"):
         (tmp_path / f"c{_DATA}").write_text(text)
-    with pytest.raises(ValueError, match="is broken, or no checkpoint"):
+    with pytest.raises(ValueError, match="is broken, or not a checkpoint"):
         checkpoints.read(str(tmp_path / "c"))
 
 
@@ -292,7 +292,7 @@ def test_truncated_file_is_refused(tmp_path, suffix):
     prefix = _copy(tmp_path)
     file = pathlib.Path(prefix + suffix)
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(ValueError, match="is broken, or no checkpoint"):
+    with pytest.raises(ValueError, match="is broken, or not a checkpoint"):
         checkpoints.load(_pretraining(), prefix)
 
 

@@ -60,7 +60,7 @@ def test_all_missing_keys_are_named_with_the_file(tmp_path):
         ValueError, match="must contain num_hidden_layers, num_att"
     ):
         config_lib.BertConfig.from_json_file(str(path))
-    with pytest.raises(ValueError, match="initializer_range; it holds hidden_"):
+    with pytest.raises(ValueError, match="initializer_range; got hidden_"):
         config_lib.BertConfig.from_json_file(str(path))
 
 
@@ -78,7 +78,7 @@ def test_keys_of_published_configs_that_do_nothing_pass_silently(caplog):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "must be JSON"), ("[1]", "must hold a JSON object; got list")],
+    [("{", "must be JSON"), ("[1]", "must be a JSON object; got list")],
 )
 def test_file_that_is_no_json_object_is_named(tmp_path, text, message):
     path = tmp_path / "c.json"

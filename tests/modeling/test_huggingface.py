@@ -401,7 +401,7 @@ def test_weights_cut_short_are_refused(tmp_path, share):
     path = tmp_path / "model.safetensors"
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(ValueError, match=r"model.safetensors' is cut short"):
+    with pytest.raises(ValueError, match=r"model.safetensors' is truncated"):
         checkpoints.read(folder)
 
 
@@ -527,7 +527,7 @@ def test_fields_of_an_earlier_config_stay():
 def test_a_config_that_is_no_object_is_refused(tmp_path):
     path = pathlib.Path(_folder(tmp_path, _encoder())) / "config.json"
     for text, message in (
-        ("[1]", "must hold a JSON object"),
+        ("[1]", "must be a JSON object"),
         ("{", "must be JSON"),
     ):
         path.write_text(text)

@@ -63,11 +63,11 @@ def test_taggers_have_a_summary_for_each_file(tmp_path):
 
 def test_a_number_that_is_not_there_is_named(tmp_path):
     (tmp_path / "eval_results.txt").write_text("eval_loss = 1.0\n")
-    with pytest.raises(ValueError, match="must hold 'eval_accuracy'; it holds"):
+    with pytest.raises(ValueError, match="must contain 'eval_accuracy'; got"):
         results.read_trials(str(tmp_path), _ACCURACY)
     summary, problems = results.collect([str(tmp_path)], _ACCURACY)
     assert summary is None
-    assert "must hold 'eval_accuracy'" in problems[0]
+    assert "must contain 'eval_accuracy'" in problems[0]
 
 
 def test_mean_and_deviation_by_hand():

@@ -165,11 +165,11 @@ def _one_question(qa):
 
 
 def test_refusals(tmp_path):
-    with pytest.raises(ValueError, match="go together"):
+    with pytest.raises(ValueError, match="must be used together"):
         squad_part.Options(input_file="x", output_file="y", holdout_every=3)
     path = tmp_path / "x.json"
     for content, words in (
-        ("[]", "must hold a JSON object"),
+        ("[]", "must be a JSON object"),
         ('{"data": {}}', "must be a SQuAD file"),
         ('{"data": [{"title": "t"}]}', "must be a SQuAD file"),
         (_one_question('{"question": "?"}'), "must be a SQuAD file"),

@@ -125,7 +125,7 @@ def test_half_a_folder_is_left_alone(site, tmp_path):
     [
         ({"vocab.txt": b"one\n"}, "as many tokens .* 37; it has 1"),
         ({"bert_config.json": b"{}"}, "must contain vocab_size"),
-        ({"bert_model.ckpt.index": b"index"}, "is broken, or no checkpoint"),
+        ({"bert_model.ckpt.index": b"index"}, "is broken, or not a checkpoint"),
         (
             {"bert_model.ckpt.data-00000-of-00001": b"short"},
             "data files must hold .* they hold 5",

@@ -96,11 +96,11 @@ def test_files_of_an_earlier_run_of_more_files_are_named(
         num_output_files=3,
     )
     prepare_corpus.run(options)
-    assert "is not of this run" not in caplog.text
+    assert "is from an earlier run" not in caplog.text
     prepare_corpus.run(dataclasses.replace(options, num_output_files=2))
     left = tmp_path / name.format(2)
-    assert f"{left} is not of this run" in caplog.text
-    assert caplog.text.count("is not of this run") == 1
+    assert f"{left} is from an earlier run" in caplog.text
+    assert caplog.text.count("is from an earlier run") == 1
 
 
 def test_languages_are_sampled_by_their_smoothed_shares(tmp_path, caplog):

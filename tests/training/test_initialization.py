@@ -112,7 +112,7 @@ def test_variables_may_be_missing_only_where_named_as_new(objective, tmp_path):
     checkpoints.save(
         prefix, {n: v for n, v in held.items() if not n.startswith("cls/")}
     )
-    with pytest.raises(ValueError, match=r"lacks .*cls/predictions"):
+    with pytest.raises(ValueError, match=r"missing: .*cls/predictions"):
         _start(objective, tmp_path / "new", init_checkpoint=prefix)
     _start(
         objective,

@@ -173,7 +173,7 @@ def test_the_folder_of_a_foreign_model_is_not_renamed(tmp_path):
 def test_a_file_that_is_no_json_object_is_named(tmp_path):
     for text, message in (
         ("{", "must be JSON"),
-        ("[]", "must hold a JSON object"),
+        ("[]", "must be a JSON object"),
     ):
         (tmp_path / "labels.json").write_text(text)
         with pytest.raises(ValueError, match=rf"labels\.json.*: {message}"):

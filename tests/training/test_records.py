@@ -214,7 +214,7 @@ def _changed(**changes):
     [
         ("", "must be JSON"),
         ("{", "must be JSON"),
-        ("[]", "must hold a JSON object"),
+        ("[]", "must be a JSON object"),
         ("{}", "'kind' is missing"),
         (_changed(colour="red"), "'colour' is unknown"),
         (_changed(max_seq_length="128"), "must be int; got '128'"),
