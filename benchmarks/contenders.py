@@ -1,9 +1,9 @@
-"""Programs that do the same work in turns, each in a process of its own.
+"""Benchmark contenders, which take turns in separate processes.
 
 A contender is a module with a function `prepare`, which gets a `Job` and
-returns the work of one turn: a call that returns a number where the seconds on
-the clock are not what is measured. `prepare` may raise ImportError. A contender
-may run in another environment: this file needs Python and NumPy alone.
+returns the function to measure. Its result, if any, replaces the wall time.
+`prepare` may raise ImportError. A contender may run in another environment:
+this file requires only Python and NumPy.
 """
 
 import dataclasses
@@ -31,9 +31,9 @@ class Job:
     """The work of one turn.
 
     Attributes:
-        kind: "pretraining" or "fine_tuning", a step of training; "prediction",
-            over texts of the given lengths; "tokenization",
-            "graph_tokenization" or "data_creation", of a file.
+        kind: "pretraining" or "fine_tuning", a training step; "prediction" for
+            texts of the given lengths; "tokenization", "graph_tokenization" or
+            "data_creation" for a file.
         sizes: the keys of a `bert_config.json`.
         batch_size: rows in a batch.
         max_seq_length: tokens of a row at most.
@@ -42,10 +42,10 @@ class Job:
         recompute: whether training uses gradient checkpointing.
         num_parts: micro-batches of a step.
         lengths: tokens of each text of prediction, in file order.
-        by_length: take texts of like length together.
+        by_length: group texts of similar length.
         text_file: of the other kinds, a sentence a line.
         vocab_file: an uncased vocabulary.
-        of_memory: measure the peak of memory, in bytes, in place of time.
+        of_memory: measure peak memory, in bytes, instead of time.
     """
 
     kind: str
@@ -63,14 +63,14 @@ class Job:
     of_memory: bool = False
 
     def order(self) -> list[int]:
-        """Lists the texts in the order in which batches take them."""
+        """Returns the texts in batch order."""
         places = list(range(len(self.lengths)))
         if self.by_length:
             places.sort(key=lambda place: -self.lengths[place])
         return places
 
     def batches(self) -> list[list[int]]:
-        """Lists the lengths of the texts of each batch of prediction."""
+        """Returns the lengths of the texts of each prediction batch."""
         lengths = [self.lengths[place] for place in self.order()]
         return [
             lengths[start : start + self.batch_size]
@@ -78,7 +78,7 @@ class Job:
         ]
 
     def rows(self) -> "dict[str, np.ndarray]":
-        """Makes a batch of random words without padding.
+        """Returns a batch of random words without padding.
 
         Returns:
             By feature: `[B, T]`, `[B, P]` or `[B, 1]` int32; weights float32.
@@ -110,10 +110,10 @@ class Job:
 
 
 def _contender(name: str) -> Any:
-    """Imports a module of this package that is a contender.
+    """Imports a contender module of this package.
 
     Raises:
-        ImportError: it, or a package that it needs, is missing.
+        ImportError: it, or a package that it imports, is missing.
     """
     if name == "ours":
         from benchmarks import ours
@@ -137,19 +137,19 @@ def _contender(name: str) -> Any:
 
 
 def serve(module: str, work: str) -> None:
-    """Does the work of a contender whenever a line comes in.
+    """Runs a contender's work for every input line.
 
     Args:
         module: of this package.
         work: the fields of a `Job` as JSON.
     """
     job = Job(**json.loads(work))
-    # Output of libraries must not be taken for an answer.
+    # Keeps the output of libraries out of the replies.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
         turn = _contender(module).prepare(job)
-        turn()  # Compiles, and fills caches.
+        turn()  # Compiles and fills caches.
     except ImportError as error:
         answers.write(f"{_ABSENT} {error}\n")
         answers.close()
@@ -172,18 +172,18 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
 
 
 class Contender:
-    """A process that waits for its turns.
+    """A contender in a process that waits for its turns.
 
     Args:
         module: of this package.
         job: the work.
-        python: the interpreter it runs on.
+        python: its interpreter.
 
     Attributes:
-        absent: why it takes no part; None if it does.
+        absent: why it is unavailable; None if it is available.
 
     Raises:
-        RuntimeError: it ended without saying why.
+        RuntimeError: the process ended without a reason.
     """
 
     def __init__(self, module: str, job: Job, python: str = sys.executable):
@@ -207,7 +207,7 @@ class Contender:
         self.absent = reason.strip() if word == _ABSENT else None
 
     def turn(self) -> float:
-        """Does the work once; returns its seconds, or what it measures."""
+        """Does the work once; returns its seconds or its own measurement."""
         self._requests.write("\n")
         self._requests.flush()
         return float(self._answer())
@@ -229,12 +229,12 @@ class Contender:
 
 
 class Command:
-    """A command that is run anew at each turn.
+    """A contender that starts a command in each turn.
 
     Args:
-        make_arguments: makes the command line of a turn; it gets an empty
+        make_arguments: returns the command line of a turn, given an empty
             folder.
-        of_processor: whether processor seconds count, of all its processes.
+        of_processor: whether to measure CPU seconds of all its processes.
     """
 
     absent = None
@@ -252,7 +252,7 @@ class Command:
         """Runs the command; returns its seconds.
 
         Raises:
-            RuntimeError: it failed.
+            RuntimeError: the command failed.
         """
         with tempfile.TemporaryDirectory() as folder:
             arguments = [sys.executable, *self._make_arguments(folder)]
@@ -280,7 +280,7 @@ def _children_seconds() -> float:
 
 
 def processor_seconds(work: Callable[[], object]) -> float:
-    """Measures a call: the seconds of all threads of this process."""
+    """Measures the CPU seconds of a call, in all threads."""
     start = time.process_time()
     work()
     return time.process_time() - start
@@ -289,10 +289,10 @@ def processor_seconds(work: Callable[[], object]) -> float:
 def alternate(
     contenders: Mapping[str, Contender | Command], num_rounds: int
 ) -> dict[str, float]:
-    """Lets all take turns; returns the median measurement of each.
+    """Measures contenders in turns; returns the median of each.
 
     Args:
-        contenders: by name; those that are absent are left out.
+        contenders: by name; unavailable ones are skipped.
         num_rounds: turns of each.
     """
     present = {

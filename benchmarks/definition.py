@@ -1,7 +1,7 @@
-"""The plain definition of pre-training data as a contender.
+"""The reference implementation of pre-training data as a contender.
 
-It applies the rules of the release one by one, on strings and lists, and writes
-its records by protobuf.
+It applies the rules of the release one by one to strings and lists, and writes
+its records with protobuf.
 """
 
 import functools
@@ -17,7 +17,7 @@ _SEED = 12345
 
 
 def prepare(job: contenders.Job):
-    """Returns the work: reading, like the program's, is part of it."""
+    """Returns the work, which includes reading, as in the program."""
     return functools.partial(
         contenders.processor_seconds, functools.partial(_create, job)
     )

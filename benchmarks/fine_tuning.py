@@ -1,4 +1,4 @@
-r"""Scores, time and memory of fine-tuning, beside Hugging Face's Trainer.
+r"""Comparison of fine-tuning with Hugging Face's Trainer.
 
   python -m benchmarks.fine_tuning --task=MRPC --data_dir=data/glue/MRPC \
     --model=data/all-MiniLM-L6-v2 --peer_python=/path/to/bin/python \
@@ -7,11 +7,11 @@ r"""Scores, time and memory of fine-tuning, beside Hugging Face's Trainer.
     --train_file=train.json --predict_file=dev-v1.1.json ...
   python -m benchmarks.fine_tuning --report --output_dir=comparison
 
-Both programs start from the same weights, in Hugging Face's form, with the same
-data and hyper-parameters. The learning rate is the one of --learning_rates with
-which Hugging Face is best on the first seed; this project takes it over. Each
-run is a process of its own, and a line of runs.jsonl in --output_dir. The
-programs take turns, seed by seed. Runs that are in the file are not repeated.
+It compares scores, time and memory. Both programs start from the same weights,
+in Hugging Face's format, with the same data and hyperparameters. The learning
+rate is the one of --learning_rates that is best for Hugging Face on the first
+seed. Each run is a separate process and a line of runs.jsonl in --output_dir.
+The programs take turns, seed by seed. Runs in the file are not repeated.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ from tasks.squad import squad_examples, squad_metrics
 SQUAD = "SQuAD"
 OURS, PEER = "ours", "peer"
 OURS_BFLOAT16, PEER_BFLOAT16 = "ours_bfloat16", "peer_bfloat16"
-# Arithmetic -> the programs that are compared in it.
+# Precision -> the programs compared in it.
 _PAIRS = {
     "float32": (OURS, PEER),
     "mixed_bfloat16": (OURS_BFLOAT16, PEER_BFLOAT16),
@@ -48,7 +48,7 @@ _PAIRS = {
 PROGRAMS = tuple(itertools.chain(*_PAIRS.values()))
 _SQUAD_METRICS = ("f1", "exact_match")
 _RUNS = "runs.jsonl"
-# What a run is known by, beside its program and its seed.
+# Fields that identify a run, with its program and its seed.
 _SETTINGS = ("task", "learning_rate", "num_train_epochs", "batch_size")
 # Fields of a run -> columns of the table.
 _USED = {
@@ -74,10 +74,10 @@ class Options:
         None, "Of GLUE: the task's folder."
     )
     train_file: str | None = flags.Group.FILES.flag(
-        None, "Of SQuAD: questions to train on."
+        None, "Training questions of SQuAD."
     )
     predict_file: str | None = flags.Group.FILES.flag(
-        None, "Of SQuAD: questions to answer."
+        None, "Dev questions of SQuAD."
     )
     output_dir: str = flags.Group.FILES.required(
         "Folder for the results of all runs."
@@ -93,17 +93,17 @@ class Options:
         ("1", "2", "3", "4", "5"), "Of the runs."
     )
     learning_rates: tuple[str, ...] = _GROUP.flag(
-        ("2e-5", "5e-5", "1e-4"), "To choose from on the first seed."
+        ("2e-5", "5e-5", "1e-4"), "Rates to select from on the first seed."
     )
     num_train_epochs: float = _GROUP.flag(3.0, "Of training.")
     batch_size: int = _GROUP.flag(32, "Of training and prediction.")
 
 
 def run(options: Options) -> None:
-    """Makes the runs that the options name and that are still missing.
+    """Executes the missing runs of the options.
 
     Raises:
-        ValueError: a flag is missing, or names what is unknown.
+        ValueError: a flag is missing or has an unknown value.
         RuntimeError: a run failed.
     """
     unknown = set(options.programs) - set(PROGRAMS)
@@ -127,7 +127,7 @@ def run(options: Options) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Task:
-    """What the programs of a task are run with, and scored by."""
+    """A task: its flags for both programs, and its scoring."""
 
     options: Options
     model: str
@@ -142,11 +142,11 @@ class _Task:
         raise NotImplementedError
 
     def job(self) -> dict[str, Any]:
-        """Returns what the peer gets to know of the task."""
+        """Returns the task's part of the peer's job."""
         raise NotImplementedError
 
     def score(self, program: str, folder: str) -> dict[str, float]:
-        """Reads what a program wrote."""
+        """Reads the outputs of a program and scores them."""
         raise NotImplementedError
 
 
@@ -198,7 +198,7 @@ class _Sentences(_Task):
         return [
             [
                 example.text_a,
-                # As released: an empty second text is none.
+                # As released: an empty second text means a single text.
                 example.text_b or None,
                 self.info.label_set.encode(example.label),
             ]
@@ -272,7 +272,7 @@ def _task(options: Options) -> _Task:
 
 
 def _row(task: _Task, name: str, rate: str, seed: str) -> dict[str, Any]:
-    """Returns the line of a run, which is made if it is missing."""
+    """Returns the line of a run, which is executed if it is missing."""
     options = task.options
     key = {
         "task": task.name,
@@ -347,7 +347,7 @@ def _measure(command: Sequence[str], log: str) -> dict[str, float]:
     """Runs a command; returns its time and its memory.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: the command failed.
     """
     start = time.perf_counter()
     with open(log, "ab") as file:
@@ -377,11 +377,11 @@ def read_rows(output_dir: str) -> list[dict[str, Any]]:
 
 
 def report(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Makes a table in Markdown of runs that both programs have made.
+    """Formats the runs of both programs as a Markdown table.
 
-    Scores are per cent, mean and standard deviation over the seeds; times and
-    memory are medians, this project's before Hugging Face's. A learning rate
-    that only Hugging Face tried is left out.
+    Scores are percentages, mean and standard deviation over the seeds; times
+    and memory are medians, this project's before Hugging Face's. Learning rates
+    tried only with Hugging Face are omitted.
     """
     groups: dict[tuple, dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
@@ -416,7 +416,7 @@ def _compared(
     theirs: Sequence[Mapping[str, Any]],
     metric: str,
 ) -> list[str]:
-    """Formats the scores of both, and how far their means are apart."""
+    """Formats the scores of both, and the difference of their means."""
     cells, means, variances = [], [], []
     for runs in (ours, theirs):
         values = [_per_cent(run["metrics"][metric], run) for run in runs]
@@ -448,7 +448,7 @@ def _medians(
 
 
 def main(options: Options) -> None:
-    """Makes the runs, or prints the table of those that were made."""
+    """Executes the runs, or prints the table of finished runs."""
     if options.report:
         sys.stdout.write(report(read_rows(options.output_dir)))
     else:

@@ -1,10 +1,10 @@
-"""Fine-tuning by Hugging Face's Trainer, for `benchmarks.fine_tuning`.
+"""Fine-tuning with Hugging Face's Trainer, for `benchmarks.fine_tuning`.
 
   python -m benchmarks.fine_tuning_peer JOB.json
 
-It needs torch, transformers and accelerate, and nothing else of this project.
-The job names the data, the weights and the hyper-parameters; outputs of the
-dev set go to `logits.npy` or `predictions.json` in its `output_dir`.
+It requires torch, transformers and accelerate, and no module of this project.
+The job specifies data, weights and hyperparameters; outputs for the dev set are
+written to `logits.npy` or `predictions.json` in its `output_dir`.
 """
 
 import collections
@@ -36,13 +36,13 @@ def main(path: str) -> None:
 def trainer(
     job: Mapping[str, Any], model: Any, train: Sequence[Any], **others: Any
 ) -> Any:
-    """Makes the Trainer of a model.
+    """Returns the Trainer of a model.
 
     Args:
-        job: the hyper-parameters.
+        job: the hyperparameters.
         model: of transformers.
         train: the rows, with labels.
-        **others: arguments in place of these.
+        **others: arguments that replace the defaults here.
     """
     import transformers
 
@@ -78,7 +78,7 @@ def trainer(
 
 
 def _classify(job: dict[str, Any]) -> None:
-    """Trains a classifier, or a regression where there is one output."""
+    """Trains a classifier, or a regression model if it has one output."""
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["model"])
@@ -114,7 +114,7 @@ def _classify(job: dict[str, Any]) -> None:
 
 
 def _squad(job: dict[str, Any]) -> None:
-    """Trains on one SQuAD file and answers another."""
+    """Trains on one SQuAD file and predicts the answers of another."""
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["model"])
@@ -164,9 +164,9 @@ def _questions(path: str) -> Iterator[dict[str, Any]]:
 def _windows(
     question: dict[str, Any], tokenizer: Any, *, is_training: bool
 ) -> Iterator[dict[str, Any]]:
-    """Cuts a context into windows, as run_qa.py does.
+    """Splits a context into windows, as run_qa.py does.
 
-    A window without the whole answer is trained on with [CLS] as its answer.
+    In training, the answer of a window without the complete answer is [CLS].
     """
     encoded = tokenizer(
         question["question"].lstrip(),

@@ -1,4 +1,4 @@
-"""The limit of this processor as a contender: a job's matrix products alone."""
+"""The matrix products of a job alone, as a lower bound of its time."""
 
 import collections
 import dataclasses
@@ -21,7 +21,7 @@ class Product:
 
     @property
     def operations(self) -> int:
-        """Additions and multiplications."""
+        """The number of additions and multiplications."""
         return 2 * self.batch * self.rows * self.inner * self.columns
 
     def gradients(self) -> tuple["Product", "Product"]:
@@ -34,7 +34,7 @@ class Product:
 
 
 def products_of(job: contenders.Job) -> collections.Counter[Product]:
-    """Counts the products of a training step or of all batches to predict."""
+    """Counts the products of a training step or of all prediction batches."""
     if job.kind == "prediction":
         # As short as the longest text of a batch allows.
         return sum(
@@ -69,7 +69,7 @@ def _encoder(
     of_heads = ((width // heads, length), (length, width // heads))
     last = sizes["num_hidden_layers"] - 1
     for layer in range(last + 1):
-        # Of a prediction the last layer's output is read at [CLS] alone.
+        # Prediction uses the last layer's output only at [CLS].
         wanted = 1 if job.kind == "prediction" and layer == last else length
         projections = [(length, 2 * width), (wanted, width)]
         if wanted == length:
@@ -95,7 +95,7 @@ def _encoder(
 
 
 def prepare(job: contenders.Job):
-    """Makes the operands of every product."""
+    """Creates the operands of every product."""
     import tensorflow as tf
 
     dtype = tf.float32 if job.precision == "float32" else tf.bfloat16

@@ -66,7 +66,7 @@ def _rows(job):
     if job.kind != "pretraining":
         return {**inputs, "labels": rows["label_ids"][:, 0]}
     labels = words.clone()
-    # -100 is what it ignores.
+    # The loss ignores -100.
     labels[:, job.max_predictions_per_seq :] = -100
     pairs = rows["next_sentence_labels"][:, 0]
     return {**inputs, "labels": labels, "next_sentence_label": pairs}

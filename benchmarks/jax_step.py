@@ -1,12 +1,12 @@
-r"""A pre-training step of the same network on JAX, compiled as a whole.
+r"""A compiled pre-training step of the same network on JAX.
 
   KERAS_BACKEND=jax python -m benchmarks.jax_step \
     --bert_config_file=modeling/configs/bert_base_uncased.json
 
-`modeling/` runs on any Keras backend; training does not. This times what a
-loop on JAX would repeat: forward, backward and a plain update of the weights
-(gradient descent, no moments), by `jax.jit` over Keras' `stateless_call`. Meant
-for a GPU; on a CPU give it a small model.
+`modeling/` runs on any Keras backend; training does not. This measures the body
+of a JAX training loop: forward pass, backward pass and gradient descent without
+moments, by `jax.jit` over Keras' `stateless_call`. It is intended for a GPU; on
+a CPU use a small model.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ class Options:
         20, "Masked tokens of a row.", lower_bound=1
     )
     rounds: int = _GROUP.flag(
-        10, "Steps, of which the median counts.", lower_bound=1
+        10, "Measured steps; the median is reported.", lower_bound=1
     )
 
 
@@ -78,13 +78,13 @@ def measure(options: Options) -> list[float]:
     """Returns the loss of each step; logs the median time.
 
     Raises:
-        RuntimeError: Keras runs on another backend.
+        RuntimeError: Keras uses another backend.
     """
     import keras
 
     if keras.backend.backend() != "jax":
         raise RuntimeError(
-            "Keras must run on JAX here; it runs on "
+            "This benchmark requires Keras on JAX; it runs on "
             f"{keras.backend.backend()}. Set KERAS_BACKEND=jax."
         )
     import jax
@@ -128,11 +128,11 @@ def measure(options: Options) -> list[float]:
 
 
 def main(options: Options) -> None:
-    """Measures what the flags say."""
+    """Runs the program with its flags."""
     try:
         import jax  # noqa: F401
     except ImportError:
-        logging.info("Left out: jax is not installed.")
+        logging.info("Skipped: jax is not installed.")
         return
     measure(options)
 

@@ -1,6 +1,6 @@
 """keras-hub as a contender: `BertMaskedLM`, trained by `train_on_batch`.
 
-It has no next-sentence prediction, and no other job is compared with it.
+It has no next sentence prediction, and no other job is compared with it.
 """
 
 import importlib

@@ -23,8 +23,8 @@ from modeling import costs
 _GROUP = flags.Group.MEASUREMENT
 _GIGABYTE = 10**9
 _CASE = re.compile(r"(.+?):(\d+):(\d+(?:\+\d+)*)(?::(recompute)|:(\d+))?")
-# Micro-batches of a step: any number above 1 takes as much beside the examples
-# themselves.
+# Micro-batches of a step: the memory other than the examples' is the same for
+# any number above 1.
 _SOME_PARTS = 2
 # Source: the paper and the release predict 15 %, rounded up to 20 of 128.
 _PREDICTED_SHARE = 0.15
@@ -75,8 +75,8 @@ class Options:
             "bert_base_uncased:64:8+16+32",
             "bert_base_uncased:64:16+32:recompute",
         ),
-        "What to measure: configuration, sequence length and batch sizes with "
-        "+ between them, and after another colon `recompute` or a number of "
+        "Cases to measure: configuration, sequence length, batch sizes joined "
+        "by + and, after another colon, `recompute` or a number of "
         "parts.",
     )
 
@@ -100,17 +100,17 @@ class Case:
 
 
 def read_case(text: str, precision: str) -> Case:
-    """Reads `CONFIG:LENGTH:BATCH+BATCH`, with `:recompute` or `:PARTS` or none.
+    """Parses `CONFIG:LENGTH:BATCH+BATCH[:recompute]` or `...[:PARTS]`.
 
     Raises:
         OSError: there is no such configuration.
-        ValueError: it is not of this form.
+        ValueError: the text has another form.
     """
     found = _CASE.fullmatch(text)
     if not found:
         raise ValueError(
-            "A case must be CONFIG:LENGTH:BATCH+BATCH, or with :recompute or "
-            f":PARTS behind it; got {text!r}."
+            "A case must be CONFIG:LENGTH:BATCH+BATCH, optionally followed by "
+            f":recompute or :PARTS; got {text!r}."
         )
     name, length, batches, recompute, num_parts = found.groups()
     return Case(
@@ -143,8 +143,8 @@ def computed_need(
 ) -> Need:
     """Estimates the memory of a step.
 
-    The heads of pre-training are counted in fine-tuning too, which has
-    smaller ones: half a percent of BERT-Base.
+    For fine-tuning it counts the pre-training heads, although the actual head
+    is smaller: half a percent of BERT-Base.
     """
     return Need(
         fixed=costs.memory(config, shape, 0, method).total,
@@ -159,11 +159,11 @@ def fitted_need(peaks: Mapping[int, float]) -> Need:
         peaks: bytes by the rows of a micro-batch.
 
     Raises:
-        ValueError: there are not two numbers of rows.
+        ValueError: there are fewer than two batch sizes.
     """
     if len(peaks) < 2:
         raise ValueError(
-            "Two batch sizes at least must be measured, as in "
+            "At least two batch sizes must be measured, as in "
             f"bert_tiny:128:32+64; got {sorted(peaks)}."
         )
     line = statistics.linear_regression(list(peaks), list(peaks.values()))
@@ -171,24 +171,24 @@ def fitted_need(peaks: Mapping[int, float]) -> Need:
 
 
 def largest_batch(need: Need, memory_gb: float) -> int:
-    """Returns the most rows that fit, or 0, with some of the memory left over.
+    """Returns the largest number of rows that fits with headroom, or 0.
 
     Args:
         need: of a step.
-        memory_gb: of the device, of which a share can be used.
+        memory_gb: of the device, of which a share is usable.
     """
     room = scaling.USABLE_MEMORY * memory_gb * _GIGABYTE
     return max(0, int((room - need.fixed) // need.per_example))
 
 
 def network_table(name: str, options: Options, *, in_parts: bool) -> str:
-    """Lays out the largest batches of a network, by memory and length.
+    """Formats the largest batches of a network, by memory and length.
 
     Args:
         name: of the network.
         options: of the tables.
-        in_parts: as with --num_accumulation_steps: a cell has the rows of one
-            micro-batch.
+        in_parts: whether --num_accumulation_steps is used; a cell then has the
+            rows of one micro-batch.
 
     Returns:
         Markdown; a cell has the rows without and with --recompute.
@@ -219,7 +219,7 @@ def network_table(name: str, options: Options, *, in_parts: bool) -> str:
 
 
 def released_table() -> str:
-    """Lays the release's own measurements beside the estimates."""
+    """Formats the release's own measurements next to the estimates."""
     configs = [scaling.read_config(name) for name in _RELEASED_NETWORKS]
     ways = {
         "float32": costs.Method(),
@@ -246,7 +246,7 @@ def released_table() -> str:
 
 
 def measured_table(options: Options) -> str:
-    """Measures the cases; lays the fitted needs beside the estimates."""
+    """Measures the cases; formats the fitted needs next to the estimates."""
     rows = []
     for text in options.cases:
         case = read_case(text, options.precision)
@@ -281,10 +281,10 @@ def peak_bytes(case: Case, batch_size: int, kind: str) -> float:
     """Measures two steps in a new process.
 
     Returns:
-        Bytes held at the peak above those held after the imports.
+        Peak memory in bytes, minus the memory after the imports.
 
     Raises:
-        RuntimeError: the process failed, perhaps out of memory.
+        RuntimeError: the process failed, possibly out of memory.
     """
     shape = shape_of(case.length, kind)
     contender = contenders.Contender(
@@ -304,7 +304,7 @@ def peak_bytes(case: Case, batch_size: int, kind: str) -> float:
 
 
 def report(options: Options) -> str:
-    """Writes the estimates or, with `measure`, their comparison."""
+    """Returns the estimates or, with `measure`, their comparison."""
     if options.measure:
         return measured_table(options)
     networks = "".join(
@@ -316,7 +316,7 @@ def report(options: Options) -> str:
 
 
 def main(options: Options) -> None:
-    """Prints the tables that the flags ask for."""
+    """Runs the program with its flags."""
     sys.stdout.write(report(options))
 
 

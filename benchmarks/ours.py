@@ -70,7 +70,7 @@ def _work(job):
 def memory_bytes(field: str) -> int:
     """Reads the memory of this process: VmRSS now, VmHWM at its peak.
 
-    Not `ru_maxrss`, which begins with the memory of the parent.
+    `ru_maxrss` is not used because it includes the memory of the parent.
     """
     status = pathlib.Path("/proc/self/status").read_text(encoding="ascii")
     (found,) = re.findall(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
@@ -122,7 +122,7 @@ def _prediction(strategy, objective, job):
     )
     predictor = prediction.Predictor(strategy, objective)
 
-    def predict(_=folder):  # The folder is there as long as the function.
+    def predict(_=folder):  # The folder exists as long as the function.
         predictor.predict(
             source, batch_size=job.batch_size, by_length=job.by_length
         )
@@ -154,7 +154,7 @@ def _tokenization(job):
     if job.kind == "tokenization":
 
         def encode() -> float:
-            # A new one at each turn: its memory would know all words.
+            # A new one in each turn, because it caches words.
             memory = word_memory.WordMemory(job.vocab_file)
             return contenders.processor_seconds(lambda: memory.encode(texts))
 

@@ -1,7 +1,7 @@
-"""The definition of tokenization, step by step and without any memory.
+"""A reference implementation of tokenization, without tables or caches.
 
-What `vocab.tokenization` does with tables and a memory of words, as the release
-describes it: for tests and as the measure of speed.
+It follows the release step by step, as the expectation of tests and the
+baseline of speed measurements of `vocab.tokenization`.
 """
 
 import unicodedata
@@ -15,7 +15,7 @@ _MAX_WORD_CHARACTERS = 200  # Source: the release.
 def tokenize(
     text: str, vocab: Mapping[str, int], *, do_lower_case: bool
 ) -> list[str]:
-    """Cuts a text into word pieces."""
+    """Splits a text into word pieces."""
     pieces = []
     for word in _cleaned(text).split():
         folded = _without_marks(word.lower()) if do_lower_case else word
@@ -53,7 +53,7 @@ def _split_at_punctuation(word: str) -> list[str]:
             parts += [char, ""]
         else:
             parts[-1] += char
-    # A decomposition may hold white space.
+    # A decomposition may contain white space.
     return [part for text in parts for part in text.split()]
 
 

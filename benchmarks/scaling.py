@@ -21,11 +21,11 @@ _GROUP = flags.Group.MEASUREMENT
 _DEVICES = pathlib.Path(__file__).with_name("scaling_devices.json")
 _CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
 _SECONDS_PER_DAY = 86_400
-# Room that a device's runtime and fragments of memory need; an assumption.
+# Memory of a device's runtime and of fragmentation; an assumption.
 USABLE_MEMORY = 0.9
 
 # Measured, see docs/performance.md: bytes of a word id, share of a record that
-# is no padding, word pieces of a word between white space.
+# is not padding, word pieces per whitespace-separated word.
 _ID_BYTES = 2.0
 _FILL = 0.8
 _PIECES_PER_WORD = 1.34
@@ -95,7 +95,7 @@ def read_config(name: str) -> config_lib.BertConfig:
     """Reads a shipped configuration by its name.
 
     Raises:
-        OSError: there is none of this name.
+        OSError: there is no configuration of this name.
     """
     return config_lib.BertConfig.from_json_file(str(_CONFIGS / f"{name}.json"))
 
@@ -106,13 +106,13 @@ class Device:
 
     Attributes:
         name: for the command line.
-        about: what it is, for people.
-        peak_flops: operations per second of matrix products at most.
-        memory_bytes: there are.
+        about: a description.
+        peak_flops: peak operations per second of matrix products.
+        memory_bytes: size of its memory.
         memory_bandwidth: bytes per second.
-        link_bandwidth: bytes per second it sends to another of its machine.
-        network_bandwidth: bytes per second it sends to another machine.
-        devices_per_machine: that share links.
+        link_bandwidth: bytes per second sent to a device of the same machine.
+        network_bandwidth: bytes per second sent to another machine.
+        devices_per_machine: number of devices that share links.
     """
 
     name: str
@@ -130,9 +130,9 @@ class Cluster:
     """Devices of one kind that share a batch.
 
     Attributes:
-        device: of which kind.
-        num_devices: how many.
-        efficiency: share of the peak rate that a step reaches on average.
+        device: their kind.
+        num_devices: their number.
+        efficiency: mean share of the peak rate that a step reaches.
     """
 
     device: Device
@@ -150,7 +150,7 @@ class Cluster:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Step:
-    """The seconds of a step by part; the parts do not overlap."""
+    """The seconds of each part of a step; the parts do not overlap."""
 
     compute: float
     update: float
@@ -167,7 +167,7 @@ class Plan:
     """A phase on a number of devices.
 
     Attributes:
-        method: with as many micro-batches as the memory asks for.
+        method: with the number of micro-batches that the memory requires.
         memory: of a device.
         step: its seconds.
     """
@@ -178,12 +178,12 @@ class Plan:
 
 
 def read_devices(options: Options) -> list[Device]:
-    """Reads the devices that the options name.
+    """Reads the devices of the options.
 
     Raises:
         OSError: their file cannot be opened.
-        ValueError: it is no list of objects with the fields of `Device`, or
-            has no such device.
+        ValueError: it is not a list of objects with the fields of `Device`, or
+            a device is missing.
     """
     path = options.devices_file
     with open(path, encoding="utf-8") as file:
@@ -199,8 +199,8 @@ def read_devices(options: Options) -> list[Device]:
     unknown = [name for name in options.devices if name not in known]
     if unknown:
         raise ValueError(
-            f"{path} must hold the devices of --devices; it "
-            f"has no {', '.join(unknown)}, only {', '.join(known)}."
+            f"{path} must contain the devices of --devices; it lacks "
+            f"{', '.join(unknown)}, and has {', '.join(known)}."
         )
     return [known[name] for name in options.devices or known]
 
@@ -241,10 +241,10 @@ def plan(
 ) -> Plan | None:
     """Fits a step of `PAPER_BATCH` sequences into devices.
 
-    Takes as few micro-batches, a power of two, as the memory allows.
+    It uses the smallest power of two micro-batches that fits into the memory.
 
     Returns:
-        None if not even one sequence at a time fits.
+        None if not even a single sequence fits.
     """
     num_rows = -(-PAPER_BATCH // cluster.num_devices)
     num_parts = 1
@@ -261,7 +261,7 @@ def plan(
 
 
 def days(plans: Sequence[Plan]) -> float:
-    """Adds up the days of the paper's phases, by a plan for each."""
+    """Returns the days of the paper's phases, given a plan for each."""
     seconds = sum(
         phase.num_steps * phase_plan.step.total
         for phase, phase_plan in zip(PAPER_PHASES, plans, strict=True)
@@ -280,13 +280,13 @@ def paper_flops(config: config_lib.BertConfig) -> float:
 def record_bytes(shape: costs.Shape, *, id_bytes: float, fill: float) -> float:
     """Estimates the bytes of a record on disk, on average.
 
-    Numbers are varints, of 7 bits a byte; three lists of T numbers, of which
-    one holds word ids, two lists of P, and P floats.
+    Numbers are varints, with 7 bits a byte. There are three lists of T numbers,
+    one of them word ids, two lists of P, and P floats.
 
     Args:
         shape: of the record.
-        id_bytes: of a word id, on average: 2 from 128, 3 from 16,384 on.
-        fill: share of a sequence that is no padding.
+        id_bytes: mean bytes of a word id: 2 from 128, 3 from 16,384 on.
+        fill: share of a sequence that is not padding.
     """
     tokens, predictions = shape.max_seq_length, shape.max_predictions_per_seq
     ids = tokens * (fill * id_bytes + (1 - fill))
@@ -306,18 +306,18 @@ def record_bytes(shape: costs.Shape, *, id_bytes: float, fill: float) -> float:
 def records_per_copy(
     shape: costs.Shape, num_pieces: float, *, fill: float
 ) -> float:
-    """Estimates how many records a corpus makes at a `dupe_factor` of 1.
+    """Estimates the number of records of a corpus with `dupe_factor` 1.
 
     Args:
         shape: of the records.
         num_pieces: word pieces of the corpus.
-        fill: as for `record_bytes`; [CLS] and twice [SEP] are part of it.
+        fill: as for `record_bytes`; includes [CLS] and both [SEP].
     """
     return num_pieces / (fill * shape.max_seq_length - 3)
 
 
 def network_table(options: Options) -> str:
-    """Lays out the costs of each network, whatever it runs on."""
+    """Formats the hardware-independent costs of each network."""
     rows = []
     for name in options.configs:
         config = read_config(name)
@@ -343,7 +343,7 @@ def network_table(options: Options) -> str:
 
 
 def data_table() -> str:
-    """Lays out the number and size of records."""
+    """Formats the number and size of records."""
     num_pieces = _PAPER_WORDS * _PIECES_PER_WORD
     rows = []
     for phase in PAPER_PHASES:
@@ -372,7 +372,7 @@ def data_table() -> str:
 
 
 def device_table(options: Options, device: Device) -> str:
-    """Lays out the days of the paper's run on numbers of one device."""
+    """Formats the days of the paper's run on several numbers of a device."""
     rows = [
         _device_row(
             name,
@@ -427,7 +427,7 @@ def report(options: Options) -> str:
 
 
 def main(options: Options) -> None:
-    """Prints the tables that the flags ask for."""
+    """Runs the program with its flags."""
     sys.stdout.write(report(options))
 
 

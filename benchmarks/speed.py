@@ -1,15 +1,15 @@
-r"""Speed of this project beside its peers and the limit of the processor.
+r"""Speed of this project, its peers and the processor's matrix products.
 
   python -m benchmarks.speed
   python -m benchmarks.speed --measurements=prediction,tokenization \
     --text_file=wiki.txt --peers=/path/to/an/environment/bin/python
 
-Prints a table in Markdown. Its first column has this project's time; the others
-are multiples of that time. Each number is the median of turns that all
-contenders take one after the other. Hugging Face has this project's precision
-and order of texts; with its defaults it has float32 and texts in file order.
-The floor is the time of the same matrix products alone; of a start, that of
-importing Keras and TensorFlow. benchmarks/README.md has more.
+Prints a Markdown table. Its first column is this project's time; the others are
+multiples of it. Each number is the median over turns that the contenders take
+one after the other. "Hugging Face" uses this project's precision and order of
+texts; its defaults are float32 and file order. The floor is the time of the
+same matrix products alone; of a start, that of importing Keras and TensorFlow.
+benchmarks/README.md has more.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ _DEFINITION = "plain definition"
 COLUMNS = (_OURS, _PEER, _PEER_DEFAULTS, _KERAS_HUB, _DEFINITION, _FLOOR)
 _GROUP = flags.Group.MEASUREMENT
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP].
-# Extensions that make matrix products fast, as Linux names them.
+# Linux's names of extensions that accelerate matrix products.
 _PROCESSOR_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 _START_UP_BYTES = 100_000
 
@@ -65,7 +65,7 @@ class Options:
     peers: str | None = _GROUP.flag(
         None,
         "The Python of an environment with torch, transformers and keras-hub; "
-        "without it no peer takes part.",
+        "without it peers are skipped.",
     )
     measurements: tuple[str, ...] = _GROUP.flag(
         MEASUREMENTS, f"Some of {', '.join(MEASUREMENTS)}."
@@ -93,11 +93,11 @@ class Options:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
-    """The measurements: a method starts the contenders of each, by column.
+    """The measurements; each method starts its contenders, by column.
 
     Attributes:
         options: of the command line.
-        folder: for files; a part of the text is in its `text.txt`.
+        folder: of temporary files; `text.txt` is a part of the text.
     """
 
     options: Options
@@ -108,7 +108,7 @@ class Bench:
         return self._of_model(self._job("pretraining"))
 
     def fine_tuning_step(self) -> _Contenders:
-        """The same of a classifier."""
+        """The same for a classifier."""
         return self._of_model(self._job("fine_tuning"))
 
     def prediction(self) -> _Contenders:
@@ -132,7 +132,7 @@ class Bench:
         return self._tokenization("tokenization")
 
     def graph_tokenization(self) -> _Contenders:
-        """The same by the tokenizer of exported models."""
+        """The same with the tokenizer of exported models."""
         return self._tokenization("graph_tokenization")
 
     def data_creation(self) -> _Contenders:
@@ -172,13 +172,13 @@ class Bench:
         }
 
     def help(self) -> _Contenders:
-        """The page of --help of a script."""
+        """The --help page of a script."""
         command = ["run_pretraining.py", "--help"]
         return {_OURS: contenders.Command(lambda _: command)}
 
     @property
     def text_file(self) -> str:
-        """The name of the text to tokenize and to make records of."""
+        """The path of the text to tokenize and to create records from."""
         return str(self.folder / "text.txt")
 
     def _job(self, kind: str, **more) -> contenders.Job:
@@ -197,7 +197,7 @@ class Bench:
         )
 
     def _of_model(self, job: contenders.Job) -> _Contenders:
-        """Starts all who train a model or predict with it."""
+        """Starts all contenders that train a model or predict."""
         plain = dataclasses.replace(job, precision="float32", by_length=False)
         running = {
             _OURS: contenders.Contender("ours", job),
@@ -217,7 +217,7 @@ class Bench:
     def _peer(
         self, column: str, module: str, job: contenders.Job
     ) -> _Contenders:
-        """Starts a peer, if there is an environment for it."""
+        """Starts a peer, if its environment is given."""
         if not self.options.peers:
             return {}
         peer = contenders.Contender(module, job, self.options.peers)
@@ -226,7 +226,7 @@ class Bench:
         return {column: peer}
 
     def _create_records(self, text_file: str, output: str) -> list[str]:
-        """Returns the command that makes records of a text."""
+        """Returns the command that creates records from a text."""
         return [
             "create_pretraining_data.py",
             f"--input_file={text_file}",
@@ -236,7 +236,7 @@ class Bench:
 
 
 def _cut(source: str, target: str, num_bytes: int) -> None:
-    """Writes the beginning of a text, up to the end of a document."""
+    """Writes the start of a text, up to the end of a document."""
     with open(source, "rb") as file:
         text = file.read(num_bytes)
     end = text.rfind(b"\n\n") + 2
@@ -255,7 +255,7 @@ def row(name: str, medians: Mapping[str, float]) -> list[str]:
 
 
 def _processor() -> str:
-    """Names the processor and those of its extensions that matter."""
+    """Returns the name of the processor and its relevant extensions."""
     path = pathlib.Path("/proc/cpuinfo")
     if not path.exists():
         return platform.processor() or platform.machine()
@@ -267,10 +267,10 @@ def _processor() -> str:
 
 
 def compare(options: Options) -> str:
-    """Measures what the options name; returns the table.
+    """Runs the measurements of the options; returns the table.
 
     Raises:
-        ValueError: there is no such measurement.
+        ValueError: a measurement is unknown.
         RuntimeError: a contender failed.
     """
     unknown = set(options.measurements) - set(MEASUREMENTS)
@@ -306,7 +306,7 @@ def compare(options: Options) -> str:
 
 
 def main(options: Options) -> None:
-    """Prints the table that the flags ask for."""
+    """Runs the program with its flags."""
     sys.stdout.write(compare(options))
 
 

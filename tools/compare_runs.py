@@ -46,7 +46,7 @@ class Run:
 
     Attributes:
         name: its folder.
-        card: its run card; empty if there is none, as while it is running.
+        card: its run card; empty if missing, as during the run.
         records: its reports.
         results: metrics by file.
     """
@@ -61,7 +61,7 @@ def read(folder: str) -> Run:
     """Reads the records of a run from its folder.
 
     Raises:
-        ValueError: the folder has none.
+        ValueError: the folder has no records.
     """
     path = os.path.join(folder, run_card.FILE)
     run = Run(
@@ -72,7 +72,7 @@ def read(folder: str) -> Run:
     )
     if not (run.card or run.records or run.results):
         raise ValueError(
-            f"{folder} must be the --output_dir of a run; it holds no "
+            f"{folder} must be the --output_dir of a run; it contains no "
             f"{run_card.FILE}, no {reporting.METRICS_FILE} and no results."
         )
     return run
@@ -140,7 +140,7 @@ def _overview(cards: Sequence[_Values], summaries: Sequence[_Values]) -> _Rows:
 
 
 def _inputs(card: _Values) -> _Values:
-    """Names the files of each flag, with hashes if known, or else sizes."""
+    """Returns the files of each flag, with hashes if known, else sizes."""
 
     def identity(entry: _Values) -> str:
         if entry.get("sha256"):
@@ -174,7 +174,7 @@ def _environment(card: _Values) -> _Values:
 
 
 def _differing(columns: Sequence[_Values]) -> _Rows:
-    """Makes a row of each value that is not the same in all runs.
+    """Returns a row for each value that differs between runs.
 
     Args:
         columns: values by name, for each run; a run with none is shown but
@@ -194,7 +194,7 @@ def _differing(columns: Sequence[_Values]) -> _Rows:
 
 
 def _all(columns: Sequence[_Values]) -> _Rows:
-    """Makes a row of each value, with the change of numbers of two runs."""
+    """Returns a row for each value, with the change between two runs."""
     rows = []
     for name in dict.fromkeys(name for column in columns for name in column):
         values = [column.get(name) for column in columns]
@@ -234,10 +234,10 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: a folder is no run's, or a file of it is broken.
+        ValueError: a folder is not of a run, or one of its files is broken.
     """
     if not folders:
-        raise ValueError("Name the folders of one run or more.")
+        raise ValueError("Pass the folders of one or more runs.")
     if plot:
         destinations.check_files(
             [plot], itertools.chain.from_iterable(map(_files_of, folders))

@@ -1,4 +1,4 @@
-"""Converts checkpoints of any form to the release's, Keras' or Hugging Face's.
+"""Converts checkpoints to the release's, Keras' or Hugging Face's format.
 
 For example:
 
@@ -6,8 +6,8 @@ For example:
     --input=uncased_L-12_H-768_A-12/bert_model.ckpt \\
     --output=bert-base-uncased --output_format=huggingface
 
-The form of the input is detected. Nothing is lost: what has no name in the
-form that is written is kept beside what has; `docs/checkpoints.md` says where.
+The format of the input is detected. Variables without a name in the output
+format are kept; `docs/checkpoints.md` describes where.
 """
 
 import collections
@@ -54,52 +54,50 @@ class Options:
         "keras-hub preset, or a folder with one of them."
     )
     output: str = flags.Group.FILES.required(
-        "Prefix, file that ends in .weights.h5, or folder, by the form."
+        "Prefix, file that ends in .weights.h5, or folder, by the format."
     )
     output_format: str = flags.Group.FILES.required(
         "Form to write.", choices=("release", "keras", "huggingface")
     )
-    overwrite: bool = flags.Group.FILES.flag(
-        False, "Replace files that are there."
-    )
+    overwrite: bool = flags.Group.FILES.flag(False, "Replace existing files.")
     bert_config_file: str | None = flags.Group.MODEL.flag(
         None,
-        "JSON file with the sizes of the model; by default that beside the "
+        "JSON file with the sizes of the model; by default that next to the "
         "input.",
     )
     architecture: str | None = flags.Group.MODEL.flag(
         None,
-        "What output_weights and output_bias label, sentences or words, where "
-        "nothing beside the input says.",
+        "What output_weights and output_bias label, sentences or words, if the "
+        "files next to the input do not contain it.",
         choices=(
             name_tables.SEQUENCE_CLASSIFICATION,
             name_tables.TOKEN_CLASSIFICATION,
         ),
     )
     strip_optimizer: bool = flags.Group.MODEL.flag(
-        False, "Leave out the moments of the optimizer and the step."
+        False, "Omit the moments of the optimizer and the step."
     )
     vocab_file: str | None = flags.Group.TEXT.flag(
         None,
-        "Vocabulary of the model; by default the vocab.txt beside the input.",
+        "Vocabulary of the model; by default the vocab.txt next to the input.",
     )
     do_lower_case: bool | None = flags.Group.TEXT.flag(
         None,
-        "Whether the model reads lower-cased text; by default what lies beside "
-        "the input says, or the vocabulary shows.",
+        "Whether the model reads lower-cased text; by default taken from the "
+        "files next to the input or from the vocabulary.",
     )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Model:
-    """A model to be converted, as far as it is known.
+    """A model to be converted.
 
     Attributes:
         variables: shape and type as written, by the release's name.
         read: returns the array of a name, in that shape and type.
         config: its sizes, if known.
         architectures: of `name_tables.architectures`.
-        beside: the files beside the input.
+        beside: the files next to the input.
     """
 
     variables: "Mapping[str, Spec]"
@@ -110,7 +108,7 @@ class Model:
 
     @property
     def num_layers(self) -> int:
-        """Encoder layers: of the configuration, or else of the variables."""
+        """Number of encoder layers, by the configuration or the variables."""
         if self.config is not None:
             return self.config.num_hidden_layers
         return name_tables.num_layers(self.variables)
@@ -118,13 +116,13 @@ class Model:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Beside:
-    """The files beside a model, apart from its weights.
+    """The files of a model other than its weights.
 
     Attributes:
         vocab_file: its vocabulary, or None.
-        do_lower_case: how text is read, or None where nothing tells.
-        labels: what `labels.json` would say, or None.
-        huggingface: Hugging Face's `config.json`, or nothing.
+        do_lower_case: whether it reads lower-cased text, or None if unknown.
+        labels: content of a `labels.json`, or None.
+        huggingface: Hugging Face's `config.json`, possibly empty.
     """
 
     vocab_file: str | None
@@ -134,19 +132,19 @@ class Beside:
 
 
 def convert(options: Options) -> None:
-    """Reads a checkpoint and writes it in another form.
+    """Reads a checkpoint and writes it in another format.
 
     Raises:
         OSError: a file is missing, cannot be read or written, or would be
             replaced.
-        ValueError: the input is broken, of another kind, or contradicts its
+        ValueError: the input is broken, unsupported, or contradicts its
             configuration, vocabulary or casing.
     """
     from modeling import checkpoints
 
     with checkpoints.opened(options.input) as source:
         logging.info(
-            "%s is a checkpoint of the %s form.", source.origin, source.kind
+            "%s is a checkpoint in the %s format.", source.origin, source.kind
         )
         for note in source.notes:
             logging.info("%s: %s.", source.origin, note)
@@ -162,7 +160,7 @@ def convert(options: Options) -> None:
 
 
 def _counts(variables: Mapping[str, Any]) -> dict[str, int]:
-    """Counts variables by kind, and weights in all."""
+    """Counts variables by kind, and all weights."""
     counts = collections.Counter(
         next(kind for pattern, kind in _KINDS if pattern.search(name))
         for name in variables
@@ -172,21 +170,21 @@ def _counts(variables: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _understand(options: Options, source: "checkpoints.Source") -> Model:
-    """Checks a checkpoint against what lies beside it and what the flags say.
+    """Checks a checkpoint against the files next to it and the flags.
 
     Args:
         options: of the tool.
         source: a `checkpoints.Source`, open.
 
     Raises:
-        OSError: a file that is named is missing.
+        OSError: a file given by a flag is missing.
         ValueError: the checkpoint contradicts its configuration, vocabulary
-            or casing, or reads from left to right.
+            or casing, or is a left-to-right model.
     """
     from modeling import checkpoints
     from training import attention_checks
 
-    # What is written says nothing of how it was trained.
+    # The output does not record how the model was trained.
     attention_checks.check_bert(options.input)
     variables = {
         name: (shape, "float32" if dtype in _HALF else dtype)
@@ -208,9 +206,8 @@ def _understand(options: Options, source: "checkpoints.Source") -> Model:
         num_layers = name_tables.num_layers(held)
         if num_layers > config.num_hidden_layers:
             logging.warning(
-                "%s holds %d layers, its configuration says %d: the others "
-                "are kept among the variables that have no place in the "
-                "model.",
+                "%s has %d layers, but its configuration %d: the others are "
+                "kept among the variables outside the model.",
                 source.origin,
                 num_layers,
                 config.num_hidden_layers,
@@ -275,7 +272,7 @@ def _look_beside(
         lower = shown if lower is None else lower
         if shown is not None and shown != lower:
             logging.warning(
-                "do_lower_case is %s; the entries of %s look as if it were %s.",
+                "do_lower_case is %s, but the entries of %s suggest %s.",
                 lower,
                 vocab_file,
                 shown,
@@ -291,7 +288,7 @@ def _look_beside(
 
 
 def _hint(source: "checkpoints.Source", beside: Beside) -> str | None:
-    """Returns the class that labels words, if it is known to be that."""
+    """Returns the class of the output layer, if known."""
     from training import model_folder
 
     said = {
@@ -317,7 +314,7 @@ def _write_release(options: Options, model: Model) -> list[str]:
     _check_targets(options, checkpoints.saved_files(prefix), sidecars)
     _write_sidecars(sidecars)
     writing.remove_remains(prefix)
-    # One by one, or all would be in memory twice.
+    # One at a time, because all at once would double the memory.
     tensors = {n: tf.convert_to_tensor(model.read(n)) for n in model.variables}
     checkpoints.save(prefix, tensors)
     return [f"{prefix}.index", *sidecars]
@@ -331,8 +328,8 @@ def _write_keras(options: Options, model: Model) -> list[str]:
         path = os.path.join(path, _DEFAULT_NAME + keras_format.SUFFIX)
     if not path.endswith(keras_format.SUFFIX):
         raise ValueError(
-            f"--output must end in {keras_format.SUFFIX}, which Keras asks "
-            f"for; got {path!r}."
+            f"--output must end in {keras_format.SUFFIX}, which Keras "
+            f"requires; got {path!r}."
         )
     sidecars = _sidecars(os.path.dirname(path), model)
     _check_targets(options, [path], sidecars)
@@ -353,21 +350,21 @@ def _write_huggingface(options: Options, model: Model) -> list[str]:
     folder = options.output
     if os.path.isfile(folder) or folder.endswith(".safetensors"):
         raise ValueError(
-            f"--output must be a folder for this form; got {folder!r}."
+            f"--output must be a folder for this format; got {folder!r}."
         )
     if model.config is None:
         raise ValueError(
-            f"{huggingface_config.CONFIG} needs the sizes of the model, and "
-            "there is no configuration beside --input: pass "
+            f"{huggingface_config.CONFIG} requires the sizes of the model, and "
+            "there is no configuration next to --input: pass "
             "--bert_config_file."
         )
     if any(name.startswith(_BILSTM) for name in model.variables):
         raise ValueError(
             f"{options.input} has a BiLSTM below its output layer "
-            "(--bilstm_head), which no model of this form has: it would be "
-            "read without. Choose another --output_format."
+            "(--bilstm_head), which Hugging Face's models do not support. "
+            "Choose another --output_format."
         )
-    # Without weights, what lies there is of a run that was killed.
+    # Files in a folder without weights are of an interrupted run.
     weights, index = (
         os.path.join(folder, name)
         for name in (huggingface.WEIGHTS, huggingface.INDEX)
@@ -385,7 +382,7 @@ def _write_huggingface(options: Options, model: Model) -> list[str]:
     del written[weights]
     for others, num_variables in written.items():
         logging.info(
-            "%d variables without a name there are in %s.",
+            "%d variables without a Hugging Face name are in %s.",
             num_variables,
             others,
         )
@@ -400,7 +397,7 @@ _WRITERS = {
 
 
 def _sidecars(folder: str, model: Model) -> dict[str, bytes]:
-    """Makes the files beside weights of the release's or Keras' form."""
+    """Returns the other files of the release's and Keras' formats."""
     from modeling import config as config_lib
     from modeling import huggingface_config
     from training import model_folder, records
@@ -440,8 +437,8 @@ def _huggingface_sidecars(
     pad_token_id = 0
     if known.vocab_file is None:
         logging.warning(
-            "There is no vocabulary beside --input, nor --vocab_file: the "
-            "folder gets no tokenizer."
+            "There is no vocabulary next to --input and no --vocab_file: the "
+            "folder will have no tokenizer."
         )
     else:
         made[model_folder.VOCABULARY] = _content(known.vocab_file)
@@ -449,7 +446,7 @@ def _huggingface_sidecars(
         pad_token_id = vocab.get("[PAD]", pad_token_id)
         if known.do_lower_case is None:
             raise ValueError(
-                "Nothing says whether the model reads lower-cased text: pass "
+                "It is unknown whether the model reads lower-cased text: pass "
                 "--do_lower_case or --nodo_lower_case."
             )
         made[huggingface_config.TOKENIZER] = _json(
@@ -463,13 +460,13 @@ def _huggingface_sidecars(
     )
     values = huggingface_config.merged(known.huggingface, values)
     made[huggingface_config.CONFIG] = _json(values)
-    # For the scripts of this project, which read it.
+    # Read by the scripts of this project.
     made[config_lib.FILE] = config.to_json_string().encode()
     return {os.path.join(folder, name): data for name, data in made.items()}
 
 
 def _labels(model: Model) -> dict[str, Any]:
-    """Describes the outputs of a model, with a name for each in any case."""
+    """Returns the labels of a model, with placeholders for missing names."""
     from modeling import huggingface_config
 
     known = dict(model.beside.labels or {})
@@ -494,7 +491,7 @@ def _check_targets(
     weights: list[str],
     sidecars: Mapping[str, bytes],
 ) -> None:
-    """Checks that nothing is replaced that should not be."""
+    """Checks that no file is replaced without --overwrite."""
     from modeling import checkpoints
 
     changed = _changed(sidecars)
@@ -507,19 +504,19 @@ def _check_targets(
     for path in weights:
         if os.path.exists(path):
             raise FileExistsError(
-                f"{path} is there already. Choose another --output, or pass "
+                f"{path} already exists. Choose another --output, or pass "
                 "--overwrite."
             )
     for path in changed:
         if os.path.exists(path):
             raise FileExistsError(
-                f"{path} is there already, with other content. Choose another "
+                f"{path} already exists with other content. Choose another "
                 "folder for --output, or pass --overwrite."
             )
 
 
 def _changed(sidecars: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Picks the files that are not there yet with the same content."""
+    """Returns the files that do not exist yet with the same content."""
     return {
         path: data
         for path, data in sidecars.items()

@@ -1,4 +1,4 @@
-"""Makes a SQuAD 1.1 training file from TriviaQA-Wiki.
+"""Converts TriviaQA-Wiki to a SQuAD 1.1 training file.
 
   python -m tools.convert_triviaqa \\
     --input_file=qa/wikipedia-train.json --evidence_dir=evidence/wikipedia \\
@@ -31,7 +31,9 @@ class Options:
     )
     output_file: str = flags.Group.FILES.required("SQuAD 1.1 file to write.")
     max_words: int = flags.Group.TEXT.flag(
-        triviaqa.MAX_WORDS, "Words kept of the start of a page.", lower_bound=1
+        triviaqa.MAX_WORDS,
+        "Words to keep from the start of a page.",
+        lower_bound=1,
     )
 
 
@@ -40,7 +42,7 @@ def run(options: Options) -> None:
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the input is not of TriviaQA, or nothing can be kept.
+        ValueError: the input is not TriviaQA, or no question can be converted.
     """
     inputs = [options.input_file]
     target = os.path.realpath(options.output_file)

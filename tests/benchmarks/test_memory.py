@@ -48,7 +48,7 @@ def test_line_is_fitted_to_peaks():
 
 
 def test_one_batch_size_makes_no_line():
-    with pytest.raises(ValueError, match=r"Two batch sizes .* got \[8\]"):
+    with pytest.raises(ValueError, match=r"two batch sizes .* got \[8\]"):
         memory.fitted_need({8: 5})
 
 

@@ -153,5 +153,5 @@ def test_curves_of_all_runs_share_a_picture(runs, tmp_path):
 def test_a_folder_must_be_of_a_run(tmp_path):
     with pytest.raises(ValueError, match="must be the --output_dir of a run"):
         _output([str(tmp_path)])
-    with pytest.raises(ValueError, match="Name the folders"):
+    with pytest.raises(ValueError, match="Pass the folders"):
         _output([])

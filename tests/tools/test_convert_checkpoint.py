@@ -119,7 +119,7 @@ def test_the_optimizer_can_be_left_out(tmp_path, output_format):
 def test_what_belongs_to_the_model_goes_along(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
         folder = pathlib.Path(_from_golden("slots", tmp_path, "huggingface"))
-    assert "is a checkpoint of the release form" in caplog.text
+    assert "is a checkpoint in the release format" in caplog.text
     assert "39 of the encoder, 93 of the optimizer, 7 of heads" in caplog.text
     tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
     assert tokenizer["do_lower_case"] is True
@@ -232,7 +232,7 @@ def test_half_precision_is_widened(tmp_path):
 
 def test_nothing_is_replaced_unasked(tmp_path):
     target = _from_golden("slots", tmp_path, "huggingface")
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         _from_golden("model", tmp_path, "huggingface")
     _from_golden("classifier", tmp_path, "huggingface", overwrite=True)
     # Of the moments that the first wrote nothing is left but the step.

@@ -128,7 +128,7 @@ def test_half_a_folder_is_left_alone(site, tmp_path):
         ({"bert_model.ckpt.index": b"index"}, "is broken, or not a checkpoint"),
         (
             {"bert_model.ckpt.data-00000-of-00001": b"short"},
-            "data files must hold .* they hold 5",
+            "data files must have .* they have 5",
         ),
     ],
 )
@@ -157,7 +157,7 @@ def test_checkpoint_of_another_network_is_refused(site, tmp_path, checkpoint):
     site.files[_TINY_URL] = _zip(
         checkpoint | {"bert_config.json": json.dumps(other)}
     )
-    with pytest.raises(ValueError, match="the checkpoint holds"):
+    with pytest.raises(ValueError, match="the checkpoint has"):
         _run(site, tmp_path, "bert_tiny")
 
 
@@ -196,7 +196,7 @@ def test_all_in_one_archive_fills_the_folders_that_are_missing(
     site.files[_TINY_URL] = tiny = _zip(checkpoint)
     _run(site, tmp_path, "bert_tiny")
     site.files[_ALL_URL] = _zip({f"{_TINY}.zip": tiny})
-    with pytest.raises(ValueError, match=r"must hold uncased_L-2_H-256_A-4"):
+    with pytest.raises(ValueError, match=r"must contain uncased_L-2_H-256_A-4"):
         _run(site, tmp_path, "all_bert_models")
     other = {"uncased_L-2_H-256_A-4.zip": tiny, f"{_TINY}.zip": tiny}
     site.files[_ALL_URL] = _zip(other)
@@ -335,7 +335,7 @@ def test_archive_without_the_files_of_its_task_is_refused(site, tmp_path):
         ((), {}, "Name what to fetch"),
         (("bert_tiny",), {"output_dir": None}, "--output_dir"),
         (("bert_gigantic",), {}, "'bert_gigantic'.*--list"),
-        (("squad",), {"sha256": "0" * 64}, "what is named has 4"),
+        (("squad",), {"sha256": "0" * 64}, "the number of files is 4"),
     ],
 )
 def test_command_that_cannot_be_meant_is_refused(
