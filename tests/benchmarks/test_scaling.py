@@ -160,7 +160,7 @@ def test_network_that_does_not_fit_is_said_so(tmp_path):
 
 def test_unknown_device_is_named():
     options = scaling.Options(devices=("abacus",))
-    with pytest.raises(ValueError, match=r"no abacus, only a100, h100"):
+    with pytest.raises(ValueError, match=r"lacks abacus, and has a100, h100"):
         scaling.report(options)
 
 

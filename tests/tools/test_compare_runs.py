@@ -65,7 +65,9 @@ def test_cards_of_another_shape_are_named(runs, changes, alone):
     card = json.loads(path.read_text())
     path.write_text(json.dumps(card | changes))
     (name,) = changes
-    with pytest.raises(ValueError, match=rf"a/run_card\.json: {name} is miss"):
+    with pytest.raises(
+        ValueError, match=rf"a/run_card\.json: '{name}' is miss"
+    ):
         compare_runs.run(runs[:1] if alone else runs, None, io.StringIO())
 
 
