@@ -96,8 +96,8 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
             raise
         raise OSError(
             error.errno,
-            f"Not enough disk space ({error.strerror}). Free some, then run "
-            "the same command again",
+            f"Not enough disk space ({error.strerror}). Free some "
+            "space, then run the same command again",
             path,
         ) from error
 

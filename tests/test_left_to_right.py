@@ -151,5 +151,5 @@ def test_a_bilstm_is_not_left_out_in_silence(tmp_path):
     with pytest.raises(ValueError, match=r"has a BiLSTM .* --task=embed"):
         run_folder.task_of(found, {})
     run_folder.check_task(run_folder.EMBED, found, {})
-    with pytest.raises(ValueError, match=r"has a BiLSTM .* be read without"):
+    with pytest.raises(ValueError, match=r"has a BiLSTM .* do not support"):
         _convert(prefix, str(tmp_path / "hf"))

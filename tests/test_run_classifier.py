@@ -60,6 +60,7 @@ def _evaluated(folder, **changes):
     return toy.results(out)
 
 
+@pytest.mark.slow
 def test_outputs_are_taken_by_the_names_of_their_labels(tmp_path, caplog):
     out = toy.run(tmp_path, do_train=True, do_eval=True, eval_every_epoch=True)
     want = toy.results(out)
@@ -94,6 +95,7 @@ def test_outputs_are_taken_by_the_names_of_their_labels(tmp_path, caplog):
     assert "reordered to the labels of this run: [1, 0]" in caplog.text
 
 
+@pytest.mark.slow
 def test_outputs_of_other_labels_are_not_evaluated(tmp_path):
     out = toy.run(
         tmp_path,

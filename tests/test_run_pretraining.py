@@ -244,7 +244,7 @@ def test_a_run_goes_on_at_once_from_a_high_step(tmp_path, unbroken):
     ("objective", "precision"),
     [
         ("mlm", "mixed_bfloat16"),
-        ("ltr", "float32"),
+        pytest.param("ltr", "float32", marks=pytest.mark.slow),
         pytest.param("mlm_nsp", "mixed_float16", marks=pytest.mark.slow),
     ],
 )
@@ -268,6 +268,7 @@ def test_every_objective_and_precision_learns(tmp_path, objective, precision):
     assert weights["bert/pooler/dense/kernel"].dtype == np.float32
 
 
+@pytest.mark.slow
 def test_skipped_steps_are_left_out_of_means_and_told_of(
     tmp_path, monkeypatch, caplog
 ):

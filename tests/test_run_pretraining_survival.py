@@ -112,6 +112,7 @@ def _wait_for(path):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_folder_takes_one_run_at_a_time(tmp_path):
     lock = tmp_path / "out" / ".lock"
     first = toy.start(tmp_path, num_train_steps=10**6)

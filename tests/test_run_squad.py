@@ -275,6 +275,7 @@ def test_the_best_threshold_is_found_on_the_way(tmp_path):
     assert toy_squad.results(combined)["f1"] == results["f1"]
 
 
+@pytest.mark.slow
 def test_the_best_of_several_trials_answers(tmp_path):
     flags_of = {
         "do_train": True,

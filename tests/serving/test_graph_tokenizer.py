@@ -279,7 +279,12 @@ def test_ids_and_offsets_worked_by_hand(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("char", "utf8_bytes"), [("a", 1), ("\u0436", 2), ("\U00010450", 4)]
+    ("char", "utf8_bytes"),
+    [
+        ("\u0436", 2),
+        pytest.param("a", 1, marks=pytest.mark.slow),
+        pytest.param("\U00010450", 4, marks=pytest.mark.slow),
+    ],
 )
 def test_word_of_more_than_200_characters_is_unknown(
     char, utf8_bytes, tmp_path

@@ -150,7 +150,9 @@ def _restated_punctuation(char):
 _SLOWER_CONTEXTS = ["{}", " {} ", "A{}", "\u03a3{}\u0301?", "?{}\u4e00"]
 
 
-@pytest.mark.parametrize("do_lower_case", [True, False])
+@pytest.mark.parametrize(
+    "do_lower_case", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "context",
     [
