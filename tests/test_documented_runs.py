@@ -218,6 +218,23 @@ def _write_models(folder):
         path.rename(path.with_name(name.replace("config.", "bert_config.")))
     for name in ("model_a", "model_b"):
         (folder / name).symlink_to("model")
+    _run(
+        folder,
+        "python -m tools.convert_checkpoint --output_format=huggingface "
+        "--input=bert/bert_model.ckpt --output=data/all-MiniLM-L6-v2",
+        "bert",
+    )
+
+
+def _write_quickstart(folder):
+    """Writes the files of ./quickstart.sh that pages use."""
+    made = folder / "quickstart"
+    shutil.copytree(folder / "bert", made / "model")
+    for name in ("vocab.txt", "bert_config.json"):
+        shutil.copy(made / "model" / name, made)
+    (made / "task").mkdir()
+    rows = [f"{text}\t{len(text) % 2}" for text in _sentences(40, 6)]
+    (made / "task/train.tsv").write_text("\n".join(["text\tlabel", *rows]))
 
 
 def _run(folder, text, bert):
@@ -229,6 +246,7 @@ def _run(folder, text, bert):
         env=os.environ
         | {
             "BERT": bert,
+            "MODEL": "data/all-MiniLM-L6-v2",
             "PATH": f"{python}:{os.environ['PATH']}",
             "TF_CPP_MIN_LOG_LEVEL": "2",
             # Links in the folder are not this checkout.
@@ -248,11 +266,12 @@ def world(tmp_path_factory):
     folder.mkdir()
     _write_text(folder)
     _write_tasks(folder)
-    _write_models(folder)
     for path in documented.ROOT.iterdir():
         # Commands name scripts, and files of the checkout, from its root.
         if path.suffix == ".py" or path.name in ("modeling", "vocab"):
             (folder / path.name).symlink_to(path)
+    _write_models(folder)
+    _write_quickstart(folder)
     _write_records(folder, "wiki", 128, 20)
     _write_records(folder, "heldout", 128, 20)
     return folder
