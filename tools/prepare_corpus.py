@@ -215,8 +215,8 @@ def _prepared(
 
 def _log_totals(total, written, rules, seconds: float) -> None:
     logging.info(
-        "Wrote %d of %d documents (%d of them held out), %d sentences, "
-        "%d words, from %.1f MB of text in %.1f s.",
+        "Wrote %d of %d documents (%d held out): %d sentences, %d words "
+        "(%.1f MB read, %.1f s).",
         written.documents,
         total.documents_read,
         written.held_out,
