@@ -243,6 +243,7 @@ def test_another_training_file_is_warned_of(trained, tmp_path, caplog):
     assert "records_fingerprint was" in caplog.text
 
 
+@pytest.mark.slow
 def test_label_sorted_file_trains_as_well(trained, tmp_path):
     rows = sorted(toy.sentences(320, seed=1), key=lambda row: row[1])
     toy.write_data(tmp_path / "data", train=rows)
@@ -261,6 +262,7 @@ def test_records_are_made_again_only_if_something_changed(trained, tmp_path):
     assert (out / "eval.tf_record").stat().st_mtime_ns != before
 
 
+@pytest.mark.slow
 def test_windows_answer_once_for_a_text(trained, tmp_path):
     out = tmp_path / "windows"
     toy.run(

@@ -175,6 +175,7 @@ def test_frozen_layers_stay_and_others_learn(trained, tmp_path):
 
 
 @pytest.mark.parametrize("labels", ["yes,no", "a,no,yes"])
+@pytest.mark.slow
 def test_head_of_another_task_is_new(trained, tmp_path, labels):
     start = trained / "out/model.ckpt-60"
     out = tmp_path / "other"

@@ -238,6 +238,7 @@ def test_files_are_trained_on_in_the_order_given(tmp_path, monkeypatch):
     assert of_first != sorted(of_first)  # Shuffled in itself.
 
 
+@pytest.mark.slow
 def test_the_best_threshold_is_found_on_the_way(tmp_path):
     out = toy_squad.run(
         tmp_path,
