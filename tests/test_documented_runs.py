@@ -165,7 +165,8 @@ def _write_text(folder):
     )
     plain = "\n\n".join("\n".join(lines) for lines in _documents(40, 4))
     (folder / "text").mkdir()
-    for name in ("wiki.txt", "wiki.heldout.txt", "text/a.txt"):
+    languages = ("en.txt", "de.txt", "hu.txt")
+    for name in ("wiki.txt", "wiki.heldout.txt", "text/a.txt", *languages):
         (folder / name).write_text(f"{plain}\n")
     (folder / "sentences.txt").write_text("\n".join(_sentences(5, 5)) + "\n")
 
@@ -268,7 +269,7 @@ def world(tmp_path_factory):
     _write_tasks(folder)
     for path in documented.ROOT.iterdir():
         # Commands name scripts, and files of the checkout, from its root.
-        if path.suffix == ".py" or path.name in ("modeling", "vocab"):
+        if path.suffix == ".py" or path.name in ("modeling", "tests", "vocab"):
             (folder / path.name).symlink_to(path)
     _write_models(folder)
     _write_quickstart(folder)
