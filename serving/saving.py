@@ -1,14 +1,17 @@
 """SavedModel writing, in the layout of TensorFlow Serving."""
 
+import contextlib
 import os
 import platform
 import shutil
 import unicodedata
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
+from absl import logging
 
 from files import destinations, writing
 from serving import converting, signatures
@@ -95,16 +98,35 @@ def _save(servable, folder: str, vocab_file: str) -> None:
     root = tf.Module(name=servable.task)
     root.weights = servable.variables
     root.vocabulary = tf.saved_model.Asset(vocab_file)
-    tf.saved_model.save(
-        root,
-        folder,
-        signatures={
-            name: function.get_concrete_function()
-            for name, function in servable.signatures.items()
-        },
-        # Nothing is trained through it.
-        options=tf.saved_model.SaveOptions(experimental_custom_gradients=False),
-    )
+    with _without_notices():
+        tf.saved_model.save(
+            root,
+            folder,
+            signatures={
+                name: function.get_concrete_function()
+                for name, function in servable.signatures.items()
+            },
+            # Nothing is trained through it.
+            options=tf.saved_model.SaveOptions(
+                experimental_custom_gradients=False
+            ),
+        )
+
+
+@contextlib.contextmanager
+def _without_notices() -> Iterator[None]:
+    """Hides TensorFlow's notices on saving, except errors.
+
+    They name temporary files, and captured variables by numbers.
+    """
+    verbosity, level = logging.get_verbosity(), tf.get_logger().level
+    logging.set_verbosity(logging.ERROR)
+    tf.get_logger().setLevel("ERROR")
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        tf.get_logger().setLevel(level)
 
 
 def _described(servable) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Prediction: scores for every record, in file order."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,6 @@ class CompiledByShape:
     def __init__(self, function: Callable[[Any], Any]):
         self._function = function
         self.max_shapes = 0 if compilation.fuses_products() else _MAX_SHAPES
-        # Separate functions: a single one would warn about retracing.
         self._of_shape: dict[tuple[Any, ...], Callable[[Any], Any]] = {}
         self._of_any_shape = tf.function(
             function, autograph=False, reduce_retracing=True
@@ -58,8 +58,10 @@ class CompiledByShape:
         if shapes not in self._of_shape:
             if len(self._of_shape) == self.max_shapes:
                 return self._of_any_shape(batch)
+            # TensorFlow counts retracing per Python function, not per
+            # `tf.function`: a shared one would warn after five shapes.
             self._of_shape[shapes] = tf.function(
-                self._function, autograph=False
+                functools.partial(self._function), autograph=False
             )
         return self._of_shape[shapes](batch)
 

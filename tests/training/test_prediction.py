@@ -111,6 +111,14 @@ def test_each_shape_is_compiled_once():
 
 
 @pytest.mark.usefixtures("_bfloat16")
+def test_many_shapes_give_no_retracing_warning(caplog):
+    compiled = prediction.CompiledByShape(_recorded([]))
+    for length in range(1, 13):
+        _call(compiled, length)
+    assert "retracing" not in caplog.text
+
+
+@pytest.mark.usefixtures("_bfloat16")
 def test_shapes_beyond_the_first_few_share_a_graph(monkeypatch):
     monkeypatch.setattr(prediction, "_MAX_SHAPES", 2)
     seen = []
