@@ -73,8 +73,7 @@ class SentenceClassification(labelled.LabelledTask):
         super().__init__(options)
         if options.tune_thresholds and not options.do_eval:
             raise ValueError(
-                "--tune_thresholds chooses them on evaluated data: pass "
-                "--tune_thresholds tunes on evaluated data: pass "
+                "--tune_thresholds tunes on evaluated data: pass --do_eval too."
             )
         self._tokenizer = tokenizer
         self._info = info = sentence_flags.find_dataset(

@@ -59,7 +59,7 @@ _REFUSALS = {
         "label_names": "no,yes",
         "tune_thresholds": True,
     },
-    "--tune_thresholds chooses them on evaluated data": {
+    "--tune_thresholds tunes on evaluated data: pass --do_eval too.": {
         "do_train": True,
         "tune_thresholds": True,
     },
