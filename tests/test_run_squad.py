@@ -208,9 +208,9 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path):
 def test_files_are_trained_on_in_the_order_given(tmp_path, monkeypatch):
     train, seen = loop.train, []
 
-    def watched(trainer, batches, options, **named):
-        seen.append((batches, options.num_train_steps))
-        return train(trainer, batches, options, **named)
+    def watched(strategy, objective, batches, options, plan, trainer):
+        seen.append((batches, plan.num_train_steps))
+        return train(strategy, objective, batches, options, plan, trainer)
 
     monkeypatch.setattr(loop, "train", watched)
     toy_squad.flags_of(tmp_path)

@@ -87,13 +87,6 @@ def prepare(
     return strategy
 
 
-def steps_per_call(
-    *, use_tpu: bool, iterations_per_loop: int, steps_per_loop: int
-) -> int:
-    """Returns the number of steps in one call of the compiled function."""
-    return steps_per_loop or (iterations_per_loop if use_tpu else 1)
-
-
 def compiles_whole_steps(strategy: tf.distribute.Strategy, choice: str) -> bool:
     """Returns whether XLA compiles the forward and backward pass as one.
 

@@ -21,6 +21,7 @@ from training import (
     devices,
     initialization,
     input_pipeline,
+    loop,
     model_folder,
     objectives,
     option_checks,
@@ -34,7 +35,7 @@ from training import (
     workers,
 )
 from training import flags as training_flags
-from training import run as run_lib
+from training import plan as plan_lib
 
 _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
 _RESULTS_PREFIX = {task_lib.EVAL: "eval", task_lib.PREDICT: "test"}
@@ -339,12 +340,12 @@ class Model:
         every = options.eval_every_steps
         if options.eval_every_epoch:
             every = schedule_length.steps_per_epoch
-        self.compiled.trainer = run_lib.train(
+        self.compiled.trainer = loop.train(
             self.strategy,
             self.objective,
             training_batches(train.source, options, file_parts),
             options,
-            run_lib.Plan(
+            plan_lib.Plan(
                 num_train_steps=schedule_length.num_train_steps,
                 num_warmup_steps=schedule_length.num_warmup_steps,
                 identity=self._identity(train, file_parts),

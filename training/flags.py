@@ -62,6 +62,9 @@ class TpuOptions:
 class TrainingOptions(TpuOptions):
     """Options of both pre-training and fine-tuning."""
 
+    if TYPE_CHECKING:
+        early_stopping_patience: int  # Declared by both.
+
     do_train: bool = flags.Group.ACTIONS.flag(False, "Train.")
     do_eval: bool = flags.Group.ACTIONS.flag(False, "Evaluate.")
     output_dir: str = flags.Group.FILES.required(

@@ -1,6 +1,5 @@
 """Initialization of a run: random, from other weights, or resumed."""
 
-import dataclasses
 import math
 import os
 import re
@@ -15,12 +14,15 @@ from files import log_lines
 from modeling import checkpoints, heads, name_tables
 from training import (
     checkpointing,
+    devices,
     model_folder,
     objectives,
     optimization,
     steps,
     workers,
 )
+from training import flags as training_flags
+from training import plan as plan_lib
 
 _POOLER = "bert/pooler/.*"
 _NEXT_SENTENCE = "cls/seq_relationship/.*"
@@ -33,47 +35,10 @@ _POOLER_UNUSED = ("BertForQuestionAnswering", name_tables.TOKEN_CLASSIFICATION)
 _BATCH_SPLIT = {"num_replicas", "num_accumulation_steps"}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class InitOptions:
-    """Initial state of a training run.
-
-    Attributes:
-        output_dir: a checkpoint here takes precedence over `init_checkpoint`.
-        init_checkpoint: other weights to start from, or None.
-        new_variables: patterns of variables that may be missing from
-            `init_checkpoint` or have another shape there, such as the output
-            layer of a task.
-        encoder_only: load only the encoder of `init_checkpoint`, because its
-            output layer belongs to another task.
-        frozen_variables: patterns of variables that are not trained.
-        schedule: the learning rate.
-        adam: the optimizer's hyper-parameters.
-        scale_loss: whether float16 gradients need scaling.
-        recompute: recompute the activations of the encoder's layers in the
-            backward pass.
-        seed: of the run.
-        identity: values, by flag, that must be equal for an exact resume; a
-            different `objective` is refused.
-    """
-
-    output_dir: str
-    init_checkpoint: str | None
-    new_variables: Sequence[str] = ()
-    encoder_only: bool = False
-    frozen_variables: Sequence[str] = ()
-    schedule: optimization.Schedule
-    adam: optimization.AdamOptions = dataclasses.field(
-        default_factory=optimization.AdamOptions
-    )
-    scale_loss: bool = False
-    recompute: bool = False
-    seed: int
-    identity: Mapping[str, object]
-
-
 def initialize(
     objective: objectives.Objective,
-    options: InitOptions,
+    options: training_flags.TrainingOptions,
+    plan: plan_lib.Plan,
     earlier: steps.TrainState | None = None,
 ) -> tuple[steps.TrainState, int]:
     """Makes the optimizer and loads the weights, moments and step.
@@ -82,7 +47,9 @@ def initialize(
 
     Args:
         objective: its model has new weights.
-        options: the initial state of the run.
+        options: the flags of the run; a checkpoint in `output_dir` takes
+            precedence over `init_checkpoint`.
+        plan: the other settings of the run.
         earlier: the state of a completed run of this objective; its optimizer
             is reused.
 
@@ -94,22 +61,23 @@ def initialize(
     if workers.cluster().is_chief:
         checkpointing.remove_partial_files(options.output_dir)
     if earlier is None:
-        state = _new_state(objective, options)
+        state = _new_state(objective, options, plan)
     else:
-        state = earlier.renewed(options.schedule, options.seed)
-    logging.info("Learning rate: %s.", options.schedule.describe())
+        state = earlier.renewed(plan.schedule(options), options.random_seed)
+    logging.info("Learning rate: %s.", state.schedule.describe())
     prefix = checkpointing.latest_readable(options.output_dir)
     if prefix is not None:
-        return state, _restore(state, prefix, options)
+        return state, _restore(state, prefix, options, plan)
     if options.init_checkpoint:
         _check_not_replaced(options.init_checkpoint, options.output_dir)
         model_folder.check_origin(options.init_checkpoint, options.output_dir)
         load_weights(
             objective,
             options.init_checkpoint,
-            new=options.new_variables,
-            encoder_only=options.encoder_only
-            or _answers_differ(options.init_checkpoint, options.output_dir),
+            new=plan.new_variables,
+            encoder_only=_answers_differ(
+                options.init_checkpoint, options.output_dir
+            ),
         )
     elif isinstance(objective.model, heads.BertForPreTraining):
         logging.info("Fresh run: the weights are random, nothing is loaded.")
@@ -134,16 +102,21 @@ def _check_not_replaced(init_checkpoint: str, output_dir: str) -> None:
         )
 
 
-def _new_state(objective, options: InitOptions) -> steps.TrainState:
+def _new_state(objective, options, plan) -> steps.TrainState:
     trained = _trained(
-        checkpointing.weights(objective.model), options.frozen_variables
+        checkpointing.weights(objective.model), plan.frozen_variables
     )
+    adam = optimization.AdamOptions(
+        bias_correction=options.adam_bias_correction,
+        layer_adaptation=options.optimizer == "lamb",
+    )
+    is_float16 = devices.precision_in_use() == "mixed_float16"
     return steps.TrainState(
         objective=objective,
-        optimizer=optimization.AdamWeightDecayOptimizer(trained, options.adam),
-        schedule=options.schedule,
-        loss_scale=steps.LossScale(active=options.scale_loss),
-        seed=options.seed,
+        optimizer=optimization.AdamWeightDecayOptimizer(trained, adam),
+        schedule=plan.schedule(options),
+        loss_scale=steps.LossScale(active=is_float16),
+        seed=options.random_seed,
     )
 
 
@@ -358,7 +331,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
-def _restore(state: steps.TrainState, prefix: str, options: InitOptions) -> int:
+def _restore(state: steps.TrainState, prefix: str, options, plan) -> int:
     saved = checkpointing.load_state(prefix)
     if saved is not None:
         if "loss_scale" not in saved:
@@ -368,7 +341,7 @@ def _restore(state: steps.TrainState, prefix: str, options: InitOptions) -> int:
                 "--output_dir. To start from these weights, pass them as "
                 "--init_checkpoint with another --output_dir."
             )
-        _check_identity(prefix, saved.get("identity", {}), options.identity)
+        _check_identity(prefix, saved.get("identity", {}), plan.identity)
     checkpoints.load(state.objective.model, prefix)
     checkpointing.load_slots(prefix, state.optimizer.slots())
     if saved is not None:

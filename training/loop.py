@@ -2,7 +2,7 @@
 
 import dataclasses
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,116 +12,173 @@ from absl import logging
 from files import log_lines
 from training import (
     checkpointing,
+    devices,
     failures,
+    initialization,
     input_pipeline,
+    objectives,
     reporting,
     steps,
     workers,
 )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LoopOptions:
-    """The schedule of reports, checkpoints and evaluations of a run.
-
-    Attributes:
-        output_dir: the folder of all output.
-        num_train_steps: the step at which the run ends.
-        save_checkpoints_steps: steps between checkpoints.
-        keep_checkpoint_max: the number of checkpoints to keep; 0 for all.
-        keep_checkpoint_every_n_steps: the checkpoint of every multiple is saved
-            and kept in addition; 0 for none.
-        log_every_steps: steps between reports.
-        eval_every_steps: steps between evaluations; 0 for none.
-        iterations_per_loop: the greatest number of steps per compiled call.
-        best_metric: the held-out metric that selects the weights in `best/`;
-            None to keep none.
-        higher_is_better: False for losses.
-        early_stopping_patience: evaluations without improvement after which
-            the run ends; 0 for never.
-        sanity_check: receives every report and returns warnings.
-    """
-
-    output_dir: str
-    num_train_steps: int
-    save_checkpoints_steps: int = 1000
-    keep_checkpoint_max: int = 5
-    keep_checkpoint_every_n_steps: int = 0
-    log_every_steps: int = 100
-    eval_every_steps: int = 0
-    iterations_per_loop: int = 1
-    best_metric: str | None = None
-    higher_is_better: bool = True
-    early_stopping_patience: int = 0
-    sanity_check: reporting.SanityCheck | None = None
+from training import flags as training_flags
+from training import plan as plan_lib
 
 
 class NonFiniteLossError(RuntimeError):
     """The loss of a step was infinite or not a number."""
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result:
+    """The result of a training.
+
+    Attributes:
+        trainer: the compiled steps, for another training of the same network.
+        step: the number of completed steps.
+        metrics: the last held-out metrics; None if there were none.
+    """
+
+    trainer: steps.Trainer
+    step: int
+    metrics: Mapping[str, float] | None
+
+
 @workers.communication_errors()
 def train(
-    trainer: steps.Trainer,
+    strategy: tf.distribute.Strategy,
+    objective: objectives.Objective,
     batches: input_pipeline.TrainingBatches,
-    options: LoopOptions,
-    *,
-    first_step: int,
-    identity: Mapping[str, object],
-    evaluate: Callable[[], Mapping[str, float]] | None = None,
-) -> tuple[int, Mapping[str, float] | None]:
-    """Trains from `first_step` to `num_train_steps`, or until early stopping.
+    options: training_flags.TrainingOptions,
+    plan: plan_lib.Plan,
+    trainer: steps.Trainer | None = None,
+) -> Result:
+    """Trains a model, resuming from the latest checkpoint of its folder.
 
     After SIGTERM or Ctrl-C the current step completes, a checkpoint is saved,
     and the program and all other workers exit. A second signal exits at once.
 
     Args:
-        trainer: the compiled step.
+        strategy: holds the variables.
+        objective: the model, with new weights, and its losses.
         batches: the batches of every step.
-        options: when to report, save and evaluate.
-        first_step: 0, or the step of the checkpoint of a resumed run.
-        identity: the values that must stay the same for an exact resume; saved
-            with each checkpoint.
-        evaluate: returns held-out metrics; called every `eval_every_steps` and
-            at the end.
-
-    Returns:
-        The number of completed steps, and the last held-out metrics: None if
-        training was complete already, or without `evaluate`.
+        options: the flags of the run.
+        plan: the other settings of the run.
+        trainer: of an earlier training of the same network; reused if the
+            schedule differs in its peak alone.
 
     Raises:
         NonFiniteLossError: a loss is not finite; nothing is saved after that.
         OutOfMemoryError, LostWorkerError, WritingError: see `failures`.
-        ValueError: the workers have different flags or checkpoints.
+        ValueError: the folder contains another run, a checkpoint does not fit,
+            or the workers have different flags or checkpoints.
     """
-    recorder = _Recorder(
-        trainer, batches, options, identity=identity, first_step=first_step
-    )
+    plan = plan.complete_identity(options, strategy)
+    schedule = plan.schedule(options)
+    if trainer and schedule.without_peak != trainer.state.schedule.without_peak:
+        trainer = None  # The length of a run is compiled into its steps.
+    with strategy.scope():
+        state, first_step = initialization.initialize(
+            objective, options, plan, trainer.state if trainer else None
+        )
+    if trainer:
+        trainer.restart(state)
+    else:
+        trainer = steps.Trainer(
+            strategy,
+            state,
+            jit_compile=devices.compiles_whole_steps(
+                strategy, options.jit_compile
+            ),
+        )
+    step, metrics = _run(trainer, batches, options, plan, first_step)
+    return Result(trainer=trainer, step=step, metrics=metrics)
+
+
+def _run(
+    trainer: steps.Trainer,
+    batches: input_pipeline.TrainingBatches,
+    options: training_flags.TrainingOptions,
+    plan: plan_lib.Plan,
+    first_step: int,
+) -> tuple[int, Mapping[str, float] | None]:
+    """Trains from `first_step` to the end of the run or early stopping.
+
+    Returns:
+        The number of completed steps, and the last held-out metrics: None if
+        training was complete already, or without evaluations.
+    """
+    recorder = _Recorder(trainer, batches, options, plan, first_step)
     step, results = first_step, None
     recorder.log_if_finished(step)
-    if evaluate and _evaluation_is_due(step, options):
-        recorder.evaluate_if_missed(step, evaluate)
-    stepper = _Stepper(trainer, batches, options)
+    if plan.evaluate and _is_due(step, plan, plan.eval_every_steps):
+        recorder.evaluate_if_missed(step, plan.evaluate)
+    calls = _calls(trainer, batches, options, plan, first_step)
     with failures.Interruption() as stop:
-        while step < options.num_train_steps and not recorder.is_over:
-            result, count, batch_size = stepper.advance(step)
+        while step < plan.num_train_steps and not recorder.is_over:
+            result, count, batch_size = next(calls)
             stopped_by = recorder.agree_on_signal(stop.requested)
             step += count
             recorder.add(step, result, count, batch_size)
-            last = step == options.num_train_steps
-            if last or step % options.log_every_steps == 0:
+            if _is_due(step, plan, options.log_every_steps):
                 recorder.report(step)
-            if stopped_by or _checkpoint_is_due(step, options):
+            if stopped_by or _is_due(step, plan, *_save_intervals(options)):
                 recorder.save(step)
             if stopped_by:
                 recorder.close()
                 failures.exit_by_signal(stopped_by, step)
-            if evaluate and _evaluation_is_due(step, options):
-                results = recorder.evaluate(step, evaluate)
+            if plan.evaluate and _is_due(step, plan, plan.eval_every_steps):
+                results = recorder.evaluate(step, plan.evaluate)
                 if recorder.is_over and recorder.saved_step != step:
                     recorder.save(step)
     recorder.close()
     return step, results
+
+
+def _calls(
+    trainer, batches, options, plan, step
+) -> Iterator[tuple[dict, int, int]]:
+    """Runs all steps from `step` on, until the next event in each call.
+
+    Yields:
+        The result of `Trainer.run`, the number of steps, and the examples in
+        each.
+    """
+    most = options.steps_per_loop
+    if not most:
+        uses_tpu = training_flags.wants_tpu(options)
+        most = options.iterations_per_loop if uses_tpu else 1
+    intervals = (
+        *(options.log_every_steps, plan.eval_every_steps),
+        *_save_intervals(options),
+    )
+    while step < plan.num_train_steps:
+        phase = batches.phase(step)
+        end = min(phase.end or plan.num_train_steps, plan.num_train_steps)
+        iterator = batches.iterator(trainer.strategy, step, end)
+        while step < end:
+            to_events = [each - step % each for each in intervals if each]
+            count = min(most, end - step, *to_events)
+            with failures.of_memory(trainer.strategy, phase):
+                result = trainer.run(
+                    iterator,
+                    step,
+                    count,
+                    num_accumulation_steps=phase.num_accumulation_steps,
+                )
+            step += count
+            yield result, count, phase.batch_size
+
+
+def _save_intervals(options) -> tuple[int, int]:
+    return options.save_checkpoints_steps, options.keep_checkpoint_every_n_steps
+
+
+def _is_due(step: int, plan: plan_lib.Plan, *intervals: int) -> bool:
+    """Returns whether an event with these intervals, 0 for none, is due."""
+    return step == plan.num_train_steps or any(
+        step % each == 0 for each in intervals if each
+    )
 
 
 @workers.communication_errors()
@@ -152,71 +209,6 @@ def evaluate(
     }
 
 
-class _Stepper:
-    """The execution of steps, phase by phase."""
-
-    def __init__(self, trainer, batches, options):
-        self._trainer = trainer
-        self._batches = batches
-        self._options = options
-        self._phase = self._iterator = None
-        self._end = 0
-
-    def advance(self, step: int) -> tuple[dict, int, int]:
-        """Runs steps until the next event.
-
-        Args:
-            step: the number of the first; one more than that of the last.
-
-        Returns:
-            The result of `Trainer.run`, the number of steps, and the examples
-            in each.
-        """
-        strategy, total = self._trainer.strategy, self._options.num_train_steps
-        if self._phase is None or step == self._end:
-            self._phase = self._batches.phase(step)
-            self._end = min(self._phase.end or total, total)
-            self._iterator = self._batches.iterator(strategy, step, self._end)
-        count = _steps_until_next_event(step, self._options)
-        count = min(count, self._end - step)
-        with failures.of_memory(strategy, self._phase):
-            result = self._trainer.run(
-                self._iterator,
-                step,
-                count,
-                num_accumulation_steps=self._phase.num_accumulation_steps,
-            )
-        return result, count, self._phase.batch_size
-
-
-def _steps_until_next_event(step: int, options: LoopOptions) -> int:
-    """Counts the steps until the next report, checkpoint or evaluation."""
-    intervals = (
-        options.log_every_steps,
-        options.save_checkpoints_steps,
-        options.keep_checkpoint_every_n_steps,
-        options.eval_every_steps,
-    )
-    counts = [each - step % each for each in intervals if each]
-    left = options.num_train_steps - step
-    return min(options.iterations_per_loop, left, *counts)
-
-
-def _checkpoint_is_due(step: int, options: LoopOptions) -> bool:
-    intervals = (
-        options.save_checkpoints_steps,
-        options.keep_checkpoint_every_n_steps,
-    )
-    return step == options.num_train_steps or any(
-        step % each == 0 for each in intervals if each
-    )
-
-
-def _evaluation_is_due(step: int, options: LoopOptions) -> bool:
-    every = options.eval_every_steps
-    return step == options.num_train_steps or (every > 0 and step % every == 0)
-
-
 class _Recorder:
     """Reports, checkpoints and best weights of a run.
 
@@ -225,8 +217,8 @@ class _Recorder:
     Args:
         trainer: the compiled step.
         batches: the batches of every step.
-        options: when to report, save and evaluate.
-        identity: the values that must stay the same when the run resumes.
+        options: the flags of the run.
+        plan: the other settings of the run.
         first_step: the first step of the run.
     """
 
@@ -234,40 +226,43 @@ class _Recorder:
         self,
         trainer: steps.Trainer,
         batches: input_pipeline.TrainingBatches,
-        options: LoopOptions,
-        *,
-        identity: Mapping[str, object],
+        options: training_flags.TrainingOptions,
+        plan: plan_lib.Plan,
         first_step: int,
     ):
         self._trainer = trainer
         self._batches = batches
         self._options = options
-        self._identity = identity
+        self._plan = plan
         self._communicator = workers.Communicator(trainer.strategy)
         self._communicator.check_equal(
             "flags and the same checkpoint",
             "Pass the same flags everywhere, and an --output_dir that all "
             "workers can read.",
-            (first_step, sorted(identity.items())),
+            (first_step, sorted(plan.identity.items())),
         )
+        has_steps_left = first_step < plan.num_train_steps
+        sanity_check = None
+        if plan.make_sanity_check and has_steps_left:
+            sanity_check = plan.make_sanity_check()
         self._clock = reporting.Clock()
         self._reporter = self._best = None
         if self._communicator.is_chief:
             self._reporter = reporting.Reporter(
                 options.output_dir,
-                options.num_train_steps,
+                plan.num_train_steps,
                 first_step,
-                options.sanity_check,
+                sanity_check,
             )
             if first_step == 0:
                 checkpointing.remove_best(options.output_dir)
-            if options.best_metric:
+            if plan.best_metric:
                 self._best = checkpointing.BestCheckpoint(
                     options.output_dir,
-                    options.best_metric,
-                    higher_is_better=options.higher_is_better,
+                    plan.best_metric,
+                    higher_is_better=plan.higher_is_better,
                     patience=options.early_stopping_patience,
-                    identity=identity,
+                    identity=plan.identity,
                 )
         self.saved_step = first_step
         self.is_over = self._has_stopped_improving()
@@ -300,7 +295,7 @@ class _Recorder:
         self._settle()
         seconds, timed = self._clock.lap(), self._timed_steps
         self._warn_of_skipped_steps(step)
-        left = self._options.num_train_steps - step
+        left = self._plan.num_train_steps - step
         waited = sum(float(each) for each in self._waits)
         progress = reporting.Progress(
             step=step,
@@ -317,10 +312,9 @@ class _Recorder:
             with self._explained():
                 self._reporter.training(progress)
         else:
-            line = reporting.console_line(
-                progress, self._options.num_train_steps
+            log_lines.report(
+                reporting.console_line(progress, self._plan.num_train_steps)
             )
-            log_lines.report(line)
         self._sums, self._waits = {}, []
         self._timed_steps = self._timed_examples = 0
 
@@ -354,7 +348,7 @@ class _Recorder:
                 **state.optimizer.slots(),
             },
             state={
-                "identity": dict(self._identity),
+                "identity": dict(self._plan.identity),
                 "loss_scale": state.loss_scale.state(),
                 "unreported": self._sums,
             },
@@ -372,7 +366,7 @@ class _Recorder:
 
     def log_if_finished(self, step: int) -> None:
         """Logs whether training was complete before this run."""
-        total = self._options.num_train_steps
+        total = self._plan.num_train_steps
         if step >= total:
             logging.info(
                 "Training is already complete: step %d of %d.", step, total

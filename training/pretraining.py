@@ -26,12 +26,12 @@ from training import (
     record_files,
     record_order,
     records,
-    run,
     sanity_checks,
     steps,
     workers,
 )
 from training import flags as training_flags
+from training import plan as plan_lib
 
 # Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
 CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
@@ -178,7 +178,7 @@ def train(
     sources: Sequence[input_pipeline.RecordSource],
     options: training_flags.PretrainingOptions,
     evaluate: Callable[[], Mapping[str, float]],
-) -> run.Result:
+) -> loop.Result:
     """Trains a model, resuming from the latest checkpoint of its folder.
 
     Args:
@@ -202,26 +202,23 @@ def train(
             )
         ]
     )
-    return run.train(
-        strategy,
-        objective,
-        batches,
-        options,
-        run.Plan(
-            num_train_steps=options.num_train_steps,
-            num_warmup_steps=options.num_warmup_steps,
-            identity=_identity(sources, options),
-            evaluate=evaluate if options.eval_every_steps else None,
-            eval_every_steps=options.eval_every_steps,
-            best_metric="loss" if options.keep_best_checkpoint else None,
-            higher_is_better=False,
-            make_sanity_check=lambda: _sanity_checks(sources, phases, options),
+    plan = plan_lib.Plan(
+        num_train_steps=options.num_train_steps,
+        num_warmup_steps=options.num_warmup_steps,
+        identity=_identity(sources, options),
+        evaluate=evaluate if options.eval_every_steps else None,
+        eval_every_steps=options.eval_every_steps,
+        best_metric="loss" if options.keep_best_checkpoint else None,
+        higher_is_better=False,
+        make_sanity_check=lambda: _sanity_checks(
+            sources, phases, plan.schedule(options)
         ),
     )
+    return loop.train(strategy, objective, batches, options, plan)
 
 
 def _sanity_checks(
-    sources, phases, options
+    sources, phases, schedule
 ) -> sanity_checks.SanityChecks | None:
     """Creates the sanity checks on the chief; None on other workers."""
     if not workers.cluster().is_chief:
@@ -234,9 +231,7 @@ def _sanity_checks(
             vocab_size=sources[0].vocab_size,
             batch_size=max(batches),
             pieces_per_step=min(map(operator.mul, batches, lengths)),
-            schedule=run.schedule(
-                options, options.num_train_steps, options.num_warmup_steps
-            ),
+            schedule=schedule,
             is_fresh=not phases[0].options.init_checkpoint,
         ),
     )

@@ -5,7 +5,7 @@ import pytest
 from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tests import toy_pretraining as toy
-from training import checkpointing, initialization, objectives, optimization
+from training import checkpointing, flags, initialization, objectives, plan
 
 
 @pytest.fixture
@@ -17,22 +17,28 @@ def objective(tmp_path):
     return objectives.Pretraining(heads.BertForPreTraining(config), "mlm_nsp")
 
 
-def _start(objective, folder, **changes):
-    return initialization.initialize(
-        objective,
-        initialization.InitOptions(
-            **{
-                "output_dir": str(folder),
-                "init_checkpoint": None,
-                "schedule": optimization.Schedule(
-                    init_lr=1.0, num_train_steps=9
-                ),
-                "seed": 1,
-                "identity": {"objective": "mlm_nsp", "random_seed": 1},
-                **changes,
-            }
-        ),
-    )
+def _start(
+    objective, folder, init_checkpoint=None, *, scale_loss=False, **changes
+):
+    keras.config.set_dtype_policy("mixed_float16" if scale_loss else "float32")
+    try:
+        return initialization.initialize(
+            objective,
+            flags.TrainingOptions(
+                output_dir=str(folder),
+                bert_config_file="",
+                init_checkpoint=init_checkpoint,
+            ),
+            plan.Plan(
+                **{
+                    "num_train_steps": 9,
+                    "identity": {"objective": "mlm_nsp", "random_seed": 1},
+                    **changes,
+                }
+            ),
+        )
+    finally:
+        keras.config.set_dtype_policy("float32")
 
 
 def _save(objective, state, folder, step=4, **saved):

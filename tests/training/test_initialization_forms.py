@@ -9,7 +9,7 @@ import pytest
 from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tools import convert_checkpoint
-from training import initialization, objectives, optimization
+from training import flags, initialization, objectives, plan
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
@@ -55,6 +55,12 @@ def _encoder_is_that_of(model, path):
     )
 
 
+def _options(folder, path):
+    return flags.TrainingOptions(
+        output_dir=str(folder), bert_config_file="", init_checkpoint=path
+    )
+
+
 def _words(text):
     """Joins the lines of a message."""
     return " ".join(text.split())
@@ -68,13 +74,8 @@ def test_training_starts_from_any_form(tmp_path, form, name, caplog):
     model = heads.BertForPreTraining(_CONFIG)
     _, step = initialization.initialize(
         objectives.Pretraining(model, "mlm_nsp"),
-        initialization.InitOptions(
-            output_dir=str(tmp_path / "run"),
-            init_checkpoint=path,
-            schedule=optimization.Schedule(init_lr=1.0, num_train_steps=9),
-            seed=1,
-            identity={"objective": "mlm_nsp"},
-        ),
+        _options(tmp_path / "run", path),
+        plan.Plan(num_train_steps=9, identity={"objective": "mlm_nsp"}),
     )
     assert step == 0
     want = checkpoints.read(_CHECKPOINT)
@@ -127,12 +128,10 @@ def test_labels_beside_decide_whether_a_head_is_kept(tmp_path):
         model = heads.BertForTokenClassification(_CONFIG, num_labels=2)
         initialization.initialize(
             _Objective(model),
-            initialization.InitOptions(
-                output_dir=str(run),
-                init_checkpoint=prefix,
+            _options(run, prefix),
+            plan.Plan(
+                num_train_steps=9,
                 new_variables=_HEAD,
-                schedule=optimization.Schedule(init_lr=1.0, num_train_steps=9),
-                seed=1,
                 identity={"objective": "tags"},
             ),
         )
@@ -250,12 +249,6 @@ def test_another_casing_is_refused_before_loading(tmp_path):
     with pytest.raises(ValueError, match="do_lower_case must be True"):
         initialization.initialize(
             _Objective(_classifier()),
-            initialization.InitOptions(
-                output_dir=str(run),
-                init_checkpoint=path,
-                new_variables=_HEAD,
-                schedule=optimization.Schedule(init_lr=1.0, num_train_steps=9),
-                seed=1,
-                identity={},
-            ),
+            _options(run, path),
+            plan.Plan(num_train_steps=9, new_variables=_HEAD, identity={}),
         )

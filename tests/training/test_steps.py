@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -15,9 +16,11 @@ from tests import toy_pretraining as toy
 from training import (
     checkpointing,
     devices,
+    flags,
     initialization,
     objectives,
     optimization,
+    plan,
     steps,
 )
 
@@ -51,17 +54,18 @@ def _state(strategy, output_dir, *, dropout=0.0, scale_loss=False):
         model = heads.BertForPreTraining(config_lib.BertConfig(**sizes))
         state, _ = initialization.initialize(
             objectives.Pretraining(model, "mlm_nsp"),
-            initialization.InitOptions(
+            flags.TrainingOptions(
                 output_dir=str(output_dir),
+                bert_config_file=str(toy.CONFIG),
                 init_checkpoint=str(toy.CHECKPOINT),
-                schedule=optimization.Schedule(
-                    init_lr=2e-3, num_train_steps=_STEPS, num_warmup_steps=4
-                ),
-                scale_loss=scale_loss,
-                seed=7,
-                identity={},
+                learning_rate=2e-3,
+                random_seed=7,
             ),
+            plan.Plan(num_train_steps=_STEPS, num_warmup_steps=4, identity={}),
         )
+        if scale_loss:
+            scale = steps.LossScale(active=True)
+            state = dataclasses.replace(state, loss_scale=scale)
     return state
 
 
