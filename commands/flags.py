@@ -25,7 +25,7 @@ from typing import Any
 
 from absl import flags
 
-from files import messages
+from files import lines, messages
 
 if typing.TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -254,10 +254,16 @@ def check(values: flags.FlagValues) -> None:
 
     Raises:
         flags.IllegalFlagValueError: a required flag is empty, for instance
-            because of an unset shell variable; or a number is NaN.
+            because of an unset shell variable; a number is NaN; or a text,
+            such as a path, is not UTF-8.
     """
     for name in values:
         flag = values[name]
+        if isinstance(flag.value, str):
+            try:
+                lines.check_text(flag.value, f"--{name}")
+            except ValueError as error:
+                raise flags.IllegalFlagValueError(str(error)) from error
         if flag.value == "" and is_required(flag):
             raise flags.IllegalFlagValueError(
                 f"--{name} must not be empty. Is its value a shell variable "

@@ -105,7 +105,11 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
 def _open(path: str, mode: str) -> IO:
     if "b" in mode:
         return open(path, mode)
-    return open(path, mode, encoding="utf-8", newline="")
+    # JSON can contain lone surrogates, which UTF-8 cannot encode: they are
+    # written as escapes of JSON again.
+    return open(
+        path, mode, encoding="utf-8", newline="", errors="backslashreplace"
+    )
 
 
 @contextlib.contextmanager

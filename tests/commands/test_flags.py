@@ -1,4 +1,5 @@
 import dataclasses
+import os
 
 import pytest
 from absl import flags
@@ -83,6 +84,16 @@ def test_every_flag_of_every_program_has_one_heading(program):
 )  # fmt: skip
 def test_what_a_flag_must_be_is_told(line, words):
     assert flags_lib.error_message(flags.IllegalFlagValueError(line)) == words
+
+
+def test_values_of_flags_must_be_utf_8():
+    values = flags.FlagValues()
+    flags.DEFINE_string("a", "", "", flag_values=values)
+    values(["x", "--a=café"])
+    flags_lib.check(values)
+    values(["x", os.fsdecode(b"--a=caf\xe9")])
+    with pytest.raises(flags.IllegalFlagValueError, match="--a must be UTF-8"):
+        flags_lib.check(values)
 
 
 def test_required_flags_must_not_be_empty_and_numbers_be_some():

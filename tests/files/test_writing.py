@@ -95,3 +95,10 @@ def test_json_round_trips(tmp_path):
     writing.write_json(str(path), {"é": [1, None]})
     assert json.loads(path.read_text(encoding="utf-8")) == {"é": [1, None]}
     assert path.read_text(encoding="utf-8").endswith("}\n")
+
+
+def test_json_holds_text_that_utf_8_cannot_encode(tmp_path):
+    value = {"text": "half of an emoji: \ud83d"}
+    path = tmp_path / "value.json"
+    writing.write_json(str(path), value)
+    assert json.loads(path.read_bytes()) == value
