@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from files import json_text, messages, paths
+from files import json_text, lines, messages, paths
 from modeling import checkpoints
 from tasks import swag
 from tasks.classification import labels
@@ -30,7 +30,8 @@ _ENDINGS = (".tf_record", "_features.tf_record")
 # Types of what is taken from a sidecar and from its flags.
 _SIDECAR = {"max_seq_length": int, "kind": str, "flags": dict}
 _RUN_CARD = "run_card.json"
-_THRESHOLD, _BEST = "null_score_diff_threshold", "auto"
+_RESULTS = "eval_results.txt"
+_THRESHOLD, CHOSEN = "null_score_diff_threshold", "auto"
 _SEARCH = ("n_best_size", "max_answer_length", _THRESHOLD)
 _WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
 
@@ -209,6 +210,8 @@ def read(folder: str) -> dict[str, Any]:
         places.append(parent)  # Trials share the records of their run.
     for place in places:
         found |= _of_card(_json(os.path.join(place, _RUN_CARD)))
+    if found.get(_THRESHOLD) == CHOSEN:
+        found[_THRESHOLD] = _chosen_threshold(folder)
     for place, split, ending in itertools.product(places, _SPLITS, _ENDINGS):
         sidecar = os.path.join(place, f"{split}{ending}.meta.json")
         if made := _json(sidecar):
@@ -284,12 +287,19 @@ def _of_card(card: Mapping[str, Any]) -> dict[str, Any]:
     """Picks from a run card what nothing else records."""
     said = card.get("flags", {})
     found = {key: said[key] for key in _SEARCH if key in said}
-    if found.get(_THRESHOLD) == _BEST:
-        scores = card.get("results", {}).get("eval_results.txt", {})
-        found[_THRESHOLD] = scores.get("best_f1_thresh", 0.0)
     if said.get("features") and said.get("init_checkpoint"):
         found["encoder"] = said["init_checkpoint"]
     return found
+
+
+def _chosen_threshold(folder: str) -> float | str:
+    """Reads the threshold that an evaluation chose; `CHOSEN` if unknown."""
+    path = os.path.join(folder, _RESULTS)
+    for line in lines.read_lines(path) if paths.exists(path) else ():
+        name, _, value = line.partition(" = ")
+        if name == _THRESHOLD:
+            return float(value)
+    return CHOSEN
 
 
 def _packing(text: str) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def find(
             window_stride=values.get("window_stride"),
         ),
         label_set=values.get("labels"),
-        answering=_answering(values, length)
+        answering=reading_of(values, length)
         if task == run_folder.ANSWER
         else None,
         encoder=_encoder(values)
@@ -144,19 +144,30 @@ def find(
     return found
 
 
-def _answering(values: Mapping[str, Any], length: int) -> Reading:
-    """Collects how questions are answered."""
+def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
+    """Collects how questions are answered.
+
+    Raises:
+        ValueError: the run chose a threshold and did not write it.
+    """
     windows = ("doc_stride", "max_query_length")
     answers = ("n_best_size", "max_answer_length", "version_2_with_negative")
+    threshold = values.get("null_score_diff_threshold", 0.0)
+    if threshold == run_folder.CHOSEN:
+        raise ValueError(
+            "The threshold of --null_score_diff_threshold=auto is not known: "
+            "the run wrote no eval_results.txt. Run run_squad.py again with "
+            "--do_eval, or export with a number."
+        )
     return Reading(
         windows=squad_features.WindowOptions(
-            max_seq_length=length,
+            max_seq_length=max_seq_length,
             **{name: values[name] for name in windows if name in values},
         ),
         answers=squad_answers.AnswerOptions(
             **{name: values[name] for name in answers if name in values}
         ),
-        null_score_diff_threshold=values.get("null_score_diff_threshold", 0.0),
+        null_score_diff_threshold=threshold,
     )
 
 

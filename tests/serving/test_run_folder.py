@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from serving import run_folder
+from serving import run_folder, settings
 
 
 @pytest.mark.parametrize(
@@ -31,26 +31,44 @@ def test_the_length_of_texts_is_that_of_fine_tuning(
     assert run_folder.read(str(tmp_path)).get("max_seq_length") == expected
 
 
-@pytest.mark.parametrize(
-    ("threshold", "expected"), [(0.5, 0.5), ("auto", -1.25)]
-)
-def test_the_search_for_answers_is_that_of_the_run_card(
-    tmp_path, threshold, expected
-):
-    card = {
-        "flags": {
-            "n_best_size": 7,
-            "max_answer_length": 9,
-            "null_score_diff_threshold": threshold,
-        },
-        "results": {"eval_results.txt": {"best_f1_thresh": -1.25}},
-    }
-    (tmp_path / "run_card.json").write_text(json.dumps(card))
+def _write_card(folder, threshold):
+    search = {"n_best_size": 7, "max_answer_length": 9}
+    flags = {**search, "null_score_diff_threshold": threshold}
+    (folder / "run_card.json").write_text(json.dumps({"flags": flags}))
+    return search
+
+
+def test_the_search_for_answers_is_that_of_the_run_card(tmp_path):
+    search = _write_card(tmp_path, 0.5)
     assert run_folder.read(str(tmp_path)) == {
-        "n_best_size": 7,
-        "max_answer_length": 9,
-        "null_score_diff_threshold": expected,
+        **search,
+        "null_score_diff_threshold": 0.5,
     }
+
+
+def test_a_chosen_threshold_is_that_of_the_results_of_the_trial(tmp_path):
+    search = _write_card(tmp_path, "auto")
+    (tmp_path / "trials.json").write_text("{}")
+    trial = tmp_path / "trial-2"
+    trial.mkdir()
+    # As the official script, which scores the answers that were chosen, gives
+    # 0 as the best threshold where none of them has text.
+    (trial / "eval_results.txt").write_text(
+        "best_f1_thresh = 0.0\nnull_score_diff_threshold = -1.25\n"
+    )
+    assert run_folder.read(str(trial)) == {
+        **search,
+        "null_score_diff_threshold": -1.25,
+    }
+
+
+def test_a_chosen_threshold_that_was_not_written_must_be_given(tmp_path):
+    _write_card(tmp_path, "auto")
+    values = run_folder.read(str(tmp_path)) | {"version_2_with_negative": True}
+    with pytest.raises(ValueError, match="--null_score_diff_threshold=auto"):
+        settings.reading_of(values, max_seq_length=128)
+    values["null_score_diff_threshold"] = -2.5
+    assert settings.reading_of(values, max_seq_length=128).threshold == -2.5
 
 
 def test_the_encoder_below_a_tagger_is_that_of_the_run_card(tmp_path):
