@@ -16,18 +16,18 @@ prepare_environment requirements.txt
 export KERAS_BACKEND=tensorflow
 
 # step TITLE OUTPUT COMMAND...  shows COMMAND and runs it, unless OUTPUT exists.
-# Where OUTPUT is "-" it always runs.
+# Where OUTPUT is "-" it always runs. An empty TITLE continues the step before.
 step() {
   local title=$1 output=$2 argument line
   shift 2
-  printf '\n== %s\n' "$title"
+  [ -z "$title" ] || printf '\n== %s\n' "$title"
   if [ -e "$output" ]; then
     echo "   Skipped: $output is there."
     return
   fi
   line="   $1"
   for argument in "${@:2}"; do
-    if [ $((${#line} + ${#argument})) -gt 95 ]; then
+    if [ $((${#line} + ${#argument})) -gt 97 ]; then
       printf '%s \\\n' "$line"
       line="      "
     fi
@@ -56,7 +56,6 @@ step "Learning a vocabulary of word pieces" "$folder/vocab.txt" \
   --output_file="$folder/vocab.txt" \
   --vocab_size=4000
 
-printf '\n== Model: %s (2 layers of 128)\n' "$folder/bert_config.json"
 if [ ! -e "$folder/bert_config.json" ]; then
   cat > "$folder/bert_config.json" <<'JSON'
 {
@@ -75,23 +74,26 @@ if [ ! -e "$folder/bert_config.json" ]; then
 JSON
 fi
 
-# What the records and the training have to agree on.
+# The records and the training must agree on these.
 lengths=(--max_seq_length=64 --max_predictions_per_seq=10)
 
-for part in text heldout; do
-  # Each pass masks the text anew; held-out figures need one.
-  passes=10
-  [ "$part" = text ] || passes=1
-  step "Masking sentence pairs: $part" "$folder/$part.tfrecord" \
-    "$python" create_pretraining_data.py \
-    --input_file="$folder/$part.txt" \
-    --output_file="$folder/$part.tfrecord" \
-    --vocab_file="$folder/vocab.txt" \
-    "${lengths[@]}" \
-    --dupe_factor="$passes"
-done
+# Each pass masks the text anew. The held-out text needs one pass.
+step "Masking sentence pairs" "$folder/text.tfrecord" \
+  "$python" create_pretraining_data.py \
+  --input_file="$folder/text.txt" \
+  --output_file="$folder/text.tfrecord" \
+  --vocab_file="$folder/vocab.txt" \
+  "${lengths[@]}" \
+  --dupe_factor=10
+step "" "$folder/heldout.tfrecord" \
+  "$python" create_pretraining_data.py \
+  --input_file="$folder/heldout.txt" \
+  --output_file="$folder/heldout.tfrecord" \
+  --vocab_file="$folder/vocab.txt" \
+  "${lengths[@]}" \
+  --dupe_factor=1
 
-step "Pre-training, then evaluating on the held-out text" \
+step "Pre-training a model of 2 layers of 128, then evaluating on the held-out text" \
   "$model/eval_results.txt" \
   "$python" run_pretraining.py \
   --input_file="$folder/text.tfrecord" \
@@ -108,16 +110,13 @@ step "Pre-training, then evaluating on the held-out text" \
   --log_every_steps=250 \
   --save_checkpoints_steps=500
 
-cat > "$folder/masks.txt" <<'TEXT'
-if the argument is not [MASK], a typeerror is raised.
-return true if the [MASK] is empty.
-TEXT
-step "Filling masks" - \
+echo "return the [MASK] of the file as a string." > "$folder/mask.txt"
+step "Filling a mask" - \
   "$python" -m tools.predict_masked \
   --bert_config_file="$folder/bert_config.json" \
   --vocab_file="$folder/vocab.txt" \
   --init_checkpoint="$model" \
-  --input_file="$folder/masks.txt" \
+  --input_file="$folder/mask.txt" \
   --top_k=3
 
 step "Labelling paragraphs: language reference or library?" \
@@ -143,10 +142,7 @@ step "Fine-tuning the model to tell them apart" \
 cat <<MESSAGE
 
 == Done
-   checkpoint         $model/model.ckpt-$num_train_steps
-   held-out results   $model/eval_results.txt
-   every report       $model/metrics.jsonl
-   plot of the loss   $model/loss.png
-   classifier         $folder/classifier
-   TensorBoard        .venv/bin/tensorboard --logdir=$model
+   model         $model: model.ckpt-$num_train_steps, eval_results.txt, metrics.jsonl, loss.png
+   classifier    $folder/classifier
+   TensorBoard   .venv/bin/tensorboard --logdir=$model
 MESSAGE

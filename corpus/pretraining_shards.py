@@ -355,7 +355,7 @@ def log_reports(reports: Iterable[Report], text: Text) -> Report:
         ValueError: the text has no sentence.
     """
     for path in text.paths:
-        logging.info("Reading %s", path)
+        logging.debug("Reading %s", path)
     size = _size(text)
     log_progress = progress.Progress()
     total = Report()

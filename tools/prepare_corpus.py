@@ -214,16 +214,11 @@ def _prepared(
 
 
 def _log_totals(total, written, rules, seconds: float) -> None:
-    logging.info(
-        "Wrote %d of %d documents (%d held out): %d sentences, %d words "
-        "(%.1f MB read, %.1f s).",
-        written.documents,
-        total.documents_read,
-        written.held_out,
-        written.sentences,
-        written.words,
-        total.characters_read / 1e6,
-        seconds,
+    log_lines.paragraph(
+        f"Wrote {written.documents} of {total.documents_read} documents "
+        f"({written.held_out} held out): {written.sentences} sentences, "
+        f"{written.words} words ({total.characters_read / 1e6:.1f} MB, "
+        f"{seconds:.1f} s)."
     )
     log_lines.paragraph(preparation.describe_dropped(total, rules))
 

@@ -46,11 +46,14 @@ def run(options: Options) -> None:
     for number, labelled in enumerate(_labelled_documents(), start=1):
         rows["train" if number % _HOLDOUT_EVERY else "dev"] += labelled
     for name, lines in rows.items():
-        path = outputs[name]
-        with writing.whole_file(path) as file:
+        with writing.whole_file(outputs[name]) as file:
             file.write("text\tlabel\n")
             file.writelines(f"{text}\t{label}\n" for text, label in lines)
-        logging.info("Wrote %d paragraphs to %s", len(lines), path)
+    logging.info(
+        "Wrote %d paragraphs to train.tsv and %d to dev.tsv in %s",
+        *map(len, rows.values()),
+        options.output_dir,
+    )
 
 
 def _labelled_documents() -> Iterator[list[tuple[str, str]]]:

@@ -536,7 +536,7 @@ def _run_text(card: Mapping[str, Any]) -> str:
     parts = [
         f"{card['program']} {card['ended']} in "
         f"{progress.duration(card['seconds'])}, started {card['started']}",
-        f"{size_text(card['memory']['host'])} of memory at most",
+        f"peak memory {size_text(card['memory']['host'])}",
     ]
     if "examples_per_second" in training:
         parts.append(f"{training['examples_per_second']:.1f} examples/s")

@@ -64,9 +64,12 @@ def write(evaluated: Evaluated, folder: str, suffix: str) -> None:
         return
     decisions = predictions.decide(label_set, evaluated.outputs)
     report, text = scores(label_set, evaluated.label_ids, decisions)
-    logging.info("%s\n%s", evaluated.file.path, text)
     with opened("eval_report.txt") as file:
         file.write(text)
+    logging.info(
+        "Scores by label: %s", os.path.join(folder, f"eval_report{suffix}.txt")
+    )
+    logging.debug("%s\n%s", evaluated.file.path, text)
     writing.write_json(
         os.path.join(folder, f"eval_report{suffix}.json"), report
     )

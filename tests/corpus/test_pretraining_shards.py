@@ -324,6 +324,7 @@ def test_text_beyond_memory_is_warned_of_before_it_is_read(
     text = _write_text(tmp_path / "in.txt", _documents(9))
     _run(text, tmp_path / "out")
     assert "available" not in caplog.text
+    caplog.set_level("DEBUG", logger="absl")
     monkeypatch.setattr(pretraining_shards, "_available_memory", lambda: 110e6)
     _run(text, tmp_path / "out")
     message = "takes about 0.1 GB of memory, and 0.1 GB are available"

@@ -273,8 +273,8 @@ _CARD = {
 def test_a_card_in_lines():
     assert run_card.summary_lines(_CARD) == [
         "  run                run_x.py finished in 5m 06s, started "
-        "2026-01-02T03:04:05+00:00, 1,500.0 MB",
-        f"{' ' * 21}of memory at most, 12.3 examples/s, input wait 1.3 %",
+        "2026-01-02T03:04:05+00:00, peak memory",
+        f"{' ' * 21}1,500.0 MB, 12.3 examples/s, input wait 1.3 %",
         "  model              4,433,468 parameters",
         "  training, step 20  loss 6.543",
         "  held out, step 10  loss 7",
