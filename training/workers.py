@@ -22,7 +22,7 @@ from typing import TypeVar
 import tensorflow as tf
 from absl import logging
 
-from files import writing
+from files import json_text, writing
 
 _VARIABLE = "TF_CONFIG"
 # In the order of their ranks.
@@ -80,6 +80,8 @@ def cluster() -> Cluster:
         held = config.get("cluster", {})
         if not held:
             return Cluster()
+        if not json_text.has_shape(held, {"*": [str]}):
+            raise ValueError("each kind of worker needs a list of addresses")
         task = config["task"]
         members = [
             (kind, index, address)

@@ -53,6 +53,9 @@ def test_workers_are_ranked_chief_first(monkeypatch):
         '"index": 1}}',
         '{"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": '
         '{"type": "worker", "index": 0}}',
+        '{"cluster": {"worker": "a:1"}, "task": {"type": "worker", '
+        '"index": 0}}',
+        '{"cluster": {"worker": [1]}, "task": {"type": "worker", "index": 0}}',
     ],
 )
 def test_a_faulty_tf_config_is_shown(monkeypatch, text):
