@@ -19,4 +19,5 @@ export TF_NUM_INTRAOP_THREADS=${TF_NUM_INTRAOP_THREADS:-1}
 # once. One process more than cores, since some tests wait for programs; more
 # than four would need more than 8 GB.
 processes=$(.venv/bin/python -c 'import os; print(min(os.cpu_count() + 1, 4))')
-exec .venv/bin/python -m pytest -q -n "$processes" --dist=loadfile "$@"
+exec .venv/bin/python -m pytest -q -n "$processes" --dist=loadfile \
+  --no-loadscope-reorder "$@"

@@ -1,7 +1,19 @@
-"""What every test starts from."""
+"""Fixtures and order of all tests."""
+
+import pathlib
 
 import pytest
 from absl import logging
+
+_TESTS = pathlib.Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    """Puts the tests of scripts first.
+
+    Their files take longest: the last file decides when all processes end.
+    """
+    items.sort(key=lambda item: item.path.parent != _TESTS)
 
 
 @pytest.fixture(autouse=True)
