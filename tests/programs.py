@@ -1,12 +1,70 @@
 """Programs of this project, run within a process of tests."""
 
 import importlib
+import pathlib
+import subprocess
+import sys
 from collections.abc import Sequence
+from typing import Any
 
 from absl import flags
 
 from commands import flags as flags_lib
 from commands import program
+
+ROOT = pathlib.Path(__file__).parents[1]
+# Source: the release's scripts.
+TPU_DEFAULTS = {
+    "use_tpu": False,
+    "tpu_name": None,
+    "tpu_zone": None,
+    "gcp_project": None,
+    "master": None,
+    "num_tpu_cores": 8,
+}
+# The flags of a script that trains, evaluates and predicts.
+STAGES = dict.fromkeys(("do_train", "do_eval", "do_predict"), True)
+
+
+def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs Python in a process of its own, from the root of the project.
+
+    Args:
+        *arguments: of the command line.
+        **options: of `subprocess.run`, beside those that keep the output.
+    """
+    named = {"cwd": ROOT, "check": False} | options
+    return subprocess.run(  # noqa: PLW1510
+        [sys.executable, *arguments], capture_output=True, text=True, **named
+    )
+
+
+def defined(options: type) -> flags.FlagValues:
+    """Defines the flags of a dataclass of options, apart from all others."""
+    values = flags.FlagValues()
+    flags_lib.define(options, values)
+    return values
+
+
+def parse(options: type, *arguments: str, **named: object) -> Any:
+    """Reads options from a command line, through their own flags.
+
+    Args:
+        options: the dataclass.
+        *arguments: of the command line.
+        **named: flags by name; those that are None are not given.
+    """
+    values = defined(options)
+    given = [f"--{k}={v}" for k, v in named.items() if v is not None]
+    values(["program", *arguments, *given])
+    return flags_lib.read(options, values)
+
+
+def results(path: pathlib.Path) -> dict[str, float]:
+    """Reads a file of results, such as eval_results.txt."""
+    lines = path.read_text().splitlines()
+    pairs = (line.split(" = ") for line in lines)
+    return {name: float(value) for name, value in pairs}
 
 
 def refusal(name: str, arguments: Sequence[str]) -> str | None:
@@ -22,8 +80,7 @@ def refusal(name: str, arguments: Sequence[str]) -> str | None:
     """
     module = importlib.import_module(name)
     before = flags.FLAGS
-    values = flags.FLAGS = flags.FlagValues()
-    flags_lib.define(module.Options, values)
+    values = flags.FLAGS = defined(module.Options)
     try:
         _, *others = values([name, *arguments])
         flags_lib.check(values)

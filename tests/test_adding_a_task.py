@@ -1,14 +1,12 @@
-"""The task that the manual builds is short, and learns."""
+"""The example of docs/adding_a_task.md is short, and learns."""
 
 import importlib.util
 import pathlib
 import re
 
 import numpy as np
-from absl import flags
 
-from commands import flags as flags_lib
-from tests import toy_sentences
+from tests import programs, toy_sentences
 
 _PAGE = pathlib.Path(__file__).parents[1] / "docs" / "adding_a_task.md"
 # A word of a text says its rating.
@@ -42,24 +40,20 @@ def test_the_task_of_the_page_learns_and_predicts(tmp_path):
     for split, count in (("train", 400), ("eval", 40)):
         _write(tmp_path / f"{split}.tsv", count, seed=count)
     expected = _write(tmp_path / "predict.tsv", 30, seed=3)
-    values = flags.FlagValues()
-    flags_lib.define(script.Options, values)
     model, out = tmp_path / "model", tmp_path / "out"
-    values(
-        [
-            "run_rating.py",
-            f"--data_dir={tmp_path}",
-            f"--output_dir={out}",
-            f"--vocab_file={model / 'vocab.txt'}",
-            f"--bert_config_file={model / 'bert_config.json'}",
-            "--max_seq_length=16",
-            "--learning_rate=5e-3",
-            "--num_train_epochs=12",
-            "--train_batch_size=8",
-            *("--do_train", "--do_eval", "--do_predict"),
-        ]
+    options = programs.parse(
+        script.Options,
+        data_dir=tmp_path,
+        output_dir=out,
+        vocab_file=model / "vocab.txt",
+        bert_config_file=model / "bert_config.json",
+        max_seq_length=16,
+        learning_rate=5e-3,
+        num_train_epochs=12,
+        train_batch_size=8,
+        **programs.STAGES,
     )
-    script.run(flags_lib.read(script.Options, values))
+    script.run(options)
     found = np.array((out / "ratings.txt").read_text().split(), int)
     assert np.mean(found == expected) > 0.9
     assert "eval_accuracy" in (out / "eval_results.txt").read_text()

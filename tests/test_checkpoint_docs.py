@@ -6,10 +6,9 @@ import shlex
 import shutil
 
 import numpy as np
-from absl import flags
 
-from commands import flags as flags_lib
 from modeling import bert
+from tests import programs
 from tools import convert_checkpoint
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -56,19 +55,15 @@ def test_command_examples_convert_there_and_back(tmp_path, monkeypatch):
     for command in _blocks("Converting"):
         arguments = shlex.split(command.replace("\\\n", ""))
         assert arguments[:3] == ["python", "-m", "tools.convert_checkpoint"]
-        values = flags.FlagValues()
-        flags_lib.define(convert_checkpoint.Options, values)
-        values(arguments[2:])
         convert_checkpoint.convert(
-            flags_lib.read(convert_checkpoint.Options, values)
+            programs.parse(convert_checkpoint.Options, *arguments[3:])
         )
     assert (tmp_path / "bert-base-uncased/model.safetensors").exists()
     assert (tmp_path / "release/bert_model.ckpt.index").exists()
 
 
 def test_every_flag_of_the_manual_exists():
-    values = flags.FlagValues()
-    flags_lib.define(convert_checkpoint.Options, values)
+    values = programs.defined(convert_checkpoint.Options)
     manual = (_ROOT / "docs/checkpoints.md").read_text(encoding="utf-8")
     table = manual.partition("| flag | meaning |")[2].partition("\n\n")[0]
     named = set(re.findall(r"^\| `--(\w+)`", table, re.MULTILINE))

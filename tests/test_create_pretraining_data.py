@@ -10,7 +10,7 @@ import tensorflow as tf
 from absl import flags
 
 import create_pretraining_data
-from commands import flags as flags_lib
+from tests import programs
 from training import record_files, records
 from vocab import tokenization
 
@@ -22,11 +22,7 @@ _TEXT = "the players began .\nthe match was long .\n\nrain .\nmore rain .\n"
 
 
 def _options(**values):
-    defined = flags.FlagValues()
-    flags_lib.define(create_pretraining_data.Options, defined)
-    arguments = [f"--{name}={value}" for name, value in values.items()]
-    defined(["create_pretraining_data.py", *arguments])
-    return flags_lib.read(create_pretraining_data.Options, defined)
+    return programs.parse(create_pretraining_data.Options, **values)
 
 
 def _run(**values):
@@ -126,8 +122,7 @@ _NEW_FLAGS = {
 
 
 def test_flags_and_defaults_are_the_release_s():
-    defined = flags.FlagValues()
-    flags_lib.define(create_pretraining_data.Options, defined)
+    defined = programs.defined(create_pretraining_data.Options)
     defaults = {name: defined[name].default for name in defined}
     assert defaults == _NEW_FLAGS | {
         "input_file": None,
@@ -206,7 +201,9 @@ def test_flags_become_options():
         ),
     ],
 )
-def test_doubtful_input_is_said(tmp_path, caplog, content, values, message):
+def test_doubtful_input_is_warned_of(
+    tmp_path, caplog, content, values, message
+):
     path = tmp_path / "text"
     path.write_text(content, encoding="utf-8")
     values = {"vocab_file": _VOCAB} | values

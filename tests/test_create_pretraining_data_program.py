@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import create_pretraining_data
+from tests import programs
 from training import record_files
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -25,13 +26,7 @@ def text(tmp_path):
 
 
 def _program(*arguments):
-    return subprocess.run(
-        [sys.executable, "create_pretraining_data.py", *arguments],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return programs.python("create_pretraining_data.py", *arguments)
 
 
 def test_records_are_made_without_tensorflow(tmp_path, text):

@@ -90,14 +90,7 @@ def _tagger(folder):
     toy_tagging.write_all(folder, num_sentences=60)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, **_NO_DROPOUT}))
-    return "run_ner.py", {
-        "data_dir": folder,
-        "vocab_file": folder / "vocab.txt",
-        "bert_config_file": folder / "config.json",
-        "init_checkpoint": folder / "bert.ckpt",
-        "output_dir": folder / "out",
-        "max_seq_length": 40,
-    }
+    return "run_ner.py", toy_tagging.files_of(folder)
 
 
 def _feature_tagger(folder):

@@ -1,21 +1,19 @@
-"""extract_features.py against the release, and what it adds."""
+"""extract_features.py against the release, and its additions."""
 
 import gc
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 
 import extract_features
-from commands import flags as flags_lib
 from modeling import bert, checkpoints
 from modeling import config as config_lib
+from tests import programs
 from tests.tasks import test_features
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -40,11 +38,8 @@ def _flags(folder, **changes):
 
 
 def _run(folder, **changes):
-    values = flags.FlagValues()
-    flags_lib.define(extract_features.Options, values)
     named = _flags(folder, **changes)
-    values(["extract_features.py", *(f"--{k}={v}" for k, v in named.items())])
-    extract_features.run(flags_lib.read(extract_features.Options, values))
+    extract_features.run(programs.parse(extract_features.Options, **named))
     return folder / "out"
 
 
@@ -70,15 +65,19 @@ def _is_laid_out_alike(found, expected):
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "window_bytes"),
     [
-        {},
-        {"batch_size": 1},
-        {"batch_size": 3, "bucket_by_length": False},
-        {"batch_size": 32, "use_one_hot_embeddings": True},
+        ({}, 20_000),
+        ({"batch_size": 1}, None),
+        ({"batch_size": 3, "bucket_by_length": False}, None),
+        ({"batch_size": 32, "use_one_hot_embeddings": True}, None),
     ],
 )
-def test_lines_are_the_releases(tmp_path, changes):
+def test_lines_are_those_of_the_release_in_any_batches_and_windows(
+    tmp_path, monkeypatch, changes, window_bytes
+):
+    if window_bytes:
+        monkeypatch.setattr(extract_features, "_WINDOW_BYTES", window_bytes)
     found = _run(tmp_path, **changes).read_text("ascii")
     expected = _EXPECTED.read_text("ascii")
     assert found.endswith("\n")
@@ -88,12 +87,6 @@ def test_lines_are_the_releases(tmp_path, changes):
         _is_laid_out_alike(json.loads(line), json.loads(golden))
         # The same white space around keys and numbers.
         assert json.dumps(json.loads(line)) == line
-
-
-def test_small_windows_change_nothing(tmp_path, monkeypatch):
-    whole = _records(_run(tmp_path))
-    monkeypatch.setattr(extract_features, "_WINDOW_BYTES", 20_000)
-    _is_laid_out_alike(_records(_run(tmp_path)), whole)
 
 
 def test_layers_count_from_both_ends(tmp_path):
@@ -129,7 +122,15 @@ def test_npz_holds_the_same_vectors(tmp_path, monkeypatch):
         np.testing.assert_allclose(values, expected, atol=_TOLERANCE)
 
 
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+# tests/tasks/test_features.py has the pools by hand.
+@pytest.mark.parametrize(
+    "pooling",
+    [
+        "mean",
+        pytest.param("cls", marks=pytest.mark.slow),
+        pytest.param("max", marks=pytest.mark.slow),
+    ],
+)
 def test_pooled_records_are_made_of_all_tokens(tmp_path, pooling):
     path = _run(
         tmp_path, output_format="tfrecord", pooling=pooling, dtype="float16"
@@ -151,34 +152,32 @@ def test_pooled_records_are_made_of_all_tokens(tmp_path, pooling):
         np.testing.assert_allclose(values, pools[pooling](expected), atol=2e-3)
 
 
-def test_words_have_the_vector_of_their_first_token_or_the_mean(tmp_path):
+@pytest.mark.parametrize("word_vector", ["first", "mean"])
+def test_words_have_the_vector_of_their_first_token_or_the_mean(
+    tmp_path, word_vector
+):
     tokens = _records(_EXPECTED)[1]["features"]
     places = {"never": slice(4, 5), "pitch,": slice(10, 15)}
     pieces = [token["token"] for token in tokens[places["pitch,"]]]
     assert pieces == ["p", "##i", "##t", "##ch", ","]
-    for word_vector in ("first", "mean"):
-        record = _records(
-            _run(tmp_path, align="word", word_vector=word_vector)
-        )[1]
-        words = {f["token"]: f["layers"] for f in record["features"]}
-        for word, place in places.items():
-            rows = np.array(
-                [[x["values"] for x in f["layers"]] for f in tokens[place]]
-            )
-            expected = rows[0] if word_vector == "first" else rows.mean(0)
-            np.testing.assert_allclose(
-                [layer["values"] for layer in words[word]],
-                expected,
-                atol=_TOLERANCE,
-            )
-
-
-def test_words_that_are_cut_off_have_no_layers(tmp_path):
-    record = _records(_run(tmp_path, align="word"))[4]
-    words = _INPUT.read_text("utf-8").splitlines()[4].split()
-    assert [f["token"] for f in record["features"]] == words
-    assert record["features"][0]["layers"] != []
-    assert record["features"][-1]["layers"] == []
+    lines = _records(_run(tmp_path, align="word", word_vector=word_vector))
+    words = {f["token"]: f["layers"] for f in lines[1]["features"]}
+    for word, place in places.items():
+        rows = np.array(
+            [[x["values"] for x in f["layers"]] for f in tokens[place]]
+        )
+        expected = rows[0] if word_vector == "first" else rows.mean(0)
+        np.testing.assert_allclose(
+            [layer["values"] for layer in words[word]],
+            expected,
+            atol=_TOLERANCE,
+        )
+    # A word beyond the length has no layers.
+    whole = _INPUT.read_text("utf-8").splitlines()[4].split()
+    cut = lines[4]["features"]
+    assert [feature["token"] for feature in cut] == whole
+    assert cut[0]["layers"] != []
+    assert cut[-1]["layers"] == []
 
 
 def test_pooler_need_not_be_in_the_checkpoint(tmp_path):
@@ -256,16 +255,6 @@ def test_weights_that_are_not_finite_are_noticed(tmp_path):
     checkpoints.save(str(tmp_path / "broken.ckpt"), tensors)
     with pytest.raises(ValueError, match=r"Line 6 of the input.*finite"):
         _run(tmp_path, init_checkpoint=tmp_path / "broken.ckpt")
-
-
-def _python(*arguments):
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
 
 
 def test_casing_said_beside_the_checkpoint_must_be_that_of_the_run(tmp_path):

@@ -1,4 +1,4 @@
-"""Programs that read text in both directions, given a model that does not."""
+"""Bidirectional programs refuse a left-to-right model."""
 
 import json
 import pathlib
@@ -45,49 +45,30 @@ def _files(model):
 
 
 def _extract(model, output):
-    extract_features.run(
-        extract_features.Options(
-            input_file=_VOCAB,
-            output_file=output,
-            layers="-1",
-            **_files(model),
-        )
-    )
+    named = {"input_file": _VOCAB, "output_file": output, "layers": "-1"}
+    extract_features.run(extract_features.Options(**named, **_files(model)))
 
 
 def _predict(model, output):
-    predict_masked.run(
-        predict_masked.Options(
-            text="a [MASK]", output_file=output, **_files(model)
-        ),
-        None,
-        None,
-    )
+    named = {"text": "a [MASK]", "output_file": output}
+    options = predict_masked.Options(**named, **_files(model))
+    predict_masked.run(options, None, None)
 
 
 def _plot(model, output):
-    plot_attention.run(
-        plot_attention.Options(
-            text="a word", output_file=output, **_files(model)
-        )
-    )
+    named = {"text": "a word", "output_file": output}
+    plot_attention.run(plot_attention.Options(**named, **_files(model)))
 
 
 def _convert(model, output):
-    convert_checkpoint.convert(
-        convert_checkpoint.Options(
-            input=model,
-            output=output,
-            output_format="huggingface",
-            bert_config_file=_CONFIG,
-        )
-    )
+    named = {"input": model, "output": output, "bert_config_file": _CONFIG}
+    options = convert_checkpoint.Options(**named, output_format="huggingface")
+    convert_checkpoint.convert(options)
 
 
 def _export(model, output):
-    export_model.run(
-        export_model.Options(export_dir=output, task="embed", **_files(model))
-    )
+    named = {"export_dir": output, "task": "embed"}
+    export_model.run(export_model.Options(**named, **_files(model)))
 
 
 def _pretrain(model, output):
@@ -113,14 +94,14 @@ def test_words_are_not_added_to_a_left_to_right_model(tmp_path, model):
     assert not output.parent.exists()
 
 
-def test_pre_training_in_both_directions_does_not_start_from_one(
+def test_bidirectional_pretraining_refuses_a_left_to_right_checkpoint(
     tmp_path, model
 ):
     with pytest.raises(ValueError, match=r"attention, and this run"):
         _pretrain(model, str(tmp_path / "out"))
 
 
-def test_a_folder_of_it_is_refused_too(tmp_path, model):
+def test_the_folder_of_a_left_to_right_model_is_refused(tmp_path, model):
     with pytest.raises(ValueError, match="trained from left to right"):
         attention_checks.check_bert(str(tmp_path))
     (tmp_path / "tiny.ckpt.state.json").unlink()
@@ -130,7 +111,7 @@ def test_a_folder_of_it_is_refused_too(tmp_path, model):
     attention_checks.check_bert(str(tmp_path / "absent"))
 
 
-def test_the_best_weights_of_a_run_say_so_as_well(tmp_path):
+def test_a_left_to_right_best_checkpoint_is_refused(tmp_path):
     import tensorflow as tf
 
     best = checkpointing.BestCheckpoint(
@@ -142,7 +123,7 @@ def test_the_best_weights_of_a_run_say_so_as_well(tmp_path):
         attention_checks.check_bert(saved)
 
 
-def test_a_bilstm_is_not_left_out_in_silence(tmp_path):
+def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):
     values = checkpoints.read(str(_GOLDEN / "model/tiny.ckpt"))
     values |= {"bilstm/forward/kernel": values["bert/pooler/dense/bias"]}
     prefix = str(tmp_path / "tiny.ckpt")

@@ -1,4 +1,4 @@
-"""The pages of the manual lead to each other, and to files that exist."""
+"""Links of the manual: between its pages, and to files that exist."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every program that writes files, given outputs that it must be careful with.
+"""Programs that write files, given outputs that need care.
 
 A test for each program and attempt: what reads as a table is their names. No
 attempt may lose the content of an input, or replace a link, a pipe or a device

@@ -1,16 +1,14 @@
-"""What programs refuse before TensorFlow is imported, and in which words.
+"""Error messages of programs before TensorFlow is imported.
 
 All commands go through one process in which TensorFlow cannot be imported.
 """
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests import documented_commands as documented
-from tests import toy_sentences, toy_squad, toy_swag
+from tests import programs, toy_sentences, toy_squad, toy_swag
 
 _DRIVER = """
 import json, sys
@@ -233,14 +231,12 @@ def told(tmp_path_factory):
     (folder / "text.txt").write_text("a b .\nc d .\n\ne f .\n")
     before = sorted(folder.rglob("*"))
     commands = [command.split() for command in _REFUSALS]
-    done = subprocess.run(
-        [sys.executable, "-c", _DRIVER],
+    done = programs.python(
+        "-c",
+        _DRIVER,
         cwd=folder,
         env={"PYTHONPATH": str(documented.ROOT)},
         input=json.dumps([(name, rest) for name, *rest in commands]),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     # Whatever was refused has left no file behind.

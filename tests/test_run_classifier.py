@@ -1,166 +1,27 @@
-"""run_classifier.py from flags to files."""
+"""run_classifier.py from flags to files, on toy sentences."""
 
 import json
-import pathlib
 import shutil
-import zipfile
 
 import numpy as np
 import pytest
 
 from modeling import checkpoints
+from tests import programs
 from tests import toy_sentences as toy
 from tools import convert_checkpoint
-from training import record_files
-
-_ROOT = pathlib.Path(__file__).parents[1]
-_GOLDEN = _ROOT / "tests/golden"
-_INPUTS = _GOLDEN / "inputs"
-_RELEASED = json.loads(
-    (_GOLDEN / "classifier/mrpc_results.json").read_text("utf-8")
-)
-_TOLERANCE = 1e-5  # Source: tests/golden/README.md, "Tolerances".
-
-
-def _lines(text):
-    return [line.split(" = ") for line in text.splitlines()]
-
-
-@pytest.mark.parametrize("bucketed", [False, True])
-@pytest.mark.parametrize("batch_size", [8, 4])
-def test_evaluation_is_the_release_s(tmp_path, batch_size, bucketed):
-    toy.run(
-        tmp_path,
-        **toy.golden_flags(
-            tmp_path / "mrpc",
-            do_eval=True,
-            eval_batch_size=batch_size,
-            bucket_by_length=bucketed,
-        ),
-    )
-    golden = _RELEASED[f"eval_batch{batch_size}"]["eval_results_txt"]
-    text = (tmp_path / "mrpc/eval_results.txt").read_text()
-    assert text.endswith("\n")
-    added = [line for line in _lines(text) if line[0] == "eval_f1"]
-    ours = [line for line in _lines(text) if line not in added]
-    assert len(added) == 1
-    for (key, value), (golden_key, golden_value) in zip(
-        ours, _lines(golden), strict=True
-    ):
-        assert key == golden_key
-        assert float(value) == pytest.approx(
-            float(golden_value), abs=_TOLERANCE
-        )
-    assert ["global_step", "24"] in ours
-
-
-def _evaluated(folder, **changes):
-    """Evaluates a checkpoint without training; returns the results."""
-    out = toy.run(folder, do_eval=True, **changes)
-    return toy.results(out)
-
-
-@pytest.mark.slow
-def test_outputs_are_taken_by_the_names_of_their_labels(tmp_path, caplog):
-    out = toy.run(tmp_path, do_train=True, do_eval=True, eval_every_epoch=True)
-    want = toy.results(out)
-    assert want["eval_accuracy"] > 0.9
-    # Another program may name the same labels in another order.
-    weights = checkpoints.read(str(out))
-    for name in ("output_weights", "output_bias"):
-        weights[name] = weights[name][::-1]
-    other = tmp_path / "other"
-    checkpoints.save(str(other / "x.ckpt"), weights)
-    folder = tmp_path / "hf"
-    names = {"problem_type": "single_label", "labels": ["yes", "no"]}
-    (other / "labels.json").write_text(json.dumps(names))
-    config = str(tmp_path / "model/bert_config.json")
-    convert_checkpoint.convert(
-        convert_checkpoint.Options(
-            input=str(other),
-            output=str(folder),
-            output_format="huggingface",
-            bert_config_file=config,
-        )
-    )
-    for number, start in enumerate((folder, out / "best")):
-        got = _evaluated(
-            tmp_path,
-            label_names="no,yes",
-            init_checkpoint=str(start),
-            output_dir=str(tmp_path / f"evaluated-{number}"),
-        )
-        assert got["eval_accuracy"] == want["eval_accuracy"]
-        assert got["eval_loss"] == pytest.approx(want["eval_loss"], abs=1e-6)
-    assert "reordered to the labels of this run: [1, 0]" in caplog.text
-
-
-@pytest.mark.slow
-def test_outputs_of_other_labels_are_not_evaluated(tmp_path):
-    out = toy.run(
-        tmp_path,
-        do_train=True,
-        do_eval=True,
-        eval_every_epoch=True,
-        num_train_epochs=1,
-    )
-    dev = toy.sentences(30, seed=2)
-    renamed = [(text, {"no": "bad", "yes": "good"}[name]) for text, name in dev]
-    toy.write_tsv(tmp_path / "data/dev.tsv", renamed)
-    for number, start in enumerate((out, out / "best")):
-        with pytest.raises(ValueError, match=r"has labels .*; this run needs"):
-            _evaluated(
-                tmp_path,
-                label_names="bad,good",
-                init_checkpoint=str(start),
-                output_dir=str(tmp_path / f"evaluated-{number}"),
-            )
-    # Vocabulary and casing are compared with the best checkpoint's too.
-    with pytest.raises(ValueError, match="do_lower_case was True and is False"):
-        _evaluated(
-            tmp_path,
-            label_names="bad,good",
-            do_lower_case=False,
-            init_checkpoint=str(out / "best"),
-            output_dir=str(tmp_path / "cased"),
-        )
-
-
-@pytest.mark.parametrize("batch_size", [8, 5])
-def test_predictions_are_the_release_s(tmp_path, batch_size):
-    toy.run(
-        tmp_path,
-        **toy.golden_flags(
-            tmp_path / "mrpc",
-            do_predict=True,
-            predict_batch_size=batch_size,
-            write_submission=str(tmp_path / "glue.zip"),
-        ),
-    )
-    golden = _RELEASED["predict"]["test_results_tsv"].splitlines()
-    text = (tmp_path / "mrpc/test_results.tsv").read_text()
-    assert text.endswith("\n")
-    for line, golden_line in zip(text.splitlines(), golden, strict=True):
-        values = [float(cell) for cell in line.split("\t")]
-        wanted = [float(cell) for cell in golden_line.split("\t")]
-        np.testing.assert_allclose(values, wanted, atol=_TOLERANCE)
-        # The shortest spelling of a float32, as the release prints it.
-        assert line == "\t".join(str(np.float32(value)) for value in values)
-    with zipfile.ZipFile(tmp_path / "glue.zip") as archive:
-        answers = archive.read("MRPC.tsv").decode().splitlines()
-    assert answers[:4] == ["index\tprediction", "0\t1", "1\t1", "2\t0"]
-    assert len(answers) == 1 + len(golden)
+from training import checkpointing, record_files
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A model that tells the toy sentences apart."""
     folder = tmp_path_factory.mktemp("toy")
+    # One layer to freeze, and one to train.
+    toy.write_model(folder / "model", num_hidden_layers=2)
     toy.run(
         folder,
-        do_train=True,
-        do_eval=True,
-        do_predict=True,
+        **programs.STAGES,
         eval_every_epoch=True,
         save_checkpoints_steps=15,
         keep_checkpoint_max=0,
@@ -203,7 +64,7 @@ def test_evaluates_after_each_epoch_and_keeps_the_best(trained):
     assert (trained / f"out/best/model.ckpt-{best['step']}.index").exists()
 
 
-def test_predicts_from_what_lies_beside_the_model(trained, tmp_path):
+def test_predicts_with_the_files_beside_the_model(trained, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(trained / "out", out)
     (out / "predictions.jsonl").unlink()
@@ -237,9 +98,16 @@ def test_resumed_run_ends_as_an_unbroken_one(trained, tmp_path):
 
 
 def test_another_training_file_is_warned_of(trained, tmp_path, caplog):
-    shutil.copytree(trained / "out", tmp_path / "out")
-    toy.write_data(tmp_path / "data", train=toy.sentences(320, seed=9))
-    toy.run(tmp_path, do_train=True, eval_every_epoch=True)
+    out = tmp_path / "out"
+    shutil.copytree(trained / "out", out)
+    data = toy.write_data(tmp_path / "data", train=toy.sentences(320, seed=9))
+    toy.run(
+        trained,
+        data_dir=data,
+        output_dir=out,
+        do_train=True,
+        eval_every_epoch=True,
+    )
     assert "records_fingerprint was" in caplog.text
 
 
@@ -265,28 +133,14 @@ def test_records_are_made_again_only_if_something_changed(trained, tmp_path):
 @pytest.mark.slow
 def test_windows_answer_once_for_a_text(trained, tmp_path):
     out = tmp_path / "windows"
-    toy.run(
-        trained,
-        output_dir=out,
-        do_train=True,
-        do_eval=True,
-        do_predict=True,
-        max_seq_length=6,
-        long_text="windows",
-        num_train_epochs=0.2,
-    )
+    windows = {"max_seq_length": 6, "long_text": "windows", "output_dir": out}
+    toy.run(trained, **windows, **programs.STAGES, num_train_epochs=0.2)
     files = record_files.RecordFiles([str(out / "predict.tf_record")])
     assert len(files) > 11
     assert len((out / "test_results.tsv").read_text().splitlines()) == 11
     # A second run finds the records, and how many each text has.
     before = (out / "test_results.tsv").read_text()
-    toy.run(
-        trained,
-        output_dir=out,
-        do_predict=True,
-        max_seq_length=6,
-        long_text="windows",
-    )
+    toy.run(trained, **windows, do_predict=True)
     assert (out / "test_results.tsv").read_text() == before
 
 
@@ -300,9 +154,7 @@ def test_several_labels(tmp_path):
     toy.write_tsv(folder / "dev.tsv", rows[9:])
     out = toy.run(
         tmp_path,
-        do_train=True,
-        do_eval=True,
-        do_predict=True,
+        **programs.STAGES,
         problem_type="multi_label",
         num_train_epochs=1,
         class_weights="balanced",
@@ -372,9 +224,7 @@ def test_scores(tmp_path):
     toy.write_tsv(folder / "dev.tsv", rows[:33])
     out = toy.run(
         tmp_path,
-        do_train=True,
-        do_eval=True,
-        do_predict=True,
+        **programs.STAGES,
         problem_type="regression",
         bucket_by_length=True,
         num_train_epochs=3,
@@ -386,34 +236,246 @@ def test_scores(tmp_path):
     assert [list(json.loads(line)) for line in lines] == [["row", "score"]] * 11
 
 
-@pytest.mark.slow
-def test_mnli_answers_for_all_its_sets(tmp_path):
-    data = tmp_path / "MNLI"
-    shutil.copytree(_INPUTS / "MNLI", data)
-    shutil.copy(data / "dev_matched.tsv", data / "dev_mismatched.tsv")
-    shutil.copy(data / "test_matched.tsv", data / "test_mismatched.tsv")
+def _evaluated(folder, **changes):
+    """Evaluates a checkpoint without training; returns the results."""
+    out = toy.run(folder, do_eval=True, **changes)
+    return toy.results(out)
+
+
+def test_outputs_are_reordered_to_the_labels_of_the_run(
+    trained, tmp_path, caplog
+):
+    out = trained / "out"
+    want = toy.results(out)
+    # Another program may name the same labels in another order.
+    weights = checkpoints.read(str(out))
+    for name in ("output_weights", "output_bias"):
+        weights[name] = weights[name][::-1]
+    other = tmp_path / "other"
+    checkpoints.save(str(other / "x.ckpt"), weights)
+    folder = tmp_path / "hf"
+    names = {"problem_type": "single_label", "labels": ["yes", "no"]}
+    (other / "labels.json").write_text(json.dumps(names))
+    config = str(trained / "model/bert_config.json")
+    convert_checkpoint.convert(
+        convert_checkpoint.Options(
+            input=str(other),
+            output=str(folder),
+            output_format="huggingface",
+            bert_config_file=config,
+        )
+    )
+    for number, start in enumerate((folder, out / "best")):
+        got = _evaluated(
+            trained,
+            label_names="no,yes",
+            init_checkpoint=str(start),
+            output_dir=str(tmp_path / f"evaluated-{number}"),
+        )
+        assert got["eval_accuracy"] == want["eval_accuracy"]
+        assert got["eval_loss"] == pytest.approx(want["eval_loss"], abs=1e-6)
+    assert "reordered to the labels of this run: [1, 0]" in caplog.text
+
+
+def test_outputs_of_other_labels_are_not_evaluated(trained, tmp_path):
+    out = trained / "out"
+    dev = toy.sentences(30, seed=2)
+    renamed = [(text, {"no": "bad", "yes": "good"}[name]) for text, name in dev]
+    data = toy.write_data(tmp_path / "data")
+    toy.write_tsv(data / "dev.tsv", renamed)
+    for number, start in enumerate((out, out / "best")):
+        with pytest.raises(ValueError, match=r"has labels .*; this run needs"):
+            _evaluated(
+                trained,
+                data_dir=data,
+                label_names="bad,good",
+                init_checkpoint=str(start),
+                output_dir=str(tmp_path / f"evaluated-{number}"),
+            )
+    # Vocabulary and casing are compared with the best checkpoint's too.
+    with pytest.raises(ValueError, match="do_lower_case was True and is False"):
+        _evaluated(
+            trained,
+            data_dir=data,
+            label_names="bad,good",
+            do_lower_case=False,
+            init_checkpoint=str(out / "best"),
+            output_dir=str(tmp_path / "cased"),
+        )
+
+
+def test_refuses_a_model_of_other_labels_or_casing(trained, tmp_path):
     out = tmp_path / "out"
+    shutil.copytree(trained / "out", out)
+    with pytest.raises(ValueError, match="do_lower_case was True and is False"):
+        toy.run(trained, output_dir=out, do_predict=True, do_lower_case=False)
+    with pytest.raises(ValueError, match="with the labels \\['no', 'yes'\\]"):
+        toy.run(trained, output_dir=out, do_predict=True, label_names="yes,no")
+
+
+def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):
+    out = tmp_path / "trials"
+    shutil.copytree(trained / "out", out / "trial-2")
+    (out / "trials.json").write_text('{"best_trial": "trial-2"}')
+    (out / "trial-2/predictions.jsonl").unlink()
+    toy.run(trained, output_dir=out, do_predict=True)
+    best = (out / "trial-2/predictions.jsonl").read_text()
+    assert best == (trained / "out/predictions.jsonl").read_text()
+
+
+@pytest.mark.slow
+def test_trials_of_a_grid(trained, tmp_path):
+    out = tmp_path / "trials"
     toy.run(
-        tmp_path,
-        task_name="mnli",
-        data_dir=data,
-        text_a_column="",
-        label_column="",
-        vocab_file=_INPUTS / "vocab.txt",
-        bert_config_file=_INPUTS / "bert_config.json",
-        init_checkpoint=_GOLDEN / "model/tiny.ckpt",
+        trained,
+        output_dir=out,
+        **programs.STAGES,
+        num_trials=2,
+        learning_rates="1e-3,1e-9",
+        num_train_epochs=2,
+        random_seed=12345,
+    )
+    summary = json.loads((out / "trials.json").read_text())
+    assert summary["best_trial"] in ("trial-1", "trial-2")
+    rates = [trial["learning_rate"] for trial in summary["trials"]]
+    assert rates == [1e-3, 1e-3, 1e-9, 1e-9]
+    assert [t["random_seed"] for t in summary["trials"]] == [12345, 12346] * 2
+    # At a rate of nearly nothing, nothing is learnt.
+    assert summary["by_learning_rate"][1]["median"] < summary["best"]
+    best = out / summary["best_trial"]
+    assert summary["best"] == pytest.approx(toy.results(best)["eval_accuracy"])
+    assert len((best / "predictions.jsonl").read_text().splitlines()) == 11
+    assert not (out / "trial-3/predictions.jsonl").exists()
+    # Trials share a network, and are as if each were alone.
+    toy.run(
+        trained,
+        output_dir=tmp_path / "alone",
+        do_train=True,
+        do_eval=True,
+        learning_rate=1e-9,
+        num_train_epochs=2,
+        random_seed=12346,
+    )
+    alone, fourth = (
+        checkpoints.read(checkpointing.latest(str(folder)))
+        for folder in (tmp_path / "alone", out / "trial-4")
+    )
+    assert alone.keys() == fourth.keys()
+    for name, value in alone.items():
+        np.testing.assert_array_equal(fourth[name], value, err_msg=name)
+    assert toy.results(tmp_path / "alone") == toy.results(out / "trial-4")
+
+
+@pytest.mark.slow
+def test_folds_of_a_grid(trained, tmp_path):
+    out = tmp_path / "folds"
+    toy.run(
+        trained,
         output_dir=out,
         do_train=True,
         do_eval=True,
-        do_predict=True,
-        train_batch_size=4,
-        num_train_epochs=0.5,
+        num_folds=3,
+        train_batch_sizes="16,32",
+        train_epochs="0.5,2",
+        class_weights="balanced",
     )
-    results = toy.results(out)
-    assert results["eval_accuracy"] == results["eval_accuracy_mismatched"]
-    for first, second in (
-        ("test_results.tsv", "test_results_mismatched.tsv"),
-        ("MNLI-m.tsv", "MNLI-mm.tsv"),
-    ):
-        assert (out / first).read_text() == (out / second).read_text() != ""
-    assert not (out / "AX.tsv").exists()
+    summary = json.loads((out / "trials.json").read_text())
+    trials = summary["trials"]
+    assert len(trials) == 2 * 2 * 3
+    assert [trial["fold"] for trial in trials[:4]] == [1, 2, 3, 1]
+    first = summary["by_setting"][0]
+    assert (first["train_batch_size"], first["num_train_epochs"]) == (16, 0.5)
+    scores = [trial["eval_accuracy"] for trial in trials[:3]]
+    assert first["mean"] == pytest.approx(np.mean(scores))
+    assert first["standard_deviation"] == pytest.approx(np.std(scores, ddof=1))
+    best = summary["best_setting"]
+    assert best["mean"] == max(each["mean"] for each in summary["by_setting"])
+    # Each row of the training file is held out once.
+    rows = []
+    for fold in (1, 2, 3):
+        held_out = out / f"eval-fold-{fold}.tf_record.meta.json"
+        rows += json.loads(held_out.read_text())["flags"]["held_out_rows"]
+    assert sorted(rows) == list(range(320))
+    # A trial of another length is as if it were alone.
+    assert toy.results(out / "trial-12")["global_step"] == int(213 / 32 * 2)
+
+
+def test_stops_early_and_uses_the_best(tmp_path):
+    out = toy.run(
+        tmp_path,
+        do_train=True,
+        do_eval=True,
+        learning_rate=1e-12,
+        eval_every_steps=3,
+        early_stopping_patience=2,
+        use_best_checkpoint=True,
+    )
+    assert toy.results(out)["global_step"] == 3
+    assert (out / "model.ckpt-9.index").exists()
+
+    # The best one holds no moments: nothing resumes there.
+    with pytest.raises(ValueError, match=r"has weights only.* --output_dir"):
+        toy.run(tmp_path, output_dir=out / "best", do_train=True)
+
+    # Without checkpoints it is a new run, to which the best one is foreign.
+    for path in out.glob("model.ckpt-*"):
+        path.unlink()
+    (out / "checkpoint").unlink()
+    with pytest.raises(ValueError, match=r"a new run in .* replaces"):
+        toy.run(
+            tmp_path,
+            do_train=True,
+            init_checkpoint=out / "best/model.ckpt-3",
+        )
+    toy.run(tmp_path, do_train=True, num_train_epochs=0.15)
+    assert (out / "model.ckpt-3.index").exists()
+    assert not list((out / "best").glob("*.index"))
+    assert not (out / "best/best.json").exists()
+    with pytest.raises(ValueError, match="has no best checkpoint"):
+        toy.run(tmp_path, do_predict=True, use_best_checkpoint=True)
+
+
+def _trained_on(trained, out, **changes):
+    """Trains from the trained model; returns the weights before and after."""
+    start = str(trained / "out/model.ckpt-60")
+    toy.run(
+        trained,
+        output_dir=out,
+        do_train=True,
+        init_checkpoint=start,
+        **changes,
+    )
+    after = checkpointing.latest(str(out))
+    return checkpoints.read(start), checkpoints.read(after)
+
+
+def test_frozen_layers_stay_and_others_learn(trained, tmp_path):
+    before, after = _trained_on(
+        trained, tmp_path / "out", freeze_layers=1, num_train_epochs=0.15
+    )
+    weights = [n for n in after if "adam" not in n and n != "global_step"]
+    for name in weights:
+        is_frozen = "embeddings" in name or "layer_0" in name
+        same = np.array_equal(before[name], after[name])
+        # The exact gradient of a key's bias is 0.
+        if not name.endswith("key/bias"):
+            assert same == is_frozen, name
+    assert not any("layer_0" in name for name in after if "adam" in name)
+
+
+@pytest.mark.parametrize("labels", ["yes,no", "a,no,yes"])
+@pytest.mark.slow
+def test_head_of_another_task_is_new(trained, tmp_path, labels):
+    before, after = _trained_on(
+        trained,
+        tmp_path / "out",
+        label_names=labels,
+        learning_rate=0.0,
+        num_train_epochs=0.05,
+    )
+    pooler = "bert/pooler/dense/kernel"
+    np.testing.assert_array_equal(after[pooler], before[pooler])
+    assert after["output_weights"].shape[0] == labels.count(",") + 1
+    assert not np.array_equal(
+        after["output_weights"][-1], before["output_weights"][-1]
+    )

@@ -5,19 +5,16 @@ import os
 import shutil
 
 import pytest
-from absl import flags
 
 import run_ner
-from commands import flags as flags_lib
 from tasks.tagging import conll, entities
+from tests import programs
 from tests import toy_tagging as toy
 from training import records
 
 # Enough for more than 95 on sentences that were never seen.
 _LEARNING = {
-    "do_train": True,
-    "do_eval": True,
-    "do_predict": True,
+    **programs.STAGES,
     "context": "sentence",
     "max_seq_length": 20,
     # Of four recipes on three seeds, the one with all above; 1e-2 for 20
@@ -58,15 +55,15 @@ def fixture_learned(data):
 
 
 def test_grammar_is_learnt_by_fine_tuning(learned):
-    assert toy.results(learned / "eval_results.txt")["eval_f1"] > 0.95
-    assert toy.results(learned / "test_results.txt")["test_f1"] > 0.95
+    assert programs.results(learned / "eval_results.txt")["eval_f1"] > 0.95
+    assert programs.results(learned / "test_results.txt")["test_f1"] > 0.95
 
 
 @pytest.mark.slow
 def test_grammar_is_learnt_from_features(folder):
     changes = {"learning_rate": 1e-2, "num_train_epochs": 8, "features": "last"}
     toy.run(folder, **{**_LEARNING, **changes})
-    results = toy.results(folder / "out" / "test_results.txt")
+    results = programs.results(folder / "out" / "test_results.txt")
     assert results["test_f1"] > 0.95
 
 
@@ -90,11 +87,11 @@ def test_results_are_sorted_and_those_of_the_predictions(data, learned):
     scores = entities.score(
         [s.tags for s in gold.sentences], [s.tags for s in written.sentences]
     )
-    results = toy.results(learned / "test_results.txt")
+    results = programs.results(learned / "test_results.txt")
     assert results["test_f1"] == pytest.approx(scores.overall.f1 / 100)
     report = (learned / "test_report.txt").read_text()
     assert report == scores.report()
-    results = toy.results(learned / "eval_results.txt")
+    results = programs.results(learned / "eval_results.txt")
     assert 0 < results["eval_loss"] < 0.5
 
 
@@ -167,8 +164,9 @@ def test_trials_are_summarised(folder):
             abs(values[0] - values[1]) / 2**0.5
         )
         for number, value in enumerate(values, start=1):
-            results = folder / "out" / f"trial-{number}" / f"{name}_results.txt"
-            assert toy.results(results)[f"{name}_f1"] == pytest.approx(value)
+            path = folder / "out" / f"trial-{number}" / f"{name}_results.txt"
+            results = programs.results(path)
+            assert results[f"{name}_f1"] == pytest.approx(value)
 
 
 @pytest.mark.slow
@@ -204,13 +202,13 @@ def test_features_are_learnt_from_in_parts_as_all_at_once(folder):
         toy.run(folder, **changes, output_dir=out, num_accumulation_steps=parts)
         first = json.loads((out / "metrics.jsonl").read_text().split("\n")[0])
         losses.append(first["loss"])
-        assert toy.results(out / "eval_results.txt")["global_step"] == 15
+        assert programs.results(out / "eval_results.txt")["global_step"] == 15
     # Dropout draws anew for each part.
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
 
 
 @pytest.mark.slow
-def test_a_stopped_run_goes_on_to_the_same_weights(folder):
+def test_a_resumed_run_ends_at_the_same_weights(folder):
     changes = {**_SHORT, "do_eval": False, "context": "document"}
     changes |= {"max_seq_length": 40, "bucket_by_length": True}
     changes |= {"save_checkpoints_steps": 10}
@@ -231,7 +229,7 @@ def test_best_checkpoint_is_kept_by_f1(folder):
     toy.run(folder, **_SHORT, eval_every_epoch=True, use_best_checkpoint=True)
     best = json.loads((folder / "out" / "best" / "best.json").read_text())
     assert best["metric"] == "f1"
-    results = toy.results(folder / "out" / "eval_results.txt")
+    results = programs.results(folder / "out" / "eval_results.txt")
     assert results["eval_f1"] == pytest.approx(best["value"])
 
 
@@ -269,19 +267,18 @@ def _setting(options):
 
 
 def test_defaults_are_cased_and_long_and_features_change_them():
-    def options(*more):
-        values = flags.FlagValues()
-        flags_lib.define(run_ner.Options, values)
-        names = ("bert_config_file", "vocab_file", "output_dir")
-        values(["run_ner.py", *(f"--{name}=x" for name in names), *more])
-        return flags_lib.read(run_ner.Options, values)
+    def options(**named):
+        required = ("bert_config_file", "vocab_file", "output_dir")
+        return programs.parse(
+            run_ner.Options, **dict.fromkeys(required, "x"), **named
+        )
 
     plain = options()
     assert (plain.do_lower_case, plain.max_seq_length) == (False, 512)
     assert (plain.context, plain.columns) == ("document", "word:0,tag:-1")
     assert _setting(plain) == (5e-5, 3.0)
-    based = options("--features=concat_last_four")
+    based = options(features="concat_last_four")
     assert _setting(based) == (1e-3, 20.0)
     assert based.lstm_units == 768
-    given = options("--features=last", "--learning_rate=0.5")
+    given = options(features="last", learning_rate=0.5)
     assert _setting(given) == (0.5, 20.0)

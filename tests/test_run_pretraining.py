@@ -227,7 +227,7 @@ def test_other_records_are_warned_of(
     assert (warning or "") in caplog.text
 
 
-def test_a_run_goes_on_at_once_from_a_high_step(tmp_path, unbroken):
+def test_a_run_resumes_at_once_from_a_high_step(tmp_path, unbroken):
     values = _weights(unbroken)
     values["global_step"] = np.int64(1_000_000)
     (tmp_path / "out").mkdir()

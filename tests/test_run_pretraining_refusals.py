@@ -1,4 +1,4 @@
-"""What run_pretraining.py refuses, by message."""
+"""Error messages of run_pretraining.py."""
 
 import json
 import pathlib
@@ -12,16 +12,7 @@ from training import option_checks, records
 
 
 def _write_sidecar(path, **changes):
-    values = {
-        "kind": "pretraining",
-        "max_seq_length": 10,
-        "max_predictions_per_seq": 2,
-        "vocab_size": 31,
-        "vocab_sha256": "0" * 64,
-        "do_lower_case": True,
-        "num_records": 50,
-    }
-    records.write_metadata(str(path), records.Metadata(**{**values, **changes}))
+    records.write_metadata(str(path), toy.metadata_of(**changes))
 
 
 def _refused(folder, match, kind=ValueError, **changes):

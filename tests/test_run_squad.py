@@ -4,13 +4,14 @@ import gzip
 import json
 import pathlib
 import re
+import shutil
 
 import numpy as np
 import pytest
 
 from modeling import checkpoints
 from tasks.squad import squad_ensemble
-from tests import toy_squad
+from tests import programs, toy_squad
 from training import loop, record_files, records
 
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
@@ -115,9 +116,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy")
     toy_squad.run(
         folder,
-        do_train=True,
-        do_predict=True,
-        do_eval=True,
+        **programs.STAGES,
         num_train_epochs=4,
         eval_every_steps=9,
     )
@@ -187,17 +186,14 @@ def test_given_predictions_are_scored_without_a_model(trained, tmp_path):
 
 
 def test_a_resumed_run_is_the_unbroken_one(tmp_path):
-    def run(folder, **changes):
-        return toy_squad.run(
-            folder, do_train=True, bucket_by_length=True, **changes
-        )
-
-    whole = run(tmp_path / "whole")
-    parts = run(tmp_path / "parts")
+    flags_of = {"do_train": True, "bucket_by_length": True}
+    whole = toy_squad.run(tmp_path, **flags_of)
+    parts = tmp_path / "parts"
+    shutil.copytree(whole, parts)
     for path in parts.glob("model.ckpt-20.*"):
         path.unlink()
     (parts / "checkpoint").unlink()
-    run(tmp_path / "parts")
+    toy_squad.run(tmp_path, output_dir=parts, **flags_of)
     assert toy_squad.losses(parts) == toy_squad.losses(whole)
     a, b = checkpoints.read(str(whole)), checkpoints.read(str(parts))
     assert a.keys() == b.keys()
@@ -239,12 +235,10 @@ def test_files_are_trained_on_in_the_order_given(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_best_threshold_is_found_on_the_way(tmp_path):
+def test_the_best_threshold_is_found_and_used(tmp_path):
     out = toy_squad.run(
         tmp_path,
-        do_train=True,
-        do_predict=True,
-        do_eval=True,
+        **programs.STAGES,
         version_2_with_negative=True,
         null_score_diff_threshold="auto",
     )
@@ -278,14 +272,12 @@ def test_the_best_threshold_is_found_on_the_way(tmp_path):
 
 @pytest.mark.slow
 def test_the_best_of_several_trials_answers(tmp_path):
-    flags_of = {
-        "do_train": True,
-        "do_predict": True,
-        "do_eval": True,
-        "version_2_with_negative": True,
-        "learning_rates": "1e-2,1e-6",
-    }
-    toy_squad.run(tmp_path, **flags_of)
+    toy_squad.run(
+        tmp_path,
+        **programs.STAGES,
+        version_2_with_negative=True,
+        learning_rates="1e-2,1e-6",
+    )
     out = tmp_path / "out"
     summary = json.loads((out / "trials.json").read_text())
     # A constant answer, "", is right where there is none: 3 of 9 questions.
@@ -304,13 +296,17 @@ def test_the_best_of_several_trials_answers(tmp_path):
     ]
 
 
-def test_questions_without_words_are_answered(tmp_path):
-    toy_squad.flags_of(tmp_path)
+def test_questions_without_words_are_answered(trained, tmp_path):
     dev = toy_squad.dataset(2, seed=5)
     for paragraph in dev["data"][0]["paragraphs"]:
         paragraph["context"] = " "
-    toy_squad.write_json(tmp_path / "dev.json", dev)
-    out = toy_squad.run(tmp_path, do_train=True, do_predict=True)
+    out = toy_squad.run(
+        trained,
+        do_predict=True,
+        predict_file=toy_squad.write_json(tmp_path / "dev.json", dev),
+        init_checkpoint=trained / "out",
+        output_dir=tmp_path / "out",
+    )
     answers = toy_squad.read_json(out / "predictions.json")
     assert answers == {"q0": "empty", "q1": "empty"}
 
@@ -336,9 +332,7 @@ def test_the_development_set_runs_to_the_end(version, tmp_path):
         vocab_file=_SHARED / "vocab" / "uncased.txt",
         train_file=tmp_path / "train.json",
         predict_file=_SHARED / "squad" / f"dev-{version}.json",
-        do_train=True,
-        do_predict=True,
-        do_eval=True,
+        **programs.STAGES,
         num_train_epochs=0.01,
         max_seq_length=384,
         max_query_length=64,

@@ -1,16 +1,13 @@
-"""What run_squad.py refuses, before the first step, and in which words."""
+"""Error messages of run_squad.py before the first step."""
 
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 from absl import flags
 
 import run_squad
-from commands import flags as flags_lib
-from tests import toy_squad
+from tests import programs, toy_squad
 
 _ROOT = pathlib.Path(__file__).parents[1]
 
@@ -26,17 +23,16 @@ def _refusal(folder, **changes) -> str:
     ("changes", "words"),
     [
         ({}, "At least one of `do_train`, `do_predict` or `do_eval`"),
-        (
-            {"do_train": True, "train_file": ""},
-            "If `do_train` is True, then `train_file` must be specified",
-        ),
-        (
-            {"do_predict": True, "predict_file": ""},
-            "If `do_predict` is True, then `predict_file` must be specified",
-        ),
-        (
-            {"do_eval": True, "predict_file": ""},
-            "If `do_eval` is True, then `predict_file` must be specified",
+        *(
+            (
+                {action: True, file: ""},
+                f"If `{action}` is True, then `{file}` must be specified",
+            )
+            for action, file in (
+                ("do_train", "train_file"),
+                ("do_predict", "predict_file"),
+                ("do_eval", "predict_file"),
+            )
         ),
         (
             {"do_train": True, "do_eval": True},
@@ -247,36 +243,8 @@ def test_a_folder_whose_model_reads_text_otherwise(tmp_path):
         toy_squad.run(tmp_path, do_predict=True, do_lower_case=False)
 
 
-def test_help_shows_the_flags_without_tensorflow():
-    code = (
-        "import sys, runpy\n"
-        "sys.argv = ['run_squad.py', '--help']\n"
-        "try:\n"
-        "    runpy.run_path('run_squad.py', run_name='__main__')\n"
-        "finally:\n"
-        "    print('tensorflow' in sys.modules)\n"
-    )
-    shown = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-    assert shown.rstrip().endswith("False")
-    values = flags.FlagValues()
-    flags_lib.define(run_squad.Options, values)
-    missing = [
-        name
-        for name in values
-        if f"--{name}" not in shown and f"--[no]{name}" not in shown
-    ]
-    assert missing == []
-
-
 def test_names_and_defaults_are_the_release_s():
-    values = flags.FlagValues()
-    flags_lib.define(run_squad.Options, values)
+    values = programs.defined(run_squad.Options)
     released = {
         "bert_config_file": None,
         "vocab_file": None,
@@ -299,12 +267,7 @@ def test_names_and_defaults_are_the_release_s():
         "iterations_per_loop": 1000,
         "n_best_size": 20,
         "max_answer_length": 30,
-        "use_tpu": False,
-        "tpu_name": None,
-        "tpu_zone": None,
-        "gcp_project": None,
-        "master": None,
-        "num_tpu_cores": 8,
+        **programs.TPU_DEFAULTS,
         "verbose_logging": False,
         "version_2_with_negative": False,
         "null_score_diff_threshold": 0.0,
@@ -314,8 +277,7 @@ def test_names_and_defaults_are_the_release_s():
 
 def test_the_manual_names_flags_that_exist():
     page = (_ROOT / "docs/squad.md").read_text(encoding="utf-8")
-    values = flags.FlagValues()
-    flags_lib.define(run_squad.Options, values)
+    values = programs.defined(run_squad.Options)
     named = set(re.findall(r"--([a-z0-9_]+)", page))
     assert len(named) > 20
     assert named <= set(values)

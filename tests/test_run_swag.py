@@ -9,11 +9,10 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 
 import run_swag
-from commands import flags as flags_lib
 from modeling import checkpoints
+from tests import programs
 from tests import toy_swag as toy
 from tools import export_model
 
@@ -24,13 +23,6 @@ _TRAINING = {
     "save_checkpoints_steps": 2,
     "log_every_steps": 1,
 }
-
-
-def _parse(named):
-    values = flags.FlagValues()
-    flags_lib.define(run_swag.Options, values)
-    values(["run_swag.py", *(f"--{k}={v}" for k, v in named.items())])
-    return flags_lib.read(run_swag.Options, values)
 
 
 def _write_files(folder):
@@ -55,7 +47,7 @@ def _run(folder, **changes):
         **toy.write_model(folder),
         **changes,
     }
-    run_swag.run(_parse(named))
+    run_swag.run(programs.parse(run_swag.Options, **named))
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +65,6 @@ def trained(trained_once, tmp_path):
     return tmp_path
 
 
-def _results(path):
-    lines = path.read_text().splitlines()
-    return {k: float(v) for k, v in (line.split(" = ") for line in lines)}
-
-
 @pytest.mark.slow
 def test_learns_what_a_right_ending_is(tmp_path):
     toy.write(tmp_path / "train.csv", toy.copying(400, seed=1))
@@ -86,14 +73,12 @@ def test_learns_what_a_right_ending_is(tmp_path):
     toy.write(tmp_path / "test.csv", test_rows, with_labels=False)
     _run(
         tmp_path,
-        do_train=True,
-        do_eval=True,
-        do_predict=True,
+        **programs.STAGES,
         train_batch_size=16,
         num_train_epochs=15,
         learning_rate=2e-3,
     )
-    results = _results(tmp_path / "out/eval_results.txt")
+    results = programs.results(tmp_path / "out/eval_results.txt")
     assert sorted(results) == [
         *("eval_accuracy", "eval_loss", "global_step", "loss"),
     ]
@@ -149,7 +134,7 @@ def test_the_encoder_of_a_trained_model_is_exported(trained):
 @pytest.mark.slow
 def test_results_do_not_depend_on_bucketing_or_batches(trained):
     _run(trained, do_eval=True, do_predict=True)
-    before = _results(trained / "out/eval_results.txt")
+    before = programs.results(trained / "out/eval_results.txt")
     probs = np.loadtxt(trained / "out/test_results.tsv")
     _run(
         trained,
@@ -159,7 +144,7 @@ def test_results_do_not_depend_on_bucketing_or_batches(trained):
         eval_batch_size=5,
         predict_batch_size=3,
     )
-    after = _results(trained / "out/eval_results.txt")
+    after = programs.results(trained / "out/eval_results.txt")
     for name in ("eval_accuracy", "eval_loss"):
         assert before[name] == pytest.approx(after[name], abs=1e-5)
     np.testing.assert_allclose(
@@ -169,18 +154,10 @@ def test_results_do_not_depend_on_bucketing_or_batches(trained):
 
 @pytest.mark.slow
 def test_trials_are_summarised_with_mean_and_deviation(folder):
-    _run(
-        folder,
-        do_train=True,
-        do_eval=True,
-        do_predict=True,
-        train_batch_sizes="4,8",
-    )
+    _run(folder, **programs.STAGES, train_batch_sizes="4,8")
     summary = json.loads((folder / "out/trials.json").read_text())
-    values = [
-        _results(folder / f"out/trial-{n}/eval_results.txt")["eval_accuracy"]
-        for n in (1, 2)
-    ]
+    trials = [folder / f"out/trial-{n}/eval_results.txt" for n in (1, 2)]
+    values = [programs.results(path)["eval_accuracy"] for path in trials]
     assert summary["num_trials"] == 2
     assert summary["mean"] == pytest.approx(np.mean(values), abs=1e-6)
     assert summary["standard_deviation"] == pytest.approx(
@@ -253,20 +230,14 @@ def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
         ({"do_predict": True}, "nothing to evaluate"),
     ],
 )
-def test_what_does_not_fit_is_refused(folder, changes, message):
+def test_options_that_do_not_fit_are_refused(folder, changes, message):
     with pytest.raises(ValueError, match=message):
         _run(folder, **changes)
 
 
 def test_defaults_are_the_papers():
-    options = _parse(
-        {
-            "data_dir": "x",
-            "output_dir": "x",
-            "vocab_file": "x",
-            "bert_config_file": "x",
-        }
-    )
+    names = ("data_dir", "output_dir", "vocab_file", "bert_config_file")
+    options = programs.parse(run_swag.Options, **dict.fromkeys(names, "x"))
     assert options.train_batch_size == 16
     (setting,) = options.grid
     assert setting["learning_rate"] == 2e-5

@@ -7,11 +7,9 @@ import subprocess
 import sys
 
 import numpy as np
-from absl import flags
 
 import run_pretraining
-from commands import flags as flags_lib
-from tests import toy_config
+from tests import programs, toy_config
 from training import records
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -54,6 +52,21 @@ def write_records(path, examples) -> str:
     return str(path)
 
 
+def metadata_of(**changes) -> records.Metadata:
+    """Describes records of `random_examples`, as their sidecar does."""
+    values = {
+        "kind": "pretraining",
+        "max_seq_length": 10,
+        "max_predictions_per_seq": 2,
+        "vocab_size": 31,
+        "vocab_sha256": "0" * 64,
+        "do_lower_case": True,
+        "num_records": 50,
+        **changes,
+    }
+    return records.Metadata(**values)
+
+
 def write_unmasked_records(path, num_examples=50, **flags) -> str:
     """Writes records to be masked in training, with the sidecar they need."""
     examples = random_examples(num_examples)
@@ -63,13 +76,7 @@ def write_unmasked_records(path, num_examples=50, **flags) -> str:
         for row in range(num_examples)
     )
     records.write_records([str(path)], rows, features)
-    metadata = records.Metadata(
-        kind="pretraining",
-        max_seq_length=10,
-        max_predictions_per_seq=2,
-        vocab_size=31,
-        vocab_sha256="0" * 64,
-        do_lower_case=True,
+    metadata = metadata_of(
         num_records=num_examples,
         flags={
             "masked_lm_prob": 0.15,
@@ -134,10 +141,7 @@ def command_line(named: dict[str, object]) -> list[str]:
 
 def parse(named: dict[str, object]) -> run_pretraining.Options:
     """Turns flags into options, through the script's own definitions."""
-    values = flags.FlagValues()
-    flags_lib.define(run_pretraining.Options, values)
-    values(["run_pretraining.py", *command_line(named)])
-    return flags_lib.read(run_pretraining.Options, values)
+    return programs.parse(run_pretraining.Options, **named)
 
 
 def run(folder, **changes) -> None:

@@ -4,11 +4,8 @@ import pathlib
 import random
 import shutil
 
-from absl import flags
-
 import run_classifier
-from commands import flags as flags_lib
-from tests import toy_config
+from tests import programs, toy_config
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 _GOOD = ("good", "great", "fine", "nice")
@@ -55,7 +52,7 @@ def write_model(folder, **changes):
     sizes = {
         "vocab_size": len(WORDS),
         "hidden_size": 32,
-        "num_hidden_layers": 2,
+        "num_hidden_layers": 1,
         "num_attention_heads": 2,
         "intermediate_size": 20,
         "hidden_dropout_prob": 0.0,
@@ -91,11 +88,7 @@ def flags_of(folder, **changes):
 
 def parse(named):
     """Turns flags into options, through the script's own definitions."""
-    values = flags.FlagValues()
-    flags_lib.define(run_classifier.Options, values)
-    arguments = [f"--{name}={value}" for name, value in named.items()]
-    values(["run_classifier.py", *arguments])
-    return flags_lib.read(run_classifier.Options, values)
+    return programs.parse(run_classifier.Options, **named)
 
 
 def run(folder, **changes):
@@ -128,5 +121,4 @@ def golden_flags(folder, **changes):
 
 def results(folder):
     """Reads eval_results.txt."""
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (x.split(" = ") for x in lines)}
+    return programs.results(folder / "eval_results.txt")

@@ -4,11 +4,8 @@ import json
 import pathlib
 import random
 
-from absl import flags
-
 import run_squad
-from commands import flags as flags_lib
-from tests import toy_config
+from tests import programs, toy_config
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
@@ -119,11 +116,7 @@ def flags_of(folder, **changes) -> dict[str, object]:
 
 def parse(named: dict[str, object]) -> run_squad.Options:
     """Turns flags into options, through the script's own definitions."""
-    values = flags.FlagValues()
-    flags_lib.define(run_squad.Options, values)
-    given = [f"--{name}={value}" for name, value in named.items()]
-    values(["run_squad.py", *given])
-    return flags_lib.read(run_squad.Options, values)
+    return programs.parse(run_squad.Options, **named)
 
 
 def run(folder, **changes) -> pathlib.Path:
@@ -140,9 +133,7 @@ def read_json(path):
 
 def results(output_dir) -> dict[str, float]:
     """Reads eval_results.txt."""
-    lines = (output_dir / "eval_results.txt").read_text().splitlines()
-    pairs = (line.split(" = ") for line in lines)
-    return {name: float(value) for name, value in pairs}
+    return programs.results(output_dir / "eval_results.txt")
 
 
 def losses(output_dir) -> list[float]:

@@ -4,13 +4,11 @@ import json
 import random
 
 import keras
-from absl import flags
 
 import run_ner
-from commands import flags as flags_lib
 from modeling import bert, checkpoints
 from modeling import config as config_lib
-from tests import toy_config
+from tests import programs, toy_config
 
 _FIRST = ("Ann", "Bob", "Carla", "Dev", "Eve", "Finn")
 _LAST = ("Moss", "Hart", "Stone", "Rivers", "Wood")
@@ -99,15 +97,22 @@ def write_all(folder, num_sentences: int = 240, num_layers: int = 2) -> None:
     write_file(folder / "test.txt", 40, seed=3)
 
 
-def parse(folder, **changes) -> run_ner.Options:
-    """Turns flags into options, through the script's own definitions."""
-    named = {
+def files_of(folder) -> dict[str, object]:
+    """Names the flags of a run on the files in a folder."""
+    return {
         "data_dir": folder,
         "vocab_file": folder / "vocab.txt",
         "bert_config_file": folder / "config.json",
         "init_checkpoint": folder / "bert.ckpt",
         "output_dir": folder / "out",
         "max_seq_length": 40,
+    }
+
+
+def parse(folder, **changes) -> run_ner.Options:
+    """Turns flags into options, through the script's own definitions."""
+    named = {
+        **files_of(folder),
         "train_batch_size": 16,
         "eval_batch_size": 16,
         "predict_batch_size": 16,
@@ -115,26 +120,9 @@ def parse(folder, **changes) -> run_ner.Options:
         "save_checkpoints_steps": 50,
         **changes,
     }
-    values = flags.FlagValues()
-    flags_lib.define(run_ner.Options, values)
-    values(
-        [
-            "run_ner.py",
-            *(f"--{name}={x}" for name, x in named.items() if x is not None),
-        ]
-    )
-    return flags_lib.read(run_ner.Options, values)
+    return programs.parse(run_ner.Options, **named)
 
 
 def run(folder, **changes) -> None:
     """Runs the script in this process."""
     run_ner.run(parse(folder, **changes))
-
-
-def results(path) -> dict[str, float]:
-    """Reads a file of results."""
-    lines = path.read_text().splitlines()
-    return {
-        name: float(value)
-        for name, value in (line.split(" = ") for line in lines)
-    }

@@ -1,4 +1,4 @@
-"""A web server on loopback that knows ranges, and fails as it is told."""
+"""A web server on loopback with byte ranges and scripted failures."""
 
 import contextlib
 import hashlib

@@ -1,14 +1,13 @@
-"""Turns, rows and counted products of the comparison of speed."""
+"""The speed comparison: order of the runs, table rows, counted operations."""
 
 import json
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from benchmarks import contenders, floor, speed
+from tests import programs
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SIZES = {
@@ -90,7 +89,7 @@ class _Fake:
         return next(self._seconds)
 
 
-def test_contenders_take_turns_and_medians_count():
+def test_contenders_alternate_and_medians_are_compared():
     turns = []
     first, second = _Fake([1, 9, 2], turns), _Fake([4, 4, 7], turns)
     third = _Fake([], turns, absent="not installed")
@@ -99,7 +98,7 @@ def test_contenders_take_turns_and_medians_count():
     assert turns == [first, second] * 3
 
 
-def test_row_has_our_time_and_multiples_of_it():
+def test_row_has_our_time_and_ratios_to_it():
     medians = {"this project": 0.5, "Hugging Face": 1.0, "floor": 0.375}
     assert speed.row("step", medians) == [
         *("step", "500.0 ms", "2.00", "", "", "", "0.75")
@@ -178,13 +177,7 @@ def test_a_peer_that_is_not_installed_says_so():
         "contenders.serve('huggingface', sys.argv[1])"
     )
     job = json.dumps({"kind": "pretraining", "sizes": {}, "batch_size": 1})
-    done = subprocess.run(
-        [sys.executable, "-c", script, job],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = programs.python("-c", script, job, check=True)
     assert done.stdout.startswith("absent ")
     assert "torch" in done.stdout
 
@@ -215,12 +208,7 @@ def test_a_step_on_jax_lowers_its_loss(tmp_path):
         f"bert_config_file={str(path)!r}, precision='float32')); "
         "assert losses[-1] < losses[0] - 0.05, losses"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=_ROOT,
-        env={"KERAS_BACKEND": "jax", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = programs.python(
+        "-c", script, env={"KERAS_BACKEND": "jax", "PATH": "/usr/bin:/bin"}
     )
     assert done.returncode == 0, done.stderr[-2000:]

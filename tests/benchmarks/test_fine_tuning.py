@@ -1,4 +1,4 @@
-"""The comparison of fine-tuning with Hugging Face's Trainer: its books."""
+"""The comparison of fine-tuning with Hugging Face's Trainer: its report."""
 
 import dataclasses
 import json

@@ -47,7 +47,7 @@ def test_line_is_fitted_to_peaks():
     assert need.per_example == pytest.approx(0.5)
 
 
-def test_one_batch_size_makes_no_line():
+def test_a_fit_needs_two_batch_sizes():
     with pytest.raises(ValueError, match=r"two batch sizes .* got \[8\]"):
         memory.fitted_need({8: 5})
 

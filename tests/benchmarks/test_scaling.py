@@ -9,17 +9,10 @@ import pytest
 from benchmarks import scaling
 from modeling import config as config_lib
 from modeling import costs
+from tests import toy_config
 from training import records
 
-_CONFIG = config_lib.BertConfig(
-    vocab_size=11,
-    hidden_size=6,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=10,
-    max_position_embeddings=8,
-    type_vocab_size=2,
-)
+_CONFIG = config_lib.BertConfig.from_dict(toy_config.sizes())
 _SHAPE = costs.Shape(max_seq_length=5, max_predictions_per_seq=2)
 _DEVICE = scaling.Device(
     name="toy",
@@ -149,7 +142,7 @@ def test_report_has_a_row_for_every_device_and_number():
     ]
 
 
-def test_network_that_does_not_fit_is_said_so(tmp_path):
+def test_network_that_does_not_fit_is_marked(tmp_path):
     small = {"memory_bytes": 1e9}
     path = tmp_path / "devices.json"
     device = dataclasses.asdict(_DEVICE) | small

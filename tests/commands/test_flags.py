@@ -82,7 +82,7 @@ def test_every_flag_of_every_program_has_one_heading(program):
         ("flags a=1, b=None: --a needs --b.", "--a needs --b."),
     ],
 )  # fmt: skip
-def test_what_a_flag_must_be_is_told(line, words):
+def test_error_messages_tell_the_allowed_values_of_a_flag(line, words):
     assert flags_lib.error_message(flags.IllegalFlagValueError(line)) == words
 
 
@@ -111,7 +111,7 @@ def test_required_flags_must_not_be_empty_and_numbers_be_some():
         flags_lib.check(values)
 
 
-def test_several_faults_of_flags_are_told_in_one_line():
+def test_several_errors_of_flags_are_one_line():
     error = flags.IllegalFlagValueError(
         "flag --a=None: Flag --a must have a value other than None.\n"
         "flag --b=None: Flag --b must have a value other than None.\n"

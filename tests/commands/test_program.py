@@ -12,6 +12,7 @@ from absl import flags
 
 from commands import program
 from tests import documented_commands as documented
+from tests import programs
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _MOST_SECONDS_OF_HELP = 0.5
@@ -70,13 +71,8 @@ def made(tmp_path_factory):
     taking.write_text(_PROGRAM.replace("ARGUMENTS", '"FOLDER ..."'))
 
     def run(*arguments, file=path):
-        return subprocess.run(
-            [sys.executable, str(file), *arguments],
-            cwd=folder,
-            env={"PYTHONPATH": str(_ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
+        return programs.python(
+            str(file), *arguments, cwd=folder, env={"PYTHONPATH": str(_ROOT)}
         )
 
     run.taking, run.path = taking, path
@@ -142,12 +138,7 @@ def test_a_script_behind_a_link_refuses_in_one_line(tmp_path):
     link = tmp_path / "link.py"
     link.symlink_to(_ROOT / "create_pretraining_data.py")
     given = ("--input_file=a", "--output_file=b", "--vocab_file=c")
-    done = subprocess.run(
-        [sys.executable, str(link), *given, "stray"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = programs.python(str(link), *given, "stray")
     assert done.returncode == 1
     assert done.stderr.startswith("link: Only flags,")
     assert done.stderr.count("\n") == 1
@@ -167,16 +158,14 @@ def test_a_closed_pipe_ends_a_program_in_silence(made):
 
 def test_no_program_imports_tensorflow_for_its_help():
     names = sorted(documented.programs().values())
-    code = f"import sys, {', '.join(names)}\n"
-    code += "print({'tensorflow', 'keras', 'jax'} & set(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "set()\n"
+    code = f"""
+import sys, {", ".join(names)}
+from tests import programs
+for module in ({", ".join(names)}):
+    programs.defined(module.Options)
+print({{"tensorflow", "keras", "jax"}} & set(sys.modules))
+"""
+    assert programs.python("-c", code).stdout == "set()\n"
 
 
 @pytest.mark.slow
@@ -185,13 +174,7 @@ def test_help_is_there_at_once(name):
     module = documented.programs()[name]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = [name] if name.endswith(".py") else ["-m", module]
-    done = subprocess.run(
-        [sys.executable, *run, "--help"],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = programs.python(*run, "--help", check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert f"Usage: python {' '.join(run)}" in done.stdout
     # Of the processor, which does not depend on what else runs.
@@ -232,13 +215,13 @@ def _explain():
     raise _OutOfRoomError("Make room.")
 
 
-def test_what_is_raised_here_is_told():
+def test_errors_of_this_project_are_shown_in_one_line():
     assert _words(_explain) == "Make room."
     assert _words(_refuse) == "x must be 1; got 2."
     assert _words(_refuse_a_file) == "There is no checkpoint in x."
 
 
-def test_what_is_raised_on_account_of_something_else_is_told():
+def test_errors_with_a_cause_are_shown_in_one_line():
     def wrapped():
         try:
             int("many")
@@ -248,7 +231,7 @@ def test_what_is_raised_on_account_of_something_else_is_told():
     assert _words(wrapped) == "--count must be a number."
 
 
-def test_faults_are_not():
+def test_faults_keep_their_traceback():
     assert _words(lambda: int("many")) is None
     assert _words(b"\xff".decode) is None
     assert _words(lambda: json.loads("{")) is None  # Raised by a library.
@@ -261,7 +244,7 @@ def test_faults_are_not():
     assert program.error_message(ValueError("Never raised."), _values()) is None
 
 
-def test_files_that_the_system_refuses_are_told_with_their_flag(tmp_path):
+def test_refused_files_are_shown_with_their_flag(tmp_path):
     missing = str(tmp_path / "train.tsv")
     values = _values(data_dir=str(tmp_path), other="", none=None)
     assert _words(functools.partial(open, missing), values) == (
@@ -281,7 +264,7 @@ def test_files_that_the_system_refuses_are_told_with_their_flag(tmp_path):
     )
 
 
-def test_of_two_files_the_one_that_was_to_be_is_told(tmp_path):
+def test_of_two_files_the_target_is_shown(tmp_path):
     (tmp_path / "part").touch()
     (tmp_path / "folder").mkdir()
     target = str(tmp_path / "folder")
@@ -292,7 +275,7 @@ def test_of_two_files_the_one_that_was_to_be_is_told(tmp_path):
     )
 
 
-def test_a_full_disk_is_told():
+def test_a_full_disk_is_reported():
     def fill():
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -312,7 +295,7 @@ def _from_a_process(file, line):
     return error
 
 
-def test_what_another_process_raised_is_judged_by_its_place_there():
+def test_errors_of_another_process_are_judged_by_their_place_there():
     def raised(*place):
         def run():
             json.loads  # noqa: B018
@@ -330,12 +313,8 @@ def test_what_another_process_raised_is_judged_by_its_place_there():
 @pytest.mark.parametrize("room", ["tools", "paper"])
 def test_a_tool_run_by_its_path_tells_the_command(room, tmp_path):
     tool = {"tools": "download", "paper": "reproduce"}[room]
-    done = subprocess.run(
-        [sys.executable, str(_ROOT / room / f"{tool}.py"), "--a=b c"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = programs.python(
+        str(_ROOT / room / f"{tool}.py"), "--a=b c", cwd=tmp_path
     )
     assert done.returncode == 1
     assert done.stderr == (

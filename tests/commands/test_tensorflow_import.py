@@ -2,10 +2,10 @@
 
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
+
+from tests import programs
 
 _ROOT = pathlib.Path(__file__).parents[2]
 # Stands in for TensorFlow, whose import takes seconds.
@@ -37,16 +37,14 @@ def shown(tmp_path):
 
     def run(**environment):
         path = os.pathsep.join([str(tmp_path), str(_ROOT)])
-        return subprocess.run(
-            [sys.executable, "-c", _USE],
+        return programs.python(
+            "-c",
+            _USE,
             env={
                 "PATH": os.environ["PATH"],
                 "PYTHONPATH": path,
                 **environment,
             },
-            capture_output=True,
-            text=True,
-            check=False,
         ).stderr.splitlines()
 
     return run
@@ -60,9 +58,9 @@ def test_errors_alone_are_shown(shown):
     assert shown(TF_CPP_MIN_LOG_LEVEL="1") == [_FATAL, "1"]
 
 
-def test_an_import_that_ends_the_program_says_why(shown):
+def test_an_import_that_aborts_shows_its_error(shown):
     assert shown(ABORT="1")[0] == _FATAL
 
 
-def test_nothing_is_hidden_from_those_who_ask(shown):
+def test_the_log_level_of_the_user_shows_all_notices(shown):
     assert len(shown(TF_CPP_MIN_LOG_LEVEL="0")) == 4

@@ -1,4 +1,4 @@
-"""What each format removes, and its counts."""
+"""Text that each format removes, and its counts."""
 
 import time
 
@@ -64,7 +64,7 @@ def test_indented_line_after_a_sentence_begins_a_paragraph():
     assert _paragraphs(lines) == [line.strip() for line in lines]
 
 
-def test_verse_is_not_torn_where_no_sentence_ends():
+def test_lines_of_verse_stay_in_one_paragraph():
     lines = ["  The curfew tolls", "  the knell of parting day", "  and so on."]
     assert len(_paragraphs(lines)) == 1
 

@@ -152,7 +152,7 @@ def test_title_is_dropped_where_it_is_the_first_line_and_counted():
     assert counts == cleaning.Counts(titles=1)
 
 
-def test_half_a_character_is_replaced_and_counted():
+def test_invalid_utf8_is_replaced_and_counted():
     counts = cleaning.Counts()
     line = '{"text": "One \\ud83d two.\\nThree \\ud83d\\ude00 four."}'
     (document,) = _read("jsonl", line, counts=counts)
@@ -375,7 +375,7 @@ def test_conversions_of_wet_are_documents(tmp_path):
     ]
 
 
-def test_what_is_no_wet_is_named(tmp_path):
+def test_files_that_are_not_wet_are_refused(tmp_path):
     warc = _written(tmp_path, "x.warc.gz", _wet("<p>", kind="response"))
     with pytest.raises(ValueError, match=r"record 2: .*got 'response'. Is it"):
         _documents("wet", warc)
@@ -419,7 +419,7 @@ def test_articles_of_a_mediawiki_dump_are_documents(tmp_path, caplog):
     assert "skipped 2 redirects and pages that are not" in caplog.text
 
 
-def test_what_is_no_whole_dump_is_named(tmp_path):
+def test_incomplete_dumps_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"in\.txt: expected <mediawiki>, got"):
         _read("mediawiki", "<html></html>")
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Shards: each a run of the release by itself, whoever makes it."""
+"""Shards: each equals a run of the release, whichever process makes it."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def _identities(folder):
     return {n: (state.st_ino, state.st_mtime_ns) for n, state in states.items()}
 
 
-def test_what_is_done_is_not_made_again(tmp_path, text, caplog):
+def test_finished_shards_are_not_made_again(tmp_path, text, caplog):
     folder = tmp_path / "out"
     _run(text, folder / "x", shard_documents=3)
     made = _record_bytes(folder)
@@ -126,7 +126,7 @@ def test_what_is_done_is_not_made_again(tmp_path, text, caplog):
 
 
 @pytest.mark.parametrize("change", ["seed", "text"])
-def test_what_was_made_otherwise_is_made_again(tmp_path, text, change):
+def test_shards_of_other_options_are_made_again(tmp_path, text, change):
     _run(text, tmp_path / "out/x", shard_documents=6)
     before = _record_bytes(tmp_path / "out")
     if change == "text":
@@ -216,7 +216,7 @@ def _command(text, output):
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_the_rerun_ends_with_the_same(tmp_path):
+def test_a_run_killed_at_any_moment_resumes_to_the_same_records(tmp_path):
     text = _write_text(tmp_path / "text.txt", _documents(400))
     folder = tmp_path / "out"
     start = time.monotonic()
@@ -335,9 +335,7 @@ def test_text_beyond_memory_is_warned_of_before_it_is_read(
     assert "available" not in caplog.text
 
 
-def test_workers_without_shards_are_said_to_have_nothing_to_do(
-    tmp_path, caplog
-):
+def test_workers_without_shards_are_warned_of(tmp_path, caplog):
     text = _write_text(tmp_path / "in.txt", _documents(3))
     _run(text, tmp_path / "out", num_workers=2)
     assert "--num_workers=2 has no effect" in caplog.text

@@ -50,7 +50,7 @@ def test_prose_keeps_sentences_and_drops_the_rest():
     assert counts == cleaning.Counts(code_blocks=4, fragments=4)
 
 
-def test_code_heavy_paragraph_is_no_prose():
+def test_paragraphs_of_code_are_dropped():
     assert _prose("X = {1: 2, 3: [4, 5]}; y += f(x)[0] ** 2.") == []
 
 
@@ -75,14 +75,14 @@ def test_docstrings_come_without_running_the_source(tmp_path):
     ]
 
 
-def test_source_that_is_no_python_is_passed_over(tmp_path):
+def test_files_that_are_not_python_are_skipped(tmp_path):
     path = tmp_path / "module.py"
     path.write_text("print 'old'\n")
     assert list(python_docs._docstrings(path)) == []
 
 
 @pytest.mark.slow
-def test_this_python_carries_enough_text():
+def test_the_installed_python_has_enough_text():
     documents = [
         document
         for _, texts in python_docs.read_documents()

@@ -108,7 +108,7 @@ def test_file_cut_short_is_an_error_that_names_it(tmp_path, suffix):
         _lines(path)
 
 
-def test_archive_that_is_none_is_an_error_that_names_it(tmp_path):
+def test_invalid_archive_is_an_error_that_names_it(tmp_path):
     path = tmp_path / "books.tar.xz"
     path.write_bytes(b"not an archive at all")
     with pytest.raises(ValueError, match=r"books\.tar\.xz: damaged"):
@@ -159,7 +159,7 @@ _NOT_TEXT = {
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 @pytest.mark.parametrize("kind", _NOT_TEXT)
-def test_what_is_no_text_is_refused_in_every_encoding(tmp_path, kind, encoding):
+def test_binary_files_are_refused_in_every_encoding(tmp_path, kind, encoding):
     path = tmp_path / "text.txt"
     path.write_bytes(_NOT_TEXT[kind])
     message = rf"text\.txt: must be text.*it is a {kind} file\. Extract"
@@ -189,7 +189,7 @@ def test_compressed_file_that_is_empty_or_something_else_is_damaged(
             _lines(path)
 
 
-def test_hidden_files_and_links_of_an_archive_are_told(tmp_path, caplog):
+def test_hidden_files_and_links_of_an_archive_are_reported(tmp_path, caplog):
     path = tmp_path / "books.tar"
     with tarfile.open(path, "w") as archive:
         archive.addfile(_directory("books"))
@@ -206,7 +206,7 @@ def test_hidden_files_and_links_of_an_archive_are_told(tmp_path, caplog):
 
 def test_a_line_may_be_of_any_length(tmp_path):
     path = tmp_path / "text.txt"
-    path.write_bytes(b"x" * (200 << 20) + b"\nlast")
+    path.write_bytes(b"x" * (64 << 20) + b"\nlast")
     start = time.process_time()
-    assert list(map(len, _lines(path))) == [200 << 20, 4]
-    assert time.process_time() - start < 10
+    assert list(map(len, _lines(path))) == [64 << 20, 4]
+    assert time.process_time() - start < 4

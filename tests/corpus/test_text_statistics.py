@@ -110,7 +110,7 @@ def _warnings(do_lower_case=False, **changes):
         ({"num_repeated": 11}, "11% of the lines"),
     ],
 )
-def test_what_looks_wrong_is_said_once(changes, words):
+def test_problems_of_a_text_are_reported_once(changes, words):
     (warning,) = _warnings(**changes)
     assert words in warning
 
@@ -124,5 +124,5 @@ def test_what_looks_wrong_is_said_once(changes, words):
         {"num_capitals": 0, "do_lower_case": True},
     ],
 )
-def test_what_is_usual_is_left_alone(changes):
+def test_ordinary_text_is_not_reported(changes):
     assert _warnings(**changes) == []

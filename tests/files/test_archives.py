@@ -44,7 +44,7 @@ def test_two_folders_are_both_kept(tmp_path):
     assert archives.unpack(path, str(folder)) == ["one/a", "two/a"]
 
 
-def test_what_a_desktop_left_stays_out(tmp_path):
+def test_files_of_desktops_are_left_out(tmp_path):
     path = _zip(
         tmp_path / "a.zip",
         {

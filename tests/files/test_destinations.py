@@ -31,7 +31,7 @@ def test_folders_are_no_files_and_files_no_folders(tmp_path):
             check(inside)
 
 
-def test_streams_are_outputs_as_often_as_you_like(tmp_path):
+def test_streams_may_be_several_outputs(tmp_path):
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
     destinations.check_files([pipe, pipe], [pipe])
@@ -53,7 +53,7 @@ def test_files_are_the_same_by_whatever_name(tmp_path):
     destinations.check_files([first, other], [str(tmp_path / "x")])
 
 
-def test_folders_without_leave_to_write_are_named(tmp_path, monkeypatch):
+def test_unwritable_folders_are_named(tmp_path, monkeypatch):
     # The superuser, who may run the tests, may write anywhere.
     monkeypatch.setattr(destinations.os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match=f"write in {tmp_path}"):

@@ -1,11 +1,11 @@
-"""JSON that is none, by every way in which Python's reader says so."""
+"""Invalid JSON, by every error of Python's reader."""
 
 import pytest
 
 from files import json_text
 
 
-def test_a_shape_is_what_a_value_must_have():
+def test_a_value_must_have_the_given_shape():
     shape = {"a": [int], "b": ({"*": str}, type(None))}
     for value in ({"a": []}, {"a": [1], "b": {}}, {"a": [2], "b": {"x": "y"}}):
         assert json_text.has_shape(value, shape)
@@ -29,14 +29,14 @@ def test_a_shape_is_what_a_value_must_have():
         (b"", "x.json, line 1, column 1: must be JSON"),
     ],
 )
-def test_what_is_no_json_is_named(content, message):
+def test_invalid_json_is_named(content, message):
     with pytest.raises(ValueError, match=message) as caught:
         json_text.parse(content, "x.json")
     assert type(caught.value) is ValueError
 
 
 @pytest.mark.parametrize("line", ["[" * 100_000, "9" * 5_000, "{", ""])
-def test_lines_that_are_no_json_are_named(line):
+def test_invalid_json_lines_are_named(line):
     with pytest.raises(ValueError, match="x, line 7: not JSON") as caught:
         json_text.parse_line(line, "x, line 7")
     assert type(caught.value) is ValueError

@@ -79,7 +79,7 @@ def test_a_folder_is_shared_by_a_group(path, holder, tmp_path):
     locking.check_folder(str(tmp_path), "The run", "b")
 
 
-def test_a_lock_is_waited_for(path, holder):
+def test_a_held_lock_is_waited_for(path, holder):
     threading.Timer(0.3, holder.stdin.close).start()
     with locking.lock(path, "The zip", wait=True):
         # It has ended, for it frees the lock as the last thing it does.

@@ -1,4 +1,4 @@
-"""What a program shows on a terminal, in a pipe and in the long form."""
+"""Log output on a terminal, in a pipe and in the long form."""
 
 import os
 import pathlib
@@ -121,6 +121,6 @@ def test_the_full_form_is_absls(script):
     assert "\x1b" not in _on_terminal(script, "--log_format=full")
 
 
-def test_quiet_programs_show_no_progress(script):
+def test_programs_with_low_verbosity_show_no_progress(script):
     shown = _on_terminal(script, "--verbosity=-1", NO_COLOR="1")
     assert "step" not in shown and "careful" in shown

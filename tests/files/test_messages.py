@@ -10,7 +10,7 @@ def test_short_values_are_whole_and_long_ones_cut():
     assert len(messages.short("x" * 59)) == 60
 
 
-def test_values_that_python_cannot_write_are_named_by_type():
+def test_values_without_a_repr_are_named_by_type():
     deep = []
     for _ in range(10**5):
         deep = [deep]

@@ -45,7 +45,7 @@ def _die(number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_worker_that_is_killed_is_an_error_in_words():
+def test_a_killed_worker_is_a_readable_error():
     with pytest.raises(RuntimeError, match="2 worker processes died"):
         list(processes.map_in_order(_die, range(4), 2))
 

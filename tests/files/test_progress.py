@@ -6,7 +6,7 @@ from absl import logging
 from files import progress
 
 
-def test_a_line_tells_how_far_and_how_long():
+def test_a_line_shows_progress_and_time_left():
     assert progress.line("windows", 2500, 10000, 61.0 / 3) == (
         "██········ windows 2,500/10,000  1m 01s left"
     )
@@ -31,7 +31,7 @@ def test_a_line_is_logged_every_few_seconds(caplog):
     assert caplog.messages == []
 
 
-def test_nothing_done_tells_nothing(caplog):
+def test_no_progress_shows_no_time_left(caplog):
     times = iter([0.0, 100.0])
     progress.Progress(clock=lambda: next(times))("words", 0, 5)
     assert caplog.messages == []

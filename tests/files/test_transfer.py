@@ -58,20 +58,20 @@ def test_empty_file_arrives(site, tmp_path):
     assert _fetch(site, tmp_path) == (b"", [])
 
 
-def test_connection_that_breaks_is_taken_up_where_it_was(site, tmp_path):
+def test_a_broken_connection_is_resumed(site, tmp_path):
     site.cut_after = [300_000, 100_000]
     assert _fetch(site, tmp_path) == (_CONTENT, [1.0, 1.0])
     ranges = [asked for _, asked in site.requests]
     assert ranges == [None, "bytes=300000-", "bytes=400000-"]
 
 
-def test_later_call_goes_on_where_the_first_stopped(site, tmp_path):
+def test_a_later_call_resumes_the_first(site, tmp_path):
     _break_off(site, tmp_path, 200_000)
     assert _fetch(site, tmp_path)[0] == _CONTENT
     assert site.requests == [("/file.bin", "bytes=200000-")]
 
 
-def test_date_will_do_to_go_on_where_there_is_no_etag(site, tmp_path):
+def test_a_date_allows_resuming_without_an_etag(site, tmp_path):
     site.sends = {"date", "length"}
     _break_off(site, tmp_path, 200_000)
     assert _fetch(site, tmp_path)[0] == _CONTENT
@@ -98,7 +98,7 @@ def test_without_etag_or_date_nothing_is_resumed(site, tmp_path):
     assert site.requests == [("/file.bin", None)]
 
 
-def test_partial_file_of_another_address_is_not_gone_on_with(site, tmp_path):
+def test_a_partial_file_of_another_address_is_not_resumed(site, tmp_path):
     _break_off(site, tmp_path, 200_000)
     state = _partial(tmp_path).with_name(".file.bin.download.json")
     told = json.loads(state.read_text())
@@ -150,7 +150,7 @@ def test_refusal_is_not_tried_again_and_leaves_nothing(
     assert os.listdir(tmp_path / "folder") == []
 
 
-def test_no_server_says_how_to_go_on(tmp_path, monkeypatch):
+def test_a_missing_server_shows_how_to_resume(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with web_server.running() as site:
         closed = site

@@ -32,7 +32,7 @@ def test_a_failure_leaves_the_earlier_file(tmp_path):
     assert os.listdir(tmp_path) == ["name"]
 
 
-def test_what_the_dead_left_goes_and_all_else_stays(tmp_path):
+def test_files_of_dead_processes_are_removed_and_no_others(tmp_path):
     # No process has this number: it is beyond what systems allow.
     dead, node = "99999999", platform.node()
     gone = [
@@ -54,7 +54,7 @@ def test_what_the_dead_left_goes_and_all_else_stays(tmp_path):
     writing.remove_remains("gs://bucket/name")
 
 
-def test_who_writes_a_file_removes_what_the_dead_left(tmp_path):
+def test_writing_a_file_removes_those_of_dead_processes(tmp_path):
     (tmp_path / ".name.99999999.partial").touch()
     with writing.whole_file(str(tmp_path / "name")):
         pass

@@ -2,65 +2,54 @@
 
 Run where keras-hub 0.32 is installed:
 
-  KERAS_BACKEND=tensorflow python write_keras_hub.py FOLDER
+  KERAS_BACKEND=tensorflow python -m tests.foreign.write_keras_hub FOLDER
 """
 
-import json
 import pathlib
 import sys
 
 import keras_hub
 import numpy as np
 
+from tests.foreign import cases
+
 _VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [
     f"w{number}" for number in range(26)
 ]
 
 
+_NAMES = {
+    "input_ids": "token_ids",
+    "input_mask": "padding_mask",
+    "segment_ids": "segment_ids",
+}
+
+
 def _backbone():
     return keras_hub.models.BertBackbone(
         vocabulary_size=len(_VOCABULARY),
-        num_layers=2,
-        num_heads=3,
-        hidden_dim=12,
-        intermediate_dim=14,
-        max_sequence_length=16,
+        num_layers=cases.SIZES["num_hidden_layers"],
+        num_heads=cases.SIZES["num_attention_heads"],
+        hidden_dim=cases.SIZES["hidden_size"],
+        intermediate_dim=cases.SIZES["intermediate_size"],
+        max_sequence_length=cases.SIZES["max_position_embeddings"],
     )
 
 
 def _inputs():
-    rng = np.random.default_rng(3)
-    mask = np.ones((3, 7), np.int32)
-    mask[1, -3:] = 0
-    segments = np.zeros((3, 7), np.int32)
-    segments[:, 4:] = 1
-    return {
-        "token_ids": rng.integers(1, len(_VOCABULARY), (3, 7)).astype("int32"),
-        "padding_mask": mask,
-        "segment_ids": segments,
-    }
+    return {_NAMES[k]: v for k, v in cases.inputs().items()}
 
 
 def _randomize(model):
     for number, variable in enumerate(model.trainable_variables):
-        rng = np.random.default_rng(number)
-        noise = rng.normal(0, 0.2, variable.shape).astype(np.float32)
+        noise = cases.noise(number, variable.shape)
         variable.assign(np.asarray(variable) + noise)
 
 
 def _write(folder, name, model_class, model, outputs, num_labels=2):
     place = pathlib.Path(folder) / name
     model.save_to_preset(str(place))
-    case = {"class": model_class, "num_labels": num_labels}
-    (place / "case.json").write_text(json.dumps(case))
-    inputs = _inputs()
-    np.savez_compressed(
-        place / "case.npz",
-        input_ids=inputs["token_ids"],
-        input_mask=inputs["padding_mask"],
-        segment_ids=inputs["segment_ids"],
-        **{f"out/{key}": np.asarray(value) for key, value in outputs.items()},
-    )
+    cases.write(place, model_class, cases.inputs(), outputs, num_labels)
 
 
 def main(folder):

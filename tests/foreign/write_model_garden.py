@@ -2,32 +2,31 @@
 
 Run where tf-models-official 2.20 is installed:
 
-  TF_USE_LEGACY_KERAS=1 python write_model_garden.py FOLDER
+  TF_USE_LEGACY_KERAS=1 python -m tests.foreign.write_model_garden FOLDER
 """
 
 import json
 import pathlib
 import sys
 
-import numpy as np
 import tensorflow as tf
 from official.modeling import tf_utils
 from official.nlp.modeling import layers, models, networks
 
+from tests.foreign import cases
+
 _CONFIG = {
-    "vocab_size": 31,
-    "hidden_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 14,
-    "max_position_embeddings": 16,
-    "type_vocab_size": 2,
+    **cases.SIZES,
     "hidden_act": "gelu",
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
     "initializer_range": 0.02,
 }
-_POSITIONS = np.array([[1, 4], [0, 2], [3, 5]])
+_NAMES = {
+    "input_ids": "input_word_ids",
+    "input_mask": "input_mask",
+    "segment_ids": "input_type_ids",
+}
 
 
 def _sizes(inner):
@@ -47,24 +46,12 @@ def _encoder():
 
 
 def _inputs():
-    rng = np.random.default_rng(3)
-    ids = rng.integers(1, _CONFIG["vocab_size"], (3, 7))
-    mask = np.ones((3, 7), np.int64)
-    mask[1, -3:] = 0
-    segments = np.zeros((3, 7), np.int64)
-    segments[:, 4:] = 1
-    return {
-        "input_word_ids": tf.constant(ids, tf.int32),
-        "input_mask": tf.constant(mask, tf.int32),
-        "input_type_ids": tf.constant(segments, tf.int32),
-    }
+    return {_NAMES[k]: tf.constant(v) for k, v in cases.inputs().items()}
 
 
 def _randomize(model):
     for number, variable in enumerate(model.variables):
-        rng = np.random.default_rng(number)
-        noise = rng.normal(0, 0.2, variable.shape)
-        variable.assign_add(noise.astype(np.float32))
+        variable.assign_add(cases.noise(number, variable.shape))
 
 
 def _write(folder, name, model_class, items, outputs, num_labels=2):
@@ -72,17 +59,7 @@ def _write(folder, name, model_class, items, outputs, num_labels=2):
     place.mkdir(parents=True)
     tf.train.Checkpoint(**items).write(str(place / "bert_model.ckpt"))
     (place / "bert_config.json").write_text(json.dumps(_CONFIG))
-    case = {"class": model_class, "num_labels": num_labels}
-    (place / "case.json").write_text(json.dumps(case))
-    inputs = _inputs()
-    np.savez_compressed(
-        place / "case.npz",
-        input_ids=inputs["input_word_ids"],
-        input_mask=inputs["input_mask"],
-        segment_ids=inputs["input_type_ids"],
-        masked_lm_positions=_POSITIONS,
-        **{f"out/{key}": np.asarray(value) for key, value in outputs.items()},
-    )
+    cases.write(place, model_class, cases.inputs(), outputs, num_labels)
 
 
 def _encoder_outputs(encoder):
@@ -127,7 +104,7 @@ def main(folder):
             )
         ],
     )
-    inputs = {**_inputs(), "masked_lm_positions": tf.constant(_POSITIONS)}
+    inputs = {**_inputs(), "masked_lm_positions": tf.constant(cases.POSITIONS)}
     pretrainer(inputs)
     _randomize(pretrainer)
     outputs = pretrainer(inputs)

@@ -2,10 +2,9 @@
 
 Run where transformers 4, tf-keras and torch are installed:
 
-  TF_USE_LEGACY_KERAS=1 python write_transformers.py FOLDER
+  TF_USE_LEGACY_KERAS=1 python -m tests.foreign.write_transformers FOLDER
 """
 
-import json
 import pathlib
 import sys
 
@@ -13,16 +12,8 @@ import numpy as np
 import torch
 import transformers
 
-_SIZES = {
-    "vocab_size": 31,
-    "hidden_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 14,
-    "max_position_embeddings": 16,
-    "type_vocab_size": 2,
-}
-_POSITIONS = np.array([[1, 4], [0, 2], [3, 5]])
+from tests.foreign import cases
+
 # Of each class: its outputs as they are called here, and its labels.
 _CLASSES = {
     "BertModel": (
@@ -49,70 +40,52 @@ _CLASSES = {
 }
 
 
-def _inputs(shape):
-    rng = np.random.default_rng(3)
-    ids = rng.integers(1, _SIZES["vocab_size"], shape)
-    mask = np.ones(shape, np.int64)
-    mask[1, ..., -3:] = 0
-    segments = np.zeros(shape, np.int64)
-    segments[..., 4:] = 1
-    return {
-        "input_ids": ids,
-        "attention_mask": mask,
-        "token_type_ids": segments,
-    }
+_NAMES = {
+    "input_ids": "input_ids",
+    "input_mask": "attention_mask",
+    "segment_ids": "token_type_ids",
+}
 
 
-def _case(place, class_name, inputs, outputs):
+def _case(place, class_name, given, outputs):
     names, num_labels = _CLASSES[class_name]
-    case = {"class": class_name, "num_labels": num_labels}
-    (place / "case.json").write_text(json.dumps(case))
     got = {}
     for theirs, ours in names.items():
         value = np.asarray(outputs[theirs])
         if ours == "masked_lm_logits":
-            value = np.take_along_axis(value, _POSITIONS[..., None], axis=1)
-        got[f"out/{ours}"] = value
-    np.savez_compressed(
-        place / "case.npz",
-        input_ids=inputs["input_ids"],
-        input_mask=inputs["attention_mask"],
-        segment_ids=inputs["token_type_ids"],
-        masked_lm_positions=_POSITIONS,
-        **got,
-    )
-
-
-def _noise(number, shape):
-    return np.random.default_rng(number).normal(0, 0.2, shape)
+            places = cases.POSITIONS[..., None]
+            value = np.take_along_axis(value, places, axis=1)
+        got[ours] = value
+    cases.write(place, class_name, given, got, num_labels)
 
 
 def _write(folder, class_name, act, max_shard_size="1GB"):
     shape = (3, 4, 7) if class_name == "BertForMultipleChoice" else (3, 7)
-    inputs = _inputs(shape)
+    given = cases.inputs(shape)
+    inputs = {_NAMES[k]: v.astype(np.int64) for k, v in given.items()}
     config = transformers.BertConfig(
-        **_SIZES, hidden_act=act, num_labels=_CLASSES[class_name][1]
+        **cases.SIZES, hidden_act=act, num_labels=_CLASSES[class_name][1]
     )
     name = class_name + ("_parts" if max_shard_size != "1GB" else "")
 
     model = getattr(transformers, f"TF{class_name}")(config)
     model.build()
     for number, variable in enumerate(model.variables):
-        variable.assign_add(_noise(number, variable.shape).astype(np.float32))
+        variable.assign_add(cases.noise(number, variable.shape))
     place = pathlib.Path(folder) / "h5" / name
     model.save_pretrained(place, max_shard_size=max_shard_size)
-    _case(place, class_name, inputs, model(inputs))
+    _case(place, class_name, given, model(inputs))
 
     model = getattr(transformers, class_name)(config).eval()
     with torch.no_grad():
         for number, parameter in enumerate(model.parameters()):
-            parameter.add_(torch.tensor(_noise(number, parameter.shape)))
+            parameter.add_(torch.tensor(cases.noise(number, parameter.shape)))
         outputs = model(**{k: torch.tensor(v) for k, v in inputs.items()})
     place = pathlib.Path(folder) / "bin" / name
     model.save_pretrained(
         place, max_shard_size=max_shard_size, safe_serialization=False
     )
-    _case(place, class_name, inputs, outputs)
+    _case(place, class_name, given, outputs)
 
 
 def main(folder):

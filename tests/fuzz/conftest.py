@@ -1,4 +1,4 @@
-"""Where damaged files are written: in memory, as there are very many."""
+"""A folder in memory for the damaged files, of which there are many."""
 
 import pathlib
 import tempfile

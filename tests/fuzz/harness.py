@@ -1,4 +1,4 @@
-"""Readers fed with damaged files: what they may do, checked case by case.
+"""Checks of readers on damaged files, case by case.
 
 A reader may give an answer, which is then compared with what the bytes say, or
 a named error: an `OSError` or a `ValueError` of its own wording (no subclass
@@ -45,13 +45,19 @@ class HangError(BaseException):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of the cases: how many were read, and how many refused."""
+    """Numbers of cases that were read, and that were refused."""
 
     num_read: int
     num_refused: int
 
 
-def check(
+def check(*arguments: Any, **named: Any) -> None:
+    """Does `read_all`, of cases of which some are read and some refused."""
+    outcome = read_all(*arguments, **named)
+    assert outcome.num_read and outcome.num_refused
+
+
+def read_all(
     read: Callable[[str], Any],
     path: pathlib.Path,
     cases: Iterable[bytes],

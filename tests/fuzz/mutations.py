@@ -1,6 +1,7 @@
 """Good files made bad: bytes, text and parsed JSON, changed at random."""
 
 import copy
+import itertools
 import json
 import random
 import struct
@@ -63,6 +64,14 @@ def endless_json(seed: int, goods: Sequence[Any]) -> Iterator[bytes]:
         yield json.dumps(value, ensure_ascii=rng.random() < 0.9).encode(
             "utf-8", "surrogatepass"
         )
+
+
+def of_json(seed: int, good: Any, number: int) -> Iterator[bytes]:
+    """Yields damage to a value for one half, to its text for the other."""
+    yield from itertools.islice(endless_json(seed, [good]), number // 2)
+    content = json.dumps(good, indent=2).encode()
+    damaged = endless(seed, [content], TEXT_WORDS)
+    yield from itertools.islice(damaged, number - number // 2)
 
 
 def flipped(content: bytes, bit: int) -> bytes:

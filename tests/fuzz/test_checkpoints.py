@@ -46,7 +46,7 @@ def test_release_checkpoints_hold_what_was_saved_or_an_error(
             np.array_equal(found[name], _ARRAYS[name]) for name in _ARRAYS
         )
 
-    outcome = harness.check(read, path, cases, is_right)
+    outcome = harness.read_all(read, path, cases, is_right)
     assert outcome.num_refused > outcome.num_read
 
 
@@ -65,8 +65,7 @@ def test_keras_files_hold_arrays_or_an_error(tmp_path, num_cases):
     def is_right(found, content):
         return all(array.dtype.kind in "fiub" for array in found.values())
 
-    outcome = harness.check(checkpoints.read, path, cases, is_right)
-    assert outcome.num_read and outcome.num_refused
+    harness.check(checkpoints.read, path, cases, is_right)
 
 
 @harness.both_suites
@@ -95,8 +94,7 @@ def test_indices_name_files_of_their_folder_or_an_error(tmp_path, num_cases):
     def is_right(found, content):
         return {*found} <= {str(tmp_path / "a.safetensors")}
 
-    outcome = harness.check(read, path, cases, is_right)
-    assert outcome.num_read and outcome.num_refused
+    harness.check(read, path, cases, is_right)
 
 
 def _link(file, other):

@@ -1,4 +1,4 @@
-"""Damaged configurations, sidecars, and what lies beside a trained model."""
+"""Damaged configurations, sidecars and other files of a trained model."""
 
 import dataclasses
 import json
@@ -9,6 +9,7 @@ import pytest
 from files import json_text
 from modeling import config as config_lib
 from modeling import huggingface_config
+from tests import toy_pretraining
 from tests.fuzz import harness, mutations
 from training import records, reporting
 
@@ -28,16 +29,7 @@ _THEIRS = huggingface_config.from_release(
     0,
 )
 _SIDECAR = dataclasses.asdict(
-    records.Metadata(
-        kind="pretraining",
-        max_seq_length=32,
-        max_predictions_per_seq=5,
-        vocab_size=22,
-        vocab_sha256="0" * 64,
-        do_lower_case=True,
-        num_records=7,
-        flags={"dupe_factor": 2},
-    )
+    toy_pretraining.metadata_of(flags={"dupe_factor": 2})
 )
 _REPORTS = (
     b'{"step": 10, "loss": 7.5, "examples_per_second": 3.5}\n'
@@ -46,13 +38,7 @@ _REPORTS = (
 
 
 def _cases(good, num_cases):
-    """Yields damage to the values for one half, to the text for the other."""
-    content = json.dumps(good, indent=2).encode()
-    yield from harness.take(mutations.endless_json(6, [good]), num_cases // 2)
-    words = mutations.TEXT_WORDS
-    yield from harness.take(
-        mutations.endless(6, [content], words), num_cases - num_cases // 2
-    )
+    return mutations.of_json(6, good, num_cases)
 
 
 @harness.both_suites
@@ -63,13 +49,12 @@ def test_model_configs_hold_what_the_file_says_or_an_error(tmp_path, num_cases):
             {name: values[name] for name in config.to_dict()}
         )
 
-    outcome = harness.check(
+    harness.check(
         config_lib.BertConfig.from_json_file,
         tmp_path / "bert_config.json",
         _cases(_CONFIG.to_dict(), num_cases),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
@@ -91,13 +76,12 @@ def test_hugging_face_configs_hold_what_the_file_says_or_an_error(
             or all(isinstance(name, str) for name in labels["labels"])
         )
 
-    outcome = harness.check(
+    harness.check(
         read,
         tmp_path / "config.json",
         _cases(_THEIRS, num_cases),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
@@ -109,19 +93,18 @@ def test_sidecars_hold_what_the_file_says_or_an_error(tmp_path, num_cases):
         values = json.loads(content)
         return all(repr(held[name]) == repr(values[name]) for name in values)
 
-    outcome = harness.check(
+    harness.check(
         lambda path: records.read_metadata(path[:-ending]),
         tmp_path / "x.tfrecord.meta.json",
         _cases(_SIDECAR, num_cases),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
 def test_objects_are_those_of_the_file_or_an_error(tmp_path, num_cases):
     good = {"identity": {"objective": "tags", "max_seq_length": 8}, "best": 1}
-    outcome = harness.check(
+    harness.check(
         json_text.read_object,
         tmp_path / "state.json",
         _cases(good, num_cases),
@@ -129,7 +112,6 @@ def test_objects_are_those_of_the_file_or_an_error(tmp_path, num_cases):
             repr(found) == repr(json.loads(content.decode("utf-8-sig")))
         ),
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
@@ -140,13 +122,12 @@ def test_reports_are_those_of_the_file_or_an_error(tmp_path, num_cases):
         return repr(found) == repr([json.loads(line) for line in lines])
 
     cases = mutations.endless(6, [_REPORTS], mutations.TEXT_WORDS)
-    outcome = harness.check(
+    harness.check(
         reporting.read_metrics,
         tmp_path / "metrics.jsonl",
         harness.take(cases, num_cases),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @pytest.mark.parametrize(

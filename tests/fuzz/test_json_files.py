@@ -67,13 +67,7 @@ _TRIVIA = {
 
 
 def _cases(good, num_cases):
-    """Yields damage to the values for one half, to the text for the other."""
-    content = json.dumps(good, indent=1).encode()
-    yield from harness.take(mutations.endless_json(3, [good]), num_cases // 2)
-    words = mutations.TEXT_WORDS
-    yield from harness.take(
-        mutations.endless(3, [content], words), num_cases - num_cases // 2
-    )
+    return mutations.of_json(3, good, num_cases)
 
 
 def _parsed(content: bytes):
@@ -105,13 +99,12 @@ def test_questions_are_those_of_the_file_or_an_error(tmp_path, num_cases):
             )
         )
 
-    outcome = harness.check(
+    harness.check(
         squad_examples.read_dataset,
         tmp_path / "dev.json",
         _cases(_SQUAD, num_cases),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
@@ -138,8 +131,7 @@ def test_examples_point_into_their_words_or_an_error(
         )
 
     cases = _cases(_SQUAD, num_cases)
-    outcome = harness.check(read, tmp_path / "x.json", cases, is_right)
-    assert outcome.num_read and outcome.num_refused
+    harness.check(read, tmp_path / "x.json", cases, is_right)
 
 
 @harness.both_suites
@@ -154,13 +146,12 @@ def test_nbest_files_hold_texts_and_numbers_or_an_error(tmp_path, num_cases):
             for qas_id, nbest in _parsed(content).items()
         }
 
-    outcome = harness.check(
+    harness.check(
         squad_ensemble.read_nbest,
         tmp_path / "nbest_predictions.json",
         (c for c in _cases(_NBEST, num_cases) if c.strip() != b"{}"),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
@@ -176,7 +167,7 @@ def test_answers_are_those_of_the_file_or_an_error(
     tmp_path, read, good, num_cases
 ):
     kind = type(good["q1"])
-    outcome = harness.check(
+    harness.check(
         read,
         tmp_path / "answers.json",
         _cases(good, num_cases),
@@ -185,12 +176,11 @@ def test_answers_are_those_of_the_file_or_an_error(
             and all(isinstance(v, str) or kind(v) == v for v in found.values())
         ),
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
 def test_labels_are_those_of_the_file_or_an_error(tmp_path, num_cases):
-    outcome = harness.check(
+    harness.check(
         labels.load,
         tmp_path / "labels.json",
         _cases(_LABELS, num_cases),
@@ -201,7 +191,6 @@ def test_labels_are_those_of_the_file_or_an_error(tmp_path, num_cases):
             }
         ),
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
@@ -219,13 +208,12 @@ def test_evidence_stays_in_its_folder_or_an_error(tmp_path, num_cases):
             for answer in qa["answers"]
         )
 
-    outcome = harness.check(
+    harness.check(
         lambda path: triviaqa.convert(path, str(evidence)),
         tmp_path / "train.json",
         _cases(_TRIVIA, num_cases),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
@@ -250,13 +238,12 @@ def test_logits_are_those_written_or_an_error(tmp_path, num_cases):
         )
 
     cases = mutations.endless(4, goods, mutations.BINARY_WORDS)
-    outcome = harness.check(
+    harness.check(
         squad_ensemble.read_logits,
         path,
         harness.take(cases, num_cases),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "a/../../b"])
@@ -269,7 +256,7 @@ def test_pages_outside_of_the_evidence_are_refused(tmp_path, name):
         triviaqa.convert(str(path), str(tmp_path / "evidence"))
 
 
-def test_a_truth_value_is_no_offset(tmp_path):
+def test_a_boolean_offset_is_refused(tmp_path):
     path = tmp_path / "dev.json"
     path.write_text(json.dumps(_SQUAD).replace("31", "true"))
     with pytest.raises(ValueError, match=r"answer_start must be a whole"):

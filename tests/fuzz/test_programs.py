@@ -94,7 +94,7 @@ def _check(run, folder, name, num_cases, is_right=lambda result, content: True):
         run()
         # Where two files contradict each other, either may be named.
         named = f"{folder}/"
-        return harness.check(lambda _: run(), path, cases, is_right, named)
+        return harness.read_all(lambda _: run(), path, cases, is_right, named)
     finally:
         path.write_bytes(good)
 

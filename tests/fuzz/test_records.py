@@ -27,7 +27,7 @@ def _is_right(found, content):
 def test_records_are_those_of_the_bytes_or_an_error(tmp_path, num_cases):
     goods = [_GOOD, _FRAMES[2], b""]
     cases = mutations.endless(8, goods, mutations.BINARY_WORDS)
-    outcome = harness.check(
+    outcome = harness.read_all(
         _read,
         tmp_path / "x.tfrecord",
         harness.take(cases, num_cases),
@@ -36,15 +36,15 @@ def test_records_are_those_of_the_bytes_or_an_error(tmp_path, num_cases):
     assert outcome.num_refused > outcome.num_read
 
 
-def test_every_turned_bit_is_found(tmp_path):
+def test_every_flipped_bit_is_found(tmp_path):
     cases = (mutations.flipped(_GOOD, bit) for bit in range(8 * len(_GOOD)))
-    outcome = harness.check(_read, tmp_path / "x", cases, _is_right)
+    outcome = harness.read_all(_read, tmp_path / "x", cases, _is_right)
     assert outcome.num_read == 0
 
 
 def test_every_cut_inside_a_record_is_found(tmp_path):
     cases = (_GOOD[:end] for end in range(1, len(_GOOD)))
-    outcome = harness.check(_read, tmp_path / "x", cases, _is_right)
+    outcome = harness.read_all(_read, tmp_path / "x", cases, _is_right)
     assert outcome.num_read == len(_FRAMES) - 1
 
 
@@ -54,5 +54,5 @@ def test_an_absurd_length_is_an_error_even_with_its_checksum(tmp_path, length):
     frame = record_files.frame(header)
     # A checksum of eight bytes stands at the end of their frame.
     content = header + frame[-4:] + b"x" * 50
-    outcome = harness.check(_read, tmp_path / "x", [content], _is_right)
+    outcome = harness.read_all(_read, tmp_path / "x", [content], _is_right)
     assert outcome.num_refused == 1

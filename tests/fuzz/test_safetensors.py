@@ -74,10 +74,7 @@ def test_arrays_are_those_of_the_bytes_or_an_error(tmp_path, num_cases):
             yield next(cases)
             yield _file(next(headers))
 
-    outcome = harness.check(
-        _read, tmp_path / "model.safetensors", both(), _is_right
-    )
-    assert outcome.num_read and outcome.num_refused
+    harness.check(_read, tmp_path / "model.safetensors", both(), _is_right)
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,13 @@ def test_rows_are_the_standard_library_s_or_an_error(tmp_path, kind, num_cases):
         table = tables.open_table(path, kind, has_header=False)
         return [row.cells for row in table.rows]
 
-    outcome = harness.check(
+    harness.check(
         read,
         tmp_path / f"rows.{kind}",
         _cases(kind, num_cases),
         # As text, so that NaN equals itself.
         lambda rows, content: repr(rows) == repr(_meant(content, kind)),
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
@@ -111,8 +110,7 @@ def test_examples_have_texts_and_labels_or_an_error(
         ]
 
     path = tmp_path / f"train.{kind}"
-    outcome = harness.check(read, path, _cases(kind, num_cases), is_right)
-    assert outcome.num_read and outcome.num_refused
+    harness.check(read, path, _cases(kind, num_cases), is_right)
 
 
 @harness.both_suites
@@ -131,7 +129,7 @@ def test_labels_found_are_those_of_the_rows_or_an_error(
             cells = [row[at] for row in rows[1:]]
         return {found.parse(cell) for cell in cells} == set(found.names)
 
-    outcome = harness.check(
+    harness.check(
         lambda path: datasets.discover_labels(
             path, layout, labels.SINGLE_LABEL
         ),
@@ -139,7 +137,6 @@ def test_labels_found_are_those_of_the_rows_or_an_error(
         _cases(kind, num_cases),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.both_suites
@@ -160,13 +157,12 @@ def test_choices_are_texts_or_an_error(tmp_path, kind, num_cases):
             for text in (example.first, example.second, *example.endings)
         )
 
-    outcome = harness.check(
+    harness.check(
         lambda path: list(swag.read_examples(path, layout, with_labels=True)),
         tmp_path / f"train.{kind}",
         _cases(kind, num_cases),
         is_right,
     )
-    assert outcome.num_read and outcome.num_refused
 
 
 @harness.slow_suite

@@ -1,3 +1,5 @@
+"""The output layers of tokens and sequences, and their ablations."""
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -9,7 +11,6 @@ from tests import toy_config
 _SIZES = config.BertConfig.from_dict(
     toy_config.sizes(
         vocab_size=11,
-        num_hidden_layers=2,
         max_position_embeddings=9,
         initializer_range=0.3,
     )
@@ -20,11 +21,12 @@ _SEED = np.array([3, 5], np.int32)
 _LTR = {"causal": True}
 _LTR_BILSTM = {"causal": True, "bilstm_head": True}
 _BILSTM = {"bilstm_head": True}
-_ALL = (
+_ABLATIONS = (
     ("ltr", _LTR),
     ("ltr_bilstm", _LTR_BILSTM),
     ("bilstm", _BILSTM),
 )
+_ALL = (*_ABLATIONS, ("plain", {}))
 
 
 def _classifier(ablation):
@@ -38,22 +40,36 @@ def _tagger(ablation):
 
 
 class AblationsTest(parameterized.TestCase, tf.test.TestCase):
-    def test_left_to_right_tokens_do_not_see_what_follows(self):
-        changed = _IDS.copy()
-        changed[:, 3] = 1
-        model = _tagger(_LTR)
-        before = model(_IDS, _MASK)["logits"]
-        after = model(changed, _MASK)["logits"]
-        self.assertAllClose(before[:, :3], after[:, :3], atol=1e-6)
-        self.assertNotAllClose(before[:, 3], after[:, 3], atol=1e-2)
+    def test_logits_are_the_product_of_every_position(self):
+        model = _tagger({})
+        logits = model(_IDS, _MASK)["logits"]
+        hidden = model.bert(_IDS, _MASK)["sequence_output"].numpy()
+        weights = model.output_weights.numpy()
+        bias = np.arange(5, dtype=np.float32)
+        model.output_bias.assign(bias)
+        self.assertEqual(logits.shape, (2, 7, 5))
+        self.assertAllClose(logits, hidden @ weights.T, atol=1e-6)
+        moved = model(_IDS, _MASK)["logits"]
+        self.assertAllClose(moved - logits, np.broadcast_to(bias, (2, 7, 5)))
 
-    def test_a_bilstm_lets_them_see_it(self):
+    def test_output_layer_has_the_names_of_the_release(self):
+        names = set(checkpoints.variables_by_name(_tagger({})))
+        own = {name for name in names if not name.startswith("bert/")}
+        self.assertEqual(own, {"output_weights", "output_bias"})
+        self.assertIn("bert/pooler/dense/kernel", names)
+
+    def test_only_a_bilstm_sees_what_follows_a_left_to_right_token(self):
         changed = _IDS.copy()
         changed[:, 3] = 1
-        model = _tagger(_LTR_BILSTM)
-        before = model(_IDS, _MASK)["logits"]
-        after = model(changed, _MASK)["logits"]
-        self.assertNotAllClose(before[:, 0], after[:, 0], atol=1e-6)
+        for ablation in (_LTR, _LTR_BILSTM):
+            model = _tagger(ablation)
+            before = model(_IDS, _MASK)["logits"]
+            after = model(changed, _MASK)["logits"]
+            if ablation is _LTR:
+                self.assertAllClose(before[:, :3], after[:, :3], atol=1e-6)
+                self.assertNotAllClose(before[:, 3], after[:, 3], atol=1e-2)
+            else:
+                self.assertNotAllClose(before[:, 0], after[:, 0], atol=1e-6)
 
     def test_a_left_to_right_sequence_is_labelled_from_its_last_token(self):
         model = _classifier(_LTR)
@@ -87,14 +103,14 @@ class AblationsTest(parameterized.TestCase, tf.test.TestCase):
 
     @parameterized.named_parameters(*_ALL)
     def test_dropout_depends_on_its_seed_alone(self, ablation):
-        model = _classifier(ablation)
-        first = model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
-        again = model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
-        other = model(_IDS, _MASK, dropout_seed=_SEED + 1)["logits"]
-        self.assertAllEqual(first, again)
-        self.assertNotAllClose(first, other)
+        for model in (_classifier(ablation), _tagger(ablation)):
+            first = model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
+            again = model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
+            other = model(_IDS, _MASK, dropout_seed=_SEED + 1)["logits"]
+            self.assertAllEqual(first, again)
+            self.assertNotAllClose(first, other)
 
-    @parameterized.named_parameters(*_ALL)
+    @parameterized.named_parameters(*_ABLATIONS)
     def test_answers_are_scored_at_every_token(self, ablation):
         keras.utils.set_random_seed(1)
         model = heads.BertForQuestionAnswering(_SIZES, **ablation)

@@ -58,7 +58,7 @@ def test_missing_mask_and_segments_are_ones_and_zeros():
 def test_a_graph_of_open_length_that_is_not_trained_computes_the_same(
     activation,
 ):
-    model = _model(hidden_act=activation)
+    model = _model(hidden_act=activation, num_hidden_layers=1)
     mask = np.array([[1] * 7, [1, 1, 1, 1, 0, 0, 0]], np.int32)
     spec = tf.TensorSpec([None, None], tf.int32)
 
@@ -211,7 +211,7 @@ def test_no_seed_is_deterministic_evaluation():
 
 
 def test_dropout_is_a_pure_function_of_the_seed():
-    model = _model()
+    model = _model(num_hidden_layers=1)
     step = tf.function(lambda s: model(_IDS, dropout_seed=s)["pooled_output"])
     once, again = step(_SEED), step(_SEED)
     np.testing.assert_array_equal(once, again)
@@ -361,11 +361,11 @@ def test_graph_of_unknown_shape_computes_the_same():
 def test_graph_of_unknown_shape_refuses_too_long_a_sequence():
     ids = np.zeros([2, 10], np.int32)
     with pytest.raises(tf.errors.InvalidArgumentError):
-        _in_a_graph(_model())(ids, ids, _SEED)
+        _in_a_graph(_model(num_hidden_layers=1))(ids, ids, _SEED)
 
 
 def test_compiled_by_xla_computes_the_same():
-    model = _model()
+    model = _model(num_hidden_layers=1)
     mask = np.ones_like(_IDS)
     want = model(_IDS, mask, dropout_seed=_SEED)["sequence_output"]
     compiled = _in_a_graph(model, jit_compile=True)

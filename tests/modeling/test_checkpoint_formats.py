@@ -1,4 +1,4 @@
-"""Which form a path is of, and the names of other kinds."""
+"""Recognition of checkpoint formats, and errors for other files."""
 
 import pathlib
 

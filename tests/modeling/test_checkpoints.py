@@ -1,4 +1,4 @@
-"""Checkpoints: round trips, and what is said when one does not fit."""
+"""Checkpoints: round trips, and errors for those that do not fit."""
 
 import dataclasses
 import json
@@ -57,14 +57,14 @@ def test_resolve_obeys_the_checkpoint_file(tmp_path):
     assert checkpoints.resolve(str(tmp_path)) == want
 
 
-def test_resolve_does_not_guess(tmp_path):
+def test_resolve_refuses_several_candidates(tmp_path):
     _copy(tmp_path, "a")
     _copy(tmp_path, "b")
     with pytest.raises(ValueError, match="must contain one checkpoint"):
         checkpoints.resolve(str(tmp_path))
 
 
-def test_resolve_names_what_is_not_there(tmp_path):
+def test_resolve_names_missing_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no checkpoint .*nowhere"):
         checkpoints.resolve(str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match="contains no checkpoint"):
@@ -347,7 +347,7 @@ def test_a_checkpoint_s_own_name_may_hold_brackets(tmp_path):
     "content",
     [b'model_checkpoint_path: "\xff"', b"", b'model_checkpoint_path: ""', b"?"],
 )
-def test_a_damaged_checkpoint_file_names_nothing(tmp_path, content):
+def test_a_damaged_checkpoint_file_is_ignored(tmp_path, content):
     want = _copy(tmp_path, "model.ckpt-8")
     _copy(tmp_path, "model.ckpt-3")
     (tmp_path / "checkpoint").write_bytes(content)

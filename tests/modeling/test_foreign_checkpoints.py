@@ -76,7 +76,7 @@ def test_a_foreign_checkpoint_gives_its_program_s_outputs(name):
     _check_outputs(_GOLDEN / name)
 
 
-def test_what_has_no_place_is_kept_under_its_own_name():
+def test_unknown_variables_keep_their_names():
     held = checkpoints.list_variables(str(_GOLDEN / "model_garden_pretrainer"))
     # The pooler of the head is that which was used and trained.
     unused = "model_garden/model/encoder_network/_pooler_layer/kernel"
@@ -173,8 +173,8 @@ def test_what_a_program_writes_anew_gives_its_outputs(tmp_path, program):
     # Keras 2 where the program is built on it.
     is_keras_hub = program == "keras_hub"
     version = {} if is_keras_hub else {"TF_USE_LEGACY_KERAS": "1"}
-    writer = _TESTS / f"foreign/write_{program}.py"
-    _run(python, writer, tmp_path, KERAS_BACKEND="tensorflow", **version)
+    writer = f"tests.foreign.write_{program}"
+    _run(python, "-m", writer, tmp_path, KERAS_BACKEND="tensorflow", **version)
     cases = sorted(path.parent for path in tmp_path.rglob("case.json"))
     assert len(cases) > 2
     for folder in cases:

@@ -145,7 +145,7 @@ def test_weights_in_parts_are_one_model(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_sixteen_bits_are_widened_and_said(tmp_path, dtype):
+def test_sixteen_bit_weights_are_widened_and_logged(tmp_path, dtype):
     weights = _encoder(dtype=dtype)
     model = bert.BertModel(_CONFIG)
     report = checkpoints.load(model, _folder(tmp_path, weights))
@@ -405,7 +405,7 @@ def test_weights_cut_short_are_refused(tmp_path, share):
         checkpoints.read(folder)
 
 
-def test_names_without_a_place_go_beside_and_come_back(tmp_path):
+def test_unknown_names_are_stored_beside_and_restored(tmp_path):
     rng = np.random.default_rng(1)
     held = checkpoints.read(_folder(tmp_path, _encoder()))
     held |= {
@@ -473,7 +473,7 @@ def test_config_by_hand():
         huggingface_config.to_release({"vocab_size": 3}, "c")
 
 
-def test_labels_that_nobody_named_say_nothing():
+def test_default_label_names_are_ignored():
     names = huggingface_config.label_names(3, ["a", "b"])
     assert names == ["LABEL_0", "LABEL_1", "LABEL_2"]
     assert huggingface_config.label_names(2, ["a", "b"]) == ["a", "b"]
@@ -503,7 +503,7 @@ def test_labels_that_nobody_named_say_nothing():
         ({"id2label": {"0": "b", "1": "a"}}, ("single_label", ["b", "a"])),
     ],
 )
-def test_what_outputs_answer_is_known_as_far_as_it_is_said(config, want):
+def test_the_problem_type_is_that_of_the_config_if_any(config, want):
     config = {"architectures": ["BertForSequenceClassification"], **config}
     assert huggingface_config.labels_of(config) == {
         "problem_type": want[0],

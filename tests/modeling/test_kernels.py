@@ -135,11 +135,10 @@ def test_dropout_draws_seeds_independently(other):
 
 
 def test_dropout_of_many_sites_zeroes_each_place_alike():
+    dropout = tf.function(lambda seed: kernels.dropout(ones, 0.5, seed))
+    ones = tf.ones([500])
     zeros = sum(
-        kernels.dropout(
-            tf.ones([500]), 0.5, kernels.site_seed(np.array([1, step]), site)
-        ).numpy()
-        == 0
+        dropout(kernels.site_seed(np.array([1, step]), site)).numpy() == 0
         for step in range(20)
         for site in range(20)
     )

@@ -211,7 +211,7 @@ def test_tied_logits_are_in_float32():
 
 
 @pytest.mark.parametrize("size", [30.0, 1000.0])
-def test_loss_of_a_word_without_a_chance_is_finite(size):
+def test_loss_of_a_word_of_probability_0_is_finite(size):
     hidden = tf.constant([[1.0]])
     table = tf.constant([[0.0], [size]])
     got, is_best = losses.fused_tied_cross_entropy(

@@ -5,15 +5,9 @@ import tensorflow as tf
 
 from modeling import bert, compilation
 from modeling import config as config_lib
+from tests import toy_config
 
-_CONFIG = config_lib.BertConfig(
-    vocab_size=31,
-    hidden_size=12,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=17,
-    max_position_embeddings=16,
-)
+_CONFIG = config_lib.BertConfig.from_dict(toy_config.sizes(num_hidden_layers=2))
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,5 @@
+"""The tagger that reads features, and the features it reads."""
+
 import keras
 import numpy as np
 import pytest
@@ -5,60 +7,9 @@ import tensorflow as tf
 from absl.testing import parameterized
 from keras import ops
 
-from modeling import checkpoints, config, feature_layers, heads, tagging
-from tests import toy_config
+from modeling import checkpoints, feature_layers, tagging
 
-_SIZES = config.BertConfig.from_dict(
-    toy_config.sizes(
-        vocab_size=11,
-        num_hidden_layers=2,
-        max_position_embeddings=9,
-        initializer_range=0.3,
-    )
-)
-_IDS = np.array([[2, 5, 7, 3, 0, 0, 0], [2, 9, 8, 4, 6, 10, 3]], np.int32)
-_MASK = (_IDS > 0).astype(np.int32)
 _SEED = np.array([3, 5], np.int32)
-
-
-class TokenClassificationTest(tf.test.TestCase):
-    def setUp(self):
-        super().setUp()
-        keras.utils.set_random_seed(1)
-        self.model = heads.BertForTokenClassification(_SIZES, num_labels=5)
-
-    def test_logits_are_the_product_of_every_position(self):
-        logits = self.model(_IDS, _MASK)["logits"]
-        hidden = self.model.bert(_IDS, _MASK)["sequence_output"].numpy()
-        weights = self.model.output_weights.numpy()
-        bias = np.arange(5, dtype=np.float32)
-        self.model.output_bias.assign(bias)
-        self.assertEqual(logits.shape, (2, 7, 5))
-        self.assertAllClose(logits, hidden @ weights.T, atol=1e-6)
-        moved = self.model(_IDS, _MASK)["logits"]
-        self.assertAllClose(moved - logits, np.broadcast_to(bias, (2, 7, 5)))
-
-    def test_output_layer_has_the_names_of_the_release(self):
-        names = set(checkpoints.variables_by_name(self.model))
-        own = {name for name in names if not name.startswith("bert/")}
-        self.assertEqual(own, {"output_weights", "output_bias"})
-        self.assertIn("bert/pooler/dense/kernel", names)
-
-    def test_padding_changes_no_word(self):
-        whole = self.model(_IDS[:1], _MASK[:1])["logits"]
-        cut = self.model(_IDS[:1, :4], _MASK[:1, :4])["logits"]
-        self.assertAllClose(whole[:, :4], cut, atol=1e-5)
-
-    def test_dropout_depends_on_its_seed_alone(self):
-        first = self.model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
-        again = self.model(_IDS, _MASK, dropout_seed=_SEED)["logits"]
-        other = self.model(_IDS, _MASK, dropout_seed=_SEED + 1)["logits"]
-        self.assertAllEqual(first, again)
-        self.assertNotAllClose(first, other)
-
-    def test_there_must_be_a_label(self):
-        with self.assertRaisesRegex(ValueError, "must be positive; got 0"):
-            heads.BertForTokenClassification(_SIZES, num_labels=0)
 
 
 def _lstm_tagger(*, is_sum, num_layers=3, num_units=4):

@@ -1,4 +1,4 @@
-"""The notebook is one, holds no outputs, and runs from the first cell on."""
+"""The notebook is valid, has no stored outputs, and runs."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def _code_cells():
             yield "".join(cell["source"]), cell["metadata"].get("tags", [])
 
 
-def test_notebook_is_of_version_4():
+def test_notebook_is_valid():
     notebook = _notebook()
     assert notebook["nbformat"] == 4
     assert notebook["nbformat_minor"] >= 5
@@ -86,14 +86,16 @@ def test_every_cell_runs_without_a_network(tmp_path, monkeypatch, capsys):
     assert "FETCH_MODEL is False" in shown
 
 
-def test_without_a_checkout_the_notebook_says_so(tmp_path, monkeypatch):
+def test_without_a_clone_the_notebook_fails_with_a_message(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     (_, _), (setup, _), *_ = _code_cells()
     with pytest.raises(FileNotFoundError, match="in no checkout"):
         exec(setup, {"REPOSITORY": ""})
 
 
-def test_on_colab_an_address_is_asked_for(monkeypatch):
+def test_colab_needs_the_address_of_a_clone(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.colab", object())
     (_, _), (setup, _), *_ = _code_cells()
     with pytest.raises(ValueError, match="Set REPOSITORY"):

@@ -1,4 +1,4 @@
-"""Every command of every table is one that its script takes."""
+"""Scripts accept the commands of every table."""
 
 import importlib
 import pathlib

@@ -57,7 +57,7 @@ def test_arguments_name_places():
     assert [given.path for given in job.given] == ["glue/MRPC", "b*"]
 
 
-def test_what_is_typed_is_what_is_run():
+def test_the_shown_command_is_the_one_that_runs():
     phase = jobs.Phase(
         pairs=(
             ("steps", 3),

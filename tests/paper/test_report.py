@@ -127,7 +127,7 @@ def test_a_report_by_hand(table, folders):
     assert "python run_classifier.py" in text
 
 
-def test_outside_the_band_is_said_loudly(table, folders):
+def test_results_outside_the_band_are_marked(table, folders):
     job = table.jobs()[0]
     _finish(folders, job, [0.80])
     text = report.write(table, "full", report.measure(table, folders), folders)
@@ -237,7 +237,7 @@ def _reproduce(tmp_path, **changes):
     return reproduce.run(reproduce.Options(**given))
 
 
-def test_a_figure_is_drawn_of_what_is_there(tmp_path):
+def test_a_figure_shows_the_available_results(tmp_path):
     folders = jobs.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
     table = tables.make("figure-5", scales.read("small"))
     for row in ("MLM 500", "MLM 1000"):
@@ -252,7 +252,7 @@ def test_a_figure_is_drawn_of_what_is_there(tmp_path):
     assert picture.startswith(b"\x89PNG")
 
 
-def test_nothing_is_drawn_of_nothing(tmp_path):
+def test_no_results_make_no_figure(tmp_path):
     table = tables.make("figure-5", scales.read("small"))
     path = str(tmp_path / "x.png")
     nothing = dict.fromkeys((row, column) for row, column, _ in table.cells())

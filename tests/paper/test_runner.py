@@ -93,7 +93,7 @@ def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(
     assert [_num_runs(folders, job) for job in (bad, after, good)] == [2, 1, 1]
 
 
-def test_what_is_missing_is_named(folders):
+def test_missing_inputs_are_named(folders):
     job = _job("needy", data=jobs.Given(path="glue/MRPC"))
     summary = _run(folders, [job])
     assert summary.skipped[0][1].endswith("data/glue/MRPC is missing")

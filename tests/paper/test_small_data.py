@@ -1,4 +1,4 @@
-"""What the small tables make their data with."""
+"""Programs that make the data of the small tables."""
 
 import json
 

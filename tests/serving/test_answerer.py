@@ -257,7 +257,7 @@ def test_answers_in_squad_are_those_of_the_script(name, casing):
 
 
 @pytest.mark.slow
-def test_odd_requests(tokenizer):
+def test_unusual_requests_are_answered(tokenizer):
     options = settings.Reading(
         windows=squad_features.WindowOptions(
             max_seq_length=24, doc_stride=5, max_query_length=6

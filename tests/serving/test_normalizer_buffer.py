@@ -74,7 +74,7 @@ def test_offsets_lead_back_to_the_replaced_characters():
         ({"a": "\u4e2d" * 22}, "at most 63 bytes; that of 'a' has 66"),
     ],
 )
-def test_what_does_not_fit_is_refused(table, message):
+def test_replacements_that_do_not_fit_are_refused(table, message):
     with pytest.raises(ValueError, match=message):
         normalizer_buffer.build(table, lower_case=True)
 

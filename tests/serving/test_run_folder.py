@@ -1,4 +1,4 @@
-"""What the folder of a run says of its model."""
+"""The description of a model in the folder of its run."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Rows of TSV, CSV and JSON Lines, and what is said about bad ones."""
+"""Rows of TSV, CSV and JSON Lines, and errors for bad ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Conversions: nothing lost on any way round, and what is refused."""
+"""Conversions: lossless round trips, and error messages."""
 
 import json
 import logging

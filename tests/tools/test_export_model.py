@@ -2,12 +2,17 @@
 
 import json
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
 
-from tests import serving_client, toy_sentences, toy_squad, toy_tagging
+from tests import (
+    programs,
+    serving_client,
+    toy_sentences,
+    toy_squad,
+    toy_tagging,
+)
 from tools import export_model
 from vocab import tokenization
 
@@ -80,19 +85,13 @@ def test_classifier_answers_as_the_script(tmp_path, changes):
 def test_a_checkpoint_is_compared_with_the_run_it_is_exported_as(
     tmp_path, beside, message
 ):
-    golden = pathlib.Path(__file__).parents[1] / "golden"
-    run, other = tmp_path / "run", tmp_path / "other"
-    for folder in (run, other):
-        folder.mkdir()
-        for file in (golden / "classifier").glob("mrpc.ckpt-24.*"):
-            shutil.copy(file, folder)
+    run = serving_client.golden_classifier(tmp_path / "run")
+    other = serving_client.golden_classifier(tmp_path / "other")
     for name in ("vocab.txt", "bert_config.json"):
-        shutil.copy(golden / "inputs" / name, run)
-    labels = {"problem_type": "single_label", "labels": ["0", "1"]}
-    (run / "labels.json").write_text(json.dumps(labels))
-    (other / "labels.json").write_text(
-        json.dumps({**labels, "labels": beside.get("labels.json", ["0", "1"])})
-    )
+        (other / name).unlink()
+    labels = _read(run / "labels.json")
+    labels["labels"] = beside.get("labels.json", ["0", "1"])
+    (other / "labels.json").write_text(json.dumps(labels))
     lower = {"do_lower_case": beside.get("tokenizer.json", True)}
     (other / "tokenizer.json").write_text(json.dumps(lower))
     if "state.json" in beside:
@@ -218,9 +217,7 @@ def test_several_labels_are_those_of_the_script(tmp_path):
     _rescored(tmp_path / "data", {"no": "sad,any", "yes": "any"})
     out = toy_sentences.run(
         tmp_path,
-        do_train=True,
-        do_eval=True,
-        do_predict=True,
+        **programs.STAGES,
         problem_type="multi_label",
         num_train_epochs=1,
         tune_thresholds=True,

@@ -1,13 +1,10 @@
-"""What the export refuses, and its flags."""
+"""Error messages and flags of tools.export_model."""
 
 import pathlib
-import subprocess
-import sys
 
 import pytest
-from absl import flags
 
-from commands import flags as flags_lib
+from tests import programs
 from tools import export_model
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -44,7 +41,7 @@ def test_model_of_another_task_is_refused():
     _refused("--task=tag .* made for answer", task="tag", **_FILES)
 
 
-def test_what_is_missing_is_named():
+def test_missing_files_are_named():
     for name in ("bert_config_file", "vocab_file"):
         files = {key: path for key, path in _FILES.items() if key != name}
         _refused(f"--{name} must be given, or a folder", **files)
@@ -68,18 +65,5 @@ def test_layers_that_the_model_lacks_and_windows_are_refused():
 
 
 def test_defaults_of_options_are_those_of_the_flags():
-    values = flags.FlagValues()
-    flags_lib.define(export_model.Options, values)
-    values(["x", "--export_dir=y"])
-    read = flags_lib.read(export_model.Options, values)
+    read = programs.parse(export_model.Options, export_dir="y")
     assert read == export_model.Options(export_dir="y")
-
-
-def test_help_needs_no_tensorflow():
-    code = (
-        "import sys\nfrom tools import export_model\n"
-        "from commands import flags\n"
-        "flags.define(export_model.Options)\n"
-        "assert not {'tensorflow', 'keras'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=_ROOT, check=True)

@@ -104,7 +104,7 @@ def test_the_vocabulary_must_be_the_models(options, tmp_path):
         ({"min_count": 99}, "No word is to be put in"),
     ],
 )
-def test_what_does_not_fit_is_refused(options, changes, message):
+def test_invalid_options_are_refused(options, changes, message):
     with pytest.raises(ValueError, match=message):
         extend_vocab.run(options(**changes))
 

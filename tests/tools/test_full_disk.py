@@ -1,4 +1,4 @@
-"""Programs that find no room for what they write."""
+"""Programs that write to a full disk."""
 
 import contextlib
 import pathlib

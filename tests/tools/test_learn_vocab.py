@@ -2,13 +2,12 @@
 
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 from absl import flags
 
 from commands import flags as flags_lib
+from tests import programs
 from tools import learn_vocab
 from vocab import learning, tokenization
 
@@ -16,13 +15,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 
 def _run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tools.learn_vocab", *arguments],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return programs.python("-m", "tools.learn_vocab", *arguments)
 
 
 @pytest.fixture
@@ -33,10 +26,8 @@ def corpus(tmp_path):
 
 
 def _options(*arguments):
-    values = flags.FlagValues()
-    flags_lib.define(learn_vocab.Options, values)
-    values(["learn_vocab", "--input_file=a", "--output_file=b", *arguments])
-    return flags_lib.read(learn_vocab.Options, values)
+    needed = ("--input_file=a", "--output_file=b")
+    return programs.parse(learn_vocab.Options, *needed, *arguments)
 
 
 def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import run_swag
-from commands import flags as flags_lib
 from serving import predicting
 from tests import (
+    programs,
     serving_client,
     toy_sentences,
     toy_squad,
@@ -282,18 +282,17 @@ def test_choices_are_those_of_the_script_and_of_the_export(tmp_path):
     toy_swag.write(tmp_path / "train.csv", train)
     toy_swag.write(tmp_path / "test.csv", test, with_labels=False)
     out = tmp_path / "out"
-    values = toy_sentences.flags.FlagValues()
-    flags_lib.define(run_swag.Options, values)
-    named = {
-        "data_dir": tmp_path,
-        "output_dir": out,
-        "max_seq_length": 8,
-        "num_train_epochs": 1,
+    options = programs.parse(
+        run_swag.Options,
+        data_dir=tmp_path,
+        output_dir=out,
+        max_seq_length=8,
+        num_train_epochs=1,
+        do_train=True,
+        do_predict=True,
         **files,
-    }
-    given = [f"--{name}={value}" for name, value in named.items()]
-    values(["run_swag.py", "--do_train", "--do_predict", *given])
-    run_swag.run(flags_lib.read(run_swag.Options, values))
+    )
+    run_swag.run(options)
     expected = np.loadtxt(out / "test_results.tsv")
     texts = [
         " ||| ".join([first, second, *endings])
@@ -320,16 +319,3 @@ def test_choices_are_those_of_the_script_and_of_the_export(tmp_path):
     assert [row["ending"] for row in got] == served["ending"]
     two = "wa ||| then ||| wa ||| wb"
     assert len(_ask(out, texts[0], two)[1]["probabilities"]) == 2
-
-
-def test_help_needs_no_tensorflow():
-    import subprocess
-    import sys
-
-    code = (
-        "import sys\nfrom tools import predict\n"
-        "from commands import flags\n"
-        "flags.define(predict.Options)\n"
-        "assert not {'tensorflow', 'keras'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,12 +2,11 @@
 
 import dataclasses
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
 from corpus import formats
+from tests import programs
 from tools import prepare_corpus
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -149,10 +148,7 @@ def test_encoding_is_named_where_it_is_wrong(tmp_path):
 
 
 def _run_program(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tools.prepare_corpus", *arguments],
-        cwd=_ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return programs.python("-m", "tools.prepare_corpus", *arguments)
 
 
 def test_command_line_tells_its_counts_and_succeeds(tmp_path):

@@ -1,4 +1,4 @@
-"""Runs of models that are not BERT: what is told apart, and what is refused."""
+"""Models with other attention than BERT: recognized, and refused."""
 
 import json
 import types

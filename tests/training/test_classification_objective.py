@@ -2,17 +2,15 @@
 
 import gzip
 import json
-import pathlib
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints, heads
-from modeling import config as config_lib
-from training import checkpointing, objectives, optimization, steps
+from modeling import heads
+from tests import golden_steps
+from training import objectives
 
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 # Source: tests/golden/README.md: the classifier's steps amplify a difference
 # of 2e-7 to 4e-5; suggested for losses and norms, relative.
 _TOLERANCE = 5e-4
@@ -27,14 +25,15 @@ class _WithoutDropout(objectives.Classification):
 
 @pytest.fixture(scope="module")
 def golden():
-    text = (_GOLDEN / "optimizer/finetune.json").read_text()
-    return json.loads(text)["classifier"]
+    return golden_steps.read("classifier")
 
 
 @pytest.fixture(scope="module")
 def batches(golden):
     """The batches that the release was given, in order."""
-    with gzip.open(_GOLDEN / "classifier/features.json.gz", "rt") as file:
+    with gzip.open(
+        golden_steps.GOLDEN / "classifier/features.json.gz", "rt"
+    ) as file:
         features = json.load(file)["features"][golden["features"]]
     rows = [features[i] for i in golden["feature_indexes"]]
     names = ("input_ids", "input_mask", "segment_ids")
@@ -56,47 +55,17 @@ def batches(golden):
 
 
 def _model(golden):
-    config = config_lib.BertConfig.from_dict(
-        {
-            **json.loads((_GOLDEN / "inputs/bert_config.json").read_text()),
-            "hidden_dropout_prob": 0.0,
-            "attention_probs_dropout_prob": 0.0,
-        }
+    return golden_steps.model(
+        golden,
+        lambda config: heads.BertForSequenceClassification(
+            config, num_labels=2
+        ),
     )
-    model = heads.BertForSequenceClassification(config, num_labels=2)
-    start = str(_GOLDEN / golden["init_checkpoint"])
-    checkpoints.load(model, start, new=("output_weights", "output_bias"))
-    for name, value in golden["head_init"].items():
-        checkpointing.weights(model)[name].assign(value)
-    return model
 
 
 def _train(golden, batches):
-    """Makes the steps; returns their results and the weights by name."""
-    model = _model(golden)
-    weights = checkpointing.weights(model)
-    state = steps.TrainState(
-        objective=_WithoutDropout(model, objectives.SINGLE_LABEL),
-        optimizer=optimization.AdamWeightDecayOptimizer(weights),
-        schedule=optimization.Schedule(
-            init_lr=golden["learning_rate"],
-            num_train_steps=golden["num_train_steps"],
-            num_warmup_steps=golden["num_warmup_steps"],
-        ),
-        loss_scale=steps.LossScale(active=False),
-        seed=1,
-    )
-    dataset = tf.data.Dataset.from_generator(
-        lambda: iter(batches),
-        output_signature={
-            name: tf.TensorSpec([value.shape[0], None], tf.int32)
-            for name, value in batches[0].items()
-        },
-    )
-    trainer = steps.Trainer(tf.distribute.get_strategy(), state)
-    iterator = iter(dataset)
-    results = [trainer.run(iterator, i, 1) for i in range(len(batches))]
-    return results, {name: v.numpy() for name, v in weights.items()}
+    objective = _WithoutDropout(_model(golden), objectives.SINGLE_LABEL)
+    return golden_steps.train(golden, objective, batches)
 
 
 @pytest.fixture(scope="module")
@@ -105,26 +74,7 @@ def trained(golden, batches):
 
 
 def test_steps_are_the_release_s(golden, trained):
-    # The run whose clipping uses the true norm, as is done here.
-    run = next(r for r in golden["runs"] if r["one_hot_embeddings"])
-    results, weights = trained
-    for result, expected in zip(results, run["log"], strict=True):
-        np.testing.assert_allclose(
-            result["learning_rate"], expected["learning_rate"], rtol=1e-6
-        )
-        np.testing.assert_allclose(
-            result["losses"]["loss"], expected["loss"], rtol=_TOLERANCE
-        )
-        np.testing.assert_allclose(
-            result["gradient_norm"],
-            expected["dense_gradient_norm"],
-            rtol=_TOLERANCE,
-        )
-    assert len(run["final"]) == 5
-    for name, value in run["final"].items():
-        np.testing.assert_allclose(
-            weights[name], value, rtol=_TOLERANCE, atol=2e-5, err_msg=name
-        )
+    golden_steps.check(golden, trained, _TOLERANCE, rtol=_TOLERANCE, atol=2e-5)
 
 
 def test_cutting_shared_padding_changes_no_step(golden, batches, trained):
@@ -154,16 +104,7 @@ def test_filler_rows_weigh_nothing(golden, batches, row):
     objective = objectives.Classification(
         _model(golden), objectives.SINGLE_LABEL
     )
-    batch = batches[0]
-    weights = np.ones(golden["batch_size"], np.float32)
-    weights[row] = 0
-    weighted = {**batch, "example_weights": weights}
-    kept = {k: np.delete(v, row, axis=0) for k, v in batch.items()}
-    losses = [
-        objective.outcome(b, objective.denominators(b), None).losses["loss"]
-        for b in (weighted, kept)
-    ]
-    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+    golden_steps.check_filler_rows(objective, batches[0], row)
 
 
 class _Fixed:

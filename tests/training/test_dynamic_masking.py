@@ -1,4 +1,4 @@
-"""Masks drawn while training: those of the definition, and repeatable."""
+"""Dynamic masking: equal to the definition, and repeatable."""
 
 import functools
 import itertools

@@ -3,8 +3,6 @@
 import dataclasses
 import io
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import tensorflow as tf
 
 from modeling import bert, checkpoints
 from modeling import config as config_lib
+from tests import programs
 from training import extraction
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -100,13 +99,7 @@ for row, ids in enumerate(rows):
     alone = model(tf.constant([ids]))["sequence_output"][0]
     np.testing.assert_allclose(values[row, :len(ids), 0], alone, atol=1e-5)
 """
-    ended = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = programs.python("-c", script)
     assert ended.returncode == 0, ended.stderr[-2000:]
 
 

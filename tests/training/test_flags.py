@@ -1,13 +1,12 @@
 import dataclasses
 import pathlib
-import subprocess
-import sys
 
 import pytest
 from absl import flags
 
 import run_pretraining
 from commands import flags as flags_lib
+from tests import programs
 
 _ROOT = pathlib.Path(__file__).parents[2]
 # Source: run_pretraining.py of the release.
@@ -25,25 +24,16 @@ _RELEASED_DEFAULTS = {
     "save_checkpoints_steps": 1000,
     "iterations_per_loop": 1000,
     "max_eval_steps": 100,
-    "use_tpu": False,
-    "tpu_name": None,
-    "tpu_zone": None,
-    "gcp_project": None,
-    "master": None,
-    "num_tpu_cores": 8,
+    **programs.TPU_DEFAULTS,
 }
 
 
 def _defined():
-    values = flags.FlagValues()
-    flags_lib.define(run_pretraining.Options, values)
-    return values
+    return programs.defined(run_pretraining.Options)
 
 
 def test_two_scripts_can_define_the_same_flags():
-    first, second = flags.FlagValues(), flags.FlagValues()
-    flags_lib.define(run_pretraining.Options, first)
-    flags_lib.define(run_pretraining.Options, second)
+    first, second = _defined(), _defined()
     assert list(first) == list(second) != []
 
 
@@ -134,13 +124,7 @@ def test_narrow_takes_what_has_the_same_name_unless_replaced():
 
 
 def test_help_shows_every_flag_without_importing_tensorflow():
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "run_pretraining.py", "--help"],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = programs.python("-X", "importtime", "run_pretraining.py", "--help")
     shown = {
         line.split()[0].removeprefix("--").removeprefix("[no]").split(":")[0]
         for line in done.stdout.splitlines()

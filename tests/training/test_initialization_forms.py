@@ -8,6 +8,7 @@ import pytest
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
+from tests import programs
 from tools import convert_checkpoint
 from training import flags, initialization, objectives, plan
 
@@ -26,14 +27,10 @@ class _Objective:
 
 
 def _convert(source, target, output_format, **options):
+    named = {"input": source, "output": target, "output_format": output_format}
+    named |= {"bert_config_file": _CONFIG_FILE, **options}
     convert_checkpoint.convert(
-        convert_checkpoint.Options(
-            input=str(source),
-            output=str(target),
-            output_format=output_format,
-            bert_config_file=_CONFIG_FILE,
-            **options,
-        )
+        programs.parse(convert_checkpoint.Options, **named)
     )
     return str(target)
 
@@ -84,12 +81,17 @@ def test_training_starts_from_any_form(tmp_path, form, name, caplog):
     assert f"Initialised from {path}" in _words(caplog.text)
 
 
-def test_another_task_s_head_is_new_and_named(tmp_path, caplog):
+def _check_head_is_new(path, encoder):
+    """Loads a classifier; compares its encoder with that of a checkpoint."""
     model = _classifier()
     before = np.asarray(model.output_weights).copy()
-    initialization.load_weights(_Objective(model), _CHECKPOINT, new=_HEAD)
-    assert _encoder_is_that_of(model, _CHECKPOINT)
+    initialization.load_weights(_Objective(model), path, new=_HEAD)
+    assert _encoder_is_that_of(model, encoder)
     np.testing.assert_array_equal(model.output_weights, before)
+
+
+def test_another_task_s_head_is_new_and_named(caplog):
+    _check_head_is_new(_CHECKPOINT, _CHECKPOINT)
     assert "2 new, as initialised: output_bias, output_weights" in _words(
         caplog.text
     )
@@ -105,11 +107,7 @@ def test_a_tagger_s_head_is_no_classifier_s(tmp_path, num_labels, caplog):
         "huggingface",
         architecture="BertForTokenClassification",
     )
-    model = _classifier()
-    before = np.asarray(model.output_weights).copy()
-    initialization.load_weights(_Objective(model), path, new=_HEAD)
-    assert _encoder_is_that_of(model, prefix)
-    np.testing.assert_array_equal(model.output_weights, before)
+    _check_head_is_new(path, prefix)
     assert "output layer is new (output_weights, output_bias)" in _words(
         caplog.text
     )

@@ -1,4 +1,4 @@
-"""What lies beside models of every origin, and what contradicts it."""
+"""Files beside a model of any origin, and contradictions between them."""
 
 import json
 import pathlib

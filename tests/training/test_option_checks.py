@@ -1,13 +1,11 @@
-"""What a run is asked for; tests/test_refusals_at_once.py has the refusals."""
+"""Options of a run; tests/test_refusals_at_once.py has the refusals."""
 
 import types
 
 import pytest
-from absl import flags
 
 import run_pretraining
-from commands import flags as flags_lib
-from tests import toy_sentences
+from tests import programs, toy_sentences
 from training import option_checks
 
 
@@ -16,8 +14,6 @@ def _pretraining(folder, **named):
     model = toy_sentences.write_model(folder / "model")
     for name in ("a.tfrecord", "b.tfrecord"):
         (folder / name).touch()
-    values = flags.FlagValues()
-    flags_lib.define(run_pretraining.Options, values)
     given = {
         "bert_config_file": model / "bert_config.json",
         "output_dir": folder / "out",
@@ -25,8 +21,7 @@ def _pretraining(folder, **named):
         "do_train": True,
         **named,
     }
-    values(["x", *(f"--{name}={value}" for name, value in given.items())])
-    return flags_lib.read(run_pretraining.Options, values)
+    return programs.parse(run_pretraining.Options, **given)
 
 
 def test_pretraining_gets_the_sizes_of_its_model_and_its_phases(tmp_path):

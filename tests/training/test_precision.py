@@ -3,9 +3,8 @@ import json
 import keras
 import pytest
 import tensorflow as tf
-from absl import flags
 
-from commands import flags as flags_lib
+from tests import programs
 from training import checkpointing, devices
 from training import flags as training_flags
 
@@ -81,7 +80,7 @@ def test_reads_the_flags_of_linux(tmp_path):
 
 @pytest.mark.parametrize("place", [".", "trial-3"])
 @pytest.mark.parametrize("begun_with", ["float32", "mixed_bfloat16"])
-def test_a_run_keeps_what_it_began_with(
+def test_a_resumed_run_keeps_its_precision(
     tmp_path, monkeypatch, place, begun_with
 ):
     other = {"float32": "amx_bf16", "mixed_bfloat16": "avx2"}[begun_with]
@@ -99,7 +98,7 @@ def test_a_run_keeps_what_it_began_with(
     assert "model.ckpt-20 was trained with it" in choice.reason, prefix
 
 
-def test_auto_is_chosen_set_and_said(monkeypatch, caplog):
+def test_auto_is_resolved_set_and_logged(monkeypatch, caplog):
     monkeypatch.setattr(devices, "cpu_flags", lambda: frozenset(["amx_bf16"]))
     monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
     with caplog.at_level("INFO"):
@@ -110,7 +109,7 @@ def test_auto_is_chosen_set_and_said(monkeypatch, caplog):
     assert "auto: mixed_bfloat16, since this CPU has amx_bf16" in caplog.text
 
 
-def test_what_is_asked_for_is_set_whatever_the_device(monkeypatch):
+def test_a_requested_precision_is_set_on_any_device(monkeypatch):
     monkeypatch.setattr(devices, "cpu_flags", lambda: frozenset(["amx_bf16"]))
     devices.prepare(
         devices.DeviceOptions(), precision="float32", batch_sizes={}
@@ -119,15 +118,8 @@ def test_what_is_asked_for_is_set_whatever_the_device(monkeypatch):
 
 
 def test_float32_is_the_default_and_auto_is_offered():
-    values = flags.FlagValues()
-    flags_lib.define(training_flags.PretrainingOptions, values)
+    values = programs.defined(training_flags.PretrainingOptions)
     assert values["precision"].default == "float32"
-    values(
-        [
-            "program",
-            "--precision=auto",
-            "--output_dir=o",
-            "--bert_config_file=c",
-        ]
-    )
+    required = ("--output_dir=o", "--bert_config_file=c")
+    values(["program", "--precision=auto", *required])
     assert values.precision == "auto"

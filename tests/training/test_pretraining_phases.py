@@ -66,7 +66,7 @@ def test_steps_are_numbers_or_shares(tmp_path, text, ends):
         ("steps=1000 max_seq_length=x", "positive integer; got 'x'"),
     ],
 )
-def test_what_is_not_a_phase_is_refused(tmp_path, text, message):
+def test_invalid_phases_are_refused(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         _phases(tmp_path, phases=text)
 

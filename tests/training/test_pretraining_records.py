@@ -1,4 +1,4 @@
-"""Names of shards, and which of them are done."""
+"""Names of shards, and the completed ones."""
 
 import os
 
@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 
 from files import writing
+from tests import toy_pretraining
 from training import pretraining_records, record_files, records
 
-_MADE_WITH = records.Metadata(
-    kind="pretraining",
-    max_seq_length=8,
-    max_predictions_per_seq=2,
-    vocab_size=11,
-    vocab_sha256="ab",
-    do_lower_case=True,
+_MADE_WITH = toy_pretraining.metadata_of(
     num_records=0,
     flags={"random_seed": 40, "masking": (80.0, 10.0, 10.0)},
 )

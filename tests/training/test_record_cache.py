@@ -1,4 +1,4 @@
-"""Records made once, of texts with labels, and what lies beside a model."""
+"""Records of labelled texts are made once; the files beside a model."""
 
 import dataclasses
 import os

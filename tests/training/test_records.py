@@ -19,16 +19,7 @@ _FEATURES = (
     records.Feature(name="weights", shape=(2,), dtype="float32"),
     records.Feature(name="label", shape=()),
 )
-_METADATA = records.Metadata(
-    kind="pretraining",
-    max_seq_length=128,
-    max_predictions_per_seq=20,
-    vocab_size=11,
-    vocab_sha256="ab12",
-    do_lower_case=True,
-    num_records=7,
-    flags={"random_seed": 12345, "input_file": "a.txt"},
-)
+_METADATA = toy.metadata_of(flags={"random_seed": 12345, "input_file": "a.txt"})
 
 
 def _example(number=0):
@@ -249,16 +240,8 @@ def _check(paths, **changes):
 
 
 def _write_metadata(path, **changes):
-    values = {
-        "kind": "pretraining",
-        "max_seq_length": 10,
-        "max_predictions_per_seq": 2,
-        "vocab_size": 31,
-        "vocab_sha256": "a" * 64,
-        "do_lower_case": True,
-        "num_records": 5,
-    }
-    records.write_metadata(str(path), records.Metadata(**{**values, **changes}))
+    metadata = toy.metadata_of(num_records=5, **changes)
+    records.write_metadata(str(path), metadata)
 
 
 @pytest.fixture

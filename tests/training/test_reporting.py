@@ -121,7 +121,7 @@ def test_a_resumed_run_forgets_what_is_made_again(tmp_path):
     assert points == {2: 2.0, 4: 4.0, 6: 6.5, 8: 8.5}
 
 
-def test_what_looks_wrong_is_logged_with_its_step(tmp_path):
+def test_warnings_are_logged_with_their_step(tmp_path):
     def check(step, values):
         return [f"a loss of {values['loss']}"] if step == 4 else []
 

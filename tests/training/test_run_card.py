@@ -42,7 +42,7 @@ def _card(folder):
     return run_card.read(str(folder / "run_card.json"))
 
 
-def test_a_card_says_what_was_done(out, tmp_path):
+def test_a_card_describes_its_run(out, tmp_path):
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("a\nb\n")
     options = _Options(output_dir=str(out), vocab_file=str(vocab))
@@ -70,7 +70,7 @@ def test_a_card_says_what_was_done(out, tmp_path):
     assert card["earlier"] == []
 
 
-def test_what_was_done_before_in_a_folder_stays(out):
+def test_a_card_keeps_earlier_runs_of_its_folder(out):
     options = _Options(output_dir=str(out))
     run_card.record(lambda options: _report(out), options)
     first = _card(out)
@@ -192,7 +192,7 @@ def test_much_data_is_not_hashed(tmp_path, monkeypatch):
     ]
 
 
-def test_what_cannot_be_read_is_said(tmp_path):
+def test_unreadable_files_are_listed_as_such(tmp_path):
     described = run_card.describe_inputs(
         _Options(output_dir="", vocab_file=str(tmp_path / "none"))
     )

@@ -56,23 +56,23 @@ def _healthy(num_reports=120):
     return curve + np.random.default_rng(0).normal(0, 0.02, num_reports)
 
 
-def test_a_healthy_run_is_left_in_peace():
+def test_a_healthy_run_gets_no_warning():
     assert _run(_watch(), _healthy()) == []
 
 
 @pytest.mark.parametrize("every_other", [5, 10])
-def test_few_reports_of_a_healthy_run_are_no_alarm(every_other):
+def test_few_reports_of_a_healthy_run_give_no_warning(every_other):
     losses = _healthy()[every_other - 1 :: every_other]
     assert _run(_watch(), losses, every=50 * every_other) == []
 
 
-def test_a_run_that_learns_no_frequencies_is_told_once_after_the_warm_up():
+def test_a_run_that_learns_no_frequencies_is_warned_of_once_after_the_warm_up():
     ((step, warning),) = _run(_watch(), [9.0] * 20)
     assert 600 <= step < 700
     assert "still above that of word-piece frequencies (7.00)" in warning
 
 
-def test_a_run_that_stays_above_the_band_is_told():
+def test_a_run_that_stays_above_the_band_is_warned_of():
     losses = np.linspace(6.95, 6.65, 60)
     warnings = [warning for _, warning in _run(_watch(), losses)]
     assert len(warnings) == 1
@@ -80,39 +80,39 @@ def test_a_run_that_stays_above_the_band_is_told():
     assert ", is above " in warnings[0]
 
 
-def test_a_run_that_stops_falling_is_told():
+def test_a_run_that_stops_falling_is_warned_of():
     losses = [*_healthy()[:30], *[6.3] * 60]
     ((step, warning),) = _run(_watch(), losses)
     assert step > 2500
     assert "has stopped falling" in warning
 
 
-def test_a_rising_loss_is_told():
+def test_a_rising_loss_is_warned_of():
     losses = [*_healthy()[:40], *np.linspace(6.3, 6.9, 10)]
     (_, warning), *_ = _run(_watch(), losses)
     assert "has risen from" in warning
     assert "half the rate" in warning
 
 
-def test_answers_in_the_input_are_told():
+def test_answers_in_the_input_are_warned_of():
     ((step, warning),) = _run(_watch(), np.linspace(9.0, 0.1, 20))
     assert step < 1100
     assert "visible in the input" in warning
 
 
-def test_few_records_may_be_learnt_by_heart():
+def test_few_records_may_be_overfitted():
     watch = _watch(num_records=100)
     assert _run(watch, np.linspace(9.0, 0.1, 20)) == []
 
 
-def test_next_sentences_at_chance_are_told_late():
+def test_next_sentences_at_chance_are_warned_of_late():
     ((step, warning),) = _run(_watch(), _healthy(), accuracy=0.555)
     assert step > 4000
     assert ", 55.5%, is no better" in warning and "(55.0%)" in warning
     assert _run(_watch(), _healthy(), accuracy=0.65) == []
 
 
-def test_trained_weights_that_fit_nothing_are_told_at_once():
+def test_trained_weights_that_do_not_fit_are_warned_of_at_once():
     watch = _watch(_plan(is_fresh=False))
     ((step, warning),) = _run(watch, [8.5, 8.0, 7.5])
     assert step == 50

@@ -1,8 +1,6 @@
 import dataclasses
 import json
 import pathlib
-import subprocess
-import sys
 import time
 
 import keras
@@ -12,6 +10,7 @@ import tensorflow as tf
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
+from tests import programs
 from tests import toy_pretraining as toy
 from training import (
     checkpointing,
@@ -225,14 +224,13 @@ def test_steps_in_a_device_loop_are_single_steps(golden_run, tmp_path):
     singles, state, _ = golden_run
     strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
     looped_state = _state(strategy, tmp_path)
-    one, rest = _train(strategy, looped_state, [1, _STEPS - 1])
-    assert one == singles[0]
-    assert rest["learning_rate"] == singles[-1]["learning_rate"]
-    assert rest["gradient_norm"] == pytest.approx(
-        sum(result["gradient_norm"] for result in singles[1:])
+    (looped,) = _train(strategy, looped_state, [_STEPS])
+    assert looped["learning_rate"] == singles[-1]["learning_rate"]
+    assert looped["gradient_norm"] == pytest.approx(
+        sum(result["gradient_norm"] for result in singles)
     )
-    assert rest["metrics"]["masked_lm_loss"] == pytest.approx(
-        np.sum([r["metrics"]["masked_lm_loss"] for r in singles[1:]], axis=0)
+    assert looped["metrics"]["masked_lm_loss"] == pytest.approx(
+        np.sum([r["metrics"]["masked_lm_loss"] for r in singles], axis=0)
     )
     expected = _tensors(state)
     for name, value in _tensors(looped_state).items():
@@ -479,13 +477,7 @@ def check_two_replicas(strategy, folder):
 
 @pytest.mark.slow
 def test_two_replicas_train_as_one(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", _TWO_REPLICAS, str(tmp_path)],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = programs.python("-c", _TWO_REPLICAS, str(tmp_path))
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -136,7 +136,7 @@ def _folder(tmp_path, summary=None, *, checkpoints=("trial-1", "trial-2")):
         {"eval": {"best_trial": "trial-2"}, "test": {}},
     ],
 )
-def test_what_is_not_trained_takes_the_best_trial(tmp_path, summary):
+def test_prediction_uses_the_best_trial(tmp_path, summary):
     options = _folder(tmp_path, summary)
     best = trials.with_best_trial(options)
     assert best == dataclasses.replace(

@@ -1,4 +1,4 @@
-"""What a vocabulary shows, and how two of them are compared."""
+"""Properties of a vocabulary, and the comparison of two."""
 
 import pathlib
 
@@ -18,11 +18,11 @@ def _vocabulary(path, entries):
 @pytest.mark.parametrize(
     ("name", "want"), [("vocab.txt", True), ("vocab_cased.txt", False)]
 )
-def test_capitals_show_how_text_was_read(name, want):
+def test_capitals_show_the_casing(name, want):
     assert vocabulary_checks.is_lower_case(str(_INPUTS / name)) is want
 
 
-def test_accents_show_it_too(tmp_path):
+def test_accents_show_the_casing(tmp_path):
     words = [f"word{i}" for i in range(600)]
     path = tmp_path / "v"
     assert vocabulary_checks.is_lower_case(_vocabulary(path, words)) is True
@@ -39,7 +39,7 @@ def test_accents_show_it_too(tmp_path):
     ],
     ids=["few", "without letters", "between"],
 )
-def test_what_does_not_tell_is_not_guessed(tmp_path, entries):
+def test_ambiguous_vocabularies_have_no_casing(tmp_path, entries):
     path = _vocabulary(tmp_path / "v", entries)
     assert vocabulary_checks.is_lower_case(path) is None
 
@@ -55,7 +55,7 @@ def test_what_does_not_tell_is_not_guessed(tmp_path, entries):
         ("multilingual_cased", False),
     ],
 )
-def test_released_vocabularies_show_what_they_are(name, want):
+def test_released_vocabularies_show_their_casing(name, want):
     path = str(_SHARED / f"{name}.txt")
     assert vocabulary_checks.is_lower_case(path) is want
 

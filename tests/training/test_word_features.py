@@ -82,7 +82,7 @@ def test_a_batch_has_as_many_rows_as_it_has_records(tmp_path):
     assert [shape[0] for shape in shapes.values()] == [2, 2, 2], shapes
 
 
-def test_what_was_made_from_the_same_is_used_again(tmp_path):
+def test_features_of_the_same_data_are_used_again(tmp_path):
     _source(tmp_path)
 
     def never():
@@ -92,7 +92,7 @@ def test_what_was_made_from_the_same_is_used_again(tmp_path):
     assert source.lengths().tolist() == [2, 4, 1]
 
 
-def test_what_was_made_from_something_else_is_made_again(tmp_path):
+def test_features_of_other_data_are_made_again(tmp_path):
     _source(tmp_path)
     other = dataclasses.replace(_MADE_FROM, flags={"layers": [1]})
     source = _source(tmp_path, other, lambda: _SENTENCES[:1])

@@ -65,7 +65,7 @@ def test_a_faulty_tf_config_is_shown(monkeypatch, text):
     assert repr(text) in str(caught.value)
 
 
-def test_who_takes_no_connection_is_named():
+def test_an_unreachable_worker_is_named():
     with socket.socket() as listening, socket.socket() as closed:
         listening.bind(("localhost", 0))
         listening.listen()
@@ -92,7 +92,7 @@ def test_files_are_shared_out():
         workers.share_of(["1"], members)
 
 
-def test_a_process_alone_waits_for_nobody(monkeypatch):
+def test_a_single_process_does_not_wait(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     communicator = workers.Communicator(
         tf.distribute.OneDeviceStrategy("/CPU:0")
@@ -137,7 +137,7 @@ def test_others_wait_until_it_is_there(monkeypatch):
         assert workers.find_or_make("x", find, _fail) == "made"
 
 
-def test_others_name_a_chief_that_is_gone(monkeypatch):
+def test_workers_name_a_chief_that_has_ended(monkeypatch):
     monkeypatch.setattr(workers, "_LOOK_EVERY_SECONDS", 0.001)
     with socket.create_server(("localhost", 0)) as server:
         address = f"localhost:{server.getsockname()[1]}"
@@ -208,7 +208,7 @@ def test_a_process_that_is_alone_is_not_checked(tmp_path):
     assert not (tmp_path / "absent").exists()
 
 
-def test_what_a_killed_check_leaves_is_removed_later(tmp_path):
+def test_files_of_a_killed_check_are_removed_later(tmp_path):
     (tmp_path / f".shared.{time.time_ns()}.partial").touch()
     checkpointing.remove_partial_files(str(tmp_path))
     assert os.listdir(tmp_path) == []

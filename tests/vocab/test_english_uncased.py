@@ -19,7 +19,7 @@ def tokenizer():
     return tokenization.FullTokenizer(str(_PATH))
 
 
-def test_it_fits_the_released_uncased_configurations(tokenizer):
+def test_the_vocabulary_has_the_size_of_the_released_configurations(tokenizer):
     assert list(tokenizer.vocab.values()) == list(range(30522))
     special = learning.special_tokens(994)
     assert list(tokenizer.vocab)[: len(special)] == special

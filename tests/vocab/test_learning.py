@@ -337,7 +337,7 @@ def _slowly_learnt(words, num_pieces):
     ),
     num_pieces=st.integers(0, 40),
 )
-def test_bookkeeping_changes_no_piece(words, num_pieces):
+def test_cached_counts_change_no_piece(words, num_pieces):
     learnt = learning.learn_pieces(words, num_pieces)
     assert learnt == _slowly_learnt(words, num_pieces)
 

@@ -1,4 +1,4 @@
-"""A memory of words gives the ids of the definition."""
+"""The cache of words gives the ids of the definition."""
 
 import pathlib
 import sys

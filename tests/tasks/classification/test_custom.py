@@ -188,7 +188,7 @@ def test_bad_training_file_is_named(tmp_path, train, message):
         _found(_data(tmp_path), tmp_path)
 
 
-def test_label_unheard_of_in_training_is_an_error(tmp_path):
+def test_label_absent_from_training_is_an_error(tmp_path):
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
     _write(tmp_path, "dev.csv", "label,text\nx,a\nw,b\n")
     data = _data(tmp_path)

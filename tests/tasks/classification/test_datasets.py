@@ -66,7 +66,7 @@ def test_short_rows_are_left_out_with_a_count_where_known(tmp_path, caplog):
         _read(path, **layout)
 
 
-def test_first_example_taken_for_a_header_is_said(tmp_path, caplog):
+def test_first_example_used_as_a_header_is_warned_of(tmp_path, caplog):
     _read(_write(tmp_path, "1\ta\n0\tb\n"), text_a=1, label=0)
     assert "read as a header, has a label" in caplog.text
     caplog.clear()
@@ -147,7 +147,7 @@ def _write_mnli(folder, *names):
         (folder / name).write_text("header\n" + row)
 
 
-def test_finds_what_is_there_and_leaves_out_what_need_not_be(tmp_path):
+def test_optional_files_may_be_missing(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "test_matched.tsv", "test_mismatched.tsv")
     files = datasets.find_files(info, info.test, str(tmp_path), _PACKING)

@@ -169,7 +169,7 @@ def test_absent_file_is_an_error_if_required_and_else_said(tmp_path, caplog):
     assert "No dev_mismatched.tsv of MNLI" in caplog.text
 
 
-def test_training_file_of_one_class_is_said(tmp_path, caplog):
+def test_training_file_of_one_class_is_warned_of(tmp_path, caplog):
     _write(tmp_path / "train.tsv", "sentence\tlabel\nA\t1\nB\t1\n")
     _read(glue.find_dataset("SST-2"), "train", tmp_path)
     assert "every example has the label 1" in caplog.text

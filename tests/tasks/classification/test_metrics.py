@@ -76,7 +76,7 @@ def test_metrics_do_not_depend_on_the_order_of_the_examples():
         ("pearson", [1.0], [2.0]),
     ],
 )
-def test_undefined_value_is_0_and_said(caplog, name, targets, predictions):
+def test_undefined_value_is_0_and_logged(caplog, name, targets, predictions):
     values = metrics.evaluate([name], targets, predictions)
     assert values == {name: 0.0}
     assert f"{name} is undefined" in caplog.text

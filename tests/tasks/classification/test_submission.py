@@ -38,7 +38,7 @@ def test_scores_stay_within_their_range():
     assert text.split("\n")[1:-1] == ["0\t0.000", "1\t2.346", "2\t5.000"]
 
 
-def test_unexpected_number_of_rows_is_said(caplog):
+def test_unexpected_number_of_rows_is_logged(caplog):
     label_set = labels.LabelSet(names=("0", "1"))
     _text("WNLI", label_set, [[0, 1]])
     assert "WNLI.tsv has 1 rows; the GLUE server expects 146" in caplog.text

@@ -1,4 +1,4 @@
-"""What looks wrong in pre-training data is said."""
+"""Warnings about pre-training data."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Masked sentence pairs as places and arrays: those of the definition."""
+"""The fast implementation of masked pairs equals the definition."""
 
 import json
 import pathlib

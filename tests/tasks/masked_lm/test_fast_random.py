@@ -1,4 +1,4 @@
-"""Shuffles draw what `random.Random` draws."""
+"""Shuffles equal those of `random.Random`."""
 
 import random
 

@@ -29,11 +29,6 @@ def _released_cases():
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
-    return tokenization.FullTokenizer(str(_GOLDEN / "inputs" / "vocab.txt"))
-
-
-@pytest.fixture(scope="module")
 def logits():
     with np.load(_GOLDEN / "squad" / "write_predictions_logits.npz") as file:
         return dict(file)

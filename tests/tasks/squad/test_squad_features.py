@@ -30,11 +30,6 @@ _SIZES = {
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
-    return tokenization.FullTokenizer(str(_GOLDEN / "inputs" / "vocab.txt"))
-
-
-@pytest.fixture(scope="module")
 def released():
     with gzip.open(_GOLDEN / "squad" / "features.json.gz") as file:
         return json.load(file)

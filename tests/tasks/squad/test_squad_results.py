@@ -1,4 +1,4 @@
-"""Ranked answers -> decisions -> scores, and what is read from files."""
+"""Ranked answers, decisions and scores, and the files they are read from."""
 
 import json
 import math
@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from absl import flags
 
-from commands import flags as flags_lib
 from tasks.squad import (
     squad_answers,
     squad_features,
     squad_flags,
     squad_results,
 )
+from tests import programs
 
 _GOLD = {"a": ("oslo",), "b": (), "c": ("lima",)}
 
@@ -28,11 +28,7 @@ def _answer(qas_id, text, null_odds):
 
 
 def _options(**changes):
-    values = flags.FlagValues()
-    flags_lib.define(squad_flags.SquadOptions, values)
-    given = [f"--{name}={value}" for name, value in changes.items()]
-    values(["test", *given])
-    return flags_lib.read(squad_flags.SquadOptions, values)
+    return programs.parse(squad_flags.SquadOptions, **changes)
 
 
 def _version_2():

@@ -4,11 +4,10 @@ import logging
 import hypothesis
 import numpy as np
 import pytest
-from absl import flags
 from hypothesis import strategies
 
-from commands import flags as flags_lib
 from tasks.tagging import conll, ner
+from tests import programs
 
 _VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh", "##x", "##y"]
 
@@ -202,10 +201,7 @@ def test_missing_labels_are_refused():
 
 
 def _options(**named):
-    values = flags.FlagValues()
-    flags_lib.define(ner.NerOptions, values)
-    values(["prog", *(f"--{name}={value}" for name, value in named.items())])
-    return flags_lib.read(ner.NerOptions, values)
+    return programs.parse(ner.NerOptions, **named)
 
 
 def test_files_of_a_folder_are_found_by_name(tmp_path):
