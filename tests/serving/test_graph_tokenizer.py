@@ -54,7 +54,7 @@ def _tokenizer(folder, pieces, *, do_lower_case=True):
 def _eagerly():
     """Traces no graph, which takes seconds for each vocabulary.
 
-    `golden` and `spelling` are tokenizers in graphs.
+    The tests of `golden` run in graphs.
     """
     tf.config.run_functions_eagerly(True)
     yield
@@ -166,6 +166,7 @@ def test_every_fortieth_code_point_inside_a_word(golden):
     assert _differences(golden, texts) == []
 
 
+@pytest.mark.usefixtures("_eagerly")
 def test_characters_that_the_rules_name_in_every_pair(spelling):
     texts = [
         f"a{one}{two}b" for one, two in itertools.product(_TELLING, repeat=2)
@@ -204,6 +205,7 @@ def _random_text(rng):
     return "".join(chars).encode("utf-8", "ignore").decode()
 
 
+@pytest.mark.usefixtures("_eagerly")
 @pytest.mark.parametrize(
     "num_texts", [2000, pytest.param(200_000, marks=pytest.mark.slow)]
 )
@@ -213,6 +215,7 @@ def test_random_strings_of_mixed_scripts(num_texts, spelling):
     assert _differences(spelling, texts) == []
 
 
+@pytest.mark.usefixtures("_eagerly")
 @harness.both_suites
 def test_any_string(spelling, num_cases):
     chars = st.sampled_from(_TELLING) | st.characters(codec="utf-8")
