@@ -110,6 +110,11 @@ class Options(training_flags.TpuOptions):
         "Accepted as in the release's commands; has no effect.",
     )
 
+    @property
+    def layer_numbers(self) -> list[int]:
+        """The numbers of the layers."""
+        return features.parse_layers(self.layers)
+
 
 def run(options: Options) -> None:
     """Writes the vectors of all lines, in input order.
@@ -123,7 +128,7 @@ def run(options: Options) -> None:
     config = _read_config(options, tokenizer)
     hidden_layers = _load_model(options, config)
     prepared = _prepare(options, tokenizer)
-    num_layers = len(features.parse_layers(options.layers))
+    num_layers = len(options.layer_numbers)
     least = _WINDOW_BYTES // (_WINDOW_BATCHES * options.batch_size)
 
     def size_of(line: features.Line) -> int:
@@ -144,7 +149,7 @@ def check_options(options: Options) -> None:
     Raises:
         ValueError: they are not.
     """
-    features.parse_layers(options.layers)
+    _ = options.layer_numbers  # The property checks the value.
     if options.align == "word" and options.pooling != "none":
         raise ValueError(
             "--align=word needs one vector per word, but --pooling="
@@ -167,8 +172,7 @@ def _read_config(options, tokenizer) -> config_lib.BertConfig:
     from modeling import checkpoint_formats
 
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    layers = features.parse_layers(options.layers)
-    features.check_layers(layers, config.num_hidden_layers)
+    features.check_layers(options.layer_numbers, config.num_hidden_layers)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     config.check_length(options.max_seq_length)
     checkpoint_formats.find(options.init_checkpoint)
@@ -197,8 +201,9 @@ def _load_model(options, config):
             model, options.init_checkpoint, new=["bert/pooler/.*"]
         )
     logging.info("%s: %s", options.init_checkpoint, report)
-    layers = features.parse_layers(options.layers)
-    return extraction.HiddenLayers(strategy, model, layers, options.batch_size)
+    return extraction.HiddenLayers(
+        strategy, model, options.layer_numbers, options.batch_size
+    )
 
 
 def _prepare(options, tokenizer) -> Iterator[features.Line]:
@@ -217,22 +222,15 @@ def _open_output(options):
         # Only the chief writes the output of all workers.
         yield types.SimpleNamespace(write=lambda part: None)
         return
-    layers = features.parse_layers(options.layers)
-    output: features.JsonLines | features.Npz | extraction.FeatureRecords
+    writers = {
+        "jsonl": features.JsonLines,
+        "npz": features.Npz,
+        "tfrecord": extraction.FeatureRecords,
+    }
     with writing.whole_file(options.output_file, "wb") as file:
-        if options.output_format == "jsonl":
-            output = features.JsonLines(file, layers)
-        elif options.output_format == "npz":
-            output = features.Npz(file, layers)
-        else:
-            output = extraction.FeatureRecords(file, layers)
-        try:
+        output = writers[options.output_format](file, options.layer_numbers)
+        with contextlib.closing(output):
             yield output
-        except BaseException:
-            if isinstance(output, features.Npz):
-                output.abandon()
-            raise
-        output.close()
 
 
 def _extract(window, hidden_layers, options, counter) -> list:

@@ -1,11 +1,10 @@
 """Features of text: lines to tokens, hidden layers to vectors, and their files.
 
-Source: the lines, their separator and their cut are those of
-extract_features.py of the release; alignment and pooling are additions.
+Source: extract_features.py of the release for the lines, their separator and
+their truncation; alignment and pooling are additions.
 """
 
 import dataclasses
-import functools
 import json
 import re
 import zipfile
@@ -21,37 +20,29 @@ POOLINGS = ("none", "mean", "cls", "max")
 WORD_VECTORS = ("first", "mean")
 
 _SEPARATOR = " ||| "
-# What the tokenizer takes for white space: these controls it removes instead,
-# which joins the words around them.
+# The tokenizer removes these control characters, which joins the words around
+# them; Python counts them as white space.
 _WORD = re.compile(r"[\S\x0b\x0c\x1c-\x1f\x85]+")
 
 _EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # equal vectors, equal bytes
-
-# Of the numbers in JSON lines.
-_DECIMALS = 6  # As released.
-_SCALE = 10**_DECIMALS
-# From here on, `repr` may write other digits than the decimal ones.
-_LARGEST = 2**31 / _SCALE
-# Below this many millionths, `repr` writes an exponent.
-_SMALLEST_PLAIN = 100
-_COMMA = b", "
+_SCALE = 10**6  # As released: numbers in JSON lines have six decimals.
 
 Span = tuple[int, int]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of the input, ready for the model.
+    """A tokenized line of the input.
 
     Attributes:
-        index: of the line, from 0.
+        index: index of the line, from 0.
         tokens: `T`, with [CLS] and [SEP].
         input_ids: `T` ids of the tokens.
         segment_ids: `T`, 0 for the first text and 1 for the second.
-        words: `W`, those of both texts, cut at white space; None unless they
-            were asked for.
-        spans: of each word the first token and the one after its last; equal
-            for a word without a token in this line.
+        words: `W` words of both texts, split at white space; None if not
+            requested.
+        spans: for each word its first token and one past its last; equal for a
+            word without a token in this line.
     """
 
     index: int
@@ -64,14 +55,13 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Vectors:
-    """What is written for a line.
+    """The output for a line.
 
     Attributes:
-        index: of the line, from 0.
-        names: `n` tokens or words; None where the line has one vector.
-        values: `[n, L, D]` float, for each of them the `L` layers that were
-            asked for; NaN for a word without a token. `[L, D]` where the line
-            has one vector.
+        index: index of the line, from 0.
+        names: `n` tokens or words; None if the line has one vector.
+        values: `[n, L, D]` float, the `L` requested layers of each; NaN for a
+            word without a token. `[L, D]` if the line has one vector.
     """
 
     index: int
@@ -81,12 +71,12 @@ class Vectors:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reduction:
-    """What is made of the hidden layers of a line.
+    """Options for reducing the hidden layers of a line to vectors.
 
     Attributes:
         pooling: one of `POOLINGS`; "none" for a vector per token or word.
-        word_vector: one of `WORD_VECTORS`, where the lines have words.
-        dtype: of the vectors, "float32" or "float16".
+        word_vector: one of `WORD_VECTORS`, for lines with words.
+        dtype: data type of the vectors, "float32" or "float16".
     """
 
     pooling: str = "none"
@@ -95,10 +85,10 @@ class Reduction:
 
 
 def parse_layers(text: str) -> list[int]:
-    """Reads numbers of layers, such as "-1,-2"; negative ones from the top.
+    """Parses layer numbers such as "-1,-2"; negative ones count from the top.
 
     Raises:
-        ValueError: one is not a whole number.
+        ValueError: one of them is not a whole number.
     """
     try:
         return [int(part) for part in text.split(",")]
@@ -113,7 +103,7 @@ def check_layers(layers: Sequence[int], num_hidden_layers: int) -> None:
     """Checks that a model has the layers.
 
     Raises:
-        ValueError: it lacks one; names all that it lacks.
+        ValueError: it lacks some; the message lists them.
     """
     absent = [
         layer
@@ -130,10 +120,10 @@ def check_layers(layers: Sequence[int], num_hidden_layers: int) -> None:
 
 
 def split_pair(line: str) -> tuple[str, str]:
-    """Cuts a line into its two texts; the second is empty if there is one.
+    """Splits a line into its two texts; the second is "" without a separator.
 
-    As released: white space at the ends goes first; the last ` ||| ` with a
-    space on each side counts.
+    As released: white space at the ends is removed first; only the last ` ||| `
+    with a space on each side separates.
     """
     line = line.strip()
     first, separator, second = line.rpartition(_SEPARATOR)
@@ -148,13 +138,13 @@ def prepare(
     *,
     with_words: bool = False,
 ) -> Line:
-    """Turns a line of the input into tokens.
+    """Tokenizes a line of the input.
 
     Args:
-        index: of the line, from 0.
+        index: index of the line, from 0.
         text: the line.
-        packing: how many tokens fit.
-        tokenizer: of the model's vocabulary.
+        packing: limits the number of tokens.
+        tokenizer: the tokenizer of the model.
         with_words: whether to find the tokens of each word.
     """
     texts = split_pair(text)
@@ -184,7 +174,7 @@ def prepare(
 def _spans(
     pieces: Iterable[Sequence[str]], start: int, stop: int
 ) -> Iterator[Span]:
-    """Places words one after the other, cut at `stop`."""
+    """Yields the token span of each word, truncated at `stop`."""
     for word in pieces:
         end = min(start + len(word), stop)
         yield start, end
@@ -192,11 +182,11 @@ def _spans(
 
 
 def pool(values: np.ndarray, pooling: str) -> np.ndarray:
-    """Makes one vector of those of all tokens, [CLS] and [SEP] among them.
+    """Reduces the vectors of all tokens, [CLS] and [SEP] included, to one.
 
     Args:
         values: `[T, L, D]` float, without padding.
-        pooling: "mean", "max", or "cls" for that of the first token.
+        pooling: "mean", "max", or "cls" for the vector of the first token.
 
     Returns:
         `[L, D]`.
@@ -209,11 +199,11 @@ def pool(values: np.ndarray, pooling: str) -> np.ndarray:
 def align(
     values: np.ndarray, spans: Sequence[Span], word_vector: str
 ) -> np.ndarray:
-    """Makes one vector of those of each word's tokens.
+    """Reduces the vectors of the tokens of each word to one.
 
     Args:
         values: `[T, L, D]` float.
-        spans: `W` of them, as in `Line`.
+        spans: `W` spans, as in `Line`.
         word_vector: "first" or "mean".
 
     Returns:
@@ -228,15 +218,15 @@ def align(
 
 
 def reduce(line: Line, values: np.ndarray, reduction: Reduction) -> Vectors:
-    """Makes what is written for a line of the hidden layers of its tokens.
+    """Reduces the hidden layers of the tokens of a line to its vectors.
 
     Args:
         line: the line.
         values: `[T, L, D]` float32, without padding.
-        reduction: what to make of them.
+        reduction: the options.
 
     Raises:
-        ValueError: a value is not finite, or too large for the type.
+        ValueError: a value is not finite, or too large for the data type.
     """
     names: tuple[str, ...] | None = line.tokens
     vectors = values
@@ -246,7 +236,7 @@ def reduce(line: Line, values: np.ndarray, reduction: Reduction) -> Vectors:
         names = line.words
         vectors = align(values, line.spans, reduction.word_vector)
     with np.errstate(over="ignore"):
-        # Copied: a view would keep the padding of the whole batch.
+        # A copy, because a view would keep the padding of the whole batch.
         vectors = vectors.astype(reduction.dtype)
     if not np.isfinite(values).all() or np.isinf(vectors).any():
         raise ValueError(
@@ -260,12 +250,12 @@ def reduce(line: Line, values: np.ndarray, reduction: Reduction) -> Vectors:
 def windows(
     lines: Iterable[Line], size_of: Callable[[Line], int], max_size: int
 ) -> Iterator[list[Line]]:
-    """Cuts a stream of lines into lists of a bounded size, in order.
+    """Groups a stream of lines into lists of a bounded size, in order.
 
     Args:
-        lines: any number of them; read as lists are asked for.
-        size_of: how much a line counts.
-        max_size: of a list, unless a single line is larger.
+        lines: any number of lines; consumed lazily.
+        size_of: returns the size of a line.
+        max_size: maximum size of a list, unless a single line is larger.
     """
     window: list[Line] = []
     size = 0
@@ -282,7 +272,7 @@ def windows(
 def batches(
     lines: Sequence[Line], batch_size: int, *, by_length: bool
 ) -> list[list[int]]:
-    """Groups lines: lists of their places, in order or lengths alike."""
+    """Groups the indices of lines into batches, in order or by length."""
     order = list(range(len(lines)))
     if by_length:
         order.sort(key=lambda place: len(lines[place].tokens))
@@ -293,42 +283,36 @@ def batches(
 
 
 def json_line(vectors: Vectors, layers: Sequence[int]) -> str:
-    """Writes the vectors of a line as the release did.
+    """Formats the vectors of a line as the release does.
 
     As released: the key is "linex_index"; characters beyond ASCII are escaped.
     A line with one vector has "layers" in place of "features"; a word without
     a token has an empty list of layers.
 
     Args:
-        vectors: of the line.
-        layers: the `L` numbers of the layers, as they were asked for.
+        vectors: the vectors of the line.
+        layers: the `L` numbers of the layers, as requested.
     """
+    values = vectors.values
     if vectors.names is None:
-        rows = iter(json_rows(vectors.values))
-        content = f'"layers": {_list_of_layers(rows, layers)}'
-    else:
-        named = zip(
-            vectors.names, _named_layers(vectors.values, layers), strict=True
+        content = (
+            f'"layers": {_list_of_layers(iter(json_rows(values)), layers)}'
         )
+    else:
+        is_known = ~np.isnan(values).all(axis=(1, 2))  # [n]
+        known = values[is_known]
+        rows = iter(json_rows(known.reshape(-1, values.shape[-1])))
         items = (
-            f'{{"token": {json.dumps(name)}, "layers": {of_name}}}'
-            for name, of_name in named
+            f'{{"token": {json.dumps(name)}, "layers": '
+            f"{_list_of_layers(rows, layers) if is_written else '[]'}}}"
+            for name, is_written in zip(vectors.names, is_known, strict=True)
         )
         content = f'"features": [{", ".join(items)}]'
     return f'{{"linex_index": {vectors.index}, {content}}}\n'
 
 
-def _named_layers(values: np.ndarray, layers: Sequence[int]) -> Iterator[str]:
-    """Writes the layers of each of `[n, L, D]`; none of one that is NaN."""
-    is_known = ~np.isnan(values).all(axis=(1, 2))  # [n]
-    known = values[is_known]
-    rows = iter(json_rows(known.reshape(-1, values.shape[-1])))
-    for is_written in is_known:
-        yield _list_of_layers(rows, layers) if is_written else "[]"
-
-
 def _list_of_layers(rows: Iterator[str], layers: Sequence[int]) -> str:
-    """Writes the next `L` rows of numbers under the numbers of their layers."""
+    """Formats the next `L` rows with the numbers of their layers."""
     of_layers = (
         f'{{"index": {index}, "values": [{next(rows)}]}}' for index in layers
     )
@@ -336,10 +320,10 @@ def _list_of_layers(rows: Iterator[str], layers: Sequence[int]) -> str:
 
 
 class JsonLines:
-    """Writes a line of JSON for each line of the input.
+    """A writer of one line of JSON for each line of the input.
 
     Args:
-        file: open for bytes.
+        file: the output, open in binary mode.
         layers: the `L` numbers of the layers.
     """
 
@@ -354,26 +338,25 @@ class JsonLines:
             self._file.write(line.encode("ascii"))
 
     def close(self) -> None:
-        """Ends the file; it stays open."""
+        """Does nothing: the file remains open."""
 
 
 class Npz:
-    """Writes arrays that `numpy.load` reads, part by part.
+    """A writer of arrays for `numpy.load`, in several parts.
 
-    A file is a row of parts, so that neither writing nor reading it takes the
-    memory of the whole. Part 0 is
+    Parts limit the memory for writing and reading a file. Part 0 is
 
         part0/linex_index  [lines] int64
         part0/values       [n, L, D] float, the vectors of all of its lines
         part0/offsets      [lines + 1] int64: line i has the vectors from
                            offsets[i] to offsets[i + 1]
         part0/tokens       [bytes] uint8: n tokens or words, UTF-8, each ended
-                           by a line feed; absent where a line has one vector
+                           by a line feed; absent if a line has one vector
 
     then part1 and so on; `layers` `[L]` int64 and `num_parts` `[]` come last.
 
     Args:
-        file: open for bytes.
+        file: the output, open in binary mode.
         layers: the `L` numbers of the layers.
     """
 
@@ -401,13 +384,8 @@ class Npz:
             self._add(prefix + name, array)
         self._num_parts += 1
 
-    def abandon(self) -> None:
-        """Ends the writing of a file that nobody will read."""
-        # Else the garbage collector would, and would write into a closed file.
-        self._zip.fp = None
-
     def close(self) -> None:
-        """Ends the file; it stays open."""
+        """Writes the table of contents; the file remains open."""
         self._add("layers", np.array(self._layers, np.int64))
         self._add("num_parts", np.array(self._num_parts, np.int64))
         self._zip.close()
@@ -419,9 +397,9 @@ class Npz:
 
 
 def json_rows(values: np.ndarray) -> list[str]:
-    """Writes each row as `json.dumps` writes its `round`ed numbers.
+    """Formats each row as `json.dumps` formats its `round`ed numbers.
 
-    `json.dumps` takes several times as long, longer than a small network takes
+    `json.dumps` takes three times as long, longer than a small network takes
     to compute them.
 
     Args:
@@ -430,74 +408,17 @@ def json_rows(values: np.ndarray) -> list[str]:
     Returns:
         `r` texts without brackets, such as "0.5, -1.25".
     """
+    import pyarrow
+    from pyarrow import compute
+
     # Exact, and so rounded as `round` does: the product has at most 38 bits.
-    scaled = np.rint(values.astype(np.float64) * _SCALE)
-    if np.abs(scaled).max(initial=0) >= _LARGEST * _SCALE:
-        return [json.dumps(row)[1:-1] for row in (scaled / _SCALE).tolist()]
-    text, is_kept = _characters(
-        np.abs(scaled).astype(np.uint32).ravel(), np.signbit(values).ravel()
-    )
-    joined = text[is_kept].tobytes().decode("ascii")
-    shape = (len(values), values.shape[1] * is_kept.shape[1])
-    lengths = is_kept.reshape(shape).sum(axis=1)  # [r]
-    ends = np.cumsum(lengths).tolist()
-    starts = [0, *ends][:-1]
-    return [
-        joined[start : max(start, end - len(_COMMA))]
-        for start, end in zip(starts, ends, strict=True)
-    ]
-
-
-def _characters(
-    millionths: np.ndarray, is_negative: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Lays numbers out in columns: sign, digits, point, digits, separator.
-
-    Args:
-        millionths: `[n]` uint32.
-        is_negative: `[n]` bool.
-
-    Returns:
-        `[n, W]` uint8 characters, and `[n, W]` bool which of them are written.
-    """
-    whole = millionths // _SCALE
-    fraction = millionths - whole * _SCALE
-    num_whole = len(str(whole.max(initial=0)))
-    point = 1 + num_whole
-    end = point + 1 + _DECIMALS
-    text = np.empty((len(millionths), end + len(_COMMA)), np.uint8)
-    is_kept = np.ones(text.shape, bool)
-    text[:, 0], is_kept[:, 0] = ord("-"), is_negative
-    for column in range(1, point):
-        power = 10 ** (num_whole - column)
-        text[:, column] = whole // power % 10 + ord("0")
-        is_kept[:, column] = (whole >= power) | (power == 1)
-    characters, is_digit_kept = _fractions()
-    text[:, point:end] = characters.take(fraction, axis=0)
-    is_kept[:, point:end] = is_digit_kept.take(fraction, axis=0)
-    text[:, -len(_COMMA) :] = list(_COMMA)
-    is_small = (millionths > 0) & (millionths < _SMALLEST_PLAIN)
-    for place in np.flatnonzero(is_small):
-        short = repr(millionths[place].item() / _SCALE).encode("ascii")
-        text[place, 1 : 1 + len(short)] = list(short)
-        is_kept[place, 1 : 1 + len(short)] = True
-        is_kept[place, 1 + len(short) : -len(_COMMA)] = False
-    return text, is_kept
-
-
-@functools.cache
-def _fractions() -> tuple[np.ndarray, np.ndarray]:
-    """Lists what follows the whole part, for each number of millionths.
-
-    Returns:
-        `[10**6, 7]` uint8, the point and six digits, and `[10**6, 7]` bool
-        which of them are written: zeros at the end are not, but for one
-        behind the point.
-    """
-    fractions = np.arange(_SCALE, dtype=np.int32)[:, np.newaxis]
-    powers = 10 ** np.arange(_DECIMALS - 1, -1, -1, dtype=np.int32)
-    characters = np.full((_SCALE, 1 + _DECIMALS), ord("."), np.uint8)
-    characters[:, 1:] = fractions // powers % 10 + ord("0")
-    is_kept = np.ones(characters.shape, bool)
-    is_kept[:, 2:] = fractions % (10 * powers[1:]) > 0
-    return characters, is_kept
+    numbers = np.rint(values.astype(np.float64).ravel() * _SCALE) / _SCALE
+    texts = pyarrow.array(numbers).cast(pyarrow.string())
+    # Arrow writes these without an exponent, or without a decimal point.
+    sizes = np.abs(numbers)
+    differs = (sizes < 1e-4) | (sizes >= 1e15) | (sizes % 1 == 0)
+    as_python = pyarrow.array(map(repr, numbers[differs].tolist()), "string")
+    texts = compute.replace_with_mask(texts, differs, as_python)
+    starts = np.arange(0, len(texts) + 1, values.shape[1], dtype=np.int32)
+    rows = pyarrow.ListArray.from_arrays(starts, texts)
+    return compute.binary_join(rows, ", ").to_pylist()
