@@ -274,15 +274,14 @@ def _run_without_model(options: Options) -> None:
     """Combines predictions of other runs, or scores given predictions."""
     if options.do_predict:
         questions, answers = _combine(options)
-        gold = questions.gold
         decisions = squad_results.decide_and_write(
             questions, answers, options, options.output_dir
         )
     else:
-        gold = squad_results.read_gold(options)
+        questions = squad_results.read_questions(options, with_gold=True)
         decisions = squad_results.read_given(options, options.output_dir)
-    if options.do_eval and gold is not None:
-        results = squad_results.score(gold, decisions, options)
+    if options.do_eval and questions.gold is not None:
+        results = squad_results.score(questions.gold, decisions, options)
         path = os.path.join(options.output_dir, "eval_results.txt")
         reporting.write_results(path, results)
 
@@ -296,8 +295,9 @@ def _combine(
     questions = squad_results.read_questions(options, with_gold=options.do_eval)
     if not squad_ensemble.is_logits(systems):
         qas_ids = [example.qas_id for example in questions.examples]
-        return questions, squad_ensemble.answer_by_nbest(
-            systems, qas_ids, options.answers
+        nbest = [squad_ensemble.read_nbest(path) for path in systems]
+        return questions, squad_ensemble.combine_nbest(
+            nbest, qas_ids, options.answers
         )
     tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
     questions = _cut(questions, options, tokenizer)

@@ -31,9 +31,6 @@ class AnswerOptions:
     """Options of the answer search; the defaults are those of run_squad.py.
 
     With `version_2_with_negative` "no answer" is a candidate, as token 0.
-
-    Raises:
-        ValueError: a number is below 1.
     """
 
     n_best_size: int = flags.Group.ANSWERS.flag(
@@ -48,13 +45,6 @@ class AnswerOptions:
     version_2_with_negative: bool = flags.Group.ANSWERS.flag(
         False, "The files are of SQuAD 2.0: some questions have no answer."
     )
-
-    def __post_init__(self):
-        if self.n_best_size < 1 or self.max_answer_length < 1:
-            raise ValueError(
-                "n_best_size and max_answer_length must be at least 1; got "
-                f"{self.n_best_size} and {self.max_answer_length}."
-            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

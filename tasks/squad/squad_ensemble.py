@@ -31,9 +31,8 @@ _NOT_LOGITS = (
 
 def combine_nbest(
     systems: Sequence[Mapping[str, Sequence[squad_answers.Candidate]]],
-    *,
-    n_best_size: int = 20,
-    version_2_with_negative: bool = False,
+    qas_ids: Sequence[str],
+    options: squad_answers.AnswerOptions,
 ) -> list[squad_answers.RankedAnswers]:
     """Averages the probabilities of answers over systems.
 
@@ -43,34 +42,26 @@ def combine_nbest(
 
     Args:
         systems: the n-best answers of each system, by question id.
-        n_best_size: number of answers kept.
-        version_2_with_negative: "no answer" is a candidate.
+        qas_ids: the ids of the questions.
+        options: sets the number of answers, and whether "no answer" is one.
 
     Returns:
-        One per question, in the order of the first system. Ties are in the
-        order of the systems.
+        One per question. Ties are in the order of the systems.
 
     Raises:
-        ValueError: there is no system; systems have other questions; with
+        ValueError: a system has other questions; with
             `version_2_with_negative` a question lacks "no answer".
     """
-    if not systems:
-        raise ValueError("An ensemble needs at least one system; got none.")
-    for number, system in enumerate(systems[1:], start=2):
-        if different := sorted(set(system) ^ set(systems[0])):
+    for number, system in enumerate(systems, start=1):
+        if different := sorted(set(system) ^ set(qas_ids)):
             raise ValueError(
-                "Systems must answer the same questions; system 1 and "
-                f"{number} differ in {len(different)}, among them "
+                "Systems must answer the questions of --predict_file; system "
+                f"{number} differs in {len(different)}, among them "
                 f"{different[0]!r}."
             )
     return [
-        _combine(
-            qas_id,
-            [system[qas_id] for system in systems],
-            n_best_size,
-            version_2_with_negative,
-        )
-        for qas_id in systems[0]
+        _combine(qas_id, [system[qas_id] for system in systems], options)
+        for qas_id in qas_ids
     ]
 
 
@@ -83,10 +74,8 @@ def average_logits(
     windows are identical.
 
     Raises:
-        ValueError: there is no system, or their windows or lengths differ.
+        ValueError: their windows or lengths differ.
     """
-    if not systems:
-        raise ValueError("An ensemble needs at least one system; got none.")
     systems = [_in_order(system) for system in systems]
     ids, shape = systems[0].unique_ids, systems[0].values.shape
     for number, other in enumerate(systems[1:], start=2):
@@ -109,29 +98,6 @@ def _in_order(logits: squad_answers.Logits) -> squad_answers.Logits:
         unique_ids=logits.unique_ids[order].astype(np.int64),
         values=logits.values[order].astype(np.float32),
     )
-
-
-def answer_by_nbest(
-    system_paths: Sequence[str],
-    qas_ids: Sequence[str],
-    options: squad_answers.AnswerOptions,
-) -> list[squad_answers.RankedAnswers]:
-    """Combines files of n-best answers; see `combine_nbest`.
-
-    Args:
-        qas_ids: ids of the questions, in the order of the result.
-        options: of the search.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: a file has the wrong format, or other questions.
-    """
-    answers = combine_nbest(
-        [read_nbest(path) for path in system_paths],
-        n_best_size=options.n_best_size,
-        version_2_with_negative=options.version_2_with_negative,
-    )
-    return _in_order_of(qas_ids, answers)
 
 
 def is_logits(system_paths: Sequence[str]) -> bool:
@@ -157,16 +123,9 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
         OSError: the file cannot be opened.
         ValueError: it is not JSON or has another format.
     """
-    system = json_text.read(path)
-    if not isinstance(system, dict):
-        raise ValueError(
-            f"{path}: must be an object with the answers to every question; "
-            f"got {type(system).__name__}."
-        )
     nbest_of = {}
-    for qas_id in system:
+    for qas_id, nbest in json_text.read_object(path).items():
         where = f"{path}: question {messages.short(qas_id)}"
-        nbest = system[qas_id]
         if not isinstance(nbest, list) or not nbest:
             raise ValueError(
                 f"{where} must have a list of answers; "
@@ -231,7 +190,7 @@ def _checked(ids: np.ndarray, logits: np.ndarray) -> squad_answers.Logits:
     """Checks that arrays are ids `[W]` and logits `[W, 2, T]`."""
     # A damaged member is returned as bytes.
     if not isinstance(ids, np.ndarray) or not isinstance(logits, np.ndarray):
-        raise ValueError("one of them is no array")
+        raise ValueError("one of them is not an array")
     if ids.dtype.kind not in "iu" or ids.ndim != 1:
         raise ValueError(
             f"unique_ids must be [W] integers; got {ids.dtype} of shape "
@@ -247,26 +206,10 @@ def _checked(ids: np.ndarray, logits: np.ndarray) -> squad_answers.Logits:
     return squad_answers.Logits(unique_ids=ids, values=logits)
 
 
-def _in_order_of(
-    qas_ids: Sequence[str], answers: Sequence[squad_answers.RankedAnswers]
-) -> list[squad_answers.RankedAnswers]:
-    answer_of = {answer.qas_id: answer for answer in answers}
-    missing = [qas_id for qas_id in qas_ids if qas_id not in answer_of]
-    unknown = sorted(answer_of.keys() - set(qas_ids))
-    if missing or unknown:
-        raise ValueError(
-            "Systems must answer the questions of --predict_file; they lack "
-            f"{len(missing)} and have {len(unknown)} others, among them "
-            f"{(missing + unknown)[0]!r}."
-        )
-    return [answer_of[qas_id] for qas_id in qas_ids]
-
-
 def _combine(
     qas_id: str,
     systems: Sequence[Sequence[squad_answers.Candidate]],
-    n_best_size: int,
-    version_2_with_negative: bool,
+    options: squad_answers.AnswerOptions,
 ) -> squad_answers.RankedAnswers:
     entries_of = collections.defaultdict(list)
     for nbest in systems:
@@ -282,12 +225,12 @@ def _combine(
         for text, entries in entries_of.items()
     ]
     combined.sort(key=lambda entry: entry.probability, reverse=True)
-    kept = combined[:n_best_size]
-    null_odds = None
-    if version_2_with_negative:
+    size = options.n_best_size
+    kept, null_odds = combined[:size], None
+    if options.version_2_with_negative:
         null_odds = _mean_null_odds(qas_id, systems)
         # As for one system: one more, if "no answer" is missing.
-        kept += [entry for entry in combined[n_best_size:] if not entry.text]
+        kept += [entry for entry in combined[size:] if not entry.text]
     return squad_answers.RankedAnswers(
         qas_id=qas_id, nbest=tuple(kept), null_odds=null_odds
     )

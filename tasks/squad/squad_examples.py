@@ -251,23 +251,12 @@ def read_training_examples(
     )
     if not examples:
         raise ValueError(
-            f"{path}: there must be a question to train on; no answer is where "
-            "it says it is."
+            f"{path}: there must be a question to train on; no answer is at "
+            "its offset."
         )
-    return shuffled_for_training(examples)
-
-
-def shuffled_for_training(
-    examples: Sequence[SquadExample], *, seed: int = 12345
-) -> list[SquadExample]:
-    """Returns the examples in the order in which the release converts them.
-
-    Each file has its own generator, so that its order does not depend on
-    earlier training files.
-    """
-    # Source: seed 12345, run_squad.py of the release.
-    examples = list(examples)
-    random.Random(seed).shuffle(examples)
+    # A generator for each file, so that its order does not depend on earlier
+    # files. Source: seed 12345, run_squad.py of the release.
+    random.Random(12345).shuffle(examples)
     return examples
 
 
@@ -331,7 +320,7 @@ def training_examples(
     _warn(dataset, dropped, "dropped: the answer is not at its offset")
     # As released: these are kept, with a span that may be too wide.
     _warn(dataset, moved, "kept, although the answer has an imprecise offset")
-    _warn(dataset, repeated, "have an id that came before")
+    _warn(dataset, repeated, "have the id of an earlier question")
     return examples
 
 
@@ -361,8 +350,8 @@ def _is_impossible(question: Question) -> bool:
 def _only_answer(question: Question) -> Answer:
     if question.answers is None or len(question.answers) != 1:
         raise ValueError(
-            f"{question.where}.answers must hold exactly 1 answer to train "
-            f"on; holds {len(question.answers or ())}."
+            f"{question.where}.answers must have exactly 1 answer to train "
+            f"on; got {len(question.answers or ())}."
         )
     return question.answers[0]
 

@@ -27,7 +27,7 @@ class WindowOptions:
     """Options for splitting paragraphs; the defaults are those of run_squad.py.
 
     Raises:
-        ValueError: no room is left for the paragraph, or the stride is 0.
+        ValueError: no room is left for the paragraph.
     """
 
     max_seq_length: int = flags.Group.TEXT.flag(
@@ -54,11 +54,6 @@ class WindowOptions:
                 f"{NUM_SPECIAL_TOKENS}, or a long question leaves no room "
                 f"for the paragraph; got {self.max_seq_length} and "
                 f"{self.max_query_length}."
-            )
-        if self.doc_stride < 1 or self.max_query_length < 0:
-            raise ValueError(
-                "doc_stride must be at least 1 and max_query_length at least "
-                f"0; got {self.doc_stride} and {self.max_query_length}."
             )
 
 

@@ -7,10 +7,7 @@ from typing import Any
 from absl import flags as absl_flags
 
 from commands import flags
-from tasks.squad import (
-    squad_answers,
-    squad_features,
-)
+from tasks.squad import squad_answers, squad_features
 
 # Value of --null_score_diff_threshold that selects the best threshold.
 AUTO = "auto"
@@ -54,7 +51,9 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
         "--output_dir if not given.",
     )
     null_odds_file: str | None = flags.Group.FILES.flag(
-        None, "Their null odds; by default null_odds.json next to them."
+        None,
+        "Null odds of --predictions_file; by default null_odds.json next to "
+        "it.",
     )
     ensemble: str | None = flags.Group.FILES.flag(
         None,
@@ -78,7 +77,7 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
 
     @property
     def windows(self) -> squad_features.WindowOptions:
-        """How paragraphs are cut."""
+        """Options for splitting paragraphs into windows."""
         return flags.narrow(squad_features.WindowOptions, self)
 
     @property
@@ -104,19 +103,19 @@ def check(options: Any) -> None:
             "At least one of `do_train`, `do_predict` or `do_eval` must be "
             "True."
         )
-    if do_train and not options.train_file:
-        raise ValueError(
-            "If `do_train` is True, then `train_file` must be specified."
-        )
     if do_train and options.do_eval and not do_predict:
         raise ValueError(
             "After training, --do_eval scores the output of --do_predict: pass "
             "both."
         )
-    for name in ("do_predict", "do_eval"):
-        if getattr(options, name) and not options.predict_file:
+    for action, file in (
+        ("do_train", "train_file"),
+        ("do_predict", "predict_file"),
+        ("do_eval", "predict_file"),
+    ):
+        if getattr(options, action) and not getattr(options, file):
             raise ValueError(
-                f"If `{name}` is True, then `predict_file` must be specified."
+                f"If `{action}` is True, then `{file}` must be specified."
             )
     evaluates = options.eval_every_epoch or options.eval_every_steps > 0
     if do_train and not options.predict_file and evaluates:

@@ -70,26 +70,17 @@ def decide(
             with the best F1 against `gold`.
         gold: gold answer texts by id, for "auto".
 
-    Raises:
-        ValueError: "auto" in version 1, or without `gold`.
     """
-    if any(answer.null_odds is None for answer in answers):
-        if threshold == squad_flags.AUTO:
-            raise ValueError(
-                "--null_score_diff_threshold=auto needs "
-                '--version_2_with_negative: without it "no answer" has no odds.'
-            )
-        return Decisions(texts=squad_answers.predictions(answers))
     null_odds = {
         answer.qas_id: answer.null_odds
         for answer in answers
         if answer.null_odds is not None
     }
+    if not null_odds:  # Version 1.
+        return Decisions(texts=squad_answers.predictions(answers))
     if isinstance(threshold, str):  # squad_flags.AUTO.
-        if gold is None:
-            raise ValueError("The best threshold needs gold answers.")
         threshold = squad_metrics.best_null_threshold(
-            gold,
+            gold or {},
             {answer.qas_id: answer.best_text() for answer in answers},
             null_odds,
         )
@@ -112,34 +103,19 @@ def read_questions(
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: two questions have the same id; or as `read_gold`.
+        ValueError: two questions have the same id; the file is not in SQuAD
+            format or has the wrong version; or a question has no field
+            `answers`, which gold answers need.
     """
-    dataset = _read(options)
+    dataset = squad_examples.read_version(
+        flags.given(options.predict_file, "predict_file"),
+        version_2_with_negative=options.version_2_with_negative,
+    )
     gold = None
     if with_gold or options.null_score_diff_threshold == squad_flags.AUTO:
         gold = squad_metrics.gold_answers(dataset)
     return Questions(
         examples=squad_examples.prediction_examples(dataset), gold=gold
-    )
-
-
-def read_gold(
-    options: squad_flags.SquadOptions,
-) -> dict[str, tuple[str, ...]]:
-    """Reads the gold answers of `predict_file`, by question id.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: the file is not in SQuAD format, has the wrong version, or
-            has a question without the field `answers`.
-    """
-    return squad_metrics.gold_answers(_read(options))
-
-
-def _read(options: squad_flags.SquadOptions) -> squad_examples.Dataset:
-    return squad_examples.read_version(
-        flags.given(options.predict_file, "predict_file"),
-        version_2_with_negative=options.version_2_with_negative,
     )
 
 
@@ -177,16 +153,21 @@ def write_answers(
     As released: indented by 4, ASCII, in the order of the questions;
     null_odds.json in version 2 only.
     """
-    texts = squad_answers.predictions(answers, null_score_diff_threshold)
-    _write_json(output_dir, "predictions.json", texts)
-    nbest = {
-        answer.qas_id: [dataclasses.asdict(entry) for entry in answer.nbest]
-        for answer in answers
-    }
-    _write_json(output_dir, "nbest_predictions.json", nbest)
     odds = {answer.qas_id: answer.null_odds for answer in answers}
-    if None not in odds.values():
-        _write_json(output_dir, "null_odds.json", odds)
+    files: dict[str, Mapping[str, Any]] = {
+        _PREDICTIONS: squad_answers.predictions(
+            answers, null_score_diff_threshold
+        ),
+        "nbest_predictions.json": {
+            answer.qas_id: [dataclasses.asdict(entry) for entry in answer.nbest]
+            for answer in answers
+        },
+        **({} if None in odds.values() else {_NULL_ODDS: odds}),
+    }
+    for name, value in files.items():
+        with writing.whole_file(os.path.join(output_dir, name)) as file:
+            json.dump(value, file, indent=4)
+            file.write("\n")
 
 
 def read_predictions(path: str) -> dict[str, str]:
@@ -212,12 +193,7 @@ def read_null_odds(path: str) -> dict[str, float]:
 def _read_by_id(
     path: str, is_right: Callable[[Any], bool], name: str
 ) -> dict[str, Any]:
-    values = json_text.read(path)
-    if not isinstance(values, dict):
-        raise ValueError(
-            f"{path}: must be an object with {name} for every question id; "
-            f"got {type(values).__name__}."
-        )
+    values = json_text.read_object(path)
     for qas_id, value in values.items():
         if not is_right(value):
             raise ValueError(
@@ -225,13 +201,6 @@ def _read_by_id(
                 f"got {messages.short(value)}."
             )
     return values
-
-
-def _write_json(output_dir: str, name: str, value: Mapping) -> None:
-    with writing.whole_file(os.path.join(output_dir, name)) as file:
-        # As released: layout and escapes.
-        json.dump(value, file, indent=4)
-        file.write("\n")
 
 
 def read_given(options: squad_flags.SquadOptions, output_dir: str) -> Decisions:

@@ -45,33 +45,31 @@ def convert(
         ValueError: it is not JSON or has another format; no page of evidence
             exists; no page has an answer.
     """
-    pages, unanswered = {}, []
+    pages: dict[str, dict[str, Any] | None] = {}
+    unanswered = []
     for question in _questions(path):
         for name in question.pages:
             if name not in pages:
-                pages[name] = _Page(_context(evidence_dir, name, max_words))
+                pages[name] = _paragraph(evidence_dir, name, max_words)
             page = pages[name]
-            if page.context is None:
+            if page is None:
                 continue
             qas_id = f"{question.question_id}--{name}"
-            match = question.answer.search(page.context)
+            match = question.answer.search(page["context"])
             if match is None:
                 unanswered.append(qas_id)
                 continue
             answer = {"text": match.group(), "answer_start": match.start()}
-            page.qas.append(
+            page["qas"].append(
                 {"id": qas_id, "question": question.text, "answers": [answer]}
             )
-    absent = [name for name, page in pages.items() if page.context is None]
+    absent = [name for name, page in pages.items() if page is None]
     _warn(path, absent, f"pages are not in {evidence_dir}")
     _warn(path, unanswered, "pairs of question and page have no answer")
     data = [
-        {
-            "title": os.path.splitext(name)[0],
-            "paragraphs": [{"context": page.context, "qas": page.qas}],
-        }
+        {"title": os.path.splitext(name)[0], "paragraphs": [page]}
         for name, page in pages.items()
-        if page.qas
+        if page and page["qas"]
     ]
     if not data:
         raise ValueError(
@@ -94,12 +92,6 @@ class _Question:
     text: str
     answer: re.Pattern[str]
     pages: tuple[str, ...]  # File names.
-
-
-class _Page:
-    def __init__(self, context: str | None):
-        self.context = context  # None if the file is missing.
-        self.qas: list[dict[str, Any]] = []
 
 
 def _questions(path: str) -> Iterator[_Question]:
@@ -156,7 +148,10 @@ def _whole_words(texts: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
 
 
-def _context(evidence_dir: str, name: str, max_words: int) -> str | None:
+def _paragraph(
+    evidence_dir: str, name: str, max_words: int
+) -> dict[str, Any] | None:
+    """Reads a page as a paragraph without questions; None if it is missing."""
     file = os.path.join(evidence_dir, name)
     if not os.path.isfile(file):
         return None
@@ -166,15 +161,10 @@ def _context(evidence_dir: str, name: str, max_words: int) -> str | None:
         num_words += len(line.split())
         if num_words >= max_words:
             break
-    return first_words("\n".join(kept), max_words)
+    return {"context": first_words("\n".join(kept), max_words), "qas": []}
 
 
 def _warn(path: str, names: Sequence[str], what: str) -> None:
     if names:
-        logging.warning(
-            "%s: %d %s: %s.",
-            path,
-            len(names),
-            what,
-            messages.listed(names, _NUM_NAMED),
-        )
+        listed = messages.listed(names, _NUM_NAMED)
+        logging.warning("%s: %d %s: %s.", path, len(names), what, listed)

@@ -137,7 +137,9 @@ def test_examples_point_into_their_words_or_an_error(
 @harness.both_suites
 def test_nbest_files_hold_texts_and_numbers_or_an_error(tmp_path, num_cases):
     def is_right(found, content):
-        (combined, *_) = squad_ensemble.combine_nbest([found, found])
+        (combined, *_) = squad_ensemble.combine_nbest(
+            [found, found], list(found), squad_answers.AnswerOptions()
+        )
         return math.isfinite(combined.nbest[0].probability) and {
             qas_id: [vars(candidate) for candidate in nbest]
             for qas_id, nbest in found.items()

@@ -196,19 +196,6 @@ def test_questions_on_one_paragraph_share_its_words(tmp_path):
     assert first.doc_tokens is second.doc_tokens
 
 
-def test_shuffling_depends_on_the_file_alone():
-    examples = [
-        squad_examples.SquadExample(
-            qas_id=str(i), question_text="", doc_tokens=()
-        )
-        for i in range(5)
-    ]
-    shuffled = squad_examples.shuffled_for_training(examples)
-    # random.Random(12345).shuffle of 0..4.
-    assert [example.qas_id for example in shuffled] == list("42103")
-    assert squad_examples.shuffled_for_training(examples) == shuffled
-
-
 def test_a_training_file_is_shuffled_as_the_release_does(tmp_path):
     answers = [_answer("mill")]
     qas = [_qa(f"a{number}", answers) for number in range(5)]

@@ -331,8 +331,3 @@ def test_question_must_leave_room_for_the_paragraph():
     squad_features.WindowOptions(max_seq_length=68, max_query_length=64)
     with pytest.raises(ValueError, match=r"max_query_length \+ 3.*67 and 64"):
         squad_features.WindowOptions(max_seq_length=67, max_query_length=64)
-
-
-def test_windows_must_move_on():
-    with pytest.raises(ValueError, match="doc_stride must be at least 1"):
-        squad_features.WindowOptions(doc_stride=0)

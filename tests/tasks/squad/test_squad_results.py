@@ -57,13 +57,6 @@ def test_the_best_threshold_is_found():
     assert decisions.texts == {"a": "oslo", "b": "", "c": "lima"}
 
 
-def test_the_best_threshold_needs_what_it_needs():
-    with pytest.raises(ValueError, match="needs gold answers"):
-        squad_results.decide(_version_2(), "auto")
-    with pytest.raises(ValueError, match="needs --version_2_with_negative"):
-        squad_results.decide([_answer("a", "oslo", None)], "auto", _GOLD)
-
-
 def test_texts_are_scored_as_they_are():
     # The official script at its default, 1.0, would blank "a".
     decisions = squad_results.Decisions(
