@@ -4,6 +4,7 @@ The records are those of `pretraining_shards.make_shard` for every runner. Beam
 is needed only here, and imported only when used: requirements-beam.txt.
 """
 
+import dataclasses
 import functools
 import json
 import os
@@ -118,7 +119,8 @@ def _read_part(part: str) -> list[formats.Document]:
 def _read_file(
     text: pretraining_shards.Text, path: str
 ) -> list[formats.Document]:
-    ((_, documents),) = pretraining_shards.read_shards(text.only(path))
+    text = dataclasses.replace(text, paths=(path,))
+    ((_, documents),) = pretraining_shards.read_shards(text)
     return list(documents)
 
 

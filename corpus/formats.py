@@ -17,7 +17,6 @@ from files import json_text, messages, paths
 
 _DOC = re.compile(r"<doc\b")
 _TITLE = re.compile(r'\btitle="')
-_Lines = Iterable[tuple[int, str]]
 # Source: Devlin et al. 2019, §3.1: of Wikipedia "we extract only the text
 # passages and ignore lists, tables, and headers".
 _MIN_WORDS_OF_PROSE = 8
@@ -42,6 +41,10 @@ class Document:
 
     lines: list[str]
     title: str | None = None
+
+
+_Lines = Iterable[tuple[int, str]]
+_Documents = Iterator[Document]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,7 +78,7 @@ class Format:
     """
 
     about: str
-    read: Callable[[sources.Source, ReadOptions], Iterator[Document]] | None
+    read: Callable[[sources.Source, ReadOptions], _Documents] | None
     paragraphs: Callable[[list[str], cleaning.Counts], Iterable[str]] = (
         cleaning.plain_paragraphs
     )
@@ -83,9 +86,7 @@ class Format:
     min_paragraph_words: int = 0
 
 
-def read_text(
-    source: sources.Source, options: ReadOptions
-) -> Iterator[Document]:
+def read_text(source: sources.Source, options: ReadOptions) -> _Documents:
     """Yields the documents of a file, separated by empty lines."""
     lines: list[str] = []
     for line in sources.read_lines(source, options.encoding):
@@ -100,7 +101,7 @@ def read_text(
 
 def read_wikiextractor(
     source: sources.Source, options: ReadOptions
-) -> Iterator[Document]:
+) -> _Documents:
     """Yields the articles of WikiExtractor output in either layout.
 
     The layouts: `<doc id= url= title=>`, the title, an empty line, one
@@ -116,7 +117,7 @@ def read_wikiextractor(
         return
     lines = itertools.chain([first], lines)
     if first[1].lstrip().startswith("{"):
-        yield from _json_documents(source.name, lines, options.text_field)
+        yield from _json_documents(source, lines, options)
     else:
         yield from _articles(source.name, lines)
 
@@ -125,7 +126,7 @@ def _numbered_lines(source, options) -> Iterator[tuple[int, str]]:
     return enumerate(sources.read_lines(source, options.encoding), start=1)
 
 
-def _articles(name: str, lines: _Lines) -> Iterator[Document]:
+def _articles(name: str, lines: _Lines) -> _Documents:
     opened_at, title = 0, None
     article: list[str] = []
     for number, line in lines:
@@ -147,8 +148,8 @@ def _articles(name: str, lines: _Lines) -> Iterator[Document]:
             article.append(line)
     if opened_at:
         raise ValueError(
-            f"{name}, line {opened_at}: <doc> without </doc>. Is the file cut "
-            "short?"
+            f"{name}, line {opened_at}: <doc> without </doc>. Is the file "
+            "truncated?"
         )
 
 
@@ -165,9 +166,7 @@ def _opening(line: str) -> tuple[bool, str | None]:
     return ">" not in inside, title
 
 
-def read_json_lines(
-    source: sources.Source, options: ReadOptions
-) -> Iterator[Document]:
+def read_json_lines(source: sources.Source, options: ReadOptions) -> _Documents:
     """Yields one document per line, a JSON object; skips blank lines.
 
     Each line of the text is a paragraph.
@@ -176,14 +175,12 @@ def read_json_lines(
         ValueError: not a JSON object, or no text in `options.text_field`.
     """
     lines = _numbered_lines(source, options)
-    yield from _json_documents(source.name, lines, options.text_field)
+    yield from _json_documents(source, lines, options)
 
 
-def _json_documents(
-    name: str, lines: _Lines, text_field: str
-) -> Iterator[Document]:
-    for where, value in _json_objects(name, lines):
-        yield _document(value, text_field, where)
+def _json_documents(source, lines: _Lines, options) -> _Documents:
+    for where, value in _json_objects(source.name, lines):
+        yield _document(value, options.text_field, where)
 
 
 def _json_objects(
@@ -221,9 +218,7 @@ def _lines_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def read_json(
-    source: sources.Source, options: ReadOptions
-) -> Iterator[Document]:
+def read_json(source: sources.Source, options: ReadOptions) -> _Documents:
     """Yields one document per string in the text field of a JSON file.
 
     The file is an array of objects, or concatenated objects. A dotted
@@ -275,7 +270,7 @@ def read_json(
 
 def read_cirrussearch(
     source: sources.Source, options: ReadOptions
-) -> Iterator[Document]:
+) -> _Documents:
     """Yields the articles of a Wikimedia CirrusSearch dump.
 
     Lines come in pairs: `{"index": ...}`, and the page as a JSON object. Its
@@ -285,7 +280,7 @@ def read_cirrussearch(
     Raises:
         ValueError: not a JSON object, not in pairs, or without text.
     """
-    num_passed_over = 0
+    num_skipped = 0
     is_announced = False
     lines = _numbered_lines(source, options)
     for where, value in _json_objects(source.name, lines):
@@ -303,18 +298,16 @@ def read_cirrussearch(
         if value.get("namespace", _ARTICLES) == _ARTICLES:
             yield _document(value, options.text_field, where)
         else:
-            num_passed_over += 1
-    if num_passed_over:
+            num_skipped += 1
+    if num_skipped:
         logging.info(
             "%s: skipped %d pages that are not articles.",
             source.name,
-            num_passed_over,
+            num_skipped,
         )
 
 
-def read_mediawiki(
-    source: sources.Source, options: ReadOptions
-) -> Iterator[Document]:
+def read_mediawiki(source: sources.Source, options: ReadOptions) -> _Documents:
     """Yields the articles of an XML dump; see `mediawiki.read_articles`."""
     del options  # XML declares its encoding.
     with sources.naming_damage(source.name):
@@ -322,9 +315,7 @@ def read_mediawiki(
             yield Document(lines=text.splitlines(), title=title)
 
 
-def read_wet(
-    source: sources.Source, options: ReadOptions
-) -> Iterator[Document]:
+def read_wet(source: sources.Source, options: ReadOptions) -> _Documents:
     """Yields the pages of a Common Crawl WET file.
 
     Raises:
@@ -377,9 +368,7 @@ def _wet_head(file: IO[bytes], where: str) -> dict[str, str] | None:
     return fields
 
 
-def read_parquet(
-    source: sources.Source, options: ReadOptions
-) -> Iterator[Document]:
+def read_parquet(source: sources.Source, options: ReadOptions) -> _Documents:
     """Yields one document for each row of a Parquet file.
 
     Raises:
@@ -430,9 +419,7 @@ def read_parquet(
         ) from error
 
 
-def read_book(
-    source: sources.Source, options: ReadOptions
-) -> Iterator[Document]:
+def read_book(source: sources.Source, options: ReadOptions) -> _Documents:
     """Yields one document: a book in plain text with hard-wrapped lines."""
     lines = sources.read_lines(source, options.encoding)
     yield Document(lines=list(lines))
@@ -450,21 +437,14 @@ FORMATS: Mapping[str, Format] = {
         paragraphs=cleaning.wiki_paragraphs,
         min_paragraph_words=_MIN_WORDS_OF_PROSE,
     ),
-    "jsonl": Format(
-        about="one object per line",
-        read=read_json_lines,
-    ),
-    "json": Format(
-        about="an array of objects",
-        read=read_json,
-    ),
+    "jsonl": Format(about="one object per line", read=read_json_lines),
+    "json": Format(about="an array of objects", read=read_json),
     "parquet": Format(
         about="one document per row, as in Hugging Face data sets",
         read=read_parquet,
     ),
     "cirrussearch": Format(
-        about="Wikimedia CirrusSearch dumps",
-        read=read_cirrussearch,
+        about="Wikimedia CirrusSearch dumps", read=read_cirrussearch
     ),
     "mediawiki": Format(
         about="MediaWiki XML dumps",

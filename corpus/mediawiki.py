@@ -41,7 +41,7 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
     """
     events = ElementTree.iterparse(file, events=("start", "end"))
     localized: list[str] = []
-    text, num_passed_over = "", 0
+    text, num_skipped = "", 0
     root = None
     try:
         for event, element in events:
@@ -68,7 +68,7 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
                     title = element.findtext("{*}title") or ""
                     yield title, _in_english(text, localized)
                 else:
-                    num_passed_over += 1
+                    num_skipped += 1
                 text = ""
                 root.clear()
     except ElementTree.ParseError as error:
@@ -79,7 +79,7 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
     logging.info(
         "%s: skipped %d redirects and pages that are not articles.",
         name,
-        num_passed_over,
+        num_skipped,
     )
 
 

@@ -58,11 +58,11 @@ class RawTextOptions:
     )
 
     def reading(self) -> formats.ReadOptions:
-        """How the text is read."""
+        """Returns the options for reading the text."""
         return flags.narrow(formats.ReadOptions, self)
 
     def rules(self, input_format: str) -> Rules:
-        """What becomes of its documents."""
+        """Returns the rules for cleaning and splitting its documents."""
         min_words = self.min_paragraph_words
         if min_words is None:
             min_words = formats.FORMATS[input_format].min_paragraph_words

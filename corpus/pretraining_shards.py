@@ -6,6 +6,7 @@ release's result for its documents with the seed `random_seed + k`. It depends
 on nothing else, so any number of processes or machines give the same records.
 """
 
+import collections
 import dataclasses
 import functools
 import hashlib
@@ -67,10 +68,6 @@ class Text:
         """Whether the text may have several shards."""
         return self.shard_by_file or bool(self.shard_documents)
 
-    def only(self, path: str) -> "Text":
-        """Returns the text restricted to one of its files."""
-        return dataclasses.replace(self, paths=(path,))
-
 
 class RecordStore(Protocol):
     """Storage for the records of shards."""
@@ -111,14 +108,6 @@ class Recipe:
     store: RecordStore
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Example:
-    """A record for display: its tokens and arrays."""
-
-    tokens: list[str]
-    features: Mapping[str, list]
-
-
 @dataclasses.dataclass(kw_only=True)
 class Report:
     """Counts for one shard or several.
@@ -132,7 +121,7 @@ class Report:
         num_tokenless: sentences dropped because they have no token.
         dropped: text dropped by the rules.
         records: number of records per path.
-        examples: the first records of shard 0.
+        examples: the first records of shard 0, as lines of the log.
     """
 
     num_shards: int = 0
@@ -147,7 +136,7 @@ class Report:
         default_factory=cleaning.Counts
     )
     records: dict[str, int] = dataclasses.field(default_factory=dict)
-    examples: tuple[Example, ...] = ()
+    examples: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
         """Returns the counts by name, except those of `dropped`."""
@@ -251,10 +240,10 @@ def make_shard(
     report.num_instances = len(instances)
     report.num_random_next = instances.num_random_next()
     report.records = recipe.store.write(
-        number, instances.batches(), text.sha256()
+        number, instances.batches(), text.digest.hexdigest()
     )
     if number == 0:
-        report.examples = _examples(instances, tokenizer.definition)
+        report.examples = tuple(_examples(instances, tokenizer.definition))
     return report
 
 
@@ -263,8 +252,8 @@ def find_shard(
 ) -> Report | None:
     """Returns the counts of an existing shard of these documents, or None."""
     text = _Hash()
-    text.read(documents)
-    if not recipe.store.holds(number, text.sha256()):
+    collections.deque(text.through(documents), maxlen=0)
+    if not recipe.store.holds(number, text.digest.hexdigest()):
         return None
     return Report(num_shards=1, num_reused=1, num_bytes=text.num_bytes)
 
@@ -298,7 +287,7 @@ class _Hash:
     """SHA-256 and size in bytes of a stream of documents."""
 
     def __init__(self):
-        self._digest = hashlib.sha256()
+        self.digest = hashlib.sha256()
         self.num_bytes = 0
 
     def through(
@@ -310,35 +299,23 @@ class _Hash:
             if document.title is not None:
                 lines = [document.title, *lines]
             text = "\n".join(lines).encode("utf-8", "surrogatepass")
-            self._digest.update(b"%d\n" % len(text))
-            self._digest.update(text)
+            self.digest.update(b"%d\n" % len(text))
+            self.digest.update(text)
             self.num_bytes += len(text)
             yield document
 
-    def read(self, documents: Iterable[formats.Document]) -> None:
-        """Takes documents in."""
-        for _ in self.through(documents):
-            pass
 
-    def sha256(self) -> str:
-        """Returns the hash of the documents so far."""
-        return self._digest.hexdigest()
-
-
-def _examples(instances, definition) -> tuple[Example, ...]:
+def _examples(instances, definition) -> Iterator[str]:
+    """Formats the first records for the log."""
     arrays = instances.features(0, _NUM_EXAMPLES)
-    lengths = arrays["input_mask"].sum(axis=1)
-    return tuple(
-        Example(
-            tokens=definition.convert_ids_to_tokens(
-                arrays["input_ids"][row, :length].tolist()
-            ),
-            features={
-                name: array[row].tolist() for name, array in arrays.items()
-            },
-        )
-        for row, length in enumerate(lengths.tolist())
-    )
+    lengths = arrays["input_mask"].sum(axis=1).tolist()
+    for row, length in enumerate(lengths):
+        ids = arrays["input_ids"][row, :length].tolist()
+        tokens = " ".join(definition.convert_ids_to_tokens(ids))
+        yield "*** Example ***"
+        yield f"tokens: {tokens}"
+        for name, array in arrays.items():
+            yield f"{name}: {' '.join(map(str, array[row].tolist()))}"
 
 
 def log_reports(reports: Iterable[Report], text: Text) -> Report:
@@ -373,7 +350,7 @@ def log_reports(reports: Iterable[Report], text: Text) -> Report:
         # Differs: the release writes files without a record, and only training
         # fails on them (docs/differences.md).
         raise ValueError(
-            "The input must hold at least one sentence; there is none in "
+            "The input must contain at least one sentence; got none in "
             f"{', '.join(text.paths)}."
         )
     _log_total(total, text)
@@ -458,16 +435,9 @@ def _available_memory() -> float:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _log_shard(
-    report: Report,
-    number: int,
-    text: Text,
-) -> None:
-    for example in report.examples:
-        logging.debug("*** Example ***")
-        logging.debug("tokens: %s", " ".join(example.tokens))
-        for name, values in example.features.items():
-            logging.debug("%s: %s", name, " ".join(map(str, values)))
+def _log_shard(report: Report, number: int, text: Text) -> None:
+    for line in report.examples:
+        logging.debug("%s", line)
     if report.num_reused:
         logging.info("%d shards exist already.", report.num_reused)
     elif text.is_sharded and not report.num_documents:

@@ -94,7 +94,7 @@ def _docstrings(path: pathlib.Path) -> Iterator[str]:
             warnings.simplefilter("ignore", DeprecationWarning)
             tree = ast.parse(path.read_bytes())
     except SyntaxError as error:
-        logging.warning("%s: passed over (%s).", path, error)
+        logging.warning("%s: skipped (%s).", path, error)
         return
     yield from _docstrings_within(tree)
 

@@ -74,7 +74,7 @@ def open_sources(path: str) -> Iterator[Source]:
 
 
 def _members(path: str, archive: tarfile.TarFile) -> Iterator[Source]:
-    passed_over = []
+    skipped = []
     for member in archive:
         is_hidden = member.name.rsplit("/", 1)[-1].startswith(".")
         is_text = member.isfile() and not is_hidden
@@ -85,12 +85,12 @@ def _members(path: str, archive: tarfile.TarFile) -> Iterator[Source]:
                 file = _uncompressed(name, content)
             yield Source(name=name, file=file)
         elif not member.isdir():
-            passed_over.append(member.name)
-    if passed_over:
+            skipped.append(member.name)
+    if skipped:
         logging.warning(
             "%s: skipped hidden files and links: %s.",
             path,
-            messages.listed(passed_over),
+            messages.listed(skipped),
         )
 
 

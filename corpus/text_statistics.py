@@ -87,7 +87,7 @@ def measure(
 
 
 class _Counter:
-    """Adds documents up."""
+    """The counts of a text so far."""
 
     def __init__(self, tokenizer: tokenization.FullTokenizer):
         self._basic = tokenizer.basic_tokenizer
@@ -96,7 +96,7 @@ class _Counter:
         self._words: collections.Counter[str] = collections.Counter()
         self._lines: set[int] = set()
         self._repeated: collections.Counter[str] = collections.Counter()
-        self._num_repeated = self._num_letters = self._num_capitals = 0
+        self._num_letters = self._num_capitals = 0
         self._document_sizes = array.array("q")
         self._sentence_sizes = array.array("q")
 
@@ -108,7 +108,11 @@ class _Counter:
             self._sentence_sizes.append(sum(map(self._count_pieces, words)))
             self._num_letters += sum(map(str.isalpha, sentence))
             self._num_capitals += sum(map(str.isupper, sentence))
-            self._compare(sentence)
+            line = hash(sentence)  # Eight bytes for a line of any length.
+            if line in self._lines:
+                self._repeated[sentence] += 1
+            elif len(self._lines) < _MAX_LINES_COMPARED:
+                self._lines.add(line)
 
     def _count_pieces(self, word: str) -> int:
         count = self._num_pieces.get(word)
@@ -118,14 +122,6 @@ class _Counter:
             is_unknown = pieces == [self._word_piece.unk_token]
             count = self._num_pieces[word] = -1 if is_unknown else len(pieces)
         return abs(count)
-
-    def _compare(self, sentence: str) -> None:
-        line = hash(sentence)  # Eight bytes for a line of any length.
-        if line in self._lines:
-            self._num_repeated += 1
-            self._repeated[sentence] += 1
-        elif len(self._lines) < _MAX_LINES_COMPARED:
-            self._lines.add(line)
 
     def statistics(self, max_pieces: int) -> TextStatistics:
         pieces = self._num_pieces
@@ -145,7 +141,7 @@ class _Counter:
             num_capitals=self._num_capitals,
             num_too_long=int((sentences > max_pieces).sum()),
             num_cut=int(np.maximum(sentences - max_pieces, 0).sum()),
-            num_repeated=self._num_repeated,
+            num_repeated=self._repeated.total(),
             num_single=int((documents == 1).sum()),
             sentences_per_document=record_contents.summarize(documents),
             pieces_per_sentence=record_contents.summarize(sentences),
@@ -170,8 +166,6 @@ def warnings(
     """
     num_words, num_lines = max(1, text.num_words), max(1, text.num_sentences)
     median = text.pieces_per_sentence.median
-    capitals = text.num_capitals / max(1, text.num_letters)
-    is_cased = not do_lower_case and text.num_letters >= _FEW_LETTERS
     single = _MAX_SINGLE_SENTENCE_DOCUMENTS * text.num_documents
     checks = (
         (
@@ -203,18 +197,6 @@ def warnings(
             "this the vocabulary for this language?",
         ),
         (
-            is_cased and capitals < _FEWEST_CAPITALS,
-            f"Only {capitals:.2%} of the letters are capitals, but "
-            "do_lower_case is False: the text may be lower-cased already, or "
-            "its script has no capitals. A cased model learns no names from "
-            "it.",
-        ),
-        (
-            is_cased and capitals > _MOST_CAPITALS,
-            f"{capitals:.0%} of the letters are capitals, but do_lower_case is "
-            "False: a cased vocabulary has few words in capitals.",
-        ),
-        (
             text.num_repeated > _MAX_REPEATED_LINES * text.num_sentences,
             f"{text.num_repeated / num_lines:.0%} of the lines are repetitions "
             "of earlier lines: headers, menus, duplicate documents? They are "
@@ -224,4 +206,24 @@ def warnings(
     return [
         *data_warnings.corpus_warnings(text.num_documents),
         *(sentence for is_wrong, sentence in checks if is_wrong),
+        *([] if do_lower_case else _capitals_warnings(text)),
+    ]
+
+
+def _capitals_warnings(text: TextStatistics) -> list[str]:
+    """Checks the share of capitals in a text for a cased model."""
+    share = text.num_capitals / max(1, text.num_letters)
+    if text.num_letters < _FEW_LETTERS or (
+        _FEWEST_CAPITALS <= share <= _MOST_CAPITALS
+    ):
+        return []
+    if share > _MOST_CAPITALS:
+        return [
+            f"{share:.0%} of the letters are capitals, but do_lower_case is "
+            "False: a cased vocabulary has few words in capitals."
+        ]
+    return [
+        f"Only {share:.2%} of the letters are capitals, but do_lower_case is "
+        "False: the text may be lower-cased already, or its script has no "
+        "capitals. A cased model learns no names from it."
     ]

@@ -156,9 +156,7 @@ def inspect_text(
         instance_options,
         random.Random(options.random_seed),
     )
-    contents = record_contents.measure(
-        instances.batches(), record_contents.special_ids(tokenizer.vocab)
-    )
+    contents = record_contents.measure(instances.batches(), tokenizer.vocab)
     title = f"PAIRS of it (one pass, max_seq_length={options.max_seq_length})"
     return Findings(
         sections=[
@@ -222,9 +220,7 @@ def inspect_records(
         counts = {} if labels is None else collections.Counter(labels.tolist())
         numbers = {"num_records": len(lengths), "labels": dict(counts)}
     else:
-        contents = record_contents.measure(
-            batches, record_contents.special_ids(tokenizer.vocab)
-        )
+        contents = record_contents.measure(batches, tokenizer.vocab)
         section = inspection_report.records_section(title, contents)
         numbers = {"records": dataclasses.asdict(contents)}
         warnings += record_contents.contents_warnings(contents)

@@ -40,7 +40,9 @@ class InstanceOptions:
     max_predictions_per_seq: int = flags.Group.PAIRS.flag(
         20, "Maximum number of predictions per pair."
     )
-    masked_lm_prob: float = flags.Group.PAIRS.flag(0.15, "Share to predict.")
+    masked_lm_prob: float = flags.Group.PAIRS.flag(
+        0.15, "Share of the tokens to predict."
+    )
     do_whole_word_mask: bool = flags.Group.PAIRS.flag(
         False, "Mask all pieces of a word together."
     )
@@ -106,9 +108,8 @@ class InstanceOptions:
         """Returns the number of predictions for a share of the tokens.
 
         As released: [CLS] and [SEP] count as tokens, halves are rounded to
-            even,
-        and the result is at least 1. The limit `max_predictions_per_seq` is not
-        applied.
+        even, and the result is at least 1. The limit `max_predictions_per_seq`
+        is not applied.
         """
         return max(1, round(num_tokens * self.masked_lm_prob))
 

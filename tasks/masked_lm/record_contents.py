@@ -16,6 +16,7 @@ Batch = Mapping[str, np.ndarray]
 PLAIN, SPECIAL = "plain", "special"
 HIDDEN, SAME, REPLACED = "hidden", "same", "replaced"
 _CONTINUATION = "##"
+_NOT_WORDS = ("[PAD]", "[CLS]", "[SEP]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Distribution:
 
 
 def summarize(values: np.ndarray) -> Distribution:
-    """Summarises `[N]` numbers."""
+    """Summarizes `[N]` numbers."""
     values = np.asarray(values)
     if not values.size:
         values = np.zeros(1)
@@ -50,32 +51,6 @@ def summarize(values: np.ndarray) -> Distribution:
         median=float(median),
         percentile_95=float(high),
         largest=float(values.max()),
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SpecialIds:
-    """The ids of a vocabulary's special tokens, and its size.
-
-    Attributes:
-        pad, unk, cls, sep, mask: of the special tokens.
-        vocab_size: all ids are below it.
-    """
-
-    pad: int
-    unk: int
-    cls: int
-    sep: int
-    mask: int
-    vocab_size: int
-
-
-def special_ids(vocab: Mapping[str, int]) -> SpecialIds:
-    """Looks up the special tokens in a vocabulary."""
-    names = ("pad", "unk", "cls", "sep", "mask")
-    return SpecialIds(
-        vocab_size=max(vocab.values()) + 1,
-        **{name: vocab[f"[{name.upper()}]"] for name in names},
     )
 
 
@@ -121,13 +96,15 @@ class RecordContents:
         return self.num_predicted - self.num_hidden - self.num_same
 
 
-def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
+def measure(
+    batches: Iterable[Batch], vocab: Mapping[str, int]
+) -> RecordContents:
     """Measures records.
 
     Args:
         batches: arrays by feature: `[B, T]`, `[B, P]` and `[B, 1]`; without
             those of `[B, P]` for dynamic masking.
-        ids: of the vocabulary of the records.
+        vocab: the vocabulary of the records: token -> id.
 
     Raises:
         ValueError: there is no record.
@@ -139,9 +116,9 @@ def measure(batches: Iterable[Batch], ids: SpecialIds) -> RecordContents:
     for batch in map(_with_predictions, batches):
         shape = (batch["input_ids"].shape[1], batch["masked_lm_ids"].shape[1])
         lengths.append(batch["input_mask"].sum(axis=1))
-        for name, count in _counts(batch, ids).items():
+        for name, count in _counts(batch, vocab).items():
             sums[name] = sums.get(name, 0) + count
-        for name, count in _faults(batch, ids).items():
+        for name, count in _faults(batch, vocab).items():
             faults[name] = faults.get(name, 0) + count
         for row in original_ids(batch):
             digest = hashlib.blake2b(row.tobytes(), digest_size=8).digest()
@@ -166,10 +143,10 @@ def _with_predictions(batch: Batch) -> Batch:
     return {**dict.fromkeys(names, none), **batch}
 
 
-def _counts(batch: Batch, ids: SpecialIds) -> dict[str, int]:
+def _counts(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
     original = original_ids(batch)
     is_token = batch["input_mask"] > 0  # [B, T]
-    is_special = np.isin(original, (ids.pad, ids.cls, ids.sep))
+    is_special = np.isin(original, [vocab[token] for token in _NOT_WORDS])
     is_word = is_token & ~is_special
     is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
     shown = shown_ids(batch)[is_predicted]
@@ -180,30 +157,31 @@ def _counts(batch: Batch, ids: SpecialIds) -> dict[str, int]:
         "num_random_next": batch["next_sentence_labels"].sum(),
         "num_words": is_word.sum(),
         "num_predicted": is_predicted.sum(),
-        "num_hidden": (shown == ids.mask).sum(),
-        "num_same": ((shown == labels) & (shown != ids.mask)).sum(),
+        "num_hidden": (shown == vocab["[MASK]"]).sum(),
+        "num_same": ((shown == labels) & (shown != vocab["[MASK]"])).sum(),
         "num_full_predictions": is_predicted.all(axis=1).sum(),
-        "num_unknown": (is_word & (original == ids.unk)).sum(),
+        "num_unknown": (is_word & (original == vocab["[UNK]"])).sum(),
     }
     return {name: int(count) for name, count in counts.items()}
 
 
-def _faults(batch: Batch, ids: SpecialIds) -> dict[str, int]:
+def _faults(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
     """Counts the records with each fault."""
     inputs, mask = batch["input_ids"], batch["input_mask"]
     positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
     is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
     length = mask.sum(axis=1, keepdims=True)  # [B, 1]
-    is_special = np.isin(labels, (ids.pad, ids.cls, ids.sep))
+    is_special = np.isin(labels, [vocab[token] for token in _NOT_WORDS])
+    vocab_size = max(vocab.values()) + 1
     sorted_positions = np.sort(
         np.where(is_predicted, positions, -1 - np.arange(positions.shape[1]))
     )
     found = {
         "an id beyond the vocabulary": (
-            (inputs >= ids.vocab_size).any(axis=1)
-            | (labels >= ids.vocab_size).any(axis=1)
+            (inputs >= vocab_size).any(axis=1)
+            | (labels >= vocab_size).any(axis=1)
         ),
-        "no [CLS] at the start": inputs[:, 0] != ids.cls,
+        "no [CLS] at the start": inputs[:, 0] != vocab["[CLS]"],
         "padding between tokens": (np.diff(mask, axis=1) > 0).any(axis=1),
         "a prediction in the padding": (
             is_predicted & (positions >= length)
@@ -282,50 +260,41 @@ def pieces(
             `masked_lm_ids` and `masked_lm_weights` `[P]`, if masked.
         tokens: tokens by id; unknown ids are shown as numbers.
     """
-    is_real = record.get("masked_lm_weights", np.zeros(0)) > 0
-    answers = {
-        int(place): int(label)
-        for place, label in zip(
-            record.get("masked_lm_positions", np.zeros(0))[is_real],
-            record.get("masked_lm_ids", np.zeros(0))[is_real],
-            strict=True,
-        )
-    }
+    none = np.zeros(0, np.int64)
+    is_real = record.get("masked_lm_weights", none) > 0
+    places, labels = (
+        record.get(name, none)[is_real].tolist()
+        for name in ("masked_lm_positions", "masked_lm_ids")
+    )
+    answers = dict(zip(places, labels, strict=True))
     length = int(record["input_mask"].sum())
     found: list[Piece] = []
-    for place, shown in enumerate(record["input_ids"][:length]):
-        answer = answers.get(place)
-        found.append(
-            _piece(
-                _token(tokens, int(shown)),
-                None if answer is None else _token(tokens, answer),
-                # Truncation can make a text begin in the middle of a
-                # word.
-                is_first=not found or found[-1].kind == SPECIAL,
-            )
+    for place, index in enumerate(record["input_ids"][:length].tolist()):
+        shown, answer = (
+            tokens.get(each, f"[id {each}]")
+            for each in (index, answers.get(place, index))
         )
+        # Truncation can make a text begin in the middle of a word.
+        is_first = not found or found[-1].kind == SPECIAL
+        is_predicted = place in answers
+        found.append(_piece(shown, answer, is_predicted, is_first))
     return found
 
 
-def _token(tokens: Mapping[int, str], index: int) -> str:
-    return tokens.get(index, f"[id {index}]")
-
-
-def _piece(shown: str, answer: str | None, *, is_first: bool) -> Piece:
-    text = shown if answer is None else answer
+def _piece(shown: str, text: str, is_predicted: bool, is_first: bool) -> Piece:
     continues = (
         text.startswith(_CONTINUATION)
         and text != _CONTINUATION
         and not is_first
     )
     kind = PLAIN
-    if answer is None:
-        if shown.startswith("[") and shown.endswith("]") and len(shown) > 2:
+    if not is_predicted:
+        if text.startswith("[") and text.endswith("]") and len(text) > 2:
             kind = SPECIAL
     elif shown == "[MASK]":
         kind = HIDDEN
     else:
-        kind = SAME if shown == answer else REPLACED
+        kind = SAME if shown == text else REPLACED
     return Piece(
         text=text.removeprefix(_CONTINUATION) if continues else text,
         kind=kind,

@@ -6,9 +6,7 @@ import pytest
 
 from tasks.masked_lm import record_contents
 
-_IDS = record_contents.special_ids(
-    {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 9}
-)
+_VOCAB = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 9}
 
 
 def _batch(**changes):
@@ -24,7 +22,7 @@ def _batch(**changes):
 
 
 def test_contents_by_hand():
-    contents = record_contents.measure([_batch()], _IDS)
+    contents = record_contents.measure([_batch()], _VOCAB)
     assert contents.num_records == 2
     assert (contents.seq_length, contents.max_predictions) == (6, 3)
     assert (contents.lengths.mean, contents.lengths.largest) == (5.5, 6)
@@ -56,7 +54,7 @@ def test_the_same_text_masked_otherwise_is_a_repetition():
         masked_lm_ids=[[5, 0, 0], [1, 0, 0]],
         masked_lm_weights=[[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]],
     )
-    contents = record_contents.measure([_batch(), again], _IDS)
+    contents = record_contents.measure([_batch(), again], _VOCAB)
     assert contents.num_repeated == 2
     assert contents.num_records == 4
 
@@ -81,14 +79,14 @@ def test_the_same_text_masked_otherwise_is_a_repetition():
     ],
 )
 def test_faults_are_named(changes, fault):
-    contents = record_contents.measure([_batch(**changes)], _IDS)
+    contents = record_contents.measure([_batch(**changes)], _VOCAB)
     warnings = "\n".join(record_contents.contents_warnings(contents))
 
     assert re.search(fault, warnings)
 
 
 def test_visible_answers_are_named():
-    contents = record_contents.measure([_batch()], _IDS)
+    contents = record_contents.measure([_batch()], _VOCAB)
     seen = dataclasses.replace(contents, num_same=3)
     (warning,) = record_contents.contents_warnings(seen)
     assert "75% of the predicted tokens are unchanged" in warning
@@ -96,7 +94,7 @@ def test_visible_answers_are_named():
 
 def test_there_must_be_records():
     with pytest.raises(ValueError, match="at least one record"):
-        record_contents.measure([], _IDS)
+        record_contents.measure([], _VOCAB)
 
 
 _TOKENS = dict(
