@@ -17,6 +17,7 @@ import dataclasses
 import time
 import types
 from collections.abc import Iterator
+from typing import Any
 
 from absl import logging
 
@@ -28,7 +29,6 @@ from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from vocab import tokenization
 
-_FORMATS = ("jsonl", "npz", "tfrecord")
 # Limits on the lines buffered for sorting by length: this many batches, and
 # this many bytes of vectors.
 _WINDOW_BATCHES = 32
@@ -48,7 +48,7 @@ class Options(training_flags.TpuOptions):
         "jsonl",
         "jsonl: JSON lines as in the release; npz: arrays for numpy.load, in "
         "several parts; tfrecord: one tf.train.Example per line.",
-        choices=_FORMATS,
+        choices=("jsonl", "npz", "tfrecord"),
     )
     dtype: str = flags.Group.FILES.flag(
         "float32",
@@ -222,7 +222,7 @@ def _open_output(options):
         # Only the chief writes the output of all workers.
         yield types.SimpleNamespace(write=lambda part: None)
         return
-    writers = {
+    writers: dict[str, Any] = {
         "jsonl": features.JsonLines,
         "npz": features.Npz,
         "tfrecord": extraction.FeatureRecords,

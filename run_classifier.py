@@ -89,7 +89,7 @@ class SentenceClassification(labelled.LabelledTask):
             ),
             task.PREDICT: info.test,
         }
-        packing = sentence_flags.packing(options, options.max_seq_length)
+        packing = sentence_flags.packing(options)
         files = {
             split: datasets.find_files(
                 info, splits[split], options.data_dir, packing
@@ -205,10 +205,10 @@ class SentenceClassification(labelled.LabelledTask):
         for name, lines in files.items():
             with writing.whole_file(os.path.join(output_dir, name)) as file:
                 file.writelines(lines)
-        if self.options.write_submission:
+        if self.options.write_submission and (name := split.submission):
             submission.add_to_zip(
                 self.options.write_submission,
-                predictions.submitted(split, files),
+                {name: "".join(files[f"{name}.tsv"])},
             )
 
 

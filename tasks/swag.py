@@ -18,7 +18,6 @@ from tasks import tables, word_pieces
 from tasks.classification import labels, predictions, sentence_pairs
 
 PROBLEM_TYPE = "multiple_choice"
-_FORMATS = {".tsv": tables.TSV, ".jsonl": tables.JSONL}  # else CSV
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,7 +93,8 @@ def read_examples(
         ValueError: a column is missing, the file has no row, a label is
             unknown, or a row cannot be read; names the file and the line.
     """
-    file_format = _FORMATS.get(os.path.splitext(path)[1], tables.CSV)
+    ending = os.path.splitext(path)[1]
+    file_format = tables.FORMAT_OF_ENDING.get(ending, tables.CSV)
     table = tables.open_table(
         path, file_format, has_header=True, same_width=True
     )
@@ -146,28 +146,22 @@ def example_record(
         `input_ids`, `input_mask` and `segment_ids`, each `[C, T]` int64, and
         `label_ids`, the index of the correct choice.
     """
-    shape = (len(example.endings), packing.max_seq_length)
-    input_ids, input_mask, segment_ids = np.zeros((3, *shape), np.int64)
     first = tokenizer.tokenize(example.first)
     second = tokenizer.tokenize(example.second)
+    rows = []
     is_cut = False
-    for choice, ending in enumerate(example.endings):
+    for ending in example.endings:
         # Equal to the pieces of both texts joined by a space.
         tokens_b = second + tokenizer.tokenize(ending)
         ((kept_a, kept_b),) = sentence_pairs.fit(first, tokens_b, packing)
-        tokens, segments = sentence_pairs.join(kept_a, kept_b)
+        tokens, segment_ids = sentence_pairs.join(kept_a, kept_b)
         is_cut |= len(kept_a) + len(kept_b) < len(first) + len(tokens_b)
         ids = tokenizer.convert_tokens_to_ids(tokens)
-        input_ids[choice, : len(ids)] = ids
-        input_mask[choice, : len(ids)] = 1
-        segment_ids[choice, : len(ids)] = segments
-    record = {
-        "input_ids": input_ids,
-        "input_mask": input_mask,
-        "segment_ids": segment_ids,
-        "label_ids": [example.label_id],
-    }
-    return record, is_cut
+        rows.append(
+            word_pieces.padded(ids, segment_ids, packing.max_seq_length)
+        )
+    record = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return {**record, "label_ids": [example.label_id]}, is_cut
 
 
 def to_records(

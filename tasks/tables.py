@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from files import json_text, lines, messages
 
-TSV, CSV, JSONL = "tsv", "csv", "jsonl"
-FORMATS = (TSV, CSV, JSONL)
+TSV, CSV, JSONL = FORMATS = ("tsv", "csv", "jsonl")
+FORMAT_OF_ENDING = {f".{name}": name for name in FORMATS}
 
 # A column: its index (0 is the first, -1 the last) or its name in the header.
 Column = int | str
@@ -166,11 +166,6 @@ def open_table(
         ValueError: the file is empty, or, while reading rows, a row is
             invalid; names the file and the line.
     """
-    if file_format not in FORMATS:
-        raise ValueError(
-            f"The format must be one of {', '.join(FORMATS)}; "
-            f"got {file_format!r}."
-        )
     readers = {TSV: _tsv_rows, CSV: _csv_rows, JSONL: _json_rows}
     rows = readers[file_format](path)
     if same_width and file_format != JSONL:

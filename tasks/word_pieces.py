@@ -1,4 +1,4 @@
-"""Cached tokenization of many texts."""
+"""The interface of tokenizers, tokenization of many words, and padding."""
 
 import functools
 import itertools
@@ -26,6 +26,24 @@ class Tokenizer(Protocol):
     def tokenize(self, text: str) -> list[str]: ...
 
     def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]: ...
+
+
+def padded(
+    input_ids: Sequence[int], segment_ids: Sequence[int], length: int
+) -> dict[str, list[int]]:
+    """Pads the ids of a sequence with zeros.
+
+    As released: the padding id is 0, whatever the id of [PAD] is.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids`, `[length]` each.
+    """
+    padding = [0] * (length - len(input_ids))
+    return {
+        "input_ids": [*input_ids, *padding],
+        "input_mask": [1] * len(input_ids) + padding,
+        "segment_ids": [*segment_ids, *padding],
+    }
 
 
 def tokenize_words(

@@ -4,8 +4,6 @@ import dataclasses
 import os
 import re
 
-from absl import logging
-
 from commands import flags
 from files import paths
 from tasks import tables
@@ -14,15 +12,18 @@ from tasks.classification import datasets, labels, metrics
 NAME = "custom"
 LABELS_FILE = "labels.json"  # saved beside the model
 
-_FORMAT_OF_ENDING = {
-    ".tsv": tables.TSV,
-    ".csv": tables.CSV,
-    ".jsonl": tables.JSONL,
-}
 _METRICS = {
-    labels.SINGLE_LABEL: metrics.SINGLE_LABEL_METRICS,
-    labels.MULTI_LABEL: metrics.MULTI_LABEL_METRICS,
-    labels.REGRESSION: metrics.REGRESSION_METRICS,
+    labels.SINGLE_LABEL: (metrics.ACCURACY, metrics.MACRO_F1),
+    labels.MULTI_LABEL: (
+        metrics.MICRO_F1,
+        metrics.MACRO_F1,
+        metrics.EXACT_MATCH,
+    ),
+    labels.REGRESSION: (
+        metrics.PEARSON,
+        metrics.SPEARMAN,
+        metrics.MEAN_ABSOLUTE_ERROR,
+    ),
 }
 
 
@@ -45,7 +46,7 @@ class DataOptions:
     text_b_column: str = flags.Group.OWN_DATA.flag(
         "", "Column of the second text, if any."
     )
-    label_column: str = flags.Group.OWN_DATA.flag("", "That of the label.")
+    label_column: str = flags.Group.OWN_DATA.flag("", "Column of the label.")
     label_separator: str = flags.Group.OWN_DATA.flag(
         ",", "Separator of several labels in a cell."
     )
@@ -86,8 +87,8 @@ class DataOptions:
         has_header = self.has_header
         return datasets.Layout(
             text_a=_column(self.text_a_column),
-            text_b=_column_if_any(self.text_b_column),
-            label=_column_if_any(self.label_column),
+            text_b=_column(self.text_b_column) if self.text_b_column else None,
+            label=_column(self.label_column) if self.label_column else None,
             file_format=file_format,
             has_header=self._has_names() if has_header is None else has_header,
             # A stray separator would silently shift the columns.
@@ -96,16 +97,12 @@ class DataOptions:
 
     def _has_names(self) -> bool:
         given = (self.text_a_column, self.text_b_column, self.label_column)
-        return any(isinstance(_column_if_any(text), str) for text in given)
+        return any(isinstance(_column(text), str) for text in given if text)
 
 
 def _column(text: str) -> tables.Column:
     """Parses a column: a number, else a name."""
     return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
-
-
-def _column_if_any(text: str) -> tables.Column | None:
-    return _column(text) if text else None
 
 
 def find_labels(
@@ -131,10 +128,14 @@ def find_labels(
             problem_type=options.problem_type, names=options.label_names
         )
     elif is_training:
-        path, file_format = _find(data_dir, "train")
+        found = _find(data_dir, "train")
+        if not found:
+            raise FileNotFoundError(
+                f"No {' or '.join(_file_names('train'))} in {data_dir!r}."
+            )
         now = datasets.discover_labels(
-            path,
-            options.layout(file_format),
+            os.path.join(data_dir, found[0]),
+            options.layout(_format(found[0])),
             options.problem_type,
             options.label_separator,
         )
@@ -189,39 +190,34 @@ def dataset_info(
 def _split(
     options: DataOptions, data_dir: str, name: str
 ) -> datasets.SplitInfo:
-    try:
-        path, file_format = _find(data_dir, name)
-    except FileNotFoundError:
-        # Reported when the file is used.
-        logging.debug("%s: no %s file", data_dir, name)
-        files, file_format = _file_names(name), tables.TSV
-    else:
-        files = (os.path.basename(path),)
+    # A missing file is reported when it is used.
+    files = _find(data_dir, name) or _file_names(name)
     return datasets.SplitInfo(
         name=name,
         files=files,
-        layout=options.layout(file_format),
+        layout=options.layout(_format(files[0])),
         guid_prefix=name,
     )
 
 
 def _file_names(name: str) -> tuple[str, ...]:
-    return tuple(name + ending for ending in _FORMAT_OF_ENDING)
+    return tuple(name + ending for ending in tables.FORMAT_OF_ENDING)
 
 
-def _find(data_dir: str, name: str) -> tuple[str, str]:
-    """Finds the one file of a split, and its format."""
-    found = [
-        path
+def _find(data_dir: str, name: str) -> tuple[str, ...]:
+    """Returns the name of the one file of a split, if it exists."""
+    found = tuple(
+        file
         for file in _file_names(name)
-        if paths.exists(path := os.path.join(data_dir, file))
-    ]
-    if not found:
-        raise FileNotFoundError(
-            f"No {' or '.join(_file_names(name))} in {data_dir!r}."
-        )
+        if paths.exists(os.path.join(data_dir, file))
+    )
     if len(found) > 1:
         raise ValueError(
-            f"Expected one file for {name!r}; got {', '.join(found)}."
+            f"Expected one file for {name!r} in {data_dir!r}; got "
+            f"{', '.join(found)}."
         )
-    return found[0], _FORMAT_OF_ENDING[os.path.splitext(found[0])[1]]
+    return found
+
+
+def _format(file: str) -> str:
+    return tables.FORMAT_OF_ENDING[os.path.splitext(file)[1]]

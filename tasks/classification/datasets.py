@@ -212,14 +212,11 @@ def find_file(
 
     Searches for each name in `data_dir`, then in its folder for the data set.
     """
-    found: str | None
+    # Listing a remote store is slow: only the exact name is tried.
+    find = os.path.join if paths.is_remote(data_dir) else _find_local
     for folder in ("", name):
         for file_name in file_names:
-            if paths.is_remote(data_dir):
-                # Listing a remote store is slow: only the usual case is tried.
-                found = os.path.join(data_dir, folder, file_name)
-            else:
-                found = _find_local(data_dir, os.path.join(folder, file_name))
+            found = find(data_dir, os.path.join(folder, file_name))
             if found is not None and paths.exists(found):
                 return found
     return None
@@ -320,8 +317,6 @@ def discover_labels(
         OSError: the file cannot be opened.
         ValueError: as `read_examples` and `labels.discover`.
     """
-    if problem_type == labels.REGRESSION:
-        return labels.LabelSet(problem_type=problem_type)
     if layout.label is None:
         raise ValueError(
             f"{path}: the labels cannot be found without a label column."

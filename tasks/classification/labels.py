@@ -249,8 +249,12 @@ def discover(
         where = place
         try:
             names = class_names(value, problem_type, separator)
-            for name in names:
-                _refuse_fraction(name)
+            if fractions := [n for n in names if _FRACTION.fullmatch(n)]:
+                raise ValueError(
+                    f"{messages.short(fractions[0])} is a fraction, but a "
+                    "class is expected; for scores, use problem_type "
+                    "regression; for class names, list the labels."
+                )
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from error
         counts.update(names)
@@ -275,15 +279,6 @@ def discover(
     return LabelSet(
         problem_type=problem_type, names=in_order, separator=separator
     )
-
-
-def _refuse_fraction(name: str) -> None:
-    if _FRACTION.fullmatch(name):
-        raise ValueError(
-            f"{messages.short(name)} is a fraction, but a class "
-            "is expected; for scores, use problem_type regression; for "
-            "class names, list the labels."
-        )
 
 
 def _sort_key(name: str) -> tuple[bool, int, str]:

@@ -19,11 +19,6 @@ PEARSON = "pearson"
 SPEARMAN = "spearman"
 MEAN_ABSOLUTE_ERROR = "mean_absolute_error"
 
-# Metrics of the user's own data, for each problem type.
-SINGLE_LABEL_METRICS = (ACCURACY, MACRO_F1)
-MULTI_LABEL_METRICS = (MICRO_F1, MACRO_F1, EXACT_MATCH)
-REGRESSION_METRICS = (PEARSON, SPEARMAN, MEAN_ABSOLUTE_ERROR)
-
 
 def evaluate(
     names: Sequence[str], targets: np.ndarray, predictions: np.ndarray
@@ -40,8 +35,8 @@ def evaluate(
         without any positive) is 0, with a warning in the log.
 
     Raises:
-        ValueError: an unknown metric, no examples, shapes that differ, or
-            values that are not finite.
+        ValueError: no examples, shapes that differ, or values that are not
+            finite.
     """
     targets, predictions = np.asarray(targets), np.asarray(predictions)
     if targets.shape != predictions.shape:
@@ -57,11 +52,6 @@ def evaluate(
             raise ValueError(
                 f"All {kind} must be finite; {bad} of {values.size} are not."
             )
-    unknown = [name for name in names if name not in _METRICS]
-    if unknown:
-        raise ValueError(
-            f"Metrics must be among {', '.join(_METRICS)}; got {unknown}."
-        )
     return {name: _METRICS[name](targets, predictions) for name in names}
 
 

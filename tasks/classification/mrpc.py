@@ -5,9 +5,9 @@ as the dev set, by a list of their two numbers.
 """
 
 import os
-from collections.abc import Iterable
 
-from files import lines, writing
+from files import lines, messages, writing
+from tasks import tables
 
 TRAIN_SOURCE = "msr_paraphrase_train.txt"
 TEST_SOURCE = "msr_paraphrase_test.txt"
@@ -45,8 +45,8 @@ def prepare(folder: str) -> dict[str, int]:
     if len(dev) != len(ids):
         raise ValueError(
             f"{ids_path}: all of its {len(ids)} pairs must be in "
-            f"{TRAIN_SOURCE}; {len(dev)} are. One of the two files is another "
-            "than GLUE's."
+            f"{TRAIN_SOURCE}; {len(dev)} are. One of the two files is not that "
+            "of GLUE."
         )
     test = [
         [str(number), *row[1:]]
@@ -55,27 +55,19 @@ def prepare(folder: str) -> dict[str, int]:
     headers = (_HEADER, _HEADER, _TEST_HEADER)
     parts = (train, dev, test)
     for name, header, part in zip(OUTPUTS, headers, parts, strict=True):
-        _write(os.path.join(folder, name), header, part)
+        with writing.whole_file(os.path.join(folder, name)) as file:
+            file.write(f"{header}\n")
+            file.writelines("\t".join(row) + "\n" for row in part)
     return {name: len(part) for name, part in zip(OUTPUTS, parts, strict=True)}
 
 
 def _rows(path: str) -> list[list[str]]:
     """Reads the cells of every line except the first."""
-    rows = []
-    for number, line in enumerate(lines.read_lines(path), start=1):
-        cells = line.split("\t")
-        if number == 1 or not line:
-            continue
-        if len(cells) != _COLUMNS:
+    rows = list(tables.open_table(path, tables.TSV, has_header=True).rows)
+    for row in rows:
+        if len(row.cells) != _COLUMNS:
             raise ValueError(
-                f"{path}, line {number}: must have {_COLUMNS} columns; got "
-                f"{len(cells)}: {line[:60]!r}."
+                f"{path}, line {row.line}: must have {_COLUMNS} columns; got "
+                f"{len(row.cells)}: {messages.short(row.cells)}."
             )
-        rows.append(cells)
-    return rows
-
-
-def _write(path: str, header: str, rows: Iterable[list[str]]) -> None:
-    with writing.whole_file(path) as file:
-        file.write(f"{header}\n")
-        file.writelines("\t".join(row) + "\n" for row in rows)
+    return [list(row.cells) for row in rows]

@@ -190,19 +190,11 @@ def result_files(
         f"predictions{suffix}.jsonl": prediction_lines(info.label_set, outputs),
     }
     if split.submission:
-        # A list: its lines go into the zip of a submission as well.
+        # A list, because its lines are also added to the zip of a submission.
         files[f"{split.submission}.tsv"] = list(
             submission.lines(split.submission, answers(info.label_set, outputs))
         )
     return files
-
-
-def submitted(
-    split: datasets.SplitInfo, files: dict[str, Iterable[str]]
-) -> dict[str, str]:
-    """Selects the files of a test set for `submission.add_to_zip`."""
-    name = split.submission
-    return {name: "".join(files[f"{name}.tsv"])} if name else {}
 
 
 def result_lines(outputs: np.ndarray) -> Iterator[str]:
@@ -224,8 +216,8 @@ def prediction_lines(
     """Yields the lines of predictions.jsonl.
 
     Each is an object: `row`, the index of the example in its file, from 0
-    without the header; then `label` and `probabilities` by name, or `labels`
-    and `probabilities`, or `score`.
+    without the header, then the fields of `named_answers`.
+
     Args:
         label_set: the labels.
         outputs: `[E, K]` float32.
@@ -238,10 +230,10 @@ def prediction_lines(
 def named_answers(
     label_set: labels.LabelSet, outputs: np.ndarray
 ) -> Iterator[dict[str, Any]]:
-    """Yields the answer for each example as JSON has it.
+    """Yields the answer for each example as JSON.
 
-    `label` and `probabilities` by name, or `labels` and `probabilities`, or
-    `score`.
+    It has `label` and `probabilities` by name, or `labels` and `probabilities`,
+    or `score`.
 
     Args:
         label_set: the labels.
@@ -263,5 +255,5 @@ def named_answers(
 
 
 def shortest(value: Any) -> float:
-    """Rounds a float32 as it is written: 0.1, not 0.10000000149011612."""
+    """Rounds a float32 to its shortest form: 0.1, not 0.10000000149011612."""
     return float(str(np.float32(value)))

@@ -129,16 +129,10 @@ def scores(
         report["thresholds"] = list(label_set.thresholds)
         return report, text
     matrix = metrics.confusion_matrix(targets, decisions, labels=ids)
+    pairs = _most_confused(names, matrix)
     report["confusion_matrix"] = matrix.tolist()
-    report["most_confused"] = _most_confused(names, matrix)
-    if report["most_confused"]:
-        text += "\nmost confused (label -> prediction):\n"
-    for pair in report["most_confused"]:
-        text += (
-            f"{pair['count']:6}  {pair['label']} -> {pair['prediction']} "
-            f"({pair['share']:.1%} of {pair['label']})\n"
-        )
-    return report, text
+    report["most_confused"] = pairs
+    return report, text + _format_pairs(pairs)
 
 
 def _most_confused(
@@ -156,6 +150,12 @@ def _most_confused(
         if row != column
     ]
     return sorted(pairs, key=lambda pair: -pair["count"])[:_NUM_PAIRS]
+
+
+def _format_pairs(pairs: Sequence[dict[str, Any]]) -> str:
+    line = "{count:6}  {label} -> {prediction} ({share:.1%} of {label})\n"
+    title = "\nmost confused (label -> prediction):\n" if pairs else ""
+    return title + "".join(line.format(**pair) for pair in pairs)
 
 
 def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:

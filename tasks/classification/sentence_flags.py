@@ -240,9 +240,7 @@ def _check_outputs(
         submission.check_zip(options.write_submission)
 
 
-def packing(
-    options: SentenceOptions, max_seq_length: int
-) -> sentence_pairs.Packing:
+def packing(options: SentenceOptions) -> sentence_pairs.Packing:
     """Returns the options for fitting texts into `max_seq_length` tokens.
 
     Raises:
@@ -253,6 +251,4 @@ def packing(
             "--window_stride is for --long_text=windows; got --long_text="
             f"{options.long_text}."
         )
-    return flags.narrow(
-        sentence_pairs.Packing, options, max_seq_length=max_seq_length
-    )
+    return flags.narrow(sentence_pairs.Packing, options)

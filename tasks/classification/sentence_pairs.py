@@ -49,7 +49,7 @@ class Packing:
             window.
 
     Raises:
-        ValueError: a value out of range.
+        ValueError: `max_seq_length` leaves no room for a token.
     """
 
     max_seq_length: int
@@ -57,21 +57,12 @@ class Packing:
     window_stride: int | None = None
 
     def __post_init__(self):
-        if self.long_text not in LONG_TEXT:
-            raise ValueError(
-                f"long_text must be one of {', '.join(LONG_TEXT)}; "
-                f"got {self.long_text!r}."
-            )
         # A pair takes three special tokens; a window needs one more.
         least = 4 if self.long_text == WINDOWS else 3
         if self.max_seq_length < least:
             raise ValueError(
                 f"max_seq_length must be at least {least} for long_text "
                 f"{self.long_text}; got {self.max_seq_length}."
-            )
-        if self.window_stride is not None and self.window_stride < 1:
-            raise ValueError(
-                f"window_stride must be at least 1; got {self.window_stride}."
             )
 
 
@@ -175,13 +166,10 @@ def example_records(
     rows = []
     for part_a, part_b in fit(tokens_a, tokens_b, packing):
         tokens, segment_ids = join(part_a, part_b)
-        padding = [0] * (packing.max_seq_length - len(tokens))
+        ids = tokenizer.convert_tokens_to_ids(tokens)
         rows.append(
             {
-                # As released: the padding id is 0, whatever the id of [PAD] is.
-                "input_ids": tokenizer.convert_tokens_to_ids(tokens) + padding,
-                "input_mask": [1] * len(tokens) + padding,
-                "segment_ids": segment_ids + padding,
+                **word_pieces.padded(ids, segment_ids, packing.max_seq_length),
                 "label_ids": label_ids,
                 "is_real_example": [1],
             }

@@ -32,7 +32,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """Says which part this is."""
+        """The name of this part."""
         return "held out" if self.is_held_out else "the others"
 
     @property

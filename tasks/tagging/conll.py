@@ -78,22 +78,15 @@ def parse_columns(text: str) -> Columns:
     Raises:
         ValueError: the text has another format.
     """
-    found = {}
-    for part in text.split(","):
-        match = _COLUMNS.fullmatch(part.strip())
-        if match is None or match[1] in found:
-            raise ValueError(_wrong_columns(text))
-        found[match[1]] = int(match[2])
-    if "word" not in found or found["word"] == found.get("tag"):
-        raise ValueError(_wrong_columns(text))
+    parts = [_COLUMNS.fullmatch(part.strip()) for part in text.split(",")]
+    found = {match[1]: int(match[2]) for match in parts if match}
+    is_complete = len(found) == len(parts) and "word" in found
+    if not is_complete or found["word"] == found.get("tag"):
+        raise ValueError(
+            "--columns must give the columns of word and tag, as in "
+            f"word:0,tag:-1 (0 is the first, -1 the last); got {text!r}."
+        )
     return Columns(word=found["word"], tag=found.get("tag"))
-
-
-def _wrong_columns(text: str) -> str:
-    return (
-        "--columns must give the columns of word and tag, "
-        f"as in word:0,tag:-1 (0 is the first, -1 the last); got {text!r}."
-    )
 
 
 def read(path: str, columns: Columns) -> ColumnFile:

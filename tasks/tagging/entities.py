@@ -157,8 +157,8 @@ def convert_file(
     tagged = [(s, s.tags) for s in file.sentences if s.tags is not None]
     if not tagged:
         raise ValueError(
-            f"{file.path}: must have a column of tags; its rows hold a word "
-            "alone. See --columns."
+            f"{file.path}: must have a column of tags; its rows have only a "
+            "word. See --columns."
         )
     if scheme == AUTO:
         try:

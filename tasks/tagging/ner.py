@@ -131,11 +131,6 @@ class WindowOptions:
     context: str = DOCUMENT
 
     def __post_init__(self):
-        if self.context not in CONTEXTS:
-            raise ValueError(
-                f"context must be one of {', '.join(CONTEXTS)}; "
-                f"got {self.context!r}."
-            )
         if self.max_seq_length <= _SPECIAL_TOKENS:
             raise ValueError(
                 "max_seq_length must leave room for a word besides [CLS] and "
@@ -186,14 +181,9 @@ class Window:
         label_ids, label_mask = [0] * max_seq_length, [0] * max_seq_length
         for position, label in zip(self.positions, self.label_ids, strict=True):
             label_ids[position], label_mask[position] = label, 1
-        padding = [0] * (max_seq_length - len(self.input_ids))
-        return {
-            "input_ids": [*self.input_ids, *padding],
-            "input_mask": [1] * len(self.input_ids) + padding,
-            "segment_ids": [0] * max_seq_length,
-            "label_ids": label_ids,
-            "label_mask": label_mask,
-        }
+        segment_ids = [0] * len(self.input_ids)
+        inputs = word_pieces.padded(self.input_ids, segment_ids, max_seq_length)
+        return {**inputs, "label_ids": label_ids, "label_mask": label_mask}
 
 
 def make_windows(

@@ -167,8 +167,3 @@ def test_blank_line_between_rows_of_one_column_is_an_empty_cell(tmp_path):
 def test_empty_file_has_no_header(tmp_path, text):
     with pytest.raises(ValueError, match=r"rows\.tsv: the file is empty"):
         _open(tmp_path, text, "tsv", has_header=True)
-
-
-def test_unknown_format_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="one of tsv, csv, jsonl; got 'xls'"):
-        _open(tmp_path, "", "xls")

@@ -151,7 +151,6 @@ def test_files_of_a_glue_task():
     assert list(files["test_results.tsv"]) == ["0.25\t0.75\n", "0.5\t0.5\n"]
     wanted = "index\tprediction\n0\t1\n1\t0\n"
     assert "".join(files["MRPC.tsv"]) == wanted
-    assert predictions.submitted(info.test[0], files) == {"MRPC": wanted}
     named = list(files["predictions.jsonl"])
     assert json.loads(named[0])["probabilities"] == {"0": 0.25, "1": 0.75}
     mnli = glue.find_dataset("MNLI")
@@ -170,7 +169,6 @@ def test_files_of_the_user_s_own_data(tmp_path):
     files = predictions.result_files(info, info.test[0], "", _GLUE_OUTPUTS)
     assert sorted(files) == ["predictions.jsonl", "test_results.tsv"]
     assert '"label": "b"' in next(iter(files["predictions.jsonl"]))
-    assert predictions.submitted(info.test[0], files) == {}
 
 
 _TWO = labels.LabelSet(names=("no", "yes"))

@@ -140,8 +140,3 @@ def test_zips_that_cannot_take_answers_are_refused_before(tmp_path):
     path.mkdir()
     with pytest.raises(IsADirectoryError):
         submission.check_zip(str(path))
-
-
-def test_unknown_name_is_an_error():
-    with pytest.raises(ValueError, match=r"accepts CoLA, .*; got 'SNLI'"):
-        _text("SNLI", labels.LabelSet(names=("0", "1")), [[0, 1]])
