@@ -242,7 +242,7 @@ def _rank(
             questions.examples,
             questions.features,
             logits,
-            options.answers,
+            options,
             tokenizer.basic_tokenizer,
         )
 
@@ -296,9 +296,7 @@ def _combine(
     if not squad_ensemble.is_logits(systems):
         qas_ids = [example.qas_id for example in questions.examples]
         nbest = [squad_ensemble.read_nbest(path) for path in systems]
-        return questions, squad_ensemble.combine_nbest(
-            nbest, qas_ids, options.answers
-        )
+        return questions, squad_ensemble.combine_nbest(nbest, qas_ids, options)
     tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
     questions = _cut(questions, options, tokenizer)
     logits = squad_ensemble.average_logits(

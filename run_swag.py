@@ -30,12 +30,10 @@ from vocab import tokenization
 if TYPE_CHECKING:
     from modeling import config as config_lib
 
-_LAYOUT = swag.Layout()
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Files:
-    """Input files and their columns."""
+    """Input files."""
 
     data_dir: str = flags.Group.FILES.required("Folder of the files.")
     train_file: str = flags.Group.FILES.flag(
@@ -50,29 +48,10 @@ class _Files:
         "test.csv",
         "File to predict in --data_dir: .csv, .tsv or .jsonl.",
     )
-    first_column: str = flags.Group.COLUMNS.flag(
-        _LAYOUT.first, "Column of the text before."
-    )
-    second_column: str = flags.Group.COLUMNS.flag(
-        _LAYOUT.second,
-        "Column of the text that every ending continues; empty: none.",
-    )
-    label_column: str = flags.Group.COLUMNS.flag(
-        _LAYOUT.label, "Column of the right ending."
-    )
-    ending_columns: tuple[str, ...] = flags.Group.COLUMNS.flag(
-        _LAYOUT.endings,
-        "Columns of the choices, any number of them.",
-    )
-    label_names: tuple[str, ...] = flags.Group.COLUMNS.flag(
-        (),
-        "Values of the label column, one per choice and in the same order; by "
-        "default 0, 1 and so on.",
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.SequenceOptions, _Files):
+class Options(training_flags.SequenceOptions, _Files, swag.Layout):
     """The flags of this script; see --help.
 
     Source: Devlin et al. 2019, section 4.4; the release has no such script.
@@ -109,13 +88,7 @@ class MultipleChoice(labelled.LabelledTask):
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options)
         self._tokenizer = tokenizer
-        self._layout = swag.Layout(
-            first=options.first_column,
-            second=options.second_column,
-            endings=options.ending_columns,
-            label=options.label_column,
-            label_names=options.label_names,
-        )
+        self._layout = flags.narrow(swag.Layout, options)
         self.label_set = self._layout.label_set()
         self._paths = {
             split: _find(options, split)
@@ -137,7 +110,8 @@ class MultipleChoice(labelled.LabelledTask):
                     "layout": str(self._layout),
                 },
                 features=records.choice_features(
-                    self.options.max_seq_length, len(self._layout.endings)
+                    self.options.max_seq_length,
+                    len(self._layout.ending_columns),
                 ),
                 examples=lambda: self._examples(path, with_labels=has_labels),
                 has_labels=has_labels,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
+from commands import flags
 from tasks import tables, word_pieces
 from tasks.classification import labels, predictions, sentence_pairs
 
@@ -22,42 +23,48 @@ PROBLEM_TYPE = "multiple_choice"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Column names of a file; the defaults are those of SWAG.
-
-    Attributes:
-        first: the preceding sentence.
-        second: start of B; empty if the endings are complete.
-        endings: the C choices.
-        label: the correct ending.
-        label_names: values of the label column, in the order of the endings; by
-            default their indices from 0.
+    """Columns of a file; the defaults are those of SWAG.
 
     Raises:
         ValueError: there are fewer than two endings, an ending has two labels,
             or the number of label names differs from that of endings.
     """
 
-    first: str = "sent1"
-    second: str = "sent2"
-    endings: tuple[str, ...] = ("ending0", "ending1", "ending2", "ending3")
-    label: str = "label"
-    label_names: tuple[str, ...] = ()
+    first_column: str = flags.Group.COLUMNS.flag(
+        "sent1", "Column of the text before."
+    )
+    second_column: str = flags.Group.COLUMNS.flag(
+        "sent2", "Column of the text that every ending continues; empty: none."
+    )
+    label_column: str = flags.Group.COLUMNS.flag(
+        "label", "Column of the right ending."
+    )
+    ending_columns: tuple[str, ...] = flags.Group.COLUMNS.flag(
+        ("ending0", "ending1", "ending2", "ending3"),
+        "Columns of the choices, any number of them.",
+    )
+    label_names: tuple[str, ...] = flags.Group.COLUMNS.flag(
+        (),
+        "Values of the label column, one per choice and in the same order; by "
+        "default 0, 1 and so on.",
+    )
 
     def __post_init__(self):
-        if len(self.endings) < 2 or len(set(self.endings)) < len(self.endings):
+        endings = self.ending_columns
+        if len(endings) < 2 or len(set(endings)) < len(endings):
             raise ValueError(
                 "There must be at least two different ending columns; got "
-                f"{', '.join(self.endings) or 'none'}."
+                f"{', '.join(endings) or 'none'}."
             )
-        if self.label_names and len(self.label_names) != len(self.endings):
+        if self.label_names and len(self.label_names) != len(endings):
             raise ValueError(
-                f"Each of the {len(self.endings)} ending columns must have one "
+                f"Each of the {len(endings)} ending columns must have one "
                 f"label name; got {', '.join(self.label_names)}."
             )
 
     def label_set(self) -> labels.LabelSet:
         """Returns the labels, in the order of the endings."""
-        places = map(str, range(len(self.endings)))
+        places = map(str, range(len(self.ending_columns)))
         return labels.LabelSet(names=self.label_names or tuple(places))
 
 
@@ -98,9 +105,13 @@ def read_examples(
     table = tables.open_table(
         path, file_format, has_header=True, same_width=True
     )
-    names = (layout.first, layout.second, *layout.endings)
+    names = (
+        layout.first_column,
+        layout.second_column,
+        *layout.ending_columns,
+    )
     columns = [table.find(name) if name else None for name in names]
-    label = table.find(layout.label) if with_labels else None
+    label = table.find(layout.label_column) if with_labels else None
     parse = functools.partial(_label_id, layout.label_set())
     row = None
     for row in table.rows:

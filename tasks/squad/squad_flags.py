@@ -80,11 +80,6 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
         """Options for splitting paragraphs into windows."""
         return flags.narrow(squad_features.WindowOptions, self)
 
-    @property
-    def answers(self) -> squad_answers.AnswerOptions:
-        """Options of the answer search."""
-        return flags.narrow(squad_answers.AnswerOptions, self)
-
 
 def check(options: Any) -> None:
     """Checks the flags of a run before reading files.
@@ -96,7 +91,7 @@ def check(options: Any) -> None:
     Raises:
         ValueError: the flags are incompatible.
     """
-    _ = options.windows, options.answers  # The constructors check the values.
+    _ = options.windows  # The constructor checks the values.
     do_train, do_predict = options.do_train, options.do_predict
     if not (do_train or do_predict or options.do_eval):
         raise ValueError(

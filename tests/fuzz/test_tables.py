@@ -143,10 +143,10 @@ def test_labels_found_are_those_of_the_rows_or_an_error(
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_choices_are_texts_or_an_error(tmp_path, kind, num_cases):
     layout = swag.Layout(
-        first="text",
-        second="other",
-        endings=("text", "other"),
-        label="label",
+        first_column="text",
+        second_column="other",
+        ending_columns=("text", "other"),
+        label_column="label",
         label_names=("yes", "no"),
     )
 

@@ -86,10 +86,10 @@ def test_other_columns_number_of_choices_and_label_names(tmp_path):
     text = "key,question,A,B,C\nB,why?,x,y,z\nC,how?,u,v,w\n"
     examples = _read(
         _write(tmp_path, text),
-        first="question",
-        second="",
-        endings=("A", "B", "C"),
-        label="key",
+        first_column="question",
+        second_column="",
+        ending_columns=("A", "B", "C"),
+        label_column="key",
         label_names=("A", "B", "C"),
     )
     assert [e.label_id for e in examples] == [1, 2]
@@ -98,7 +98,7 @@ def test_other_columns_number_of_choices_and_label_names(tmp_path):
 
 
 def test_tsv_and_json_lines_are_known_by_their_names(tmp_path):
-    columns = {"endings": ("e0", "e1"), "second": ""}
+    columns = {"ending_columns": ("e0", "e1"), "second_column": ""}
     expected = [swag.Example(first='a"', second="", endings=("b", "c"))]
     tsv = _write(tmp_path, 'sent1\te0\te1\tlabel\na"\tb\tc\t0\n', "train.tsv")
     jsonl = _write(
@@ -144,14 +144,14 @@ def test_files_that_cannot_be_read_are_named(tmp_path, text, message):
 def test_text_of_json_must_be_a_string(tmp_path):
     line = '{"sent1": "a", "sent2": 3, "e0": "b", "e1": "c", "label": 0}\n'
     with pytest.raises(ValueError, match=r"line 1, column 'sent2'.*a string"):
-        _read(_write(tmp_path, line, "x.jsonl"), endings=("e0", "e1"))
+        _read(_write(tmp_path, line, "x.jsonl"), ending_columns=("e0", "e1"))
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"endings": ("a",)}, "at least two different"),
-        ({"endings": ("a", "a")}, "at least two different"),
+        ({"ending_columns": ("a",)}, "at least two different"),
+        ({"ending_columns": ("a", "a")}, "at least two different"),
         ({"label_names": ("A", "B")}, "Each of the 4 ending columns"),
     ],
 )
@@ -211,11 +211,11 @@ def test_records_hold_all_rows_and_count_what_was_cut(caplog):
 
 def test_predictions_name_a_choice_for_each_row():
     outputs = np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]], np.float32)
-    places = swag.Layout(endings=("x", "y", "z")).label_set()
+    places = swag.Layout(ending_columns=("x", "y", "z")).label_set()
     assert list(swag.prediction_lines(places, outputs)) == [
         *(",pred\n", "0,2\n", "1,0\n"),
     ]
     letters = swag.Layout(
-        endings=("x", "y", "z"), label_names=("A", "B", "C")
+        ending_columns=("x", "y", "z"), label_names=("A", "B", "C")
     ).label_set()
     assert list(swag.prediction_lines(letters, outputs))[1] == "0,C\n"
