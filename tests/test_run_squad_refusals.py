@@ -198,7 +198,7 @@ def test_training_questions_with_two_answers(tmp_path):
 
     path = _edited(tmp_path, repeat)
     message = _refusal(tmp_path, do_train=True, train_file=path)
-    assert "must hold exactly 1 answer to train on; holds 2" in message
+    assert "must have exactly 1 answer to train on; got 2" in message
 
 
 def test_scoring_on_questions_without_answers(tmp_path):
@@ -229,7 +229,7 @@ def test_systems_that_answered_other_questions(tmp_path):
     entry |= {"start_logit": 0.5, "end_logit": 0.5}
     path = toy_squad.write_json(tmp_path / "nbest.json", {"other": [entry]})
     message = _refusal(tmp_path, do_predict=True, ensemble=path)
-    assert "they lack 9 and have 1 others, among them 'd0'" in message
+    assert "system 1 lacks 9 and has 1 others, among them 'd0'" in message
     both = f"{path},{tmp_path / 'vocab.txt'}.npz"
     (tmp_path / "vocab.txt.npz").write_text("")
     message = _refusal(tmp_path, do_predict=True, ensemble=both)

@@ -151,22 +151,16 @@ def find_labels(
         now = labels.LabelSet(
             problem_type=options.problem_type, names=before.names
         )
-    _check_unchanged(now, before, saved)
-    return dataclasses.replace(now, separator=options.label_separator)
-
-
-def _check_unchanged(
-    now: labels.LabelSet, before: labels.LabelSet | None, saved: str
-) -> None:
-    if before is None:
-        return
-    if (now.problem_type, now.names) != (before.problem_type, before.names):
+    if before and (
+        (now.problem_type, now.names) != (before.problem_type, before.names)
+    ):
         raise ValueError(
             f"The model of {saved} was trained for {before.problem_type} "
             f"with the labels {list(before.names)}; got "
             f"{now.problem_type} with {list(now.names)}. Use another output "
             "folder, or the same labels."
         )
+    return dataclasses.replace(now, separator=options.label_separator)
 
 
 def dataset_info(

@@ -53,11 +53,13 @@ def combine_nbest(
             `version_2_with_negative` a question lacks "no answer".
     """
     for number, system in enumerate(systems, start=1):
-        if different := sorted(set(system) ^ set(qas_ids)):
+        missing = [qas_id for qas_id in qas_ids if qas_id not in system]
+        unknown = sorted(set(system).difference(qas_ids))
+        if missing or unknown:
             raise ValueError(
                 "Systems must answer the questions of --predict_file; system "
-                f"{number} differs in {len(different)}, among them "
-                f"{different[0]!r}."
+                f"{number} lacks {len(missing)} and has {len(unknown)} others, "
+                f"among them {(missing + unknown)[0]!r}."
             )
     return [
         _combine(qas_id, [system[qas_id] for system in systems], options)

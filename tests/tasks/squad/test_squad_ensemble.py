@@ -71,7 +71,8 @@ def test_null_odds_are_the_mean_of_those_of_the_systems():
 
 def test_systems_must_answer_the_same_questions():
     entry = (_entry("cat", 1.0),)
-    with pytest.raises(ValueError, match="2 differs in 2, among them 'a'"):
+    message = "system 2 lacks 1 and has 1 others, among them 'a'"
+    with pytest.raises(ValueError, match=message):
         _combine([{"a": entry}, {"b": entry}], "a")
 
 

@@ -180,7 +180,7 @@ def test_prediction_refuses_one_id_for_two_questions(tmp_path):
 def test_training_counts_repeated_ids(tmp_path, caplog):
     qa = _qa(answers=[_answer("mill")])
     assert len(_train(tmp_path, qa, qa)) == 2
-    assert "1 of 2 questions have an id that came before" in caplog.text
+    assert "1 of 2 questions have the id of an earlier question" in caplog.text
 
 
 def test_empty_texts_are_read_and_counted(tmp_path, caplog):
