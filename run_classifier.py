@@ -19,7 +19,6 @@ again: training resumes from the last checkpoint.
 
 import copy
 import dataclasses
-import functools
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ from tasks.classification import (
     predictions,
     report,
     sentence_flags,
+    sentence_pairs,
     submission,
 )
 from training import flags as training_flags
@@ -119,30 +119,32 @@ class SentenceClassification(labelled.LabelledTask):
         return {**super().identity, **(weights if self._class_weights else {})}
 
     def data_sets(self, split: str) -> list[task.DataSet]:
+        return [self._data_set(split, file) for file in self._files[split]]
+
+    def _data_set(self, split: str, file: datasets.TextFile) -> task.DataSet:
         from training import records
 
-        features = records.classification_features(
-            self.options.max_seq_length,
-            self.label_set.problem_type,
-            self.label_set.num_outputs,
-        )
         has_labels = split != task.PREDICT
-        return [
-            task.DataSet(
-                split=split,
-                name=split + file.record_suffix,
-                suffix=file.suffix,
-                kind="classification",
-                made_from=file.origin(),
-                features=features,
-                examples=functools.partial(
-                    file.records, self._tokenizer, with_labels=has_labels
-                ),
-                has_labels=has_labels,
-                content=file,
-            )
-            for file in self._files[split]
-        ]
+        return task.DataSet(
+            split=split,
+            name=split + file.record_suffix,
+            suffix=file.suffix,
+            kind="classification",
+            made_from=file.origin(),
+            features=records.classification_features(
+                self.options.max_seq_length,
+                self.label_set.problem_type,
+                self.label_set.num_outputs,
+            ),
+            examples=lambda: sentence_pairs.records(
+                file.examples(with_labels=has_labels),
+                self.label_set,
+                file.packing,
+                self._tokenizer,
+            ),
+            has_labels=has_labels,
+            content=file,
+        )
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:
         from modeling import heads

@@ -107,13 +107,18 @@ class Tagging(task.Task):
             [entities.OUTSIDE] * len(s.words) for s in file.sentences
         ]
         label_ids = [[ids[tag] for tag in sentence] for sentence in tags]
-        origin = ner.origin(options, file.path)
         return [
             task.DataSet(
                 split=split,
                 name=split,
                 kind="tagging",
-                made_from={**origin, "labels": self._names},
+                made_from={
+                    "data_sha256": paths.sha256(file.path),
+                    "columns": options.columns,
+                    "scheme": options.scheme,
+                    "context": options.context,
+                    "labels": self._names,
+                },
                 features=records.tagging_features(options.max_seq_length),
                 examples=lambda: self._records(file, label_ids),
                 has_labels=gold is not None,

@@ -98,7 +98,7 @@ class QuestionAnswering(task.Task):
             return [self._training_data()]
         questions = flags.given(self._questions, "predict_file")
         if not questions.features:
-            questions = _cut(questions, self.options, self._tokenizer)
+            questions = _split(questions, self.options, self._tokenizer)
             self._questions = questions
         return [
             self._data_set(
@@ -218,14 +218,14 @@ def _windows(
     )
 
 
-def _cut(
+def _split(
     questions: squad_results.Questions,
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> squad_results.Questions:
     """Splits the paragraphs into windows."""
     examples = questions.examples
-    with reporting.log_cost("Cutting windows"):
+    with reporting.log_cost("Splitting paragraphs"):
         features = list(_windows(examples, options, tokenizer))
     logging.info("%d questions, %d windows", len(examples), len(features))
     return dataclasses.replace(questions, features=features)
@@ -298,7 +298,7 @@ def _combine(
         nbest = [squad_ensemble.read_nbest(path) for path in systems]
         return questions, squad_ensemble.combine_nbest(nbest, qas_ids, options)
     tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
-    questions = _cut(questions, options, tokenizer)
+    questions = _split(questions, options, tokenizer)
     logits = squad_ensemble.average_logits(
         [squad_ensemble.read_logits(path) for path in systems]
     )

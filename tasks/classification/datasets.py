@@ -10,7 +10,7 @@ from typing import Any
 from absl import logging
 
 from files import messages, paths
-from tasks import tables, word_pieces
+from tasks import tables
 from tasks.classification import labels, sentence_pairs, splitting
 
 _MAX_NAMES_SHOWN = 3
@@ -145,22 +145,6 @@ class TextFile:
                 "%s: every example has the label %s", self.path, *found
             )
         return examples
-
-    def records(
-        self, tokenizer: word_pieces.Tokenizer, *, with_labels: bool
-    ) -> Iterator[list[dict[str, Any]]]:
-        """Yields the records of each example: one, or several with windows.
-
-        Raises:
-            OSError: the file cannot be opened.
-            ValueError: a row cannot be read; names file and line.
-        """
-        return sentence_pairs.records(
-            self.examples(with_labels=with_labels),
-            self.info.label_set,
-            self.packing,
-            tokenizer,
-        )
 
 
 def find_files(

@@ -107,16 +107,6 @@ def read(options: NerOptions, name: str) -> conll.ColumnFile:
     return file
 
 
-def origin(options: NerOptions, path: str) -> dict[str, str]:
-    """Returns what the records depend on: the file and its options."""
-    return {
-        "data_sha256": paths.sha256(path),
-        "columns": options.columns,
-        "scheme": options.scheme,
-        "context": options.context,
-    }
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowOptions:
     """Options for splitting documents into windows.
