@@ -243,8 +243,8 @@ def test_an_impossible_flag_is_named(tmp_path, text, values, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "at least one sentence; there is none in .*bad"),
-        (b" \n\t\n", "at least one sentence; there is none in .*bad"),
+        (b"", "at least one sentence; got none in .*bad"),
+        (b" \n\t\n", "at least one sentence; got none in .*bad"),
         (b"good\nb\xe9te\n", "bad, line 2: not UTF-8"),
     ],
 )
