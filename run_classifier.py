@@ -233,7 +233,7 @@ def run(options: Options) -> None:
 
 
 def main(options: Options) -> None:
-    """Parses the flags and runs the script."""
+    """Runs the script, and writes its run card."""
     run_card.record(run, options)
 
 

@@ -306,7 +306,7 @@ def _combine(
 
 
 def main(options: Options) -> None:
-    """Parses the flags and runs the script."""
+    """Runs the script, and writes its run card."""
     if options.verbose_logging:
         logging.set_verbosity(logging.DEBUG)
     run_card.record(run, options)

@@ -9,7 +9,7 @@ from typing import Any
 
 from absl import logging
 
-from files import json_text, messages, paths, writing
+from files import json_text, messages, writing
 
 SINGLE_LABEL = "single_label"
 MULTI_LABEL = "multi_label"
@@ -141,8 +141,7 @@ def load(path: str) -> LabelSet:
         OSError: the file cannot be opened.
         ValueError: the file has another content.
     """
-    with paths.open_to_read(path) as file:
-        value = json_text.parse(file.read(), path)
+    value = json_text.read(path)
     try:
         names = value["labels"]
         if not isinstance(names, list) or not all(
