@@ -88,15 +88,10 @@ class Format:
 
 def read_text(source: sources.Source, options: ReadOptions) -> _Documents:
     """Yields the documents of a file, separated by empty lines."""
-    lines: list[str] = []
-    for line in sources.read_lines(source, options.encoding):
-        if line.strip():
-            lines.append(line)
-        elif lines:
-            yield Document(lines=lines)
-            lines = []
-    if lines:
-        yield Document(lines=lines)
+    lines = sources.read_lines(source, options.encoding)
+    for is_blank, group in itertools.groupby(lines, lambda x: not x.strip()):
+        if not is_blank:
+            yield Document(lines=list(group))
 
 
 def read_wikiextractor(

@@ -2,6 +2,7 @@
 
 import array
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
@@ -103,17 +104,12 @@ def read_documents(input_paths: Iterable[str]) -> Iterator[list[str]]:
         OSError: a file cannot be opened.
         ValueError: a line is not UTF-8; names the file and the line.
     """
-    document = []
-    for path in input_paths:
-        for line in lines.read_lines(path):
-            text = line.strip()
-            if text:
-                document.append(text)
-            elif document:
-                yield document
-                document = []
-    if document:
-        yield document
+    texts = (
+        line.strip() for path in input_paths for line in lines.read_lines(path)
+    )
+    for is_sentence, document in itertools.groupby(texts, bool):
+        if is_sentence:
+            yield list(document)
 
 
 def encode_documents(

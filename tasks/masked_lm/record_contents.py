@@ -4,6 +4,7 @@ All functions take arrays, so that they apply to new records and to records of a
 file.
 """
 
+import collections
 import dataclasses
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -109,17 +110,15 @@ def measure(
     Raises:
         ValueError: there is no record.
     """
-    sums: dict[str, int] = {}
-    faults: dict[str, int] = {}
+    sums: collections.Counter[str] = collections.Counter()
+    faults: collections.Counter[str] = collections.Counter()
     lengths, seen, num_repeated = [], set(), 0
     shape = None
     for batch in map(_with_predictions, batches):
         shape = (batch["input_ids"].shape[1], batch["masked_lm_ids"].shape[1])
         lengths.append(batch["input_mask"].sum(axis=1))
-        for name, count in _counts(batch, vocab).items():
-            sums[name] = sums.get(name, 0) + count
-        for name, count in _faults(batch, vocab).items():
-            faults[name] = faults.get(name, 0) + count
+        sums.update(_counts(batch, vocab))
+        faults.update(_faults(batch, vocab))
         for row in original_ids(batch):
             digest = hashlib.blake2b(row.tobytes(), digest_size=8).digest()
             num_repeated += digest in seen
@@ -131,7 +130,7 @@ def measure(
         max_predictions=shape[1],
         lengths=summarize(np.concatenate(lengths)),
         num_repeated=num_repeated,
-        faults={name: count for name, count in faults.items() if count},
+        faults=dict(+faults),
         **sums,
     )
 

@@ -105,7 +105,8 @@ def read(path: str, columns: Columns) -> ColumnFile:
         ValueError: rows differ in their number of columns, a column is missing,
             or there is no sentence; names the file and the line.
     """
-    sentences, starts, document, rows = [], [], 0, []
+    sentences, rows = [], []
+    starts: list[int] = []
     previous_row = None
     for number, cells in _rows(path):
         # Other columns of such a row are ignored.
@@ -116,13 +117,10 @@ def read(path: str, columns: Columns) -> ColumnFile:
             rows.append((number, cells))
             continue
         if rows:
-            sentences.append(_sentence(path, rows, columns, document))
+            sentences.append(_sentence(path, rows, columns, len(starts)))
             rows = []
         if is_start:
             starts.append(number)
-            document += 1
-    if rows:
-        sentences.append(_sentence(path, rows, columns, document))
     if not sentences:
         raise ValueError(f"{path}: expected at least one sentence; got none.")
     _warn_of_empty_documents(path, starts, sentences)
@@ -159,7 +157,8 @@ def prediction_lines(
 
 
 def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields line numbers and cells; no cells for an empty line."""
+    """Yields line numbers and cells: none for an empty line and the end."""
+    number = 0
     for number, line in enumerate(lines.read_lines(path), start=1):
         if number == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)  # noqa: PLW2901
@@ -170,6 +169,7 @@ def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
             yield number, [cell.strip(" ") for cell in stripped.split("\t")]
         else:
             yield number, _SEPARATORS.split(stripped)
+    yield number + 1, []
 
 
 def _check_row(
