@@ -16,7 +16,6 @@ import contextlib
 import dataclasses
 import time
 import types
-from collections.abc import Iterator
 from typing import Any
 
 from absl import logging
@@ -123,11 +122,16 @@ def run(options: Options) -> None:
         OSError: a file cannot be read or written.
         ValueError: options, files and model are incompatible.
     """
-    check_options(options)
+    _check_options(options)
     tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
     config = _read_config(options, tokenizer)
     hidden_layers = _load_model(options, config)
-    prepared = _prepare(options, tokenizer)
+    packing = sentence_pairs.Packing(max_seq_length=options.max_seq_length)
+    with_words = options.align == "word"
+    prepared = (
+        features.prepare(index, text, packing, tokenizer, with_words=with_words)
+        for index, text in enumerate(lines.read_lines(options.input_file))
+    )
     num_layers = len(options.layer_numbers)
     least = _WINDOW_BYTES // (_WINDOW_BATCHES * options.batch_size)
 
@@ -143,12 +147,7 @@ def run(options: Options) -> None:
     counter.end()
 
 
-def check_options(options: Options) -> None:
-    """Checks that the options are compatible.
-
-    Raises:
-        ValueError: they are not.
-    """
+def _check_options(options: Options) -> None:
     _ = options.layer_numbers  # The property checks the value.
     if options.align == "word" and options.pooling != "none":
         raise ValueError(
@@ -204,14 +203,6 @@ def _load_model(options, config):
     return extraction.HiddenLayers(
         strategy, model, options.layer_numbers, options.batch_size
     )
-
-
-def _prepare(options, tokenizer) -> Iterator[features.Line]:
-    packing = sentence_pairs.Packing(max_seq_length=options.max_seq_length)
-    for index, text in enumerate(lines.read_lines(options.input_file)):
-        yield features.prepare(
-            index, text, packing, tokenizer, with_words=options.align == "word"
-        )
 
 
 @contextlib.contextmanager
