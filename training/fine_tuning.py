@@ -496,11 +496,11 @@ def _summarize(
     runs = [trial for trial, _ in plan]
     summaries = {}
     for prefix in _RESULTS_PREFIX.values():
-        for name in (f"{prefix}_{task.metric}", task.metric):
-            if name in results[0] and prefix not in summaries:
-                summaries[prefix] = trials.summarize(
-                    runs, results, name, constant
-                )
+        name = f"{prefix}_{task.metric}"
+        if prefix == _RESULTS_PREFIX[task_lib.EVAL] and name not in results[0]:
+            name = task.metric  # SQuAD's names have no prefix.
+        if name in results[0]:
+            summaries[prefix] = trials.summarize(runs, results, name, constant)
     if workers.cluster().is_chief:
         path = os.path.join(setup.options.output_dir, trials.SUMMARY_FILE)
         content = summaries if task.writes_everything else summaries["eval"]

@@ -109,6 +109,37 @@ def _data_set(**more):
     )
 
 
+@pytest.mark.parametrize(
+    ("names", "tables"),
+    # SQuAD's results have no prefix; run_ner.py scores two files.
+    [(("f1",), 1), (("eval_f1",), 1), (("eval_f1", "test_f1"), 2)],
+)
+def test_trials_are_summarized_once_for_each_file(
+    tmp_path, monkeypatch, names, tables
+):
+    logged = []
+    monkeypatch.setattr(fine_tuning.trials, "table", logged.append)
+    runs = [
+        fine_tuning.trials.Trial(
+            name=f"trial-{number}",
+            folder="",
+            setting={"learning_rate": 1e-3},
+            random_seed=number,
+        )
+        for number in (1, 2)
+    ]
+    learnt = types.SimpleNamespace(metric="f1", writes_everything=False)
+    best = fine_tuning._summarize(
+        _setup(tmp_path),
+        learnt,
+        [(run, run.name) for run in runs],
+        [dict.fromkeys(names, value) for value in (0.5, 0.75)],
+        constant=0.25,
+    )
+    assert best == "trial-2"
+    assert len(logged) == tables
+
+
 def test_records_say_what_they_depend_on():
     text = {"vocab_sha256": "aa", "do_lower_case": False}
     setup = toy_data.setup(
