@@ -82,8 +82,9 @@ def of_writing(folder: str) -> Iterator[None]:
         yield
     except (OSError, tf.errors.OpError) as error:
         last = checkpointing.latest(folder)
+        reason = str(error).removesuffix(".")
         raise WritingError(
-            f"{folder} could not be written to{_room(folder)}: {error}. "
+            f"{folder} could not be written to{_room(folder)}: {reason}. "
             + (
                 f"The last checkpoint, {last}, is complete. "
                 if last

@@ -65,9 +65,9 @@ def test_what_cannot_be_written_is_explained(tmp_path, is_saved):
         pytest.raises(failures.WritingError) as caught,
         failures.of_writing(str(tmp_path)),
     ):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(errno.ENOSPC, "No space left. Write elsewhere.")
     message = str(caught.value)
-    assert "No space left on device" in message
+    assert ": [Errno 28] No space left. Write elsewhere. The" in message
     assert "MB are free" in message
     assert ("model.ckpt-3, is complete" in message) == is_saved
     assert ("no checkpoint yet" in message) != is_saved
