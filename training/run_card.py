@@ -116,9 +116,11 @@ def record(run: Callable[[_Options], None], options: _Options) -> None:
 
     Raises:
         LockedError: another run writes to the folder.
+        ValueError: the card of an earlier run is damaged.
     """
     path = os.path.join(options.output_dir, FILE)
     with _locked(options.output_dir):
+        _earlier(path)  # A damaged card would end the run after all its work.
         started = time.time()
         before = _content(path) if _has_others() else None
         ended = "finished"

@@ -130,6 +130,13 @@ def test_a_run_refused_at_once_imports_nothing_for_a_card(out, monkeypatch):
     assert not (out / "run_card.json").exists()
 
 
+def test_a_damaged_card_is_refused_before_the_run(out):
+    out.mkdir()
+    (out / "run_card.json").write_text('{"format": 1, "program": ')
+    with pytest.raises(ValueError, match=r"run_card\.json.*must be JSON"):
+        run_card.record(pytest.fail, _Options(output_dir=str(out)))
+
+
 def test_a_run_without_a_folder_leaves_nothing(tmp_path):
     options = _Options(output_dir=str(tmp_path / "none"))
     run_card.record(lambda options: None, options)
@@ -218,9 +225,8 @@ def _be_second(monkeypatch, chief):
 
 
 def test_others_stay_until_the_chief_has_written_its_card(out, monkeypatch):
-    out.mkdir()
+    run_card.record(lambda options: _report(out), _Options(output_dir=str(out)))
     card = out / "run_card.json"
-    card.write_text("of an earlier run")
     with socket.create_server(("localhost", 0)) as server:
         _be_second(monkeypatch, f"localhost:{server.getsockname()[1]}")
         other = threading.Thread(
