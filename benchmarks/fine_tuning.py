@@ -14,6 +14,7 @@ seed. Each run is a separate process and a line of runs.jsonl in --output_dir.
 The programs take turns, seed by seed. Runs in the file are not repeated.
 """
 
+import abc
 import dataclasses
 import itertools
 import json
@@ -126,7 +127,7 @@ def run(options: Options) -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Task:
+class _Task(abc.ABC):
     """A task: its flags for both programs, and its scoring."""
 
     options: Options
@@ -134,20 +135,21 @@ class _Task:
     metrics: Sequence[str]
 
     @property
+    @abc.abstractmethod
     def name(self) -> str:
-        raise NotImplementedError
+        """The name in the table."""
 
+    @abc.abstractmethod
     def ours(self) -> list[str]:
         """Returns this project's script with the flags of the task."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def job(self) -> dict[str, Any]:
         """Returns the task's part of the peer's job."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def score(self, program: str, folder: str) -> dict[str, float]:
         """Reads the outputs of a program and scores them."""
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

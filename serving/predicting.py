@@ -5,6 +5,7 @@ without files of records; nothing is compiled, so that the first answer needs
 no more than the weights.
 """
 
+import abc
 import contextlib
 import itertools
 import re
@@ -64,22 +65,22 @@ def example(task: str, parts: Sequence[str]) -> Example:
     return dict(zip(names, parts, strict=False))
 
 
-class _Kind:
+class _Kind(abc.ABC):
     """Text to rows, and outputs to an answer, for one task."""
 
     def __init__(self, settings: settings_lib.Settings, model: Any):
         self.settings = settings
         self.model = model
 
+    @abc.abstractmethod
     def encode(self, example: Example) -> tuple[list[_Row], Any]:
         """Makes the rows of an example, and what `decode` needs beside."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def decode(
         self, example: Example, kept: Any, outputs: _Outputs
     ) -> dict[str, Any]:
         """Makes the answer of the outputs for its rows, as JSON has it."""
-        raise NotImplementedError
 
 
 class Predictor:
@@ -95,7 +96,7 @@ class Predictor:
         self, task: str, settings: settings_lib.Settings, batch_size: int
     ):
         model = networks.load(task, settings)
-        kinds = {
+        kinds: dict[str, Callable[..., _Kind]] = {
             run_folder.CHOOSE: _Choice,
             run_folder.ANSWER: _Answer,
             run_folder.TAG: _Tags,
