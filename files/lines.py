@@ -48,6 +48,27 @@ def read_lines(path: str) -> Iterator[str]:
         yield from decoded(_raw_lines(file, path), path)
 
 
+def numbered(
+    path: str, standard_input: Iterable[bytes]
+) -> Iterator[tuple[str, str]]:
+    """Yields the origin of each line, for messages, and the line.
+
+    Args:
+        path: of a UTF-8 file; - for standard input.
+        standard_input: its bytes.
+
+    Raises:
+        OSError, ValueError: as `read_lines`.
+    """
+    if path == "-":
+        path = "standard input"
+        found = decoded(standard_input, path)
+    else:
+        found = read_lines(path)
+    for number, line in enumerate(found, start=1):
+        yield f"{path}, line {number}", line
+
+
 def check_text(text: str, name: str) -> None:
     """Checks that text from the command line is UTF-8.
 

@@ -9,13 +9,12 @@ from serving import (
     answer_search,
     answer_texts,
     graph_tokenizer,
-    inputs,
     normalization,
+    run_folder,
     settings,
     signatures,
 )
 
-TASK = "answer"
 NBEST = "nbest"
 
 
@@ -29,41 +28,35 @@ def servable(
     `serving_default` takes `question` and `context`, each `[B]` string, and
     gives for each question
 
-    - `answer` `[B]` string, as `run_squad.py` writes it: its words parted by
-      one space; "" for "no answer";
-    - `start`, `end` `[B]` int32: the answer is `context[start:end]` but for
+    - `answer` `[B]` string, as `run_squad.py` writes it: its words separated
+      by one space; "" for "no answer";
+    - `start`, `end` `[B]` int32: the answer is `context[start:end]` except for
       white space between its words. They count code points of the context,
-      not bytes, without those that are not UTF-8; -1 where the answer is not
-      in the context;
+      not bytes, after bytes that are not UTF-8 are dropped; -1 if the answer
+      is not in the context;
     - `score` `[B]` float32, the sum of its two logits, and `probability`
       `[B]` float32, its share among the n best;
     - `null_odds` `[B]` float32, in version 2.
 
     `nbest` takes the same and gives `answers`, `starts`, `ends`,
     `probabilities`, `start_logits`, `end_logits`, each `[B, n]`, the best
-    first, and `num_answers` `[B]`; "", -1 and 0 stand after the last. `ids`
-    gives `start_logits` and `end_logits` `[B, T]`.
+    first, and `num_answers` `[B]`; after the last they have "", -1 and 0.
+    `ids` gives `start_logits` and `end_logits` `[B, T]`.
 
     Args:
         model: in float32.
         tokenizer: of the model's vocabulary.
-        options: how questions are answered.
+        options: of windows and answers.
     """
     finder = _Answerer(model, tokenizer, options)
-
-    def of_ids(input_ids, input_mask, segment_ids):
-        longest = model.config.max_position_embeddings
-        return finder.net(
-            inputs.of_client(input_ids, input_mask, segment_ids, longest)
-        )
-
+    longest = model.config.max_position_embeddings
     names = ("question", "context")
     return signatures.Servable(
-        task=TASK,
+        task=run_folder.ANSWER,
         signatures={
             signatures.DEFAULT: signatures.of_texts(finder.answer, *names),
             NBEST: signatures.of_texts(finder.nbest, *names),
-            signatures.IDS: signatures.of_ids(of_ids),
+            signatures.IDS: signatures.of_ids(finder.net, longest),
         },
         variables=finder.net.variables,
         details={
@@ -75,7 +68,7 @@ def servable(
 
 
 class _Answerer:
-    """Answers B questions at once; reads all their windows together."""
+    """Answers B questions at once; computes all their windows together."""
 
     def __init__(
         self,
@@ -98,7 +91,7 @@ class _Answerer:
         )
 
     def answer(self, question, context):
-        """Gives the outputs of `serving_default`."""
+        """Returns the outputs of `serving_default`."""
         ranked = self._ranked(question, context)
         chosen = ranked["chosen"]  # [B]
         best = {
@@ -116,7 +109,7 @@ class _Answerer:
         return best
 
     def nbest(self, question, context):
-        """Gives the outputs of `nbest`."""
+        """Returns the outputs of `nbest`."""
         ranked = dict(self._ranked(question, context))
         for name in ("chosen", "scores", "null_odds"):
             del ranked[name]
@@ -127,15 +120,15 @@ class _Answerer:
         query = tokenizer.tokenize(question)[
             :, : options.windows.max_query_length
         ]
-        text = normalization.drop_invalid_utf8(context)
-        pieces = tokenizer.tokenize_with_offsets(text)
-        words = answer_texts.find_words(text)
+        paragraphs = answer_texts.read(
+            normalization.drop_invalid_utf8(context), tokenizer
+        )
         windows = answer_search.cut_windows(
-            query.row_lengths(), pieces["ids"].row_lengths(), options.windows
+            query.row_lengths(), paragraphs.ids.row_lengths(), options.windows
         )
         rows = answer_search.window_rows(
             query,
-            pieces["ids"],
+            paragraphs.ids,
             windows,
             tokenizer.special,
             options.windows.max_seq_length,
@@ -146,17 +139,10 @@ class _Answerer:
         )  # [R, 2, T]
         # Scores are added as float64, as released.
         logits = tf.cast(logits, tf.float64)
-        finder = answer_texts.TextFinder(
-            tokenizer, tokenizer.tokens(self._vocab_size)
-        )
+        tokens = tokenizer.tokens(self._vocab_size)
 
         def of_question(number):
-            paragraph = answer_texts.Paragraph(
-                text=text[number],
-                word_characters=words.word_characters[number],
-                word_of=words.word_of[number],
-                **{name: pieces[name][number] for name in _PIECES},
-            )
+            paragraph = paragraphs[number]
             here = slice(
                 windows.row_splits[number], windows.row_splits[number + 1]
             )
@@ -170,7 +156,9 @@ class _Answerer:
                 spans,
                 answer_search.null_logits(logits[here]),
                 options.answers,
-                lambda *pieces: finder.find(paragraph, *pieces),
+                lambda pieces: answer_texts.find(
+                    paragraph, pieces, tokenizer, tokens
+                ),
             )
             return self._listed(answers, null_odds)
 
@@ -181,7 +169,7 @@ class _Answerer:
         )
 
     def _listed(self, answers: answer_search.Answers, null_odds):
-        """Fills the answers to one question up to the most there can be."""
+        """Extends the answers to one question to the most that are possible."""
         missing = self._most - tf.size(answers.texts)
 
         def filled(values, filler):
@@ -191,12 +179,13 @@ class _Answerer:
         def number(values):
             return filled(tf.cast(values, tf.float32), 0.0)
 
+        scores = tf.reduce_sum(answers.logits, axis=1)  # [n]
         return {
             "answers": filled(answers.texts, ""),
             "starts": filled(answers.places[:, 0], -1),
             "ends": filled(answers.places[:, 1], -1),
-            "scores": number(answers.scores),
-            "probabilities": number(answers.probabilities()),
+            "scores": number(scores),
+            "probabilities": number(tf.nn.softmax(scores)),
             "start_logits": number(answers.logits[:, 0]),
             "end_logits": number(answers.logits[:, 1]),
             "num_answers": tf.size(answers.texts),
@@ -207,18 +196,13 @@ class _Answerer:
         }
 
     def _listed_types(self):
-        kinds = {"answers": tf.string, "starts": tf.int32, "ends": tf.int32}
+        lists = {"answers": tf.string, "starts": tf.int32, "ends": tf.int32}
         numbers = ("scores", "probabilities", "start_logits", "end_logits")
-        kinds |= dict.fromkeys(numbers, tf.float32)
+        lists |= dict.fromkeys(numbers, tf.float32)
+        types = {k: tf.TensorSpec([self._most], t) for k, t in lists.items()}
         return {
-            **{
-                k: tf.TensorSpec([self._most], kind)
-                for k, kind in kinds.items()
-            },
+            **types,
             "num_answers": tf.TensorSpec([], tf.int32),
             "chosen": tf.TensorSpec([], tf.int64),
             "null_odds": tf.TensorSpec([], tf.float32),
         }
-
-
-_PIECES = ("ids", "starts", "ends")

@@ -3,10 +3,8 @@
 import tensorflow as tf
 
 from modeling import heads
-from serving import graph_tokenizer, inputs, networks, signatures
+from serving import graph_tokenizer, inputs, networks, run_folder, signatures
 from tasks.classification import labels, predictions, sentence_pairs
-
-CLASSIFY, SCORE = "classify", "score"
 
 
 def servable(
@@ -28,39 +26,31 @@ def servable(
         model: in float32.
         tokenizer: of the model's vocabulary.
         label_set: the labels, in the order of the model's outputs.
-        packing: how texts are fitted into a row.
+        packing: how texts are truncated or split.
     """
     net = signatures.Network(model, lambda outputs: outputs["logits"])
     kind = label_set.problem_type
 
-    def of_pairs(text_a, text_b):
-        return run(tokenizer.tokenize(text_a), tokenizer.tokenize(text_b))
-
-    def of_single_texts(text_a):
-        tokens = tokenizer.tokenize(text_a)
-        return run(tokens, inputs.no_tokens(tokens))
-
-    def run(tokens_a, tokens_b):
+    def of_tokens(tokens_a, tokens_b):
         fitted = inputs.fit(tokens_a, tokens_b, packing)
-        rows = inputs.joined(
-            fitted.tokens_a, fitted.tokens_b, tokenizer.special
-        )
-        outputs = networks.activated(net(rows), kind)
+        outputs = networks.activated(net(fitted.rows(tokenizer.special)), kind)
         if packing.long_text == sentence_pairs.WINDOWS:
-            outputs = inputs.mean_of_texts(outputs, fitted)
+            # The mean of each text's windows; every text has one.
+            outputs = tf.math.segment_mean(outputs, fitted.text)
         return _answers(outputs, label_set)
 
-    def of_ids(input_ids, input_mask, segment_ids):
-        longest = model.config.max_position_embeddings
-        rows = inputs.of_client(input_ids, input_mask, segment_ids, longest)
+    def of_rows(rows):
         return _answers(networks.activated(net(rows), kind), label_set)
 
+    is_score = kind == labels.REGRESSION
+    tokenize = tokenizer.tokenize
+    longest = model.config.max_position_embeddings
     return signatures.Servable(
-        task=SCORE if kind == labels.REGRESSION else CLASSIFY,
+        task=run_folder.SCORE if is_score else run_folder.CLASSIFY,
         signatures={
-            signatures.DEFAULT: signatures.of_texts(of_single_texts, "text_a"),
-            signatures.PAIRS: signatures.of_texts(of_pairs, "text_a", "text_b"),
-            signatures.IDS: signatures.of_ids(of_ids),
+            signatures.DEFAULT: signatures.of_single_texts(tokenize, of_tokens),
+            signatures.PAIRS: signatures.of_pairs(tokenize, of_tokens),
+            signatures.IDS: signatures.of_ids(of_rows, longest),
         },
         variables=net.variables,
         details={
@@ -73,7 +63,7 @@ def servable(
 
 
 def _answers(outputs, label_set: labels.LabelSet):
-    """Names what `[B, K]` outputs say."""
+    """Returns the answers of `[B, K]` outputs, by name."""
     if label_set.problem_type == labels.REGRESSION:
         return {"score": outputs[:, 0]}
     if label_set.problem_type == labels.MULTI_LABEL:

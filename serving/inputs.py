@@ -1,10 +1,9 @@
 """Model inputs from tokens: rows, truncation and padding, in TensorFlow.
 
-A ragged tensor of tokens is `[N, (tokens)]` int32, the ids of each text.
+The ids of texts are ragged tensors, `[N, (tokens)]` int32.
 """
 
 import dataclasses
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -17,7 +16,7 @@ _HEAD_TOKENS, _HEAD_TAIL_TOKENS = 128, 510
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpecialIds:
-    """The ids of the tokens that are put around texts."""
+    """The ids of the special tokens around texts."""
 
     begin: int  # [CLS]
     end: int  # [SEP]
@@ -25,7 +24,7 @@ class SpecialIds:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelInputs:
-    """Rows as the network reads them, each `[R, T]` int32.
+    """The inputs of the model, each `[R, T]` int32.
 
     `input_mask` is 1 for a token, 0 for padding; `segment_ids` is 1 for the
     second text and its [SEP].
@@ -35,20 +34,18 @@ class ModelInputs:
     input_mask: tf.Tensor
     segment_ids: tf.Tensor
 
-    def map(self, change: Callable[[tf.Tensor], tf.Tensor]) -> "ModelInputs":
-        """Applies a function to each of the three."""
-        return ModelInputs(
-            input_ids=change(self.input_ids),
-            input_mask=change(self.input_mask),
-            segment_ids=change(self.segment_ids),
-        )
-
 
 def no_tokens(like: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Makes texts without tokens: `[N, (0)]` for `[N, (tokens)]`."""
+    """Returns empty texts: `[N, (0)]` for `[N, (tokens)]`."""
     return tf.RaggedTensor.from_row_lengths(
         like.values[:0], tf.zeros_like(like.row_lengths()), validate=False
     )
+
+
+def repeated(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
+    """Repeats a token: counts `[R]` -> `[R, (tokens)]`."""
+    values = tf.fill([tf.reduce_sum(counts)], token)
+    return tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
 
 
 def slices(
@@ -57,13 +54,13 @@ def slices(
     starts: tf.Tensor,
     lengths: tf.Tensor,
 ) -> tf.RaggedTensor:
-    """Takes a run of tokens out of some rows, perhaps of one row several.
+    """Returns slices of rows, possibly several of one row.
 
     Args:
         tokens: `[N, (tokens)]`.
         rows: `[R]` int64, in `[0, N)`.
-        starts: `[R]` int64, the first token of each run in its row.
-        lengths: `[R]` int64, its tokens; all are there.
+        starts: `[R]` int64, the first token of each slice in its row.
+        lengths: `[R]` int64; no slice ends after its row.
 
     Returns:
         `[R, (tokens)]`.
@@ -79,32 +76,31 @@ def joined(
     special: SpecialIds,
     length: int | None = None,
 ) -> ModelInputs:
-    """Lays out [CLS] A [SEP] B [SEP]; no second part where B is empty.
+    """Makes rows of [CLS] A [SEP] B [SEP]; no second part if B is empty.
 
     Args:
         tokens_a: `[R, (tokens)]`.
         tokens_b: `[R, (tokens)]`.
-        special: what stands around them.
+        special: the ids of [CLS] and [SEP].
         length: T; the longest row if None.
 
     Returns:
-        The rows; the ids of padding are 0, as released.
+        The rows; the padding id is 0, as released.
     """
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
-    has_b = tf.minimum(len_b, 1)
     once = tf.ones_like(len_a)
     ids = tf.concat(
         [
-            _repeated(special.begin, once),
+            repeated(special.begin, once),
             tokens_a,
-            _repeated(special.end, once),
+            repeated(special.end, once),
             tokens_b,
-            _repeated(special.end, has_b),
+            repeated(special.end, tf.minimum(len_b, 1)),
         ],
         axis=1,
     )
     dense = ids.to_tensor()  # [R, longest]
-    # At least one place, so that a batch without rows has a first one too.
+    # At least one position, so that a batch without rows has a first one too.
     least = 1 if length is None else length
     missing = tf.maximum(least - tf.shape(dense)[1], 0)
     dense = tf.pad(dense, [[0, 0], [0, missing]])  # [R, T]
@@ -120,25 +116,19 @@ def joined(
     )
 
 
-def _repeated(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
-    """Repeats a token: counts `[R]` -> `[R, (tokens)]`."""
-    values = tf.fill([tf.reduce_sum(counts)], token)
-    return tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
-
-
 def of_client(
     input_ids: tf.Tensor,
     input_mask: tf.Tensor,
     segment_ids: tf.Tensor,
     max_seq_length: int,
 ) -> ModelInputs:
-    """Checks rows that a client laid out, each `[..., T]` int32.
+    """Checks rows that a client made, each `[..., T]` int32.
 
     Args:
         input_ids: ids of tokens.
         input_mask: 1 for a token, 0 for padding.
         segment_ids: 1 for the second text.
-        max_seq_length: T at most.
+        max_seq_length: the limit of T.
 
     Raises:
         tf.errors.InvalidArgumentError: when the graph runs: the shapes
@@ -163,22 +153,26 @@ def of_client(
     )
 
 
-# --------------------------------------------------- Fitting texts into rows
+# ------------------------------------------------------ Truncation and windows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """What is read of `N` texts or pairs, in `R` rows.
+    """`N` texts or pairs after truncation, or split into windows: `R` rows.
 
     Attributes:
         tokens_a: `[R, (tokens)]` int32.
         tokens_b: `[R, (tokens)]` int32; a row is empty for a single text.
-        text: `[R]` int64, ascending: the text or pair that a row is of.
+        text: `[R]` int64, ascending: the index of the text or pair.
     """
 
     tokens_a: tf.RaggedTensor
     tokens_b: tf.RaggedTensor
     text: tf.Tensor
+
+    def rows(self, special: SpecialIds) -> ModelInputs:
+        """Makes the rows."""
+        return joined(self.tokens_a, self.tokens_b, special)
 
 
 def fit(
@@ -186,45 +180,31 @@ def fit(
     tokens_b: tf.RaggedTensor,
     packing: sentence_pairs.Packing,
 ) -> Fitted:
-    """Fits texts as `sentence_pairs.fit` does.
+    """Truncates or splits texts as `sentence_pairs.fit` does.
 
     Args:
         tokens_a: `[N, (tokens)]` int32.
         tokens_b: `[N, (tokens)]` int32.
-        packing: what is kept of a text that is too long.
+        packing: the rule.
     """
-    len_b = tokens_b.row_lengths()
+    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
     specials = tf.where(len_b > 0, _SPECIALS_OF_TWO, _SPECIALS_OF_ONE)
     budget = packing.max_seq_length - tf.cast(specials, tf.int64)  # [N]
     if packing.long_text == sentence_pairs.WINDOWS:
         return _windows(tokens_a, tokens_b, budget, packing.window_stride)
-    kept_a, kept_b = _kept_lengths(tokens_a.row_lengths(), len_b, budget)
-    keep = {
-        sentence_pairs.HEAD: _head,
-        sentence_pairs.HEAD_TAIL: _head_tail,
-    }[packing.long_text]
+    # `sentence_pairs.lengths_cut_from_the_longer` without a loop: a text
+    # shorter than half of the budget stays complete; two longer ones get half
+    # each, A the odd token.
+    half = (budget + 1) // 2
+    kept_a = tf.minimum(len_a, tf.maximum(budget - len_b, half))
+    kept_b = tf.minimum(len_b, budget - kept_a)
+    is_head = packing.long_text == sentence_pairs.HEAD
+    keep = _head if is_head else _head_tail
     return Fitted(
         tokens_a=keep(tokens_a, kept_a),
         tokens_b=keep(tokens_b, kept_b),
         text=_numbers(tokens_a),
     )
-
-
-def mean_of_texts(rows: tf.Tensor, fitted: Fitted) -> tf.Tensor:
-    """Averages the rows of each text: `[R, K]` float -> `[N, K]`."""
-    # Rows of one text stand together, and every text has one.
-    return tf.math.segment_mean(rows, fitted.text)
-
-
-def _kept_lengths(len_a, len_b, budget):
-    """Does `sentence_pairs.lengths_cut_from_the_longer` without a loop.
-
-    Cut from the longer until both fit, a text shorter than half of the budget
-    stays whole; two longer ones end at a half each, A with the odd token.
-    """
-    half = (budget + 1) // 2
-    kept_a = tf.minimum(len_a, tf.maximum(budget - len_b, half))
-    return kept_a, tf.minimum(len_b, budget - kept_a)
 
 
 def _head(tokens, lengths):
@@ -240,18 +220,13 @@ def _head_tail(tokens, lengths):
         lengths,
     )
     tail = lengths - head
-    rows = _numbers(tokens)
-    parts = [
-        slices(tokens, rows, tf.zeros_like(head), head),
-        slices(tokens, rows, count - tail, tail),
-    ]
-    return tf.concat(parts, axis=1)
+    last = slices(tokens, _numbers(tokens), count - tail, tail)
+    return tf.concat([_head(tokens, head), last], axis=1)
 
 
 def _windows(tokens_a, tokens_b, budget, stride: int | None) -> Fitted:
-    """Moves a window over the longer text, beside the whole shorter one."""
+    """Moves a window over the longer text, with the complete shorter one."""
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
-    slides_a = len_a > len_b
     longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
     fixed = tf.minimum(shorter, tf.maximum(budget // 2, budget - longer))
     size = budget - fixed
@@ -261,25 +236,24 @@ def _windows(tokens_a, tokens_b, budget, stride: int | None) -> Fitted:
     text = tf.repeat(_numbers(tokens_a), counts)  # [R]
     starts = tf.ragged.range(counts).values * tf.gather(step, text)
     slid = tf.minimum(tf.gather(size, text), tf.gather(longer, text) - starts)
-    is_a = tf.gather(slides_a, text)
+    slides_a = tf.gather(len_a > len_b, text)
     fixed, zero = tf.gather(fixed, text), tf.zeros_like(starts)
+
+    def part(tokens, slides):
+        return slices(
+            tokens,
+            text,
+            tf.where(slides, starts, zero),
+            tf.where(slides, slid, fixed),
+        )
+
     return Fitted(
-        tokens_a=slices(
-            tokens_a,
-            text,
-            tf.where(is_a, starts, zero),
-            tf.where(is_a, slid, fixed),
-        ),
-        tokens_b=slices(
-            tokens_b,
-            text,
-            tf.where(is_a, zero, starts),
-            tf.where(is_a, fixed, slid),
-        ),
+        tokens_a=part(tokens_a, slides_a),
+        tokens_b=part(tokens_b, ~slides_a),
         text=text,
     )
 
 
 def _numbers(tokens):
-    """Numbers the rows: `[N, (tokens)]` -> `[N]` int64."""
+    """Returns the indices of the rows: `[N, (tokens)]` -> `[N]` int64."""
     return tf.range(tokens.nrows())

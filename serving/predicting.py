@@ -1,8 +1,7 @@
-"""Answers of a trained model to texts: rows of ids, batches, and back.
+"""Predictions of a trained model for texts, as the scripts make them.
 
-It is what the scripts do with `--do_predict`, for texts as they come and
-without files of records; nothing is compiled, so that the first answer needs
-no more than the weights.
+There are no files of records, and nothing is compiled, so that the first
+answer only waits for the weights.
 """
 
 import abc
@@ -23,7 +22,7 @@ from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, ner
 
-# The parts of an example, in the order in which they are written.
+# The parts of an example, in order.
 _LABELLED = ("text_a", "text_b")
 FIELDS = {
     run_folder.CLASSIFY: _LABELLED,
@@ -33,7 +32,7 @@ FIELDS = {
     run_folder.TAG: ("text",),
 }
 _LEAST_PARTS = {run_folder.CHOOSE: 4, run_folder.ANSWER: 2}
-_WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As exported models part words.
+_WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
 
 Example = Mapping[str, Any]
 # The ids of one row, `[T]` or `[C, T]` each.
@@ -41,12 +40,18 @@ _Row = Mapping[str, np.ndarray]
 _Outputs = Sequence[Mapping[str, np.ndarray]]
 
 
+def form(task: str) -> str:
+    """Returns the form of an example, for messages."""
+    more = ["..."] if task == run_folder.CHOOSE else []
+    return " ||| ".join([*FIELDS[task], *more])
+
+
 def example(task: str, parts: Sequence[str]) -> Example:
-    """Names the parts of an example.
+    """Returns the parts of an example by name.
 
     Args:
         task: one of `FIELDS`.
-        parts: in order; those from the third on are endings to choose from.
+        parts: in order; those from the third on are the endings of a choice.
 
     Raises:
         ValueError: there are too few or too many.
@@ -56,8 +61,7 @@ def example(task: str, parts: Sequence[str]) -> Example:
         most = len(parts)
     if not _LEAST_PARTS.get(task, 1) <= len(parts) <= most:
         raise ValueError(
-            f"An example of this model is {' ||| '.join(names)}"
-            f"{' ||| ...' if task == run_folder.CHOOSE else ''}; got "
+            f"An example of this model is {form(task)}; got "
             f"{messages.short(' ||| '.join(parts))}."
         )
     if task == run_folder.CHOOSE:
@@ -66,7 +70,7 @@ def example(task: str, parts: Sequence[str]) -> Example:
 
 
 class _Kind(abc.ABC):
-    """Text to rows, and outputs to an answer, for one task."""
+    """Conversion of examples to rows, and of outputs to answers."""
 
     def __init__(self, settings: settings_lib.Settings, model: Any):
         self.settings = settings
@@ -74,22 +78,22 @@ class _Kind(abc.ABC):
 
     @abc.abstractmethod
     def encode(self, example: Example) -> tuple[list[_Row], Any]:
-        """Makes the rows of an example, and what `decode` needs beside."""
+        """Returns the rows of an example, and data for `decode`."""
 
     @abc.abstractmethod
     def decode(
         self, example: Example, kept: Any, outputs: _Outputs
     ) -> dict[str, Any]:
-        """Makes the answer of the outputs for its rows, as JSON has it."""
+        """Returns the answer for the outputs of its rows, as in JSON."""
 
 
 class Predictor:
-    """Answers with the model of a run.
+    """Predicts with the model of a run.
 
     Args:
         task: one of `FIELDS`.
-        settings: of the model, which is loaded.
-        batch_size: rows that are read at once.
+        settings: of the model; its weights are loaded.
+        batch_size: rows per batch.
     """
 
     def __init__(
@@ -110,7 +114,7 @@ class Predictor:
             self._compute = networks.outputs_of(task, model, settings)
 
     def predict(self, examples: Iterable[Example]) -> list[dict[str, Any]]:
-        """Answers examples, in order, as JSON has it."""
+        """Returns the answers to examples, in order, as in JSON."""
         encoded = [(each, *self._kind.encode(each)) for each in examples]
         with _op_by_op():
             outputs = iter(self._run([row for _, r, _ in encoded for row in r]))
@@ -122,7 +126,7 @@ class Predictor:
             ]
 
     def _run(self, rows: Sequence[_Row]) -> list[dict[str, np.ndarray]]:
-        """Runs the network on rows, those of like length together."""
+        """Runs the network on rows, in batches of similar lengths."""
         found: list[dict[str, np.ndarray]] = [{} for _ in rows]
         for batch in self._batches(rows):
             length = max(_length(rows[index]) for index in batch)
@@ -151,7 +155,7 @@ class Predictor:
 
 @contextlib.contextmanager
 def _op_by_op() -> Iterator[None]:
-    """Compiles nothing: that takes seconds for each length of a row."""
+    """Disables compilation, which takes seconds for each length of a row."""
     before = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
@@ -161,7 +165,7 @@ def _op_by_op() -> Iterator[None]:
 
 
 def _length(row: _Row) -> int:
-    """Counts the tokens of a row, of its longest choice."""
+    """Counts the tokens of a row, or of its longest choice."""
     return int(row["input_mask"].sum(axis=-1).max())
 
 
@@ -212,46 +216,46 @@ class _Choice(_Kind):
 
 
 class _Answer(_Kind):
-    """A part of a paragraph."""
+    """An answer to a question, a part of a paragraph."""
 
     @property
     def _reading(self) -> settings_lib.Reading:
         return settings_lib.given(self.settings.answering, "answering")
 
     def encode(self, example):
-        asked = squad_examples.SquadExample(
+        question = squad_examples.SquadExample(
             qas_id="",
             question_text=example["question"],
             doc_tokens=squad_examples.find_words(example["context"]).words,
         )
         windows = list(
             squad_features.convert_examples_to_features(
-                [asked],
+                [question],
                 self.settings.tokenizer,
                 self._reading.windows,
                 num_workers=1,
             )
         )
-        return [_row(each.record()) for each in windows], (asked, windows)
+        return [_row(each.record()) for each in windows], (question, windows)
 
     def decode(self, example, kept, outputs):
-        asked, windows = kept
+        question, windows = kept
         length = self._reading.windows.max_seq_length
-        # Places of padding, which was not read, are below any other.
+        # Removed padding scores below all other positions.
         values = np.full((len(windows), 2, length), -1e9, np.float32)
         for row, scores in zip(values, outputs, strict=True):
             for side, name in enumerate(("start_logits", "end_logits")):
                 row[side, : len(scores[name])] = scores[name]
         unique_ids = np.array([each.unique_id for each in windows], np.int64)
         (ranked,) = squad_answers.rank_answers(
-            [asked],
+            [question],
             windows,
             squad_answers.Logits(unique_ids=unique_ids, values=values),
             self._reading.answers,
             self.settings.tokenizer.basic_tokenizer,
         )
         text = ranked.prediction(self._reading.threshold or 0.0)
-        # "" may be listed by no window, where "no answer" wins.
+        # If "no answer" wins, "" may not be in the list.
         shares = {each.text: each.probability for each in ranked.nbest}
         found = {"answer": text, "probability": shares.get(text, 0.0)}
         if ranked.null_odds is not None:
@@ -260,7 +264,7 @@ class _Answer(_Kind):
 
 
 class _Tags(_Kind):
-    """A tag for each word, in IOB2, and the entities that they mark."""
+    """A tag for each word, in IOB2, and the entities."""
 
     def encode(self, example):
         words = tuple(filter(None, _WHITE_SPACE.split(example["text"])))

@@ -17,13 +17,13 @@ _Compute = Callable[..., Mapping[str, tf.Tensor]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Servable:
-    """A model with its signatures, ready to be written.
+    """A model with its signatures, ready to be saved.
 
     Attributes:
-        task: what it answers.
+        task: one of `run_folder.TASKS`.
         signatures: functions by name.
-        variables: the weights that they use.
-        details: what a client should know besides, values as JSON has them.
+        variables: the weights.
+        details: further entries of model.json.
     """
 
     task: str
@@ -36,7 +36,7 @@ def of_texts(compute: _Compute, *names: str) -> Any:
     """Makes a signature of a function of texts.
 
     Args:
-        compute: takes a `[B]` string for each name.
+        compute: a function of a `[B]` string tensor for each name.
         names: of its inputs, in its order.
     """
 
@@ -54,23 +54,56 @@ def of_texts(compute: _Compute, *names: str) -> Any:
     )
 
 
-def of_words(compute: _Compute) -> Any:
-    """Makes a signature of a function of `words` `[B, W]` string."""
-    return of_specs(
-        compute, [tf.TensorSpec([None, None], tf.string, name="words")]
-    )
+def of_single_texts(
+    tokenize: Callable[[tf.Tensor], tf.RaggedTensor], compute: _Compute
+) -> Any:
+    """Makes a signature of `text_a`; for the arguments, see `of_pairs`."""
+
+    def run(text_a):
+        tokens = tokenize(text_a)
+        return compute(tokens, inputs.no_tokens(tokens))
+
+    return of_texts(run, "text_a")
 
 
-def of_ids(compute: _Compute, *, rank: int = 2) -> Any:
-    """Makes a signature of a function of ids, `[B, T]` int32.
+def of_pairs(
+    tokenize: Callable[[tf.Tensor], tf.RaggedTensor], compute: _Compute
+) -> Any:
+    """Makes a signature of `text_a` and `text_b`.
 
     Args:
-        compute: takes `input_ids`, `input_mask` and `segment_ids`.
+        tokenize: splits `[B]` strings into ids, `[B, (tokens)]` int32.
+        compute: a function of the ids of both texts.
+    """
+
+    def run(*texts):
+        return compute(*map(tokenize, texts))
+
+    return of_texts(run, "text_a", "text_b")
+
+
+def of_ids(
+    compute: Callable[[inputs.ModelInputs], Mapping[str, tf.Tensor]],
+    max_seq_length: int,
+    *,
+    rank: int = 2,
+) -> Any:
+    """Makes a signature of rows that the client made, `[B, T]` int32.
+
+    Args:
+        compute: a function of the rows, after `inputs.of_client`.
+        max_seq_length: the limit of T.
         rank: 3 for `[B, C, T]`.
     """
+
+    def run(input_ids, input_mask, segment_ids):
+        return compute(
+            inputs.of_client(input_ids, input_mask, segment_ids, max_seq_length)
+        )
+
     names = ("input_ids", "input_mask", "segment_ids")
     return of_specs(
-        compute,
+        run,
         [tf.TensorSpec([None] * rank, tf.int32, name=name) for name in names],
     )
 
@@ -79,12 +112,12 @@ def of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
     """Makes a signature of a function of tensors.
 
     Args:
-        compute: takes them by position.
-        specs: their names, types and shapes.
+        compute: its arguments are positional.
+        specs: names, types and shapes of the arguments.
     """
 
     def run(*values):
-        # A loaded signature takes any shape; here it is checked.
+        # A loaded signature accepts any shape, so it is checked here.
         checked = [
             tf.ensure_shape(value, spec.shape)
             for value, spec in zip(values, specs, strict=True)
@@ -96,16 +129,16 @@ def of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
 
 
 class Network:
-    """Runs a model in float32 on rows of any number and length.
+    """A model as a function of any number of rows of any length, in float32.
 
-    All signatures of an exported model call the one function, so that the
-    network is in its graph once. It is traced here, outside of what training
-    compiles: the plain operations are what is exported.
+    All signatures of an exported model call this function, so that its graph
+    contains the network once. It is traced here, outside of what training
+    compiles, so that plain operations are exported.
 
     Args:
-        model: made with the policy float32; read without dropout.
-        choose: what is kept of the outputs of the model.
-        num_more: inputs of the model behind the ids, each `[R, P]` int32.
+        model: in float32; computed without dropout.
+        choose: returns the required part of the model's outputs.
+        num_more: number of model inputs after the ids, each `[R, P]` int32.
         rank: of the ids; 3 for `[R, C, T]`.
 
     Attributes:
@@ -121,19 +154,15 @@ class Network:
         rank: int = 2,
     ):
         self.variables = [variable.value for variable in model.variables]
-
-        def run(*values):
-            return choose(model(*values))
-
         self._run = tf.function(
-            run,
+            lambda *values: choose(model(*values)),
             input_signature=[tf.TensorSpec([None] * rank, tf.int32)]
             * (3 + num_more),
             autograph=False,  # No Python here depends on a tensor.
         )
 
     def __call__(self, rows: inputs.ModelInputs, *more: tf.Tensor) -> Any:
-        """Returns what `choose` keeps of the outputs for R rows."""
+        """Returns what `choose` returns, for R rows."""
         return self._run(
             rows.input_ids, rows.input_mask, rows.segment_ids, *more
         )

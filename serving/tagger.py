@@ -11,11 +11,11 @@ from serving import (
     inputs,
     networks,
     normalization,
+    run_folder,
     signatures,
 )
 from tasks.tagging import ner
 
-TASK = "tag"
 WORDS = "words"
 DOCUMENT = "document"
 
@@ -28,14 +28,14 @@ def servable(
 ) -> signatures.Servable:
     """Makes the signatures of a tagger.
 
-    They are `serving_default` (`text` `[B]` string, words parted by white
+    They are `serving_default` (`text` `[B]` string, words separated by white
     space of ASCII), `words` (`[B, W]` string, "" after the last word of a
     row), `document` (as `serving_default`, but the B sentences are one
     document, in order, and each is read with its neighbours around it, as
     `run_ner.py --context=document` does) and `ids`. Outputs: `words`, `tags`
     `[B, W]` string, "" after the last, and `probabilities` `[B, W]` float32 of
     those tags. For `ids` `[B, T]`: `tags` and `probabilities` of each token;
-    a model that reads words has none.
+    `networks.FeatureTagger`, which labels words, does not have it.
 
     Args:
         model: in float32.
@@ -48,22 +48,26 @@ def servable(
     )
     document = dataclasses.replace(sentence, context=ner.DOCUMENT)
     tagger = _Tagger(model, tokenizer, labels)
-    text = signatures.of_texts
-    ids = {signatures.IDS: signatures.of_ids(tagger.of_ids)}
-    if isinstance(model, networks.FeatureTagger):
-        ids = {}
+    made = {
+        signatures.DEFAULT: signatures.of_texts(
+            lambda text: tagger.of_text(text, sentence), "text"
+        ),
+        WORDS: signatures.of_specs(
+            lambda words: tagger.of_words(words, sentence),
+            [tf.TensorSpec([None, None], tf.string, name="words")],
+        ),
+        DOCUMENT: signatures.of_texts(
+            lambda text: tagger.of_text(text, document), "text"
+        ),
+    }
+    if not isinstance(model, networks.FeatureTagger):
+        longest = model.config.max_position_embeddings
+        made[signatures.IDS] = signatures.of_ids(
+            lambda rows: _best(tagger.net(rows), labels), longest
+        )
     return signatures.Servable(
-        task=TASK,
-        signatures={
-            signatures.DEFAULT: text(
-                lambda text: tagger.of_text(text, sentence), "text"
-            ),
-            WORDS: signatures.of_words(
-                lambda words: tagger.of_words(words, sentence)
-            ),
-            DOCUMENT: text(lambda text: tagger.of_text(text, document), "text"),
-            **ids,
-        },
+        task=run_folder.TAG,
+        signatures=made,
         variables=tagger.net.variables,
         details={"labels": list(labels), "max_seq_length": max_seq_length},
     )
@@ -83,10 +87,9 @@ class _Tagger:
             self.net = signatures.Network(model, lambda out: out["logits"])
         self._tokenizer = tokenizer
         self._labels = labels
-        self._longest = model.config.max_position_embeddings
 
     def of_text(self, text, options: ner.WindowOptions):
-        # Decoded first: a word of invalid bytes alone is none.
+        # Decoded first: invalid bytes alone are no word.
         return self._tag(
             tf.strings.split(normalization.drop_invalid_utf8(text)), options
         )
@@ -97,11 +100,6 @@ class _Tagger:
         decoded = rows.with_values(normalization.drop_invalid_utf8(rows.values))
         return self._tag(decoded, options)
 
-    def of_ids(self, input_ids, input_mask, segment_ids):
-        longest = self._longest
-        rows = inputs.of_client(input_ids, input_mask, segment_ids, longest)
-        return _best(self.net(rows), self._labels)
-
     def _tag(self, words, options: ner.WindowOptions):
         """Tags `[B, (words)]` string."""
         pieces = _pieces(words.values, self._tokenizer, options.room)
@@ -111,7 +109,7 @@ class _Tagger:
         )
         places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
         logits = tf.gather_nd(self.net(rows), places)  # [words, K]
-        if self._words is not None:  # So far, hidden layers.
+        if self._words is not None:  # So far, hidden layers: [words, L * D].
             logits = tag_vectors(self._words, words.with_values(logits)).values
         found = _best(logits, self._labels)
         return {
@@ -123,7 +121,7 @@ class _Tagger:
 def tag_vectors(
     tagger: tagging.LstmTagger, vectors: tf.RaggedTensor
 ) -> tf.RaggedTensor:
-    """Reads sentences of vectors, `[B, (words), L * D]`: `[B, (words), K]`."""
+    """Labels sentences of vectors, `[B, (words), L * D]`: `[B, (words), K]`."""
     lengths = vectors.row_lengths()  # [B]
     features = vectors.to_tensor()  # [B, W, L * D]
     label_mask = tf.sequence_mask(lengths, tf.shape(features)[1], tf.int32)
@@ -134,23 +132,19 @@ def tag_vectors(
 def _pieces(
     words, tokenizer: graph_tokenizer.GraphTokenizer, room: int
 ) -> tf.RaggedTensor:
-    """Cuts `[W]` words into pieces as `ner.make_windows` does.
+    """Splits `[W]` words into pieces as `ner.make_windows` does.
 
     Returns:
         `[W, (pieces)]` int32, of each word at least one and at most `room`.
     """
     pieces = tokenizer.tokenize(words)[:, :room]
     is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
-    unknown = tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(is_empty)], tokenizer.id_of("[UNK]")),
-        is_empty,
-        validate=False,
-    )
+    unknown = inputs.repeated(tokenizer.id_of("[UNK]"), is_empty)
     return tf.concat([pieces, unknown], axis=1)
 
 
 def _best(logits, labels: Sequence[str]):
-    """Names the best of `[..., K]` logits, and its probability: `[...]`."""
+    """Returns the best label of `[..., K]` logits, and its probability."""
     probs = tf.nn.softmax(logits)
     best = tf.argmax(logits, axis=-1)
     return {
@@ -161,17 +155,17 @@ def _best(logits, labels: Sequence[str]):
 
 # ------------------------------------------------------------------- Windows
 
-# They are those of `tagging.ner`, for whole batches at once. The words of all
-# sentences stand one after the other, `W` of them.
+# The rules are those of `tagging.ner`, for a batch of sentences at once. The
+# words of all sentences are in one row, `W` of them.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TagWindows:
-    """`R` windows, and where the words are in them.
+    """`R` windows, and the positions of the words in them.
 
     Attributes:
         tokens: `[R, (tokens)]` int32, without [CLS] and [SEP].
-        window_of_word: `[W]` int64, the window that a word is labelled in.
+        window_of_word: `[W]` int64, the window in which a word is labelled.
         place_of_word: `[W]` int64, its first piece there, [CLS] being 0.
     """
 
@@ -185,7 +179,7 @@ def cut_windows(
     sentence_lengths: tf.Tensor,
     options: ner.WindowOptions,
 ) -> TagWindows:
-    """Cuts sentences into windows; each word is labelled in just one.
+    """Splits sentences into windows; each word is labelled in just one.
 
     Args:
         pieces: `[W, (pieces)]` int32, of each word at least one and at most
@@ -194,27 +188,30 @@ def cut_windows(
         options: with `ner.DOCUMENT` all sentences are one document.
     """
     sizes = pieces.row_lengths()
+    num_words = tf.size(sizes, tf.int64)
     offsets = tf.concat([[tf.constant(0, tf.int64)], tf.cumsum(sizes)], 0)
     ends = tf.cumsum(sentence_lengths)  # [S]
-    sentence = _Words(
-        first=tf.repeat(ends - sentence_lengths, sentence_lengths),
-        end=tf.repeat(ends, sentence_lengths),
-    )
+    firsts = ends - sentence_lengths
+    # Of each word the first word of its sentence, and its end.
+    sentence = tf.repeat(
+        tf.stack([firsts, ends], axis=1), sentence_lengths, axis=0
+    )  # [W, 2]
     outer = sentence
     if options.context == ner.DOCUMENT:
-        none = tf.zeros_like(sizes)
-        outer = _Words(first=none, end=none + tf.size(sizes, tf.int64))
+        document = tf.stack([tf.zeros_like(num_words), num_words])
+        outer = tf.broadcast_to(document, [num_words, 2])
     stops = _stops(offsets, sentence, options.room)
-    begins = _begins(ends - sentence_lengths, ends, stops)  # [W] int32
+    begins = _begins(firsts, ends, stops)  # [W] int32
     first = tf.where(begins > 0)[:, 0]  # [R]
+    inner = tf.stack([first, tf.gather(stops, first)], axis=1)  # [R, 2]
     start, end = _surrounded(
-        offsets,
-        _Words(first=first, end=tf.gather(stops, first)),
-        outer.of(first),
-        options.room,
+        offsets, inner, tf.gather(outer, first), options.room
     )
+    one_row = tf.RaggedTensor.from_row_lengths(
+        pieces.values, [tf.size(pieces.values, tf.int64)], validate=False
+    )  # [1, (pieces)]
     tokens = inputs.slices(
-        _as_one_row(pieces),
+        one_row,
         tf.zeros_like(start),
         tf.gather(offsets, start),
         tf.gather(offsets, end) - tf.gather(offsets, start),
@@ -228,28 +225,15 @@ def cut_windows(
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Words:
-    """Runs of words, `[first, end)` each; both int64 of one shape."""
-
-    first: tf.Tensor
-    end: tf.Tensor
-
-    def of(self, index: tf.Tensor) -> "_Words":
-        return _Words(
-            first=tf.gather(self.first, index), end=tf.gather(self.end, index)
-        )
-
-
-def _stops(offsets, sentence: _Words, room: int):
-    """Says where a window that begins at each word would stop: `[W]`."""
-    size = tf.gather(offsets, sentence.end) - tf.gather(offsets, sentence.first)
-    # As `ner.spans`: in a long sentence half is left for what stands around.
-    limit = tf.where(size > room, max(room // 2, 1), room)
-    limit = tf.cast(limit, tf.int64)
+def _stops(offsets, sentence, room: int):
+    """Returns where a window that begins at each word would stop: `[W]`."""
+    bounds = tf.gather(offsets, sentence)  # [W, 2]
+    # As `ner.spans`: in a long sentence half is left for the surroundings.
+    is_long = bounds[:, 1] - bounds[:, 0] > room
+    limit = tf.cast(tf.where(is_long, max(room // 2, 1), room), tf.int64)
     reached = _bisect_right(offsets, offsets[:-1] + limit) - 1
     next_word = tf.range(1, tf.size(offsets, tf.int64))
-    return tf.minimum(tf.maximum(reached, next_word), sentence.end)
+    return tf.minimum(tf.maximum(reached, next_word), sentence[:, 1])
 
 
 def _begins(firsts, ends, stops):
@@ -278,20 +262,26 @@ def _begins(firsts, ends, stops):
     return begins
 
 
-def _surrounded(offsets, inner: _Words, outer: _Words, room: int):
-    """Widens runs of words to as many of `outer` as `room` takes.
+def _surrounded(offsets, inner, outer, room: int):
+    """Extends runs of words to as many of `outer` as fit into `room` pieces.
+
+    Args:
+        offsets: `[W + 1]` int64, the first piece of each word.
+        inner: `[R, 2]` int64, first words and ends.
+        outer: `[R, 2]` int64.
+        room: pieces of a window.
 
     Returns:
-        Their first words and ends, each `[R]` int64.
+        First words and ends, each `[R]` int64.
     """
-    from_piece = tf.gather(offsets, inner.first)
-    left = (room - (tf.gather(offsets, inner.end) - from_piece)) // 2
-    start = tf.maximum(_bisect_left(offsets, from_piece - left), outer.first)
+    from_piece, to_piece = tf.unstack(tf.gather(offsets, inner), axis=1)
+    left = (room - (to_piece - from_piece)) // 2
+    start = tf.maximum(_bisect_left(offsets, from_piece - left), outer[:, 0])
     reached = _bisect_right(offsets, tf.gather(offsets, start) + room) - 1
-    end = tf.minimum(reached, outer.end)
+    end = tf.minimum(reached, outer[:, 1])
     # What the right side did not need goes to the left.
     reached = _bisect_left(offsets, tf.gather(offsets, end) - room)
-    return tf.maximum(reached, outer.first), end
+    return tf.maximum(reached, outer[:, 0]), end
 
 
 def _bisect_left(offsets, values):
@@ -300,10 +290,3 @@ def _bisect_left(offsets, values):
 
 def _bisect_right(offsets, values):
     return tf.searchsorted(offsets, values, "right", tf.int64)
-
-
-def _as_one_row(pieces: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Puts the pieces of all words into one row: `[1, (pieces)]`."""
-    return tf.RaggedTensor.from_row_lengths(
-        pieces.values, [tf.size(pieces.values, tf.int64)], validate=False
-    )

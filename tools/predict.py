@@ -1,4 +1,4 @@
-r"""Asks a trained model: classes, scores, choices, answers or tags for texts.
+r"""Predicts classes, scores, choices, answers or tags for texts.
 
 For example:
 
@@ -7,11 +7,10 @@ For example:
   python -m tools.predict --model=ner --input_file=lines.txt --format=json
 
 `--model` is the --output_dir of run_classifier.py, run_swag.py, run_squad.py or
-run_ner.py, which says how its model reads text and what it answers. ` ||| `
-separates the two texts of a pair; a question and its paragraph; the two texts
-before and each of the endings to choose from. White space separates words to
-tag. Without texts, they are read from standard input, at a terminal one at a
-time.
+run_ner.py. ` ||| ` separates the two texts of a pair; a question and its
+paragraph; or the two texts and the endings of a choice. Words to tag are
+separated by white space. Without texts, the tool reads lines from standard
+input; in a terminal, it prompts for them.
 """
 
 import dataclasses
@@ -34,7 +33,7 @@ ARGUMENTS = "[TEXT ...]"
 _SEPARATOR = re.compile(r"\s*\|\|\|\s*")
 _PROMPT = "> "
 _TEXT, _JSON = "text", "json"
-# Batches that are read together, so that rows of like length share one.
+# Batches that are sorted by length together.
 _BATCHES = 32
 _MOST_SHOWN = 10
 
@@ -71,12 +70,12 @@ def run(
     standard_input: BinaryIO,
     standard_output: IO[str],
 ) -> None:
-    """Reads examples, answers them and writes the answers.
+    """Reads examples and writes the predictions.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the folder holds no model that answers texts, or an example
-            is not one of it; names where it comes from.
+        ValueError: the folder has no model for texts, or an example does not
+            fit the model; the message names its origin.
     """
     if texts and options.input_file:
         raise ValueError("Give texts or --input_file; got both.")
@@ -87,30 +86,37 @@ def run(
         lines.check_text(text, f"text {number}")
     task, predictor = _open(options)
     read = _reader(options, task)
-    asks = not texts and options.input_file in (None, "-")
+    is_stream = not texts and options.input_file in (None, "-")
+    is_prompt = is_stream and standard_input.isatty()
 
     def answer(examples) -> None:
         for example, found in zip(
             examples, predictor.predict(examples), strict=True
         ):
-            standard_output.write(shown(example, found, options.format))
+            if options.format == _JSON:
+                text = json.dumps({**example, **found}, ensure_ascii=False)
+            else:
+                # The terminal already shows a text that was typed.
+                text = table(example, found, has_texts=not is_prompt)
+            standard_output.write(f"{text}\n")
         standard_output.flush()
 
-    if asks and standard_input.isatty():
-        _ask(read, answer, standard_output)
+    if is_prompt:
+        standard_output.write(f"Type {_form(options, task)}. Ctrl-D exits.\n")
+        _prompt(read, answer, standard_output)
         return
-    found = _lines(options.input_file or "-", standard_input)
+    found = lines.numbered(options.input_file or "-", standard_input)
     if texts:
         found = ((f"text {i}", text) for i, text in enumerate(texts, start=1))
-    examples = (read(text, where) for where, text in found)
-    # Of standard input no more is waited for than a batch.
-    size = options.batch_size * (1 if asks else _BATCHES)
+    examples = _examples(read, found)
+    # From standard input, answers do not wait for more than a batch.
+    size = options.batch_size * (1 if is_stream else _BATCHES)
     while batch := list(itertools.islice(examples, size)):
         answer(batch)
 
 
 def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
-    """Loads the model; returns what it does, and it."""
+    """Loads the model; returns its task too."""
     from serving import predicting, run_folder
     from serving import settings as settings_lib
 
@@ -122,8 +128,8 @@ def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
     task = run_folder.task_of(weights, found)
     if task not in predicting.FIELDS:
         raise ValueError(
-            f"{weights.checkpoint} was pre-trained, and answers nothing of "
-            "texts yet. tools.predict_masked fills its masks, and "
+            f"{weights.checkpoint} was pre-trained, not fine-tuned. "
+            "tools.predict_masked predicts its masked words, and "
             "extract_features.py writes its vectors."
         )
     for name in ("bert_config_file", "vocab_file"):
@@ -133,42 +139,42 @@ def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
     return task, predicting.Predictor(task, settings, options.batch_size)
 
 
-def _reader(options: Options, task: str) -> Callable[[str, str], Any]:
-    """Returns a function from a line, and where it is from, to an example."""
+def _reader(options: Options, task: str) -> Callable[[str], Any]:
+    """Returns a function from a line to an example."""
     from serving import predicting
 
     context: list[str] = []
     if options.context_file is not None:
         if task != "answer":
             raise ValueError(
-                "--context_file is for models that answer questions; this one "
-                f"is to {task}."
+                "--context_file requires a model that answers questions; the "
+                f"task of this one is {task}."
             )
         context = ["\n".join(lines.read_lines(options.context_file))]
+    return lambda line: predicting.example(
+        task, [*_SEPARATOR.split(line.strip()), *context]
+    )
 
-    def read(line: str, where: str) -> Any:
-        parts = [*_SEPARATOR.split(line.strip()), *context]
+
+def _form(options: Options, task: str) -> str:
+    from serving import predicting
+
+    if options.context_file is not None:
+        return predicting.FIELDS[task][0]
+    return predicting.form(task)
+
+
+def _examples(read, found) -> Iterator[Any]:
+    """Yields examples; names the origin of one that is refused."""
+    for where, text in found:
         try:
-            return predicting.example(task, parts)
+            yield read(text)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
 
-    return read
 
-
-def _lines(name: str, standard_input: BinaryIO) -> Iterator[tuple[str, str]]:
-    """Yields where each line comes from, and the line."""
-    if name == "-":
-        name = "standard input"
-        found = lines.decoded(standard_input, name)
-    else:
-        found = lines.read_lines(name)
-    for number, line in enumerate(found, start=1):
-        yield f"{name}, line {number}", line
-
-
-def _ask(read, answer, standard_output: IO[str]) -> None:
-    """Answers what is typed at a prompt, where a wrong line ends nothing."""
+def _prompt(read, answer, standard_output: IO[str]) -> None:
+    """Answers lines typed at a prompt; an invalid one does not end it."""
     import readline  # noqa: F401  # `input` has it edit and repeat lines.
 
     while True:
@@ -180,42 +186,44 @@ def _ask(read, answer, standard_output: IO[str]) -> None:
         if not line.strip():
             continue
         try:
-            answer([read(line, "the line")])
+            answer([read(line)])
         except ValueError as error:
             standard_output.write(f"{error}\n")
 
 
-def shown(example: Any, answer: dict[str, Any], form: str) -> str:
-    """Writes an example and its answer, for people or as a line of JSON."""
-    if form == _JSON:
-        return json.dumps({**example, **answer}, ensure_ascii=False) + "\n"
-    parts = [
+def table(example: Any, answer: dict[str, Any], *, has_texts: bool) -> str:
+    """Formats an answer for people, the most probable label first.
+
+    Args:
+        example: of `predicting.example`.
+        answer: of `predicting.Predictor`.
+        has_texts: whether the texts precede it.
+    """
+    texts = [
         text
         for name, text in example.items()
         if isinstance(text, str) and name != "context"
     ]
-    return f"{' ||| '.join(parts)}\n{''.join(_table(example, answer))}\n"
-
-
-def _table(example, answer: dict[str, Any]) -> Iterator[str]:
-    """Yields the lines of an answer, the most probable first."""
+    rows = [" ||| ".join(texts)] if has_texts else []
     if "entities" in answer:
-        rows = [(each["type"], each["text"]) for each in answer["entities"]]
-        yield from (f"  {kind}  {text}\n" for kind, text in rows)
-        return
-    held = answer.get("probabilities", {})
+        found = [(each["type"], each["text"]) for each in answer["entities"]]
+        found = found or [("(no entity)", "")]
+        rows += [f"  {kind}  {text}".rstrip() for kind, text in found]
+        return "\n".join([*rows, ""])
+    values = answer.get("probabilities", {})
     if "score" in answer:
-        held = {"": answer["score"]}
+        values = {"": answer["score"]}
     elif "answer" in answer:
-        held = {answer["answer"] or "(no answer)": answer["probability"]}
+        values = {answer["answer"] or "(no answer)": answer["probability"]}
     elif "endings" in example:
-        held = dict(zip(example["endings"], held, strict=True))
-    ranked = sorted(held.items(), key=lambda pair: -pair[1])
+        values = dict(zip(example["endings"], values, strict=True))
+    ranked = sorted(values.items(), key=lambda pair: -pair[1])
     for name, number in ranked[:_MOST_SHOWN]:
         mark = "*" if name in answer.get("labels", ()) else " "
-        yield f" {mark}{number:.4f}  {name}".rstrip() + "\n"
+        rows.append(f" {mark}{number:.4f}  {name}".rstrip())
     if len(ranked) > _MOST_SHOWN:
-        yield f"  and {len(ranked) - _MOST_SHOWN} more\n"
+        rows.append(f"  and {len(ranked) - _MOST_SHOWN} more")
+    return "\n".join([*rows, ""])
 
 
 def main(options: Options, texts: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Says which words a pre-trained model puts in place of each [MASK].
+"""Predicts the words for each [MASK] with a pre-trained model.
 
 For example:
 
@@ -11,11 +11,10 @@ For example:
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, Any, BinaryIO
 
 from commands import flags, program
@@ -49,13 +48,13 @@ class Options(text_model.ModelOptions):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskedText:
-    """A text ready for the model.
+    """A text with the model's inputs.
 
     Args:
-        text: as given.
+        text: the unchanged text.
         input_ids: `[T]`.
         segment_ids: `[T]`.
-        positions: `[P]`, where the masks are, from the left.
+        positions: `[P]`, of the masks, from the left.
     """
 
     text: str
@@ -66,7 +65,7 @@ class MaskedText:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A word piece and the probability the model gives it."""
+    """A word piece and its probability."""
 
     token: str
     probability: float
@@ -75,20 +74,24 @@ class Candidate:
 def prepare(
     text: str, tokenizer: tokenization.FullTokenizer, max_length: int
 ) -> MaskedText:
-    """Turns a text, or a pair, into ids.
+    """Tokenizes a text, or a pair, except for each [MASK].
 
     Args:
-        text: one text or `A ||| B`; as in the release the last separator
-            counts. Each [MASK] is kept, the rest goes through the tokenizer.
+        text: one text or `A ||| B`, split at the last separator, as released.
         tokenizer: of the model's vocabulary.
-        max_length: T at most, with [CLS] and [SEP].
+        max_length: the limit of T, including [CLS] and [SEP].
 
     Raises:
-        ValueError: there is no [MASK], or too much text.
+        ValueError: there is no [MASK], or the text is too long.
     """
-    tokens, segment_ids = text_model.encode(
-        text, functools.partial(_tokens_and_masks, tokenizer), max_length
-    )
+
+    def tokenize(part: str) -> list[str]:
+        tokens = []
+        for between in part.split(_MASK):
+            tokens += [_MASK, *tokenizer.tokenize(between)]
+        return tokens[1:]
+
+    tokens, segment_ids = text_model.encode(text, tokenize, max_length)
     positions = [i for i, token in enumerate(tokens) if token == _MASK]
     if not positions:
         raise ValueError(f"The text must have a {_MASK}; got {text!r}.")
@@ -100,38 +103,19 @@ def prepare(
     )
 
 
-def read_texts(
-    options: Options, standard_input: BinaryIO
-) -> Iterator[tuple[str, str]]:
-    """Yields where each text comes from, and the text."""
-    if options.text is not None:
-        lines.check_text(options.text, "--text")
-        yield "--text", options.text
-    if options.input_file is None:
-        return
-    if options.input_file == "-":
-        name = "standard input"
-        found = lines.decoded(standard_input, name)
-    else:
-        name = options.input_file
-        found = lines.read_lines(name)
-    for number, line in enumerate(found, start=1):
-        yield f"{name}, line {number}", line
-
-
 def predict(
     model: Any,
     texts: Sequence[MaskedText],
     inv_vocab: dict[int, str],
     top_k: int,
 ) -> list[list[list[Candidate]]]:
-    """Fills the masks of a batch of texts.
+    """Predicts the masked words of a batch of texts.
 
     Args:
         model: a `heads.BertForPreTraining`.
         texts: B of them, of any lengths.
         inv_vocab: id -> token; an id without one is shown as its number.
-        top_k: candidates for each mask; all of the vocabulary if it has fewer.
+        top_k: candidates for each mask; at most the size of the vocabulary.
 
     Returns:
         For each text and each of its masks, from the left, the candidates,
@@ -146,29 +130,27 @@ def predict(
         _padded([t.segment_ids for t in texts]),
         _padded([t.positions for t in texts]),
     )
-    probs = ops.softmax(outputs["masked_lm_logits"], axis=-1)  # [B, P, V]
-    # Stable, so that of equals the first of the vocabulary comes first.
-    order = np.argsort(-np.asarray(probs), axis=-1, kind="stable")
-    probs = np.take_along_axis(np.asarray(probs), order, -1)[..., :top_k]
-    return [
-        [
-            [
-                Candidate(
-                    token=inv_vocab.get(int(index), f"[id {index}]"),
-                    probability=float(prob),
-                )
-                for index, prob in zip(
-                    order[row, mask, :top_k], probs[row, mask], strict=True
-                )
-            ]
-            for mask in range(len(text.positions))
+    probs = np.asarray(ops.softmax(outputs["masked_lm_logits"], axis=-1))
+
+    def candidates(probs: np.ndarray) -> list[Candidate]:  # [V]
+        # Stable: of equal ones, the first in the vocabulary is first.
+        order = np.argsort(-probs, kind="stable")[:top_k]
+        return [
+            Candidate(
+                token=inv_vocab.get(index, f"[id {index}]"),
+                probability=float(probs[index]),
+            )
+            for index in order.tolist()
         ]
+
+    return [
+        [candidates(probs[row, mask]) for mask in range(len(text.positions))]
         for row, text in enumerate(texts)
     ]
 
 
 def table(text: str, masks: Iterable[Iterable[Candidate]]) -> str:
-    """Lays the candidates of a text out for people."""
+    """Formats the candidates of a text for people."""
     rows = [text]
     for number, candidates in enumerate(masks, start=1):
         rows.append(f"  {_MASK} {number}")
@@ -177,7 +159,7 @@ def table(text: str, masks: Iterable[Iterable[Candidate]]) -> str:
 
 
 def json_line(text: str, masks: Iterable[Iterable[Candidate]]) -> str:
-    """Writes the candidates of a text as a line of JSON."""
+    """Formats the candidates of a text as a line of JSON."""
     record = {
         "text": text,
         "masks": [[dataclasses.asdict(c) for c in mask] for mask in masks],
@@ -188,12 +170,12 @@ def json_line(text: str, masks: Iterable[Iterable[Candidate]]) -> str:
 def run(
     options: Options, standard_input: BinaryIO, standard_output: IO[str]
 ) -> None:
-    """Reads texts, fills their masks and writes the result.
+    """Reads texts, predicts their masked words and writes the result.
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: a text, the config, the vocabulary or the checkpoint does
-            not fit.
+        ValueError: a text, the config, the vocabulary or the checkpoint is
+            invalid, or they do not fit together.
     """
     if options.text is None and options.input_file is None:
         raise ValueError("Give a text with --text or --input_file.")
@@ -204,7 +186,7 @@ def run(
     from modeling import heads  # Late: it imports TensorFlow.
 
     model = heads.BertForPreTraining(config)
-    # Masked words need neither the pooler nor what stands on it.
+    # Masked words need neither the pooler nor next sentence prediction.
     text_model.load_weights(
         model, options, ["bert/pooler/.*", "cls/seq_relationship/.*"]
     )
@@ -234,25 +216,23 @@ def _check_files(options: Options) -> None:
 
 
 def _prepared(options, standard_input, tokenizer, model):
-    max_length = model.config.max_position_embeddings
-    for origin, text in read_texts(options, standard_input):
+    """Yields the texts; names the origin of one that is refused."""
+    found: Iterable[tuple[str, str]] = []
+    if options.text is not None:
+        lines.check_text(options.text, "--text")
+        found = [("--text", options.text)]
+    if options.input_file is not None:
+        more = lines.numbered(options.input_file, standard_input)
+        found = itertools.chain(found, more)
+    for origin, text in found:
         try:
-            yield prepare(text, tokenizer, max_length)
+            yield prepare(text, tokenizer, model.config.max_position_embeddings)
         except ValueError as error:
             raise ValueError(f"{origin}: {error}") from error
 
 
-def _tokens_and_masks(tokenizer, text):
-    tokens = []
-    for index, between in enumerate(text.split(_MASK)):
-        if index:
-            tokens.append(_MASK)
-        tokens += tokenizer.tokenize(between)
-    return tokens
-
-
 def _padded(rows: Sequence[Sequence[int]]):
-    """Fills rows up with 0, as the release does: `[B, longest]` int32."""
+    """Pads rows with 0, as the release does: `[B, longest]` int32."""
     import numpy as np
 
     longest = max(map(len, rows))

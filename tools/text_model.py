@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """Flags that say which model is loaded, and how it reads text."""
+    """Flags of the model and of its tokenizer."""
 
     bert_config_file: str = flags.Group.MODEL.required(
         "JSON file with the sizes of the model."
@@ -42,12 +42,12 @@ def open_files(
 
     Args:
         options: of the tool.
-        *special_tokens: what the vocabulary must hold.
+        *special_tokens: which the vocabulary must contain.
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: there is no checkpoint, or configuration and vocabulary do
-            not fit together.
+        ValueError: the checkpoint is missing, or configuration and vocabulary
+            do not fit together.
     """
     from modeling import checkpoint_formats
     from modeling import config as config_lib
@@ -65,13 +65,13 @@ def load_weights(
     """Loads the checkpoint into a model.
 
     Args:
-        model: takes the weights.
+        model: gets the weights.
         options: of the tool.
         unused: patterns of variables on which no output depends.
 
     Raises:
-        ValueError: the checkpoint is not of BERT, reads text in another case,
-            or lacks a weight.
+        ValueError: the checkpoint is not of BERT, was trained with another
+            casing, or lacks a weight.
     """
     from modeling import checkpoints
     from training import attention_checks, model_folder
@@ -88,16 +88,15 @@ def load_weights(
 def encode(
     text: str, tokenize: Callable[[str], list[str]], max_length: int
 ) -> tuple[list[str], list[int]]:
-    """Turns a text, or a pair, into tokens and their segments.
+    """Returns the tokens and segment ids of a text or a pair.
 
     Args:
-        text: one text or `A ||| B`; as in the release the last separator
-            counts.
-        tokenize: cuts each of the two.
-        max_length: tokens at most, with [CLS] and [SEP].
+        text: one text or `A ||| B`, split at the last separator, as released.
+        tokenize: splits each of the two into tokens.
+        max_length: maximum number of tokens, including [CLS] and [SEP].
 
     Raises:
-        ValueError: there is too much text.
+        ValueError: the text is too long.
     """
     tokens, segment_ids = sentence_pairs.join(
         *map(tokenize, features.split_pair(text))

@@ -2,7 +2,6 @@
 
 import itertools
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -53,7 +52,7 @@ def test_rows_are_those_of_one_text_after_the_other(
         _tokens([b for _, b in sizes], 300),
         packing,
     )
-    got = inputs.joined(fitted.tokens_a, fitted.tokens_b, _SPECIAL)
+    got = fitted.rows(_SPECIAL)
     texts, row = fitted.text.numpy().tolist(), 0
     for number, (len_a, len_b) in enumerate(sizes):
         for ids, segments in _defined(len_a, len_b, packing):
@@ -67,19 +66,10 @@ def test_rows_are_those_of_one_text_after_the_other(
     assert row == len(texts)
 
 
-def test_windows_of_a_text_are_averaged():
-    fitted = inputs.Fitted(
-        tokens_a=None, tokens_b=None, text=tf.constant([0, 0, 1], tf.int64)
-    )
-    rows = tf.constant([[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
-    got = inputs.mean_of_texts(rows, fitted)
-    np.testing.assert_array_equal(got, [[0.5, 0.5], [0.25, 0.75]])
-
-
 def test_batch_without_texts_has_a_place_for_the_first_token():
     packing = sentence_pairs.Packing(max_seq_length=9)
     fitted = inputs.fit(_tokens([], 1), _tokens([], 1), packing)
-    got = inputs.joined(fitted.tokens_a, fitted.tokens_b, _SPECIAL)
+    got = fitted.rows(_SPECIAL)
     assert got.input_ids.shape == [0, 1]
 
 

@@ -119,9 +119,12 @@ def test_a_wrong_line_at_the_prompt_ends_nothing(classifier, monkeypatch):
     output = io.StringIO()
     options = predict.Options(model=str(classifier))
     predict.run(options, [], terminal, output)
-    wrong, answered, *_ = output.getvalue().splitlines()
-    assert "An example of this model is text_a ||| text_b" in wrong
-    assert answered == "a good match"
+    hint, wrong, *answer, end = output.getvalue().splitlines()
+    assert hint == "Type text_a ||| text_b. Ctrl-D exits."
+    assert wrong.startswith("An example of this model is text_a ||| text_b;")
+    # The text is not repeated.
+    assert {row.split()[1] for row in answer[:2]} == {"0", "1"}
+    assert (answer[2:], end) == ([""], "")
 
 
 def test_what_cannot_be_asked_is_refused(classifier, tmp_path):
@@ -132,7 +135,7 @@ def test_what_cannot_be_asked_is_refused(classifier, tmp_path):
     with pytest.raises(ValueError, match="holds no trained model"):
         _ask(tmp_path, "a")
     (tmp_path / "paragraph.txt").write_text("one")
-    with pytest.raises(ValueError, match="this one is to classify"):
+    with pytest.raises(ValueError, match="of this one is classify"):
         _ask(classifier, "a", context_file=str(tmp_path / "paragraph.txt"))
 
 
