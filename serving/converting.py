@@ -1,7 +1,6 @@
 """Networks for runtimes other than TensorFlow's: LiteRT and ONNX.
 
-The converters are libraries that requirements-export.txt names; they are
-imported when they are used.
+The converters are libraries of requirements-export.txt, imported late.
 """
 
 import dataclasses
@@ -31,7 +30,7 @@ class Converted:
     Attributes:
         name: of the file.
         content: its bytes.
-        description: what model.json says of it.
+        description: its entries in model.json.
     """
 
     name: str
@@ -40,10 +39,10 @@ class Converted:
 
 
 def check_installed(target: str, quantize: str | None) -> None:
-    """Checks that the converter is there, before a model is loaded.
+    """Checks that the converter is installed, before a model is loaded.
 
     Raises:
-        ValueError: it is not; says what to install.
+        ValueError: a package is missing.
     """
     needed = [ONNX, *(["onnxruntime"] if quantize else [])]
     for package in needed if target == ONNX else ():
@@ -64,13 +63,13 @@ def convert(
     """Converts a network, for any number of rows of any length.
 
     Args:
-        task: what it does.
-        model: of `networks.load`; for LiteRT its activations become the ones
-            that there are operations for.
+        task: one of `run_folder.TASKS`.
+        model: of `networks.load`; for LiteRT its activations are replaced by
+            operations that exist there.
         settings: of the model.
         target: `LITERT` or `ONNX`.
-        quantize: `INT8` to keep the matrices as 8-bit integers; what they are
-            multiplied with is quantized as it comes (dynamic range).
+        quantize: `INT8` to store the matrices as 8-bit integers; the other
+            factors are quantized at run time (dynamic range).
     """
     if target == LITERT:
         _use_gelu_operation(model)
@@ -103,9 +102,9 @@ def convert(
 
 
 def _use_gelu_operation(model: Any) -> None:
-    """Has GELU computed by the operation that LiteRT has for it.
+    """Replaces GELU by LiteRT's own operation.
 
-    LiteRT has no `erf`, of which the exact form is made.
+    LiteRT has no `erf`, which the exact form requires.
     """
     forms = {"gelu": True, "gelu_exact": False}
     for layer in model._flatten_layers():
@@ -117,7 +116,7 @@ def _use_gelu_operation(model: Any) -> None:
 
 def _to_litert(model: Any, network: Any, quantize: str | None) -> bytes:
     root = tf.Module()
-    # Tracked, they become constants.
+    # Tracked variables become constants.
     root.weights = [variable.value for variable in model.variables]
     converter = tf.lite.TFLiteConverter.from_concrete_functions([network], root)
     if quantize:

@@ -1,9 +1,9 @@
 """Tokenizer of exported models: text to word pieces in a TensorFlow graph.
 
-It gives exactly the pieces of `tokenization.FullTokenizer`, for every string,
-in batches and without Python. `normalization` prepares the text, TensorFlow
-Text cuts it at spaces and each word into pieces. That this gives the pieces of
-the definition with the installed version is checked when a tokenizer is made.
+Its pieces are exactly those of `tokenization.FullTokenizer`, for every string,
+in batches and without Python. `normalization` prepares the text; TensorFlow
+Text splits it at spaces, and each word into pieces. Each new tokenizer checks
+that the installed version gives the pieces of the definition.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _MAX_WORD_CHARACTERS = 200  # Source: the release.
 _MAX_WORD_BYTES = 4 * _MAX_WORD_CHARACTERS  # In UTF-8.
 _TEXTS = tf.TensorSpec([None], tf.string, name="text")
 
-# Texts that together need every special rule.
+# Together, these texts need every special rule.
 _PROBES = (
     "Plain text, as it comes: it's [MASK]ed at $5.00 (or 10%)...",
     "a\0b\x0bc\x0cd\x1ce\x7ff\x85g\xadh\u200bi\u200dj\ufeffk\ufffdl",
@@ -44,15 +44,15 @@ _PROBES = (
 
 
 class GraphTokenizer(tf.Module):
-    """Cuts texts exactly as `tokenization.FullTokenizer` does, in graphs.
+    """Tokenizer with the pieces of `tokenization.FullTokenizer`, in graphs.
 
     It can be saved with `tf.saved_model.save`, also as a part of another
     module; a program that loads it imports `tensorflow` and `tensorflow_text`
-    only. The Unicode tables of the Python that makes it are saved in it.
+    only. The Unicode tables of this Python are saved in it.
 
     Args:
         vocab_file: one token a line.
-        do_lower_case: must be what the model was trained with.
+        do_lower_case: as in the training of the model.
 
     Attributes:
         definition: the tokenizer that defines the result.
@@ -60,7 +60,8 @@ class GraphTokenizer(tf.Module):
     Raises:
         OSError: the file cannot be opened.
         ValueError: a line of the file is not UTF-8, the vocabulary has no
-            [UNK], or TensorFlow Text cannot give the pieces of the definition.
+            [UNK], or TensorFlow Text does not give the pieces of the
+            definition.
     """
 
     def __init__(self, vocab_file: str, do_lower_case: bool = True):
@@ -74,7 +75,7 @@ class GraphTokenizer(tf.Module):
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Cuts `[N]` string texts: `[N, (pieces)]` ragged int32 ids.
+        """Returns the ids of `[N]` texts: `[N, (pieces)]` ragged int32.
 
         Bytes that are not UTF-8 are dropped.
         """
@@ -88,7 +89,7 @@ class GraphTokenizer(tf.Module):
     def tokenize_with_offsets(
         self, text: tf.Tensor
     ) -> dict[str, tf.RaggedTensor]:
-        """Cuts `[N]` string texts and tells which characters a piece covers.
+        """Returns the ids of `[N]` texts and the offsets of the pieces.
 
         `vocab.offsets` defines the offsets.
 
@@ -105,7 +106,7 @@ class GraphTokenizer(tf.Module):
         return {"ids": ids, "starts": starts, "ends": ends}
 
     def basic_text(self, text: tf.Tensor) -> tf.Tensor:
-        """Joins what `BasicTokenizer` cuts `[N]` valid texts into: `[N]`."""
+        """Joins the words of `BasicTokenizer` for `[N]` valid texts: `[N]`."""
         words, _ = _words(
             normalization.normalize(text, do_lower_case=self._do_lower_case)
         )
@@ -123,7 +124,7 @@ class GraphTokenizer(tf.Module):
         return self.definition.vocab[token]
 
     def tokens(self, vocab_size: int) -> tf.Tensor:
-        """Lists the tokens by id: `[V]` string; "[id N]" where there is none.
+        """Lists the tokens by id: `[V]` string; "[id N]" if there is none.
 
         Args:
             vocab_size: V, of the model.
@@ -139,10 +140,10 @@ class GraphTokenizer(tf.Module):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Pieces:
-    """The pieces of a vocabulary, as TensorFlow Text takes them.
+    """The pieces of a vocabulary for TensorFlow Text.
 
-    The number of a piece is not its id: the vocabulary may name a piece twice,
-    or have lines that no text gives.
+    The number of a piece is not its id: the vocabulary may have a piece twice,
+    or pieces that no text contains.
 
     Attributes:
         model: buffer of the word-piece model.
@@ -156,7 +157,7 @@ class _Pieces:
 
     @classmethod
     def of(cls, vocab: Mapping[str, int]) -> "_Pieces":
-        """Takes the pieces of a vocabulary, token -> id.
+        """Converts a vocabulary, token -> id.
 
         Raises:
             ValueError: it has no piece besides [UNK], or one that is too long
@@ -169,12 +170,12 @@ class _Pieces:
                 _MAX_WORD_BYTES,
                 "##",
                 _UNKNOWN,
-                True,  # It is given words, not texts.
-                False,  # Nothing is to be joined again.
+                True,  # Its input is words, not texts.
+                False,  # No detokenization.
             )
         except RuntimeError as error:
             raise ValueError(
-                f"TensorFlow Text cannot take the vocabulary: {error}"
+                f"TensorFlow Text cannot use the vocabulary: {error}"
             ) from error
         return cls(
             model=np.frombuffer(model, np.uint8),
@@ -184,9 +185,9 @@ class _Pieces:
 
 
 def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
-    """Lists the pieces that a text can give.
+    """Lists the pieces that a text can contain.
 
-    Others may be of any length, which TensorFlow Text would refuse.
+    Others may be too long for TensorFlow Text.
     """
     chars = set().union(*vocab)
     alone = set(filter(tokenization.stands_alone, chars))
@@ -210,7 +211,7 @@ def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
 def _tokenize(
     pieces: _Pieces, text: tf.Tensor, *, do_lower_case: bool
 ) -> tf.RaggedTensor:
-    """Cuts `[N]` valid texts: `[N, (pieces)]` ragged int32 ids."""
+    """Returns the ids of `[N]` valid texts: `[N, (pieces)]` ragged int32."""
     words, _ = _words(
         normalization.normalize(text, do_lower_case=do_lower_case)
     )
@@ -222,7 +223,7 @@ def _tokenize(
 def _tokenize_with_offsets(
     pieces: _Pieces, text: tf.Tensor, *, do_lower_case: bool
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """Cuts `[N]` valid texts: ids, starts and ends, each `[N, (pieces)]`."""
+    """Returns ids, starts and ends, each `[N, (pieces)]`, of valid texts."""
     normalized, origins_of = normalization.normalize_with_origins(
         text, do_lower_case=do_lower_case
     )
@@ -230,7 +231,7 @@ def _tokenize_with_offsets(
     numbers, starts, ends = _cut(pieces, words.values)  # [words, (pieces)]
     word = numbers.value_rowids()
     first = tf.gather(word_starts.values, word)
-    # TensorFlow Text was given a stand-in for a word that is too long.
+    # A word that is too long was replaced.
     length = tf.cast(tf.strings.length(words.values), tf.int64)
     is_unknown = numbers.values == pieces.unknown
     ends = tf.where(is_unknown, tf.gather(length, word), ends.values)
@@ -248,7 +249,7 @@ def _tokenize_with_offsets(
 def _words(
     normalized: tf.Tensor,
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Cuts `[N]` texts at spaces: words and first bytes, `[N, (words)]`."""
+    """Splits `[N]` texts at spaces: words and first bytes, `[N, (words)]`."""
     words, starts, _ = tf_text.WhitespaceTokenizer().tokenize_with_offsets(
         normalized
     )
@@ -258,7 +259,7 @@ def _words(
 def _cut(
     pieces: _Pieces, words: tf.Tensor
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """Cuts words into pieces.
+    """Splits words into pieces.
 
     Args:
         pieces: of the vocabulary.
@@ -271,7 +272,7 @@ def _cut(
 
     def long_ones_unknown():
         length = tf.strings.length(words, unit="UTF8_CHAR")
-        # No word has brackets in it.
+        # No word contains brackets.
         return tf.where(length > _MAX_WORD_CHARACTERS, _UNKNOWN, words)
 
     words = tf.cond(
@@ -291,7 +292,7 @@ def _cut(
 
 @functools.cache
 def _check_rules(*, do_lower_case: bool) -> None:
-    """Compares the rules, with a vocabulary that spells every probe."""
+    """Compares the rules, with a vocabulary of all characters."""
     basic = tokenization.BasicTokenizer(do_lower_case)
     chars = sorted({c for p in _PROBES for w in basic.tokenize(p) for c in w})
     tokens = [_UNKNOWN, *chars, *(f"##{char}" for char in chars)]
@@ -302,10 +303,10 @@ def _check_rules(*, do_lower_case: bool) -> None:
 def _check(
     pieces: _Pieces, vocab: Mapping[str, int], *, do_lower_case: bool
 ) -> None:
-    """Compares the pieces of the probes, and their places.
+    """Compares the pieces of the probes and their offsets.
 
     Raises:
-        ValueError: TensorFlow Text cannot give the pieces of the definition.
+        ValueError: TensorFlow Text does not give those of the definition.
     """
     basic = tokenization.BasicTokenizer(do_lower_case)
     wordpiece = tokenization.WordpieceTokenizer(vocab)
@@ -322,8 +323,8 @@ def _check(
         )
         if given != expected:
             raise ValueError(
-                f"TensorFlow Text {tf_text.__version__} must cut {probe!r:.80} "
-                f"into {expected!s:.200} (ids; id, start and end), as the "
-                f"definition does; it gave {given!s:.200}. Install the version "
-                "in requirements.txt."
+                f"TensorFlow Text {tf_text.__version__} must split "
+                f"{probe!r:.80} into {expected!s:.200} (ids; id, start and "
+                f"end), as the definition does; got {given!s:.200}. Install "
+                "the version in requirements.txt."
             )

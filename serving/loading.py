@@ -24,10 +24,10 @@ def servable(
     Args:
         task: one of `run_folder.TASKS`.
         model: of `networks.load`.
-        settings: how it reads text and answers.
+        settings: of the model.
 
     Raises:
-        ValueError: the settings do not fit the task.
+        ValueError: the settings lack a value that the task requires.
     """
     tokenizer = graph_tokenizer.GraphTokenizer(
         settings.vocab_file, settings.do_lower_case

@@ -16,7 +16,7 @@ from serving import settings as settings_lib
 from tasks.classification import labels
 
 _POOLER = "bert/pooler/.*"
-# Whatever policy is set, and whatever the model was trained in.
+# Independent of the policy and of the precision in training.
 _DTYPE = "float32"
 _MODELS = {
     run_folder.ANSWER: heads.BertForQuestionAnswering,
@@ -28,7 +28,7 @@ _MODELS = {
     run_folder.TAG: heads.BertForTokenClassification,
 }
 _LABELLED = (run_folder.CLASSIFY, run_folder.SCORE, run_folder.TAG)
-# Variables that no answer depends on.
+# Variables on which no output depends.
 _UNUSED = {
     **dict.fromkeys(
         (run_folder.ANSWER, run_folder.EMBED, run_folder.TAG), (_POOLER,)
@@ -42,14 +42,14 @@ def load(task: str, settings: settings_lib.Settings) -> Any:
     """Loads the network of one of `run_folder.TASKS`.
 
     Returns:
-        A model of `heads`, or a `bert.BertModel` to embed; `FeatureTagger` for
-        tags from a frozen encoder.
+        A model of `heads`, or a `bert.BertModel` to embed; a `FeatureTagger`
+        for tags from a frozen encoder.
 
     Raises:
-        ValueError: the checkpoint lacks a weight that the task needs, or has
-            one that is not finite.
+        ValueError: the checkpoint lacks a weight of the task, or has one that
+            is not finite.
     """
-    # Zeros until the checkpoint is read: drawing weights takes seconds.
+    # Zeros, because drawing weights, which are replaced, takes seconds.
     config = dataclasses.replace(settings.config, initializer_range=0.0)
     if task == run_folder.TAG and settings.weights.is_feature_tagger:
         return _feature_tagger(config, settings)
@@ -63,13 +63,7 @@ def load(task: str, settings: settings_lib.Settings) -> Any:
 
 
 def _filled(model: keras.Model, path: str, *unused: str) -> Any:
-    """Loads the weights of a model.
-
-    Args:
-        model: takes them.
-        path: of the checkpoint.
-        *unused: patterns of variables that no answer depends on.
-    """
+    """Loads the weights of a model; `unused` may be missing."""
     report = checkpoints.load(model, path, new=unused)
     logging.info("%s: %s", path, report)
     for variable in model.variables:
@@ -84,11 +78,11 @@ def _filled(model: keras.Model, path: str, *unused: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FeatureTagger:
-    """A BiLSTM above a frozen encoder.
+    """A BiLSTM on the features of a frozen encoder.
 
     Attributes:
         encoder: of word pieces.
-        layers: its hidden layers that make a word; 0 is the embeddings.
+        layers: its layers that are the features; 0 is the embeddings.
         tagger: of words.
     """
 
@@ -103,11 +97,11 @@ class FeatureTagger:
 
     @property
     def variables(self) -> list[keras.Variable]:
-        """The weights of both."""
+        """The weights of encoder and tagger."""
         return [*self.encoder.variables, *self.tagger.variables]
 
     def __call__(self, *ids: tf.Tensor) -> tf.Tensor:
-        """Computes the vectors of word pieces, `[R, T, L * D]`."""
+        """Returns the features of word pieces, `[R, T, L * D]`."""
         outputs = self.encoder(*ids)
         every = [outputs["embedding_output"], *outputs["all_encoder_layers"]]
         return tf.concat([every[layer] for layer in self.layers], axis=-1)
@@ -154,10 +148,10 @@ def _feature_tagger(
 def outputs_of(
     task: str, model: Any, settings: settings_lib.Settings
 ) -> Callable[..., Mapping[str, tf.Tensor]]:
-    """Returns the network as a function of ids that gives numbers.
+    """Returns the network as a function of ids.
 
-    It takes `INPUTS`, each `[R, T]` int32 (`[R, C, T]` for C choices), and
-    gives, each float32:
+    Its arguments are `INPUTS`, each `[R, T]` int32 (`[R, C, T]` for C choices).
+    Its outputs are, each float32:
 
     - to classify: `probabilities` `[R, K]`; to score: `score` `[R]`;
     - to choose: `probabilities` `[R, C]`;
@@ -167,9 +161,8 @@ def outputs_of(
       `pooled_output` `[R, D]`.
 
     Args:
-        task: what the model does.
-        model: of `load`, but no `FeatureTagger`, which reads words, and none
-            to fill masks.
+        task: of the model; not `FILL_MASK`.
+        model: of `load`; no `FeatureTagger`, which labels words.
         settings: of the model.
     """
     kept: tuple[str, ...] = ()
@@ -195,7 +188,7 @@ def outputs_of(
 
 
 def activated(logits: tf.Tensor, problem_type: str) -> tf.Tensor:
-    """Turns logits into probabilities; those of scores stay."""
+    """Returns the probabilities for logits; scores stay unchanged."""
     return {
         labels.SINGLE_LABEL: tf.nn.softmax,
         labels.MULTI_LABEL: tf.nn.sigmoid,
@@ -204,6 +197,6 @@ def activated(logits: tf.Tensor, problem_type: str) -> tf.Tensor:
 
 
 def specs(task: str) -> list[tf.TensorSpec]:
-    """Lists the inputs of `outputs_of`, of any sizes."""
+    """Returns the inputs of `outputs_of`, of any sizes."""
     rank = 3 if task == run_folder.CHOOSE else 2
     return [tf.TensorSpec([None] * rank, tf.int32, name=n) for n in INPUTS]

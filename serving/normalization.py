@@ -1,16 +1,16 @@
 """Text normalization as TensorFlow operations.
 
-`normalize` does what `tokenization.BasicTokenizer` does to a text: it cleans
-it, lower-cases it if asked, and puts spaces around punctuation marks and
-ideographs. Nearly every rule concerns one character by itself, so that
-TensorFlow Text can apply a table of replacements.
+`normalize` has the rules of `tokenization.BasicTokenizer`: it cleans a text,
+lower-cases it on request, and puts spaces around punctuation marks and
+ideographs. Nearly every rule depends on one character only, so TensorFlow
+Text can apply a table of replacements.
 
-Two rules of lower case look at the neighbours of a character: a capital sigma
-becomes another letter at the end of a word (`str.lower`), and marks are put
-into canonical order (NFD). `resolve_context` applies these two rules first.
+Two rules of lower-casing depend on the neighbours of a character: a capital
+sigma becomes another letter at the end of a word (`str.lower`), and marks are
+put into canonical order (NFD). `resolve_context` applies these two rules first.
 Regular expressions find the few texts that need them.
 
-All tables follow the Unicode version of the running Python, as the definition
+The tables follow the Unicode version of the running Python, as the definition
 does.
 """
 
@@ -34,10 +34,10 @@ _UNASSIGNED = frozenset({"Cn", "Co", "Cs"})  # Also private use, surrogates.
 _CAPITAL_SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c3", "\u03c2"
 
 # Orders of characters when marks are sorted, besides 1 to 254, the canonical
-# combining class of a mark that stays.
-STARTER = 0  # Stays; no mark moves past it.
-VANISHING = 255  # Is dropped; marks move past it.
-VANISHING_STARTER = 256  # Is dropped; no mark moves past it.
+# combining class of a mark that is kept.
+STARTER = 0  # Kept; no mark moves past it.
+VANISHING = 255  # Dropped; marks move past it.
+VANISHING_STARTER = 256  # Dropped; no mark moves past it.
 
 
 def drop_invalid_utf8(text: tf.Tensor) -> tf.Tensor:
@@ -59,7 +59,7 @@ def drop_invalid_utf8(text: tf.Tensor) -> tf.Tensor:
 
 
 def normalize(text: tf.Tensor, *, do_lower_case: bool) -> tf.Tensor:
-    """Normalizes texts: their words are what stands between spaces.
+    """Normalizes texts to words separated by spaces.
 
     Args:
         text: `[N]` string, valid UTF-8.
@@ -76,20 +76,34 @@ def normalize(text: tf.Tensor, *, do_lower_case: bool) -> tf.Tensor:
 def normalize_with_origins(
     text: tf.Tensor, *, do_lower_case: bool
 ) -> tuple[tf.Tensor, Callable[[tf.RaggedTensor], tf.RaggedTensor]]:
-    """Normalizes texts and keeps track of where each byte came from.
+    """Normalizes texts and tracks the origin of each byte.
 
     Args:
         text: `[N]` string, valid UTF-8.
         do_lower_case: lower-cases and strips accents.
 
     Returns:
-        `[N]` string, as `normalize` gives it, and a function of places in it:
-        bytes, `[N, (places)]` ragged int64, to characters (code points) of the
-        given text, `[N, (places)]` ragged int32.
+        `[N]` string, as from `normalize`, and a function from positions in it
+        (bytes, `[N, (places)]` ragged int64) to characters (code points) of
+        the original text, `[N, (places)]` ragged int32.
     """
     origins = tf.ragged.range(tf.strings.length(text, unit="UTF8_CHAR"))
     if do_lower_case:
-        text, origins = _resolve_context_with_origins(text, origins)
+        text = final_sigmas(text)  # No character moves.
+
+        def with_sorted():
+            in_order, places = _sort_marks(text)
+            moved = _look_up(origins, places)
+            return in_order, moved.values, moved.row_splits
+
+        text, values, splits = tf.cond(
+            tf.reduce_any(_has_two_marks(text)),
+            with_sorted,
+            lambda: (text, origins.values, origins.row_splits),
+        )
+        origins = tf.RaggedTensor.from_row_splits(
+            values, splits, validate=False
+        )
     normalized, byte_offsets = _normalizer(
         do_lower_case
     ).normalize_with_offsets(text)  # [N, (bytes + 1)]
@@ -112,7 +126,7 @@ def normalize_with_origins(
 def _look_up(
     table: tf.RaggedTensor, places: tf.RaggedTensor
 ) -> tf.RaggedTensor:
-    """Looks places up, each in the row of the table that it stands in.
+    """Looks positions up, each in its row of the table.
 
     `tf.gather` with `batch_dims` does the same in many more operations.
 
@@ -130,12 +144,12 @@ def _look_up(
 def _rewrite_rows(
     text: tf.Tensor, chosen: tf.Tensor, rewrite: Callable
 ) -> tf.Tensor:
-    """Rewrites some texts of a batch; costs nothing where none is chosen.
+    """Rewrites some texts of a batch; nothing is computed for none.
 
     Args:
         text: `[N]` string.
         chosen: `[N]` bool.
-        rewrite: function of the chosen texts, `[C]` string -> `[C]` string.
+        rewrite: a function of the chosen texts, `[C]` string.
 
     Returns:
         `[N]` string.
@@ -153,13 +167,13 @@ def _rewrite_rows(
 
 
 def folded(char: str, *, do_lower_case: bool) -> str:
-    """Returns what a character becomes, by itself, without any spaces.
+    """Returns the replacement of a character, without spaces around it.
 
-    Nothing for a character that vanishes, one space for white space.
+    It is empty for a character that is dropped, and a space for white space.
     """
     if tokenization.is_removed(char):
         return ""
-    if char.isspace():  # Also U+2028 and U+2029, at which `str.split` cuts.
+    if char.isspace():  # Also U+2028 and U+2029, as for `str.split`.
         return " "
     if not do_lower_case:
         return char
@@ -171,7 +185,7 @@ def folded(char: str, *, do_lower_case: bool) -> str:
 
 
 def assigned_characters() -> list[str]:
-    """Lists the characters that Unicode assigns a meaning, in order."""
+    """Lists the assigned characters of Unicode, in order."""
     return [
         char
         for char in map(chr, range(sys.maxunicode + 1))
@@ -181,8 +195,8 @@ def assigned_characters() -> list[str]:
 
 @functools.cache
 def _replacements(*, do_lower_case: bool) -> bytes:
-    """Writes the table of replacements of all characters."""
-    # The blocks of ideographs have unassigned code points, too.
+    """Returns the table of replacements of all characters, as a buffer."""
+    # The blocks of ideographs contain unassigned code points too.
     chars = {*assigned_characters(), *tokenization.cjk_ideographs()}
     table = {}
     for char in sorted(chars):
@@ -202,11 +216,11 @@ def _normalizer(do_lower_case: bool) -> tf_text.FastBertNormalizer:
     )
 
 
-# ------------------------------------------- Rules that look at the neighbours
+# -------------------------------------------- Rules that depend on neighbours
 
 
 def resolve_context(text: tf.Tensor) -> tf.Tensor:
-    """Applies the rules that look at more than one character.
+    """Applies the rules that depend on more than one character.
 
     Args:
         text: `[N]` string, valid UTF-8.
@@ -220,41 +234,14 @@ def resolve_context(text: tf.Tensor) -> tf.Tensor:
     )
 
 
-def _resolve_context_with_origins(
-    text: tf.Tensor, origins: tf.RaggedTensor
-) -> tuple[tf.Tensor, tf.RaggedTensor]:
-    """Does what `resolve_context` does, and tells where characters came from.
-
-    Args:
-        text: `[N]` string, valid UTF-8.
-        origins: `[N, (characters)]` ragged int32, which ascend.
-
-    Returns:
-        `[N]` string and the origins of its characters.
-    """
-    text = final_sigmas(text)  # Each character keeps its place.
-
-    def with_sorted():
-        in_order, places = _sort_marks(text)
-        moved = _look_up(origins, places)
-        return in_order, moved.values, moved.row_splits
-
-    text, values, splits = tf.cond(
-        tf.reduce_any(_has_two_marks(text)),
-        with_sorted,
-        lambda: (text, origins.values, origins.row_splits),
-    )
-    return text, tf.RaggedTensor.from_row_splits(values, splits, validate=False)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SigmaClasses:
     """The characters that decide between the two small sigmas.
 
     Attributes:
         cased: letters with case.
-        ignored: characters that are skipped in looking for a cased one; the
-            ones that cleaning removes are among them.
+        ignored: characters that are skipped in the search for a cased one,
+            including those that cleaning removes.
     """
 
     cased: str
@@ -263,7 +250,7 @@ class SigmaClasses:
 
 @functools.cache
 def sigma_classes() -> SigmaClasses:
-    """Sorts the characters by what `str.lower` makes of a sigma near them."""
+    """Classifies characters by their effect on a sigma in `str.lower`."""
     cased, ignored = [], []
     for char in assigned_characters():
         if tokenization.is_removed(char):
@@ -276,17 +263,17 @@ def sigma_classes() -> SigmaClasses:
 
 
 def final_sigmas(text: tf.Tensor) -> tf.Tensor:
-    """Writes the small sigmas that `str.lower` would, final or not.
+    """Lower-cases sigmas to the final or the other form, as `str.lower` does.
 
-    Final is a sigma after a letter with case and not before one, whatever
-    ignored characters lie between.
+    A sigma is final after a letter with case and not before one; ignored
+    characters between them do not count.
 
     Args:
         text: `[N]` string.
 
     Returns:
         `[N]` string without capital sigmas that become final; each character
-        keeps its place and its length in bytes.
+        keeps its position and its length in bytes.
     """
     classes = sigma_classes()
     cased, ignored = _one_of(classes.cased), _one_of(classes.ignored)
@@ -307,7 +294,7 @@ def final_sigmas(text: tf.Tensor) -> tf.Tensor:
 
 
 def _one_of(chars: Iterable[str]) -> str:
-    """Writes a set of characters as a regular expression of RE2."""
+    """Returns a set of characters as a regular expression of RE2."""
     ranges: list[list[int]] = []
     for code in sorted(map(ord, chars)):
         if ranges and code == ranges[-1][1] + 1:
@@ -320,13 +307,13 @@ def _one_of(chars: Iterable[str]) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Marks:
-    """The tables for sorting the marks that stay (spacing and enclosing).
+    """The tables for sorting the marks that are kept (spacing and enclosing).
 
     Attributes:
         sortable: marks that can move, and characters that contain one; the
             order can change only in a text with two of these.
-        decomposed: the `sortable` that stand for several characters -> those.
-        order_of: character -> its order, `STARTER` where absent.
+        decomposed: of `sortable`, those that decompose -> their parts.
+        order_of: character -> its order; `STARTER` if absent.
     """
 
     sortable: str
@@ -366,24 +353,23 @@ def _order(char: str) -> int:
 
 
 def _has_two_marks(text: tf.Tensor) -> tf.Tensor:
-    """Tells in which of `[N]` texts the order of marks can change: `[N]`."""
+    """Returns in which of `[N]` texts the order of marks can change: `[N]`."""
     sortable = _one_of(marks().sortable)
     return tf.strings.regex_full_match(text, f"(?s).*{sortable}.*{sortable}.*")
 
 
 def _sort_marks(text: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
-    """Puts the marks that stay into canonical order.
+    """Puts the marks that are kept into canonical order.
 
-    Characters with such marks in them are decomposed, and those that vanish
-    are dropped.
+    Characters that contain such marks are decomposed.
 
     Args:
         text: `[N]` string, valid UTF-8.
 
     Returns:
-        `[N]` string, and `[N, (characters)]` ragged int64, from where in the
-        given text each of its characters came. These ascend: marks that trade
-        places do not take their origins along.
+        `[N]` string, and `[N, (characters)]` ragged int64, the position of each
+        of its characters in the original text. These ascend: marks that are
+        reordered exchange their positions.
     """
     chars = tf.strings.unicode_decode(text, "UTF-8")  # [N, (characters)]
     places = tf.ragged.range(chars.row_lengths())
@@ -393,9 +379,12 @@ def _sort_marks(text: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
     rows = tf.repeat(chars.value_rowids(), counts)
     places = tf.repeat(places.values, counts)
 
-    order = _order_of(codes)
+    order_of = marks().order_of
+    index, is_key = _find(order_of, codes)
+    orders = tf.constant([order for _, order in sorted(order_of.items())])
+    order = tf.where(is_key, tf.gather(orders, index), STARTER)
     is_starter = (order == STARTER) | (order == VANISHING_STARTER)
-    # The first character of a text begins a run, whatever it is.
+    # The first character of a text begins a run in any case.
     run = tf.cumsum(tf.cast(is_starter, tf.int64)) + rows
     key = run * VANISHING + tf.cast(order, tf.int64)
     stays = order < VANISHING
@@ -413,7 +402,7 @@ def _sort_marks(text: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
 
 
 def _decompose(codes: tf.Tensor) -> tf.RaggedTensor:
-    """Writes the characters that hold marks as their parts.
+    """Decomposes the characters that contain marks.
 
     Args:
         codes: `[C]` int32.
@@ -426,18 +415,10 @@ def _decompose(codes: tf.Tensor) -> tf.RaggedTensor:
     table = tf.ragged.constant(
         [list(map(ord, parts)) for _, parts in sorted(decomposed.items())]
     )
-    # The characters themselves follow the table, each a row.
+    # After the table, each character is a row.
     own_row = table.nrows() + tf.range(tf.size(codes, tf.int64))
     rows = tf.concat([table, codes[:, tf.newaxis]], axis=0)
     return tf.gather(rows, tf.where(is_key, index, own_row))
-
-
-def _order_of(codes: tf.Tensor) -> tf.Tensor:
-    """Looks up the order of marks: `[C]` int32 -> `[C]` int32."""
-    order_of = marks().order_of
-    index, is_key = _find(order_of, codes)
-    orders = tf.constant([order for _, order in sorted(order_of.items())])
-    return tf.where(is_key, tf.gather(orders, index), STARTER)
 
 
 def _find(
@@ -450,8 +431,8 @@ def _find(
         codes: `[C]` int32.
 
     Returns:
-        `[C]` int64, the number of each among the sorted keys, and `[C]` bool,
-        whether it is one of them; if not, the number is any.
+        `[C]` int64, the index of each among the sorted keys, and `[C]` bool,
+        whether it is one of them; if not, the index is arbitrary.
     """
     keys = tf.constant(sorted(map(ord, table)))  # [K]
     index = tf.searchsorted(keys, codes, out_type=tf.int64)

@@ -1,16 +1,16 @@
 """Buffer format of the normalizer of TensorFlow Text.
 
 `tensorflow_text.FastBertNormalizer(model_buffer=...)` replaces characters one
-by one, by a table in a buffer. Its own tables follow other rules than the
+by one, by a table in a buffer. Its own tables have other rules than the
 release; this module writes the buffer for any table.
 
-The format is internal to TensorFlow Text, so that whoever uses a buffer must
-compare what comes out with the definition (`serving.graph_tokenizer` does):
+The format is internal to TensorFlow Text, so the result must be compared with
+the definition (`serving.graph_tokenizer` does):
 
 - A flatbuffer table of four fields: 0, a bool, whether text is lower-cased;
   1, a vector of uint32, the units of a trie over UTF-8 bytes; 2, an int32,
-  the value of U+0000, which the trie cannot hold; 3, a vector of bytes, the
-  pool, in which the replacements lie end to end.
+  the value of U+0000, which the trie cannot contain; 3, a vector of bytes, the
+  pool of all replacements, concatenated.
 - A value is `1 << 30 | offset in the pool << 6 | bytes of the replacement`.
 - The trie is the double array of the Darts-clone library. The unit of a node
   has the byte that leads to it in bits 0-7, in bit 8 whether a key ends
@@ -28,7 +28,7 @@ import numpy as np
 
 _MAX_REPLACEMENT_BYTES = 63  # Six bits hold the length.
 _MAX_POOL_BYTES = 1 << 24
-_MAX_UNITS = 1 << 21  # Beyond, the library spells bases in another way.
+_MAX_UNITS = 1 << 21  # Beyond, the library encodes bases differently.
 _HAS_VALUE = 1 << 8
 _IS_VALUE = 1 << 31
 _UNUSED = 1 << 31  # A byte can lead to no unit with this bit.
@@ -39,13 +39,13 @@ def build(replacements: Mapping[str, str], *, lower_case: bool) -> bytes:
     """Builds the buffer of a table of replacements.
 
     Args:
-        replacements: character -> what stands for it, perhaps nothing. A
-            character that is not in it is kept.
-        lower_case: what the buffer says of itself; the table decides.
+        replacements: character -> replacement, possibly empty. Other
+            characters are kept.
+        lower_case: the field of that name; it does not change the result.
 
     Raises:
         ValueError: a key is not one character, a replacement has more than
-            63 bytes, or the table is larger than the format can hold.
+            63 bytes, or the table is too large for the format.
     """
     values, pool = _pooled(replacements)
     value_of_nul = values.pop("\0", 0)
@@ -55,7 +55,7 @@ def build(replacements: Mapping[str, str], *, lower_case: bool) -> bytes:
 
 
 def _pooled(replacements: Mapping[str, str]) -> tuple[dict[str, int], bytes]:
-    """Lays the replacements out; returns character -> value, and the pool."""
+    """Concatenates replacements; returns character -> value, and the pool."""
     pool = bytearray()
     value_of = {}
     values = {}
@@ -116,7 +116,7 @@ class _DoubleArray:
                 self.units.append(_IS_VALUE | child)
 
     def _new_block(self) -> int:
-        """Makes room for any continuation byte; returns the base for it."""
+        """Adds units for all continuation bytes; returns their base."""
         self.units += [_UNUSED] * (-len(self.units) % _CONTINUATION_BYTES)
         start = len(self.units)
         self.units += [_UNUSED] * _CONTINUATION_BYTES
@@ -135,11 +135,11 @@ class _DoubleArray:
 def _flatbuffer(
     units: list[int], value_of_nul: int, pool: bytes, lower_case: bool
 ) -> bytes:
-    import flatbuffers  # Comes with TensorFlow, and is used with it only.
+    import flatbuffers  # Installed with TensorFlow.
 
     builder = flatbuffers.Builder(0)
     trie = builder.CreateNumpyVector(np.array(units, np.uint32))
-    # An empty vector is not read back as one.
+    # An empty vector is not read correctly.
     strings = builder.CreateByteVector(pool or b"\0")
     builder.StartObject(4)
     builder.PrependBoolSlot(0, lower_case, False)

@@ -1,4 +1,4 @@
-"""The network as an ONNX graph, written operation by operation.
+"""Conversion of the network to an ONNX graph, operation by operation.
 
 Source: the operators of ONNX, opset 20 (onnx.ai/onnx/operators). tf2onnx 1.17
 converts the TensorFlow graph to the same numbers, but took 6.3 GB of memory for
@@ -39,15 +39,14 @@ def write(
     inputs: dict[str, list[Any]],
     outputs: dict[str, list[Any]],
 ) -> "onnx.ModelProto":
-    """Writes the network of a task.
+    """Converts the network of a task.
 
     Args:
         task: one of `run_folder.TASKS`.
         model: of `networks.load`.
         problem_type: of its labels, one of `labels.PROBLEM_TYPES`.
         inputs: shapes of the ids by name, None for any size.
-        outputs: shapes of the numbers by name, as `networks.outputs_of` gives
-            them.
+        outputs: shapes of the outputs of `networks.outputs_of`, by name.
     """
     graph = _Graph()
     found = _outputs(graph, task, model, problem_type)
@@ -71,7 +70,7 @@ def write(
 def _described(
     graph: "_Graph", task: str, shapes, kind
 ) -> "list[onnx.ValueInfoProto]":
-    """Names inputs or outputs, and their axes of any size."""
+    """Describes inputs or outputs; names their axes of any size."""
     axes = ["batch", "length", ""]
     if task == run_folder.CHOOSE:
         axes.insert(1, "choices")
@@ -101,7 +100,7 @@ class _Graph:
         return self.split(operator, *inputs, outputs=[output], **attributes)[0]
 
     def split(self, operator, *inputs, outputs, **attributes) -> list[str]:
-        """Adds an operation with several outputs; "" is given a name."""
+        """Adds an operation with several outputs; "" becomes a new name."""
         number = len(self.nodes)
         names = [
             each or f"{operator}_{number}_{place}"
@@ -119,7 +118,7 @@ class _Graph:
         return name
 
     def constant(self, value: Any, kind: type = np.int64) -> str:
-        """Adds a small number or list, once."""
+        """Adds a small number or list, once for equal ones."""
         array: np.ndarray = np.asarray(value, kind)
         key = array.dtype.str.encode() + repr(array.shape).encode()
         key += array.tobytes()
@@ -135,7 +134,7 @@ class _Graph:
         return self.constant(value, np.float32)
 
     def dense(self, name: str, layer: layers.Dense, x: str) -> str:
-        """Adds a product with a kernel, and its bias."""
+        """Adds a dense layer without activation."""
         product = self.node(
             "MatMul", x, self.weight(f"{name}/kernel", layer.kernel)
         )
@@ -171,7 +170,7 @@ class _Graph:
 def _outputs(
     graph: _Graph, task: str, model: Any, problem_type: str
 ) -> dict[str, str]:
-    """Adds encoder and head; returns the values of the outputs by name."""
+    """Adds encoder and head; returns the outputs by name."""
     ids = ["input_ids", "input_mask", "segment_ids"]
     if task == run_folder.CHOOSE:
         ids = [_flat(graph, name) for name in ids]
@@ -199,7 +198,7 @@ def _outputs(
 def _of_first_token(
     graph: _Graph, task: str, model: Any, problem_type: str, hidden: str
 ) -> dict[str, str]:
-    """Adds the pooler, and the heads above it."""
+    """Adds the pooler and a head."""
     encoder = model if task == run_folder.EMBED else model.bert
     first = graph.node("Gather", hidden, graph.constant(0), axis=1)  # [R, D]
     dense = graph.dense("bert/pooler/dense", encoder.pooler.dense, first)
@@ -233,7 +232,7 @@ def _flat(graph: _Graph, ids: str) -> str:
 def _encoder(
     graph: _Graph, model: bert.BertModel, ids: str, mask: str, segments: str
 ) -> str:
-    """Adds embeddings and layers: the last layer's output, `[R, T, D]`."""
+    """Adds embeddings and layers; returns the last output, `[R, T, D]`."""
     scope, table = "bert/embeddings", model.embeddings
     words = graph.node(
         "Gather",
@@ -291,8 +290,8 @@ def _attention(
     def heads(part: str, axes: list[int]) -> str:
         dense = getattr(attention, part)
         product = graph.dense(f"{name}/self/{part}", dense, hidden)
-        parted = graph.node("Reshape", product, shape)
-        return graph.node("Transpose", parted, perm=axes)
+        by_head = graph.node("Reshape", product, shape)
+        return graph.node("Transpose", by_head, perm=axes)
 
     scores = graph.node(
         "MatMul", heads("query", [0, 2, 1, 3]), heads("key", [0, 2, 3, 1])

@@ -1,4 +1,4 @@
-"""Contents of the folder of a training run: checkpoint, task, text options."""
+"""Contents of a run's folder: checkpoint, task and text options."""
 
 import dataclasses
 import itertools
@@ -22,12 +22,12 @@ _ENCODER = "bert/embeddings/word_embeddings"
 _POOLER = "bert/pooler/dense/kernel"
 _OUTPUT_LAYER = "output_weights"
 _BILSTM = "bilstm/"
-BIDIRECTIONAL = "bidirectional_"  # Begins the LSTMs of a tagger on features.
+BIDIRECTIONAL = "bidirectional_"  # Prefix of LSTMs of a tagger on features.
 _TRIALS = "trials.json"
-_TAGS = "tags"  # Begins the name of what run_ner.py trains.
+_TAGS = "tags"  # Prefix of the objectives of run_ner.py.
 _SPLITS = ("train", "eval", "predict")
 _ENDINGS = (".tf_record", "_features.tf_record")
-# Types of what is taken from a sidecar and from its flags.
+# Types of the entries of a sidecar.
 _SIDECAR = {"max_seq_length": int, "kind": str, "flags": dict}
 _RUN_CARD = "run_card.json"
 _RESULTS = "eval_results.txt"
@@ -38,7 +38,7 @@ _WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Weights:
-    """A checkpoint and what can be told from its variables.
+    """A checkpoint and its variables.
 
     Attributes:
         checkpoint: its prefix.
@@ -50,12 +50,12 @@ class Weights:
 
     @property
     def has_pooler(self) -> bool:
-        """Returns whether the pooler is in it."""
+        """Whether the checkpoint has a pooler."""
         return _POOLER in self.variables
 
     @property
     def is_feature_tagger(self) -> bool:
-        """Tells whether it holds LSTMs above an encoder that lies elsewhere."""
+        """Whether it is a tagger without its encoder."""
         return _ENCODER not in self.variables
 
 
@@ -64,8 +64,8 @@ class FrozenEncoder:
     """The encoder below a tagger on features.
 
     Attributes:
-        checkpoint: its own.
-        layers: those whose outputs make a word; 0 is the embeddings.
+        checkpoint: of the encoder.
+        layers: those that are the features; 0 is the embeddings.
     """
 
     checkpoint: str
@@ -73,36 +73,35 @@ class FrozenEncoder:
 
 
 def weights(path: str) -> Weights:
-    """Looks into a checkpoint.
+    """Reads the names in a checkpoint.
 
     Args:
         path: a prefix, one of its files, or a folder.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        ValueError: it is broken, does not hold an encoder, or reads from left
-            to right.
+        ValueError: it is broken, has no encoder, or is left-to-right.
     """
     prefix = checkpoints.resolve(path)
     if checkpoints.is_causal(_identity(prefix)):
         raise ValueError(
             f"{prefix} was trained from left to right (--objective=ltr, "
-            "--attention=causal), which no exported model is: it would read "
-            "text in both directions. Export a model of BERT."
+            "--attention=causal). Exported models are bidirectional. Export a "
+            "model of BERT."
         )
     names = checkpoints.list_variables(prefix).keys()
     if _ENCODER not in names and not any(
         name.startswith(BIDIRECTIONAL) for name in names
     ):
         raise ValueError(
-            f"Checkpoint {prefix!r} must hold the encoder ({_ENCODER}); it "
+            f"Checkpoint {prefix!r} must contain the encoder ({_ENCODER}); it "
             "does not."
         )
     return Weights(checkpoint=prefix, variables=names)
 
 
 def weights_of_run(folder: str, *, best: bool = False) -> Weights:
-    """Looks into the latest checkpoint of a run, or the best one.
+    """Reads the names in the latest checkpoint of a run, or the best one.
 
     Raises:
         ValueError: there is none; or as `weights`.
@@ -111,41 +110,45 @@ def weights_of_run(folder: str, *, best: bool = False) -> Weights:
     try:
         return weights(place)
     except FileNotFoundError as error:
-        raise ValueError(_no_checkpoint(place)) from error
+        trials = os.path.join(place, _TRIALS)
+        if paths.exists(trials):
+            raise ValueError(
+                f"{place} contains several trials. Pass the folder of one, "
+                f"such as the best one in {trials}."
+            ) from error
+        raise ValueError(
+            f"{place} contains no checkpoint. Pass the --output_dir of a run "
+            "that was trained."
+        ) from error
 
 
 def task_of(found: Weights, run: Mapping[str, Any]) -> str:
-    """Tells what a model was made for.
+    """Returns the task of a model.
 
     Args:
         found: its checkpoint.
-        run: what `read` found in its folder.
+        run: the contents of its folder, of `read`.
 
     Raises:
-        ValueError: it has a BiLSTM, or its labels are not known.
+        ValueError: it has a BiLSTM, or its labels are unknown.
     """
     names = found.variables
     if any(name.startswith(_BILSTM) for name in names):
         raise ValueError(
             f"{found.checkpoint} has a BiLSTM below its output layer "
-            "(--bilstm_head), which no exported model has. Its encoder can be "
-            "exported with --task=embed."
+            "(--bilstm_head), which cannot be exported. Its encoder can, with "
+            "--task=embed."
         )
     if "cls/squad/output_weights" in names:
         return ANSWER
     if "cls/multiple_choice/output_weights" in names:
         return CHOOSE
-    if _OUTPUT_LAYER in names:
-        return _task_of_labels(found, run)
-    return FILL_MASK if "cls/predictions/output_bias" in names else EMBED
-
-
-def _task_of_labels(found: Weights, run: Mapping[str, Any]) -> str:
+    if _OUTPUT_LAYER not in names:
+        return FILL_MASK if "cls/predictions/output_bias" in names else EMBED
     if "labels" not in run:
         raise ValueError(
-            f"{found.checkpoint} has an output layer, but no labels.json lies "
-            "beside it to say what it answers. Pass the --output_dir of the "
-            "run as --model_dir."
+            f"{found.checkpoint} has an output layer, but no labels.json with "
+            "its labels. Pass the --output_dir of the run as --model_dir."
         )
     if run.get("is_tagger") or found.is_feature_tagger:
         return TAG
@@ -154,102 +157,80 @@ def _task_of_labels(found: Weights, run: Mapping[str, Any]) -> str:
 
 
 def check_task(task: str, found: Weights, run: Mapping[str, Any]) -> None:
-    """Checks that a model can do what is asked.
+    """Checks that a model is for a task.
 
     Raises:
-        ValueError: it was made for another task; names it.
+        ValueError: it is for another task, which the message names.
     """
     if task == EMBED and not found.is_feature_tagger:
         return  # Every other model has an encoder.
     if task == FILL_MASK and "cls/predictions/output_bias" in found.variables:
         return
     own = task_of(found, run)
-    # A folder may not tell a tagger from a classifier: both have labels.
+    # A folder may not distinguish a tagger from a classifier.
     is_unsure = "is_tagger" not in run and {own, task} <= {CLASSIFY, TAG}
     if own != task and not is_unsure:
         raise ValueError(
-            f"--task={task} asks for another model than {found.checkpoint}, "
-            f"which was made for {own}. Pass --task={own}, or the folder of "
-            "another run."
+            f"--task={task} does not fit {found.checkpoint}, which was made "
+            f"for {own}. Pass --task={own}, or the folder of another run."
         )
 
 
 def read(folder: str) -> dict[str, Any]:
-    """Reads what lies beside a model, as far as it is there.
+    """Reads the files of a model's folder, as far as they exist.
 
     Returns:
         Some of: `bert_config_file`, `vocab_file`, `do_lower_case`,
         `vocab_sha256`, `labels` (a `labels.LabelSet`), `is_tagger`,
-        `max_seq_length`, and how records were made: `long_text`,
-        `window_stride`, `doc_stride`, `max_query_length`,
-        `version_2_with_negative`, `encoder_layers` and `encoder_sha256`. Of
-        the program that ran last: `n_best_size`, `max_answer_length`,
-        `null_score_diff_threshold` and `encoder`, the checkpoint of a frozen
-        one.
+        `max_seq_length`; of the records: `long_text`, `window_stride`,
+        `doc_stride`, `max_query_length`, `version_2_with_negative`,
+        `encoder_layers` and `encoder_sha256`; of the last program:
+        `n_best_size`, `max_answer_length`, `null_score_diff_threshold` and
+        `encoder`, the checkpoint of a frozen one.
 
     Raises:
-        ValueError: the folder is not there, or a file is not what it should
-            be.
+        ValueError: the folder does not exist, or a file is invalid.
     """
     if not tf.io.gfile.isdir(folder):
         raise ValueError(
             f"The model must be the --output_dir of a training run; {folder} "
-            "is no folder."
+            "is not a folder."
         )
-    found = _files(folder)
+    files = {"bert_config_file": "bert_config.json", "vocab_file": "vocab.txt"}
+    places = {k: os.path.join(folder, name) for k, name in files.items()}
+    found: dict[str, Any] = {
+        key: path for key, path in places.items() if paths.exists(path)
+    }
     found |= _json(os.path.join(folder, "tokenizer.json"))
     label_file = os.path.join(folder, "labels.json")
-    # That of a model of choices names no labels.
+    # That of SWAG has no labels.
     is_choice = _json(label_file).get("problem_type") == swag.PROBLEM_TYPE
     if paths.exists(label_file) and not is_choice:
         found["labels"] = labels.load(label_file)
     found |= _of_state(folder)
-    places = [folder]
+    folders = [folder]
     parent = os.path.dirname(os.path.abspath(folder))
     if paths.exists(os.path.join(parent, _TRIALS)):
-        places.append(parent)  # Trials share the records of their run.
-    for place in places:
+        folders.append(parent)  # Trials share the records of their run.
+    for place in folders:
         found |= _of_card(_json(os.path.join(place, _RUN_CARD)))
     if found.get(_THRESHOLD) == CHOSEN:
         found[_THRESHOLD] = _chosen_threshold(folder)
-    for place, split, ending in itertools.product(places, _SPLITS, _ENDINGS):
+    for place, split, ending in itertools.product(folders, _SPLITS, _ENDINGS):
         sidecar = os.path.join(place, f"{split}{ending}.meta.json")
         if made := _json(sidecar):
             return found | _of_records(_checked(made, _SIDECAR, sidecar))
     return found
 
 
-def _no_checkpoint(folder: str) -> str:
-    """Says what is wrong with a folder without a checkpoint."""
-    trials = os.path.join(folder, _TRIALS)
-    if paths.exists(trials):
-        return (
-            f"{folder} holds several trials. Pass the folder of one, such as "
-            f"the best one that {trials} names."
-        )
-    return (
-        f"{folder} holds no trained model: no checkpoint is in it. Pass the "
-        "--output_dir of a run that was trained."
-    )
-
-
-def _files(folder: str) -> dict[str, Any]:
-    names = {
-        "bert_config_file": "bert_config.json",
-        "vocab_file": "vocab.txt",
-    }
-    at = {key: os.path.join(folder, name) for key, name in names.items()}
-    return {key: path for key, path in at.items() if paths.exists(path)}
-
-
 def _of_state(folder: str) -> dict[str, Any]:
-    """Picks from the state beside the latest checkpoint what was trained."""
+    """Returns the entries of the latest checkpoint's state."""
     try:
         prefix = checkpoints.resolve(folder)
     except FileNotFoundError:
         return {}
     identity = _identity(prefix)
-    # A pre-trained model reads as many tokens as it has positions.
+    # A pre-trained model may use all of its positions.
     is_pretrained = "max_predictions_per_seq" in identity
     found = {}
     if "max_seq_length" in identity and not is_pretrained:
@@ -260,7 +241,7 @@ def _of_state(folder: str) -> dict[str, Any]:
 
 
 def _identity(prefix: str) -> Mapping[str, Any]:
-    """Reads what the run that wrote a checkpoint says of itself, if it does."""
+    """Reads the identity of the run that wrote a checkpoint, if it is known."""
     path = f"{prefix}.state.json"
     state = _checked(_json(path), {"identity": dict}, path)
     return _checked(
@@ -271,7 +252,7 @@ def _identity(prefix: str) -> Mapping[str, Any]:
 
 
 def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
-    """Picks from a sidecar how texts became records."""
+    """Returns the entries of the records' sidecar."""
     made_from = made.get("flags", {})
     found = {"is_tagger": made.get("kind") == "tagging"}
     if "max_seq_length" in made:
@@ -284,11 +265,11 @@ def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_card(card: Mapping[str, Any]) -> dict[str, Any]:
-    """Picks from a run card what nothing else records."""
-    said = card.get("flags", {})
-    found = {key: said[key] for key in _SEARCH if key in said}
-    if said.get("features") and said.get("init_checkpoint"):
-        found["encoder"] = said["init_checkpoint"]
+    """Returns the entries of a run card that are in no other file."""
+    given = card.get("flags", {})
+    found = {key: given[key] for key in _SEARCH if key in given}
+    if given.get("features") and given.get("init_checkpoint"):
+        found["encoder"] = given["init_checkpoint"]
     return found
 
 
@@ -303,19 +284,19 @@ def _chosen_threshold(folder: str) -> float | str:
 
 
 def _packing(text: str) -> dict[str, Any]:
-    """Reads how texts were fitted: the `repr` of `sentence_pairs.Packing`."""
-    found = {}
-    if said := re.search(r"\blong_text='(\w+)'", text):
-        found["long_text"] = said[1]
-    if said := re.search(r"\bwindow_stride=(\d{1,9}|None)\b", text):
-        found["window_stride"] = None if said[1] == "None" else int(said[1])
+    """Parses the `repr` of a `sentence_pairs.Packing`."""
+    found: dict[str, Any] = {}
+    if match := re.search(r"\blong_text='(\w+)'", text):
+        found["long_text"] = match[1]
+    if match := re.search(r"\bwindow_stride=(\d{1,9}|None)\b", text):
+        found["window_stride"] = None if match[1] == "None" else int(match[1])
     return found
 
 
 def _checked(
     values: Mapping[str, Any], kinds: Mapping[str, type], path: str
 ) -> Mapping[str, Any]:
-    """Checks the types of values, as far as they are there."""
+    """Checks the types of the values that exist."""
     for name, kind in kinds.items():
         if name in values and type(values[name]) is not kind:
             raise ValueError(
@@ -326,7 +307,7 @@ def _checked(
 
 
 def _json(path: str) -> dict[str, Any]:
-    """Reads a JSON object; an empty one where there is no file."""
+    """Reads a JSON object; an empty one if there is no file."""
     if not paths.exists(path):
         return {}
     return json_text.read_object(path)

@@ -27,20 +27,20 @@ def write(
     described: dict[str, Any],
     converted: converting.Converted | None = None,
 ) -> None:
-    """Writes a model, whole or not at all.
+    """Writes a model atomically.
 
-    The folder is written aside and renamed: TensorFlow Serving, which watches
-    for versions, never sees half of one. Remote stores know no such renaming;
-    there the files are written in place.
+    The files are written to a temporary folder, which is renamed: TensorFlow
+    Serving, which watches for versions, never sees an incomplete one. Remote
+    stores have no such renaming; there the files are written in place.
 
     Args:
         servable: the model.
-        folder: the version's, such as `NAME/1`; made, and not there yet.
-        vocab_file: kept in the model's `assets/`.
-        described: what `model.json` says besides the task, its details, and
-            the versions that wrote it.
-        converted: written in place of the SavedModel, with a copy of the
-            vocabulary beside it.
+        folder: of the version, such as `NAME/1`; created.
+        vocab_file: copied to the model's `assets/`.
+        described: entries of `model.json` besides the task, its details and
+            the versions of the software.
+        converted: written instead of the SavedModel, with a copy of the
+            vocabulary.
 
     Raises:
         OSError: the folder cannot be written.
@@ -75,10 +75,10 @@ def write(
 
 
 def check_new(folder: str) -> None:
-    """Refuses to write a version that is there, or cannot be written.
+    """Checks that the folder of a version is new and can be written.
 
     Raises:
-        OSError: its folder may not be written.
+        OSError: no permission to write.
         ValueError: the folder exists, or TensorFlow could not load it.
     """
     if any(character in os.path.abspath(folder) for character in "[\\"):
@@ -88,7 +88,7 @@ def check_new(folder: str) -> None:
         )
     if os.path.lexists(folder) or tf.io.gfile.exists(folder):
         raise ValueError(
-            f"{folder} exists, and a version that is served must not change. "
+            f"{folder} exists, and a served version must not change. "
             "Pass another --version or --export_dir."
         )
     destinations.check_folder(os.path.dirname(folder))
@@ -106,7 +106,7 @@ def _save(servable, folder: str, vocab_file: str) -> None:
                 name: function.get_concrete_function()
                 for name, function in servable.signatures.items()
             },
-            # Nothing is trained through it.
+            # It is not trained.
             options=tf.saved_model.SaveOptions(
                 experimental_custom_gradients=False
             ),
@@ -130,7 +130,7 @@ def _without_notices() -> Iterator[None]:
 
 
 def _described(servable) -> dict[str, dict[str, Any]]:
-    """Lists the inputs and outputs of each signature."""
+    """Returns the inputs and outputs of each signature."""
     described = {}
     for name, function in servable.signatures.items():
         concrete = function.get_concrete_function()
@@ -148,7 +148,7 @@ def _described(servable) -> dict[str, dict[str, Any]]:
 
 
 def _kind(spec) -> dict[str, Any]:
-    """Describes a tensor: its type, and its shape with None for any size."""
+    """Returns the type and shape of a tensor, with None for any size."""
     return {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
 
 
@@ -158,6 +158,6 @@ def _versions() -> dict[str, str]:
         "tensorflow": tf.__version__,
         "tensorflow_text": tf_text.__version__,
         "keras": keras.__version__,
-        # Of the tables that the tokenizer in the model keeps.
+        # Of the tables in the model's tokenizer.
         "unicode": unicodedata.unidata_version,
     }

@@ -1,4 +1,4 @@
-"""Settings of a trained model: how it reads text, and what it answers."""
+"""Settings of a trained model: its tokenization, inputs and outputs."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ from tasks.squad import squad_answers, squad_features
 from vocab import tokenization
 
 _Value = TypeVar("_Value")
-# The defaults of the scripts, for where neither flags nor the run say.
+# The defaults of the scripts, if neither the flags nor the run state a length.
 _LENGTHS = {
     **dict.fromkeys(
         (
@@ -29,10 +29,10 @@ _LENGTHS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How questions are answered.
+    """Options for answering questions.
 
     Attributes:
-        windows: how paragraphs are cut.
+        windows: how paragraphs are split.
         answers: how answers are searched.
         null_score_diff_threshold: in version 2 "no answer" wins above it.
     """
@@ -51,16 +51,16 @@ class Reading:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A model, and how it reads text and answers.
+    """Settings of a model.
 
     Attributes:
         weights: its checkpoint.
         config: its sizes.
         vocab_file: its vocabulary.
         do_lower_case: whether text is lower-cased.
-        packing: how texts fit into a row; `max_seq_length` is for all tasks.
-        label_set: what it answers; None but for labels, scores and tags.
-        answering: how questions are answered; None for other tasks.
+        packing: how texts are truncated; `max_seq_length` is for all tasks.
+        label_set: its labels; None except for labels, scores and tags.
+        answering: options for questions; None for other tasks.
         encoder: the frozen encoder below a tagger; None for other models.
         layers: the hidden layers of an embedding.
         top_k: candidates for a mask.
@@ -84,10 +84,10 @@ class Settings:
 
 
 def given(value: _Value | None, name: str) -> _Value:
-    """Returns what the settings of some tasks must say.
+    """Returns a setting that the task requires.
 
     Raises:
-        ValueError: they do not.
+        ValueError: it is None.
     """
     if value is None:
         raise ValueError(f"{name} must be given for this task.")
@@ -97,18 +97,18 @@ def given(value: _Value | None, name: str) -> _Value:
 def find(
     task: str, weights: run_folder.Weights, values: Mapping[str, Any]
 ) -> Settings:
-    """Makes the settings of a model.
+    """Collects the settings of a model.
 
     Args:
-        task: what it does.
+        task: one of `run_folder.TASKS`.
         weights: its checkpoint.
-        values: what flags say, else the folder of the run
-            (`run_folder.read`): `bert_config_file` and `vocab_file` at least.
+        values: of flags, else of the folder of the run (`run_folder.read`);
+            `bert_config_file` and `vocab_file` are required.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: the files do not fit together; or the encoder below a
-            tagger is not known, or another than in training.
+            tagger is unknown, or not that of training.
     """
     do_lower_case = values.get("do_lower_case", True)
     tokenization.validate_case_matches_checkpoint(
@@ -116,7 +116,7 @@ def find(
     )
     config = config_lib.BertConfig.from_json_file(values["bert_config_file"])
     longest = config.max_position_embeddings
-    # A pre-trained model fills masks wherever it has positions.
+    # A pre-trained model fills masks at all of its positions.
     length = values.get(
         "max_seq_length", min(_LENGTHS.get(task, longest), longest)
     )
@@ -145,10 +145,10 @@ def find(
 
 
 def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
-    """Collects how questions are answered.
+    """Collects the options for answering questions.
 
     Raises:
-        ValueError: the run chose a threshold and did not write it.
+        ValueError: the threshold that the run chose is unknown.
     """
     windows = ("doc_stride", "max_query_length")
     answers = ("n_best_size", "max_answer_length", "version_2_with_negative")

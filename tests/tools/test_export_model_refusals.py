@@ -27,10 +27,10 @@ def _refused(match, **options):
 
 def test_folder_without_a_model_is_refused(tmp_path):
     _refused(
-        "must be the --output_dir.*is no folder",
+        "must be the --output_dir.*is not a folder",
         model_dir=str(tmp_path / "absent"),
     )
-    _refused("holds no trained model", model_dir=str(tmp_path))
+    _refused("contains no checkpoint", model_dir=str(tmp_path))
     (tmp_path / "trials.json").write_text("{}")
     _refused("several trials. Pass the folder of one", model_dir=str(tmp_path))
     _refused("--model_dir, or a checkpoint, --init_checkpoint; got neither")

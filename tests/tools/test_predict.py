@@ -130,9 +130,9 @@ def test_a_wrong_line_at_the_prompt_ends_nothing(classifier, monkeypatch):
 def test_what_cannot_be_asked_is_refused(classifier, tmp_path):
     with pytest.raises(ValueError, match="got both"):
         _ask(classifier, "a", input_file="-")
-    with pytest.raises(ValueError, match="is no folder"):
+    with pytest.raises(ValueError, match="is not a folder"):
         _ask(tmp_path / "absent", "a")
-    with pytest.raises(ValueError, match="holds no trained model"):
+    with pytest.raises(ValueError, match="contains no checkpoint"):
         _ask(tmp_path, "a")
     (tmp_path / "paragraph.txt").write_text("one")
     with pytest.raises(ValueError, match="of this one is classify"):
