@@ -311,8 +311,7 @@ def _write_release(options: Options, model: Model) -> list[str]:
     if os.path.isdir(prefix) or prefix.endswith("/"):
         prefix = os.path.join(prefix, f"{_DEFAULT_NAME}.ckpt")
     sidecars = _sidecars(os.path.dirname(prefix), model)
-    _check_targets(options, checkpoints.saved_files(prefix), sidecars)
-    _write_sidecars(sidecars)
+    _write_sidecars(options, checkpoints.saved_files(prefix), sidecars)
     writing.remove_remains(prefix)
     # One at a time, because all at once would double the memory.
     tensors = {n: tf.convert_to_tensor(model.read(n)) for n in model.variables}
@@ -332,8 +331,7 @@ def _write_keras(options: Options, model: Model) -> list[str]:
             f"requires; got {path!r}."
         )
     sidecars = _sidecars(os.path.dirname(path), model)
-    _check_targets(options, [path], sidecars)
-    _write_sidecars(sidecars)
+    _write_sidecars(options, [path], sidecars)
     keras_format.write(
         path,
         model.variables,
@@ -370,8 +368,7 @@ def _write_huggingface(options: Options, model: Model) -> list[str]:
         for name in (huggingface.WEIGHTS, huggingface.INDEX)
     )
     sidecars = _huggingface_sidecars(folder, model, model.config)
-    _check_targets(options, [weights, index], sidecars)
-    _write_sidecars(sidecars)
+    _write_sidecars(options, [weights, index], sidecars)
     written = huggingface.write(
         folder,
         model.variables,
@@ -398,21 +395,16 @@ _WRITERS = {
 
 def _sidecars(folder: str, model: Model) -> dict[str, bytes]:
     """Returns the other files of the release's and Keras' formats."""
-    from modeling import config as config_lib
     from modeling import huggingface_config
     from training import model_folder, records
     from vocab import tokenization
 
-    made = {}
-    if model.config is not None:
-        made[config_lib.FILE] = model.config.to_json_string().encode()
     known = model.beside
+    made = _common_sidecars(model)
     if known.labels is not None:
         made[model_folder.LABELS] = _json(known.labels)
     if known.huggingface:
         made[huggingface_config.CONFIG] = _json(known.huggingface)
-    if known.vocab_file is not None:
-        made[model_folder.VOCABULARY] = _content(known.vocab_file)
     if known.vocab_file is not None and known.do_lower_case is not None:
         vocab = tokenization.load_vocab(known.vocab_file)
         made[model_folder.TOKENIZER] = _json(
@@ -424,16 +416,27 @@ def _sidecars(folder: str, model: Model) -> dict[str, bytes]:
     return {os.path.join(folder, name): data for name, data in made.items()}
 
 
+def _common_sidecars(model: Model) -> dict[str, bytes]:
+    """Returns configuration and vocabulary, by name, if they are known."""
+    from modeling import config as config_lib
+    from training import model_folder
+
+    made = {}
+    if model.config is not None:
+        made[config_lib.FILE] = model.config.to_json_string().encode()
+    if model.beside.vocab_file is not None:
+        made[model_folder.VOCABULARY] = _content(model.beside.vocab_file)
+    return made
+
+
 def _huggingface_sidecars(
     folder: str, model: Model, config: "config_lib.BertConfig"
 ) -> dict[str, bytes]:
-    from modeling import config as config_lib
     from modeling import huggingface_config
-    from training import model_folder
     from vocab import tokenization
 
     known, sizes = model.beside, config.to_dict()
-    made = {}
+    made = _common_sidecars(model)
     pad_token_id = 0
     if known.vocab_file is None:
         logging.warning(
@@ -441,7 +444,6 @@ def _huggingface_sidecars(
             "folder will have no tokenizer."
         )
     else:
-        made[model_folder.VOCABULARY] = _content(known.vocab_file)
         vocab = tokenization.load_vocab(known.vocab_file)
         pad_token_id = vocab.get("[PAD]", pad_token_id)
         if known.do_lower_case is None:
@@ -460,8 +462,6 @@ def _huggingface_sidecars(
     )
     values = huggingface_config.merged(known.huggingface, values)
     made[huggingface_config.CONFIG] = _json(values)
-    # Read by the scripts of this project.
-    made[config_lib.FILE] = config.to_json_string().encode()
     return {os.path.join(folder, name): data for name, data in made.items()}
 
 
@@ -486,54 +486,32 @@ def _content(path: str) -> bytes:
     return b"".join(paths.chunks_of(path))
 
 
-def _check_targets(
-    options: Options,
-    weights: list[str],
-    sidecars: Mapping[str, bytes],
+def _write_sidecars(
+    options: Options, weights: list[str], sidecars: Mapping[str, bytes]
 ) -> None:
-    """Checks that no file is replaced without --overwrite."""
+    """Writes the other files, unless a file would be replaced."""
     from modeling import checkpoints
 
-    changed = _changed(sidecars)
-    inputs = checkpoints.files(options.input)
-    inputs += filter(None, (options.bert_config_file, options.vocab_file))
-    destinations.check_files([*weights, *changed], inputs)
-    destinations.check_seekable(weights)
-    if options.overwrite:
-        return
-    for path in weights:
-        if os.path.exists(path):
-            raise FileExistsError(
-                f"{path} already exists. Choose another --output, or pass "
-                "--overwrite."
-            )
-    for path in changed:
-        if os.path.exists(path):
-            raise FileExistsError(
-                f"{path} already exists with other content. Choose another "
-                "folder for --output, or pass --overwrite."
-            )
-
-
-def _changed(sidecars: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Returns the files that do not exist yet with the same content."""
-    return {
+    changed = {
         path: data
         for path, data in sidecars.items()
         if not paths.exists(path) or _content(path) != data
     }
-
-
-def _write_sidecars(sidecars: Mapping[str, bytes]) -> None:
-    for path, data in _changed(sidecars).items():
+    inputs = checkpoints.files(options.input)
+    inputs += filter(None, (options.bert_config_file, options.vocab_file))
+    destinations.check_files([*weights, *changed], inputs)
+    destinations.check_seekable(weights)
+    for path in () if options.overwrite else (*weights, *changed):
+        if os.path.exists(path):
+            which = " with other content" if path in changed else ""
+            raise FileExistsError(
+                f"{path} already exists{which}. Choose another --output, or "
+                "pass --overwrite."
+            )
+    for path, data in changed.items():
         with writing.whole_file(path, "wb") as file:
             file.write(data)
 
 
-def main(options: Options) -> None:
-    """Runs the tool with its flags."""
-    convert(options)
-
-
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, convert)

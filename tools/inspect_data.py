@@ -6,8 +6,8 @@ Examples:
   python -m tools.inspect_data --vocab_file=vocab.txt \\
     --record_file='wiki*.tfrecord' --num_examples=5
 
-Text is what create_pretraining_data.py takes: one sentence a line, an empty
-line between documents. The tool makes masked pairs of it as that program would
+Text has the form of create_pretraining_data.py: one sentence a line, an empty
+line between documents. The tool makes masked pairs of it as that program does
 with the same flags, and reports the share of random next sentences, truncation
 and masking. Records may be those of pre-training or of fine-tuning.
 """
@@ -17,7 +17,7 @@ import dataclasses
 import itertools
 import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,26 +114,16 @@ class Findings:
 
     sections: Sequence[str]
     numbers: Mapping[str, Any]
-    examples: Sequence[Mapping[str, np.ndarray]]
-    warnings: Sequence[str]
+    examples: Sequence[Mapping[str, np.ndarray]] = ()
+    warnings: Sequence[str] = ()
 
 
-def inspect_text(
+def _inspect_text(
     names: Sequence[str],
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> Findings:
-    """Measures text, and the pairs that would be made of it.
-
-    Args:
-        names: of the files.
-        options: of the tool.
-        tokenizer: of the model.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: a file holds no text, or an option is impossible.
-    """
+    """Measures text files, and the pairs that would be made of them."""
     instance_options = flags.narrow(
         masked_pairs.InstanceOptions, options, dupe_factor=1
     )
@@ -156,17 +146,15 @@ def inspect_text(
         instance_options,
         random.Random(options.random_seed),
     )
-    contents = record_contents.measure(instances.batches(), tokenizer.vocab)
-    title = f"PAIRS of it (one pass, max_seq_length={options.max_seq_length})"
+    pairs = _pretraining_findings(
+        f"PAIRS of it (one pass, max_seq_length={options.max_seq_length})",
+        instances.batches(),
+        tokenizer,
+        is_ours=True,
+    )
     return Findings(
-        sections=[
-            inspection_report.text_section(name, text),
-            inspection_report.records_section(title, contents),
-        ],
-        numbers={
-            "text": dataclasses.asdict(text),
-            "records": dataclasses.asdict(contents),
-        },
+        sections=[inspection_report.text_section(name, text), *pairs.sections],
+        numbers={"text": dataclasses.asdict(text), **pairs.numbers},
         examples=_records(instances.features(0, options.num_examples)),
         warnings=[
             *text_statistics.warnings(
@@ -175,33 +163,37 @@ def inspect_text(
                 do_lower_case=options.do_lower_case,
             ),
             *data_warnings.prediction_warnings(instance_options),
-            *_balance_warnings(contents),
+            *pairs.warnings,
         ],
     )
 
 
-def _balance_warnings(contents: record_contents.RecordContents) -> list[str]:
-    return data_warnings.balance_warnings(
-        contents.num_random_next, contents.num_records, contents.seq_length
+def _pretraining_findings(
+    title: str,
+    batches: Iterable[Mapping[str, np.ndarray]],
+    tokenizer: tokenization.FullTokenizer,
+    *,
+    is_ours: bool,
+) -> Findings:
+    """Measures records of pre-training, for faults unless they are ours."""
+    contents = record_contents.measure(batches, tokenizer.vocab)
+    warnings = [] if is_ours else record_contents.contents_warnings(contents)
+    return Findings(
+        sections=[inspection_report.records_section(title, contents)],
+        numbers={"records": dataclasses.asdict(contents)},
+        warnings=warnings
+        + data_warnings.balance_warnings(
+            contents.num_random_next, contents.num_records, contents.seq_length
+        ),
     )
 
 
-def inspect_records(
+def _inspect_records(
     names: Sequence[str],
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> Findings:
-    """Measures records of pre-training or fine-tuning.
-
-    Args:
-        names: of the files.
-        options: of the tool.
-        tokenizer: of the model.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: a file does not hold records of sequences.
-    """
+    """Measures records of pre-training or fine-tuning."""
     from training import record_files
 
     files = record_files.RecordFiles(names)
@@ -209,27 +201,31 @@ def inspect_records(
     places = np.unique(np.linspace(0, len(files) - 1, count, dtype=np.int64))
     batches = list(_read_batches(files, places))
     title = f"RECORDS {options.record_file} ({len(places):,} of {len(files):,})"
-    examples = _records(batches[0])[: options.num_examples]
-    warnings = _vocabulary_warnings(options, names, tokenizer)
-    if "next_sentence_labels" not in batches[0]:
-        lengths = np.concatenate([b["input_mask"].sum(-1) for b in batches])
-        labels = _labels(batches)
-        section = inspection_report.sequences_section(
-            title, lengths, batches[0]["input_ids"].shape[-1], labels
-        )
-        counts = {} if labels is None else collections.Counter(labels.tolist())
-        numbers = {"num_records": len(lengths), "labels": dict(counts)}
+    if "next_sentence_labels" in batches[0]:
+        found = _pretraining_findings(title, batches, tokenizer, is_ours=False)
     else:
-        contents = record_contents.measure(batches, tokenizer.vocab)
-        section = inspection_report.records_section(title, contents)
-        numbers = {"records": dataclasses.asdict(contents)}
-        warnings += record_contents.contents_warnings(contents)
-        warnings += _balance_warnings(contents)
+        found = _sequence_findings(title, batches)
+    warnings = _vocabulary_warnings(options, names, tokenizer)
+    return dataclasses.replace(
+        found,
+        examples=_records(batches[0])[: options.num_examples],
+        warnings=[*warnings, *found.warnings],
+    )
+
+
+def _sequence_findings(
+    title: str, batches: Sequence[Mapping[str, np.ndarray]]
+) -> Findings:
+    """Measures records of fine-tuning."""
+    lengths = np.concatenate([b["input_mask"].sum(-1) for b in batches])
+    labels = _labels(batches)
+    section = inspection_report.sequences_section(
+        title, lengths, batches[0]["input_ids"].shape[-1], labels
+    )
+    counts = {} if labels is None else collections.Counter(labels.tolist())
     return Findings(
         sections=[section],
-        numbers=numbers,
-        examples=examples,
-        warnings=warnings,
+        numbers={"num_records": len(lengths), "labels": dict(counts)},
     )
 
 
@@ -242,7 +238,7 @@ def _read_batches(
     from training import records
 
     features = _features(files, int(places[0]))
-    # The choices of a record lie end to end; the metadata has their length.
+    # The choices of a record are concatenated; the metadata has their length.
     metadata = records.read_metadata(files.paths[0])
     choice_length = None
     if metadata is not None and metadata.kind == _CHOICES:
@@ -325,8 +321,8 @@ def _vocabulary_warnings(
     ours = records.vocab_sha256(tokenizer.vocab)
     found = {name: records.read_metadata(name) for name in names}
     return [
-        f"{name} was made with another vocabulary than {options.vocab_file} "
-        "(see the .meta.json beside it): the words shown are not its words."
+        f"{name} was created with another vocabulary than {options.vocab_file} "
+        "(see its .meta.json): the words shown are not its words."
         for name, metadata in found.items()
         if metadata is not None and metadata.vocab_sha256 != ours
     ]
@@ -337,8 +333,8 @@ def run(options: Options, output: IO[str]) -> None:
 
     Raises:
         OSError: a file cannot be opened or written.
-        ValueError: not one of text and records is named, or they cannot be
-            read.
+        ValueError: text and records are both given, or neither, or they are
+            invalid.
     """
     if bool(options.input_file) == bool(options.record_file):
         raise ValueError("Pass one of --input_file and --record_file.")
@@ -351,7 +347,7 @@ def run(options: Options, output: IO[str]) -> None:
         options.vocab_file, options.do_lower_case
     )
     tokenizer.require_tokens(*_SPECIAL_TOKENS)
-    inspect = inspect_text if options.input_file else inspect_records
+    inspect = _inspect_text if options.input_file else _inspect_records
     findings = inspect(names, options, tokenizer)
     warnings = [
         *data_warnings.casing_warnings(
@@ -375,10 +371,5 @@ def run(options: Options, output: IO[str]) -> None:
         writing.write_json(options.output_file, numbers)
 
 
-def main(options: Options) -> None:
-    """Runs the tool with its flags."""
-    run(options, sys.stdout)
-
-
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, lambda options: run(options, sys.stdout))
