@@ -6,7 +6,6 @@ Text splits it at spaces, and each word into pieces. Each new tokenizer checks
 that the installed version gives the pieces of the definition.
 """
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 
@@ -68,10 +67,9 @@ class GraphTokenizer(tf.Module):
         super().__init__(name="tokenizer")
         self.definition = tokenization.FullTokenizer(vocab_file, do_lower_case)
         self.definition.require_tokens(_UNKNOWN)
-        self._do_lower_case = do_lower_case
-        self._pieces = _Pieces.of(self.definition.vocab)
-        _check_rules(do_lower_case=do_lower_case)
-        _check(self._pieces, self.definition.vocab, do_lower_case=do_lower_case)
+        self._splitter = _Splitter(self.definition.vocab, do_lower_case)
+        _check_rules(do_lower_case)
+        self._splitter.check()
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
@@ -79,11 +77,7 @@ class GraphTokenizer(tf.Module):
 
         Bytes that are not UTF-8 are dropped.
         """
-        return _tokenize(
-            self._pieces,
-            normalization.drop_invalid_utf8(text),
-            do_lower_case=self._do_lower_case,
-        )
+        return self._splitter.tokenize(normalization.drop_invalid_utf8(text))
 
     @tf.function(input_signature=[_TEXTS], autograph=False)
     def tokenize_with_offsets(
@@ -98,18 +92,13 @@ class GraphTokenizer(tf.Module):
             piece covers the characters (code points) `[start, end)` of its
             text without the bytes that are not UTF-8.
         """
-        ids, starts, ends = _tokenize_with_offsets(
-            self._pieces,
-            normalization.drop_invalid_utf8(text),
-            do_lower_case=self._do_lower_case,
+        return self._splitter.tokenize_with_offsets(
+            normalization.drop_invalid_utf8(text)
         )
-        return {"ids": ids, "starts": starts, "ends": ends}
 
     def basic_text(self, text: tf.Tensor) -> tf.Tensor:
         """Joins the words of `BasicTokenizer` for `[N]` valid texts: `[N]`."""
-        words, _ = _words(
-            normalization.normalize(text, do_lower_case=self._do_lower_case)
-        )
+        words = self._splitter.words(text)
         return tf.strings.reduce_join(words, axis=1, separator=" ")
 
     @property
@@ -135,34 +124,21 @@ class GraphTokenizer(tf.Module):
         )
 
 
-# ------------------------------------------------------------- Words to pieces
+# ------------------------------------------------------------ Words and pieces
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Pieces:
-    """The pieces of a vocabulary for TensorFlow Text.
+class _Splitter:
+    """Splits valid texts into the pieces of a vocabulary.
 
-    The number of a piece is not its id: the vocabulary may have a piece twice,
-    or pieces that no text contains.
+    The number of a piece in TensorFlow Text is not its id: the vocabulary may
+    have a piece twice, or pieces that no text contains.
 
-    Attributes:
-        model: buffer of the word-piece model.
-        ids: `[M]` int32, number of a piece -> its id in the vocabulary.
-        unknown: the number of the unknown word.
+    Raises:
+        ValueError: the vocabulary has no piece besides [UNK], or one that is
+            too long for TensorFlow Text.
     """
 
-    model: np.ndarray
-    ids: np.ndarray
-    unknown: int
-
-    @classmethod
-    def of(cls, vocab: Mapping[str, int]) -> "_Pieces":
-        """Converts a vocabulary, token -> id.
-
-        Raises:
-            ValueError: it has no piece besides [UNK], or one that is too long
-                for TensorFlow Text.
-        """
+    def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
         pieces = _possible_pieces(vocab)
         try:
             model = model_builder.build_fast_wordpiece_model(
@@ -177,11 +153,117 @@ class _Pieces:
             raise ValueError(
                 f"TensorFlow Text cannot use the vocabulary: {error}"
             ) from error
-        return cls(
-            model=np.frombuffer(model, np.uint8),
-            ids=np.array([vocab[piece] for piece in pieces], np.int32),
-            unknown=pieces.index(_UNKNOWN),
+        self._model = np.frombuffer(model, np.uint8)
+        self._ids = np.array([vocab[piece] for piece in pieces], np.int32)
+        self._unknown = pieces.index(_UNKNOWN)
+        self._vocab = vocab
+        self._do_lower_case = do_lower_case
+
+    def words(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Splits `[N]` texts into words, `[N, (words)]`."""
+        words, _ = _words(
+            normalization.normalize(text, do_lower_case=self._do_lower_case)
         )
+        return words
+
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the ids of `[N]` texts: `[N, (pieces)]` ragged int32."""
+        words = self.words(text)
+        numbers, _, _ = self._pieces(words.values)
+        ids = numbers.with_values(tf.gather(self._ids, numbers.values))
+        return words.with_values(ids).merge_dims(1, 2)
+
+    def tokenize_with_offsets(
+        self, text: tf.Tensor
+    ) -> dict[str, tf.RaggedTensor]:
+        """Returns `ids`, `starts` and `ends`, each `[N, (pieces)]`."""
+        normalized, origins_of = normalization.normalize_with_origins(
+            text, do_lower_case=self._do_lower_case
+        )
+        words, word_starts = _words(normalized)
+        numbers, starts, ends = self._pieces(words.values)  # [words, (pieces)]
+        word = numbers.value_rowids()
+        first = tf.gather(word_starts.values, word)
+        # A word that is too long was replaced.
+        length = tf.cast(tf.strings.length(words.values), tf.int64)
+        is_unknown = numbers.values == self._unknown
+        ends = tf.where(is_unknown, tf.gather(length, word), ends.values)
+
+        def by_text(values):
+            values = numbers.with_values(values)
+            return words.with_values(values).merge_dims(1, 2)
+
+        return {
+            "ids": by_text(tf.gather(self._ids, numbers.values)),
+            "starts": origins_of(by_text(first + starts.values)),
+            "ends": origins_of(by_text(first + ends - 1)) + 1,
+        }
+
+    def _pieces(
+        self, words: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """Splits `[W]` words into pieces.
+
+        Returns:
+            `[W, (pieces)]` ragged: numbers of the pieces, int32; their first
+            bytes and ends in the word, int64, except for the end of an unknown
+            word.
+        """
+
+        def long_ones_unknown():
+            length = tf.strings.length(words, unit="UTF8_CHAR")
+            # No word contains brackets.
+            return tf.where(length > _MAX_WORD_CHARACTERS, _UNKNOWN, words)
+
+        num_bytes = tf.strings.length(words)
+        short = tf.cond(
+            tf.reduce_any(num_bytes > _MAX_WORD_CHARACTERS),
+            long_ones_unknown,
+            lambda: words,
+        )
+        return tf_text.FastWordpieceTokenizer(
+            model_buffer=tf.constant(self._model),
+            token_out_type=tf.int32,
+            no_pretokenization=True,
+        ).tokenize_with_offsets(short)
+
+    def check(self) -> None:
+        """Compares the pieces of the probes and their offsets.
+
+        Raises:
+            ValueError: TensorFlow Text does not give those of the definition.
+        """
+        basic = tokenization.BasicTokenizer(self._do_lower_case)
+        wordpiece = tokenization.WordpieceTokenizer(self._vocab)
+        texts = tf.constant(_PROBES)
+        ids = self.tokenize(texts)
+        columns = self.tokenize_with_offsets(texts).values()
+        for row, probe in enumerate(_PROBES):
+            spans = offsets.tokenize_with_offsets(basic, wordpiece, probe)
+            defined = [
+                (self._vocab[span.piece], span.start, span.end)
+                for span in spans
+            ]
+            expected = [span[0] for span in defined], defined
+            rows = (column[row].numpy().tolist() for column in columns)
+            given = ids[row].numpy().tolist(), list(zip(*rows, strict=True))
+            if given != expected:
+                raise ValueError(
+                    f"TensorFlow Text {tf_text.__version__} must split "
+                    f"{probe!r:.80} into {expected!s:.200} (ids; id, start "
+                    f"and end), as the definition does; got {given!s:.200}. "
+                    "Install the version in requirements.txt."
+                )
+
+
+@functools.cache
+def _check_rules(do_lower_case: bool) -> None:
+    """Compares the rules, with a vocabulary of all characters."""
+    basic = tokenization.BasicTokenizer(do_lower_case)
+    chars = sorted({c for p in _PROBES for w in basic.tokenize(p) for c in w})
+    tokens = [_UNKNOWN, *chars, *(f"##{char}" for char in chars)]
+    vocab = {token: number for number, token in enumerate(tokens)}
+    _Splitter(vocab, do_lower_case).check()
 
 
 def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
@@ -208,123 +290,9 @@ def _possible_pieces(vocab: Mapping[str, int]) -> list[str]:
     return [piece for piece in vocab if piece == _UNKNOWN or is_possible(piece)]
 
 
-def _tokenize(
-    pieces: _Pieces, text: tf.Tensor, *, do_lower_case: bool
-) -> tf.RaggedTensor:
-    """Returns the ids of `[N]` valid texts: `[N, (pieces)]` ragged int32."""
-    words, _ = _words(
-        normalization.normalize(text, do_lower_case=do_lower_case)
-    )
-    numbers, _, _ = _cut(pieces, words.values)
-    ids = numbers.with_values(tf.gather(pieces.ids, numbers.values))
-    return words.with_values(ids).merge_dims(1, 2)
-
-
-def _tokenize_with_offsets(
-    pieces: _Pieces, text: tf.Tensor, *, do_lower_case: bool
-) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """Returns ids, starts and ends, each `[N, (pieces)]`, of valid texts."""
-    normalized, origins_of = normalization.normalize_with_origins(
-        text, do_lower_case=do_lower_case
-    )
-    words, word_starts = _words(normalized)
-    numbers, starts, ends = _cut(pieces, words.values)  # [words, (pieces)]
-    word = numbers.value_rowids()
-    first = tf.gather(word_starts.values, word)
-    # A word that is too long was replaced.
-    length = tf.cast(tf.strings.length(words.values), tf.int64)
-    is_unknown = numbers.values == pieces.unknown
-    ends = tf.where(is_unknown, tf.gather(length, word), ends.values)
-
-    def by_text(values):
-        return words.with_values(numbers.with_values(values)).merge_dims(1, 2)
-
-    return (
-        by_text(tf.gather(pieces.ids, numbers.values)),
-        origins_of(by_text(first + starts.values)),
-        origins_of(by_text(first + ends - 1)) + 1,
-    )
-
-
-def _words(
-    normalized: tf.Tensor,
-) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+def _words(normalized: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Splits `[N]` texts at spaces: words and first bytes, `[N, (words)]`."""
     words, starts, _ = tf_text.WhitespaceTokenizer().tokenize_with_offsets(
         normalized
     )
     return words, tf.cast(starts, tf.int64)
-
-
-def _cut(
-    pieces: _Pieces, words: tf.Tensor
-) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """Splits words into pieces.
-
-    Args:
-        pieces: of the vocabulary.
-        words: `[W]` string.
-
-    Returns:
-        `[W, (pieces)]` ragged: numbers of the pieces, int32; their first bytes
-        and ends in the word, int64, except for the end of an unknown word.
-    """
-
-    def long_ones_unknown():
-        length = tf.strings.length(words, unit="UTF8_CHAR")
-        # No word contains brackets.
-        return tf.where(length > _MAX_WORD_CHARACTERS, _UNKNOWN, words)
-
-    words = tf.cond(
-        tf.reduce_any(tf.strings.length(words) > _MAX_WORD_CHARACTERS),  # Bytes
-        long_ones_unknown,
-        lambda: words,
-    )
-    return tf_text.FastWordpieceTokenizer(
-        model_buffer=tf.constant(pieces.model),
-        token_out_type=tf.int32,
-        no_pretokenization=True,
-    ).tokenize_with_offsets(words)
-
-
-# ------------------------------------------- Comparison with the definition
-
-
-@functools.cache
-def _check_rules(*, do_lower_case: bool) -> None:
-    """Compares the rules, with a vocabulary of all characters."""
-    basic = tokenization.BasicTokenizer(do_lower_case)
-    chars = sorted({c for p in _PROBES for w in basic.tokenize(p) for c in w})
-    tokens = [_UNKNOWN, *chars, *(f"##{char}" for char in chars)]
-    vocab = {token: number for number, token in enumerate(tokens)}
-    _check(_Pieces.of(vocab), vocab, do_lower_case=do_lower_case)
-
-
-def _check(
-    pieces: _Pieces, vocab: Mapping[str, int], *, do_lower_case: bool
-) -> None:
-    """Compares the pieces of the probes and their offsets.
-
-    Raises:
-        ValueError: TensorFlow Text does not give those of the definition.
-    """
-    basic = tokenization.BasicTokenizer(do_lower_case)
-    wordpiece = tokenization.WordpieceTokenizer(vocab)
-    texts = tf.constant(_PROBES)
-    ids = _tokenize(pieces, texts, do_lower_case=do_lower_case)
-    columns = _tokenize_with_offsets(pieces, texts, do_lower_case=do_lower_case)
-    for row, probe in enumerate(_PROBES):
-        spans = offsets.tokenize_with_offsets(basic, wordpiece, probe)
-        defined = [(vocab[span.piece], span.start, span.end) for span in spans]
-        expected = ([vocab[span.piece] for span in spans], defined)
-        given = (
-            ids[row].numpy().tolist(),
-            list(zip(*(c[row].numpy().tolist() for c in columns), strict=True)),
-        )
-        if given != expected:
-            raise ValueError(
-                f"TensorFlow Text {tf_text.__version__} must split "
-                f"{probe!r:.80} into {expected!s:.200} (ids; id, start and "
-                f"end), as the definition does; got {given!s:.200}. Install "
-                "the version in requirements.txt."
-            )

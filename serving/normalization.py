@@ -35,9 +35,9 @@ _CAPITAL_SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c3", "\u03c2"
 
 # Orders of characters when marks are sorted, besides 1 to 254, the canonical
 # combining class of a mark that is kept.
-STARTER = 0  # Kept; no mark moves past it.
-VANISHING = 255  # Dropped; marks move past it.
-VANISHING_STARTER = 256  # Dropped; no mark moves past it.
+_STARTER = 0  # Kept; no mark moves past it.
+_VANISHING = 255  # Dropped; marks move past it.
+_VANISHING_STARTER = 256  # Dropped; no mark moves past it.
 
 
 def drop_invalid_utf8(text: tf.Tensor) -> tf.Tensor:
@@ -234,23 +234,14 @@ def resolve_context(text: tf.Tensor) -> tf.Tensor:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SigmaClasses:
-    """The characters that decide between the two small sigmas.
-
-    Attributes:
-        cased: letters with case.
-        ignored: characters that are skipped in the search for a cased one,
-            including those that cleaning removes.
-    """
-
-    cased: str
-    ignored: str
-
-
 @functools.cache
-def sigma_classes() -> SigmaClasses:
-    """Classifies characters by their effect on a sigma in `str.lower`."""
+def _sigma_classes() -> tuple[str, str]:
+    """Classifies characters by their effect on a sigma in `str.lower`.
+
+    Returns:
+        Regular expressions of a letter with case, and of a character that is
+        skipped in the search for one; cleaning removes some of the latter.
+    """
     cased, ignored = [], []
     for char in assigned_characters():
         if tokenization.is_removed(char):
@@ -259,7 +250,7 @@ def sigma_classes() -> SigmaClasses:
             cased.append(char)
         elif f"A{char}{_CAPITAL_SIGMA}".lower().endswith(_FINAL_SIGMA):
             ignored.append(char)
-    return SigmaClasses(cased="".join(cased), ignored="".join(ignored))
+    return _one_of(cased), _one_of(ignored)
 
 
 def final_sigmas(text: tf.Tensor) -> tf.Tensor:
@@ -275,8 +266,7 @@ def final_sigmas(text: tf.Tensor) -> tf.Tensor:
         `[N]` string without capital sigmas that become final; each character
         keeps its position and its length in bytes.
     """
-    classes = sigma_classes()
-    cased, ignored = _one_of(classes.cased), _one_of(classes.ignored)
+    cased, ignored = _sigma_classes()
     before = f"{_CAPITAL_SIGMA}({ignored}*{cased})"
     after = f"({cased}{ignored}*){_CAPITAL_SIGMA}"
 
@@ -306,14 +296,14 @@ def _one_of(chars: Iterable[str]) -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Marks:
+class _Marks:
     """The tables for sorting the marks that are kept (spacing and enclosing).
 
     Attributes:
-        sortable: marks that can move, and characters that contain one; the
-            order can change only in a text with two of these.
-        decomposed: of `sortable`, those that decompose -> their parts.
-        order_of: character -> its order; `STARTER` if absent.
+        sortable: regular expression of a mark that can move, or a character
+            that contains one; texts with two of these may change.
+        decomposed: of those, the ones that decompose -> their parts.
+        order_of: character -> its order; `_STARTER` if absent.
     """
 
     sortable: str
@@ -322,39 +312,39 @@ class Marks:
 
 
 @functools.cache
-def marks() -> Marks:
+def _marks() -> _Marks:
     """Collects the characters that canonical ordering can move or drop."""
     sortable = []
     decomposed = {}
     order_of = {}
     for char in assigned_characters():
         order = _order(char)
-        if order != STARTER:
+        if order != _STARTER:
             order_of[char] = order
         parts = folded(char, do_lower_case=True)
         if any(map(unicodedata.combining, parts)):
             sortable.append(char)
             if parts != char:
                 decomposed[char] = parts
-    return Marks(
-        sortable="".join(sortable), decomposed=decomposed, order_of=order_of
+    return _Marks(
+        sortable=_one_of(sortable), decomposed=decomposed, order_of=order_of
     )
 
 
 def _order(char: str) -> int:
     if tokenization.is_removed(char):
-        return VANISHING
+        return _VANISHING
     if folded(char, do_lower_case=True):
         return unicodedata.combining(char)
     parts = unicodedata.normalize("NFD", char.lower())
     if all(map(unicodedata.combining, parts)):
-        return VANISHING
-    return VANISHING_STARTER
+        return _VANISHING
+    return _VANISHING_STARTER
 
 
 def _has_two_marks(text: tf.Tensor) -> tf.Tensor:
     """Returns in which of `[N]` texts the order of marks can change: `[N]`."""
-    sortable = _one_of(marks().sortable)
+    sortable = _marks().sortable
     return tf.strings.regex_full_match(text, f"(?s).*{sortable}.*{sortable}.*")
 
 
@@ -379,15 +369,15 @@ def _sort_marks(text: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
     rows = tf.repeat(chars.value_rowids(), counts)
     places = tf.repeat(places.values, counts)
 
-    order_of = marks().order_of
+    order_of = _marks().order_of
     index, is_key = _find(order_of, codes)
     orders = tf.constant([order for _, order in sorted(order_of.items())])
-    order = tf.where(is_key, tf.gather(orders, index), STARTER)
-    is_starter = (order == STARTER) | (order == VANISHING_STARTER)
+    order = tf.where(is_key, tf.gather(orders, index), _STARTER)
+    is_starter = (order == _STARTER) | (order == _VANISHING_STARTER)
     # The first character of a text begins a run in any case.
     run = tf.cumsum(tf.cast(is_starter, tf.int64)) + rows
-    key = run * VANISHING + tf.cast(order, tf.int64)
-    stays = order < VANISHING
+    key = run * _VANISHING + tf.cast(order, tf.int64)
+    stays = order < _VANISHING
     codes, rows, places, key = (
         tf.boolean_mask(values, stays) for values in (codes, rows, places, key)
     )
@@ -410,7 +400,7 @@ def _decompose(codes: tf.Tensor) -> tf.RaggedTensor:
     Returns:
         `[C, (parts)]` ragged int32.
     """
-    decomposed = marks().decomposed
+    decomposed = _marks().decomposed
     index, is_key = _find(decomposed, codes)
     table = tf.ragged.constant(
         [list(map(ord, parts)) for _, parts in sorted(decomposed.items())]

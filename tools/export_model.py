@@ -1,13 +1,12 @@
-"""Writes a trained model that answers on raw text: a SavedModel to serve.
+"""Exports a trained model for raw text as a SavedModel.
 
 For example:
 
   python -m tools.export_model --model_dir=mrpc --export_dir=served/mrpc
 
 `--model_dir` is the --output_dir of run_classifier.py, run_squad.py, run_ner.py
-or run_pretraining.py, which says how the model reads text and what it answers;
-flags override it. docs/serving.md lists what the models take and give. A
-checkpoint without such a folder:
+or run_pretraining.py; flags override its settings. docs/serving.md lists the
+inputs and outputs of the models. For a checkpoint without such a folder:
 
   python -m tools.export_model --task=embed --export_dir=served/bert \\
     --bert_config_file=bert_config.json --vocab_file=vocab.txt \\
@@ -39,7 +38,7 @@ _SAVED_MODEL, _LITERT, _ONNX = "saved_model", "litert", "onnx"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """The flags of this tool; None where the folder of the run decides."""
+    """The flags of this tool; None means the setting of the run's folder."""
 
     model_dir: str | None = flags.Group.FILES.flag(
         None, "Folder of a run: its --output_dir, or that of one of its trials."
@@ -140,9 +139,9 @@ def run(options: Options) -> str:
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the folder holds no model, or one for another task; files
-            are missing or do not fit together; the version exists; what
-            converts to the format is not installed.
+        ValueError: the folder has no model, or one for another task; files
+            are missing or do not fit together; the version exists; the
+            converter is not installed.
     """
     if not (options.model_dir or options.init_checkpoint):
         raise ValueError(
@@ -151,8 +150,8 @@ def run(options: Options) -> str:
         )
     if options.quantize and options.format == _SAVED_MODEL:
         raise ValueError(
-            f"--quantize is for --format={_LITERT} and {_ONNX}: TensorFlow "
-            "has no operations for 8-bit matrices here."
+            f"--quantize requires --format={_LITERT} or {_ONNX}: a SavedModel "
+            "has no operations for 8-bit matrices."
         )
     from serving import converting, loading, networks, run_folder, saving
     from training import records
@@ -161,7 +160,13 @@ def run(options: Options) -> str:
     target = os.path.join(options.export_dir, str(options.version))
     saving.check_new(target)
     found = run_folder.read(options.model_dir) if options.model_dir else {}
-    weights = _find_weights(options)
+    if options.init_checkpoint:
+        weights = run_folder.weights(options.init_checkpoint)
+    else:
+        weights = run_folder.weights_of_run(
+            flags.given(options.model_dir, "model_dir"),
+            best=options.use_best_checkpoint,
+        )
     task = options.task
     if task == AUTO:
         task = run_folder.task_of(weights, found)
@@ -190,34 +195,23 @@ def run(options: Options) -> str:
     return target
 
 
-def _find_weights(options: Options) -> "run_folder.Weights":
-    """Finds the checkpoint."""
-    from serving import run_folder
-
-    if options.init_checkpoint:
-        return run_folder.weights(options.init_checkpoint)
-    return run_folder.weights_of_run(
-        flags.given(options.model_dir, "model_dir"),
-        best=options.use_best_checkpoint,
-    )
-
-
 def _settings(
     options: Options,
     found: Mapping[str, Any],
     weights: "run_folder.Weights",
     task: str,
 ) -> "settings_lib.Settings":
-    """Takes what the flags say, else the run, else the default."""
+    """Returns the settings of the flags, else of the run, else the defaults."""
     from serving import run_folder
     from serving import settings as settings_lib
 
     is_text_only = task == run_folder.FILL_MASK or weights.is_feature_tagger
     if options.format != _SAVED_MODEL and is_text_only:
         raise ValueError(
-            f"--format={options.format} has models that read word pieces "
-            f"alone; {weights.checkpoint} reads words, or where masks are. "
-            "Export a SavedModel, or with --task=embed its encoder."
+            f"--format={options.format} requires a model whose only inputs "
+            f"are word pieces; that of {weights.checkpoint} also reads words "
+            "or positions of masks. Export a SavedModel, or its encoder with "
+            "--task=embed."
         )
     values = {
         **found,
@@ -231,14 +225,10 @@ def _settings(
         values.pop("max_seq_length", None)  # As many as there are positions.
     for name in ("bert_config_file", "vocab_file"):
         if name not in values:
-            raise ValueError(
-                f"--{name} must be given"
-                + (
-                    f": {options.model_dir} does not hold it."
-                    if options.model_dir
-                    else ", or a folder that holds it as --model_dir."
-                )
-            )
+            which = f"{options.model_dir} does not contain it"
+            if not options.model_dir:
+                which = "or a folder that contains it as --model_dir"
+            raise ValueError(f"--{name} must be given; {which}.")
     return dataclasses.replace(
         settings_lib.find(task, weights, values),
         layers=tuple(features.parse_layers(options.layers)),
@@ -262,11 +252,11 @@ def _check_origin(
     task: str,
     settings: "settings_lib.Settings",
 ) -> None:
-    """Compares the export with what lies beside a checkpoint.
+    """Compares the export with the files of a checkpoint's folder.
 
     Raises:
-        ValueError: the checkpoint reads text in another way, labels words
-            instead of texts, or answers other labels, or in another order.
+        ValueError: the checkpoint has another vocabulary or casing, labels
+            words instead of texts, or has other labels, or in another order.
     """
     from modeling import checkpoints, name_tables
     from training import model_folder
@@ -281,14 +271,14 @@ def _check_origin(
     is_tagger = name_tables.TOKEN_CLASSIFICATION in classes
     if classes and is_tagger != (task == "tag"):
         raise ValueError(
-            f"--task={task} asks for another model than {path}, which is of a "
+            f"--task={task} does not fit {path}, which is a "
             f"{', '.join(classes)}."
         )
     labels = label_set.to_dict()
     if model_folder.output_order(folder, labels) is not None:
         raise ValueError(
-            f"The outputs of {path} answer {model_folder.labels(folder)}, and "
-            f"the export would say {labels}: the labels are in another order. "
+            f"The outputs of {path} are {model_folder.labels(folder)}, and "
+            f"those of the export {labels}: the labels are in another order. "
             "Pass the folder of the checkpoint as --model_dir."
         )
 

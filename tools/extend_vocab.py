@@ -125,7 +125,7 @@ def choose_words(
         The words by pieces saved, most first, then by the alphabet.
     """
     candidates = [
-        new_word(word, count, tokenizer)
+        NewWord(word=word, count=count, pieces=tuple(tokenizer.tokenize(word)))
         for word, count in counts.items()
         if count >= min_count
         and word not in tokenizer.vocab
@@ -134,15 +134,6 @@ def choose_words(
     ]
     candidates.sort(key=lambda found: (-found.num_saved, found.word))
     return candidates[:num_words]
-
-
-def new_word(
-    word: str, count: int, tokenizer: tokenization.WordpieceTokenizer
-) -> NewWord:
-    """Describes a word that is not in the vocabulary."""
-    return NewWord(
-        word=word, count=count, pieces=tuple(tokenizer.tokenize(word))
-    )
 
 
 def check_words(
@@ -226,7 +217,10 @@ def choose(
     pieces = tokenizer.wordpiece_tokenizer
     if options.words_file:
         given = check_words(text, tokenizer)
-        return [new_word(word, 0, pieces) for word in given]
+        return [
+            NewWord(word=word, count=0, pieces=tuple(pieces.tokenize(word)))
+            for word in given
+        ]
     counts = learning.count_words(
         text,
         do_lower_case=options.do_lower_case,

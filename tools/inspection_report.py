@@ -211,7 +211,7 @@ def examples_section(
     Args:
         records: arrays by feature, without the batch.
         tokens: token by id.
-        has_colors: whether masked tokens are coloured, or named in brackets.
+        has_colors: whether masked tokens are coloured, or put in brackets.
     """
     styles = _COLOR_STYLES if has_colors else _PLAIN_STYLES
 
@@ -245,5 +245,5 @@ def _label(record: Mapping[str, np.ndarray]) -> str:
 
 
 def warnings_section(warnings: Iterable[str]) -> str:
-    """Lists warnings, one paragraph each; says so if there are none."""
+    """Lists warnings, one paragraph each, or that there are none."""
     return f"WARNINGS\n{terminal.paragraphs(warnings, '! ')}"

@@ -1,4 +1,4 @@
-"""Draws where the attention heads of a model look, as a picture.
+"""Draws the attention of a model's heads as a picture.
 
 Example:
 
@@ -6,8 +6,9 @@ Example:
     --vocab_file=$BERT/vocab.txt --init_checkpoint=$BERT/bert_model.ckpt \\
     --text='the cat sat on the mat .' --layers=-1 --output_file=attention.png
 
-A row of panels for each layer, a panel for each head. In a panel, a row of
-squares shows which tokens one token looks at: dark is much, a row sums to 1.
+There is a row of panels for each layer, and a panel for each head. A row of a
+panel shows the attention from one token to the others; dark is high, and a row
+sums to 1.
 ` ||| ` separates the two texts of a pair.
 """
 
@@ -22,13 +23,13 @@ from commands import flags, program
 from files import destinations, lines, writing
 from tools import text_model
 
-# Inches; a token needs so much for its label to be read.
+# Inches; the least for a legible label.
 _TOKEN_INCHES = 0.16
 _SMALL_PANEL_INCHES = 1.3
 _LEAST_PANEL_INCHES = 2.0
 _MOST_FIGURE_INCHES = 40.0
 _DOTS_PER_INCH = 110
-# Beyond it a few squares set the scale and all others look white.
+# With a higher one, a few squares set the scale and all others look white.
 _DARKEST_PERCENTILE = 99.5
 
 
@@ -46,15 +47,15 @@ class Options(text_model.ModelOptions):
 
 
 def chosen(flag: str, text: str, count: int) -> list[int]:
-    """Reads which of `count` things are meant.
+    """Parses the numbers of layers or heads.
 
     Args:
         flag: its name, for messages.
         text: numbers separated by commas, negative ones from the end; "all".
-        count: how many there are.
+        count: the number of layers or heads.
 
     Raises:
-        ValueError: there is no such number.
+        ValueError: a number is out of range, or not a number.
     """
     if text == "all":
         return list(range(count))
@@ -76,7 +77,7 @@ def chosen(flag: str, text: str, count: int) -> list[int]:
 def attention(
     model: Any, input_ids: Sequence[int], segment_ids: Sequence[int]
 ) -> np.ndarray:
-    """Computes where every head looks.
+    """Computes the attention of every head.
 
     Args:
         model: a `bert.BertModel`.
@@ -100,8 +101,8 @@ def draw(
 
     Args:
         probs: `[L, N, T, S]`.
-        tokens: `[T]`, written beside the panels where there is room.
-        names: `[L][N]`, what each panel is called.
+        tokens: `[T]`, the labels of the panels, unless there are too many.
+        names: `[L][N]`, the titles of the panels.
 
     Returns:
         A `matplotlib.figure.Figure`.
@@ -145,8 +146,8 @@ def run(options: Options) -> None:
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the text, the config, the vocabulary or the checkpoint does
-            not fit.
+        ValueError: the text, the config, the vocabulary or the checkpoint is
+            invalid, or they do not fit together.
     """
     destinations.check_files(
         [options.output_file], [options.vocab_file, options.bert_config_file]
@@ -160,7 +161,7 @@ def run(options: Options) -> None:
     tokens, segment_ids = text_model.encode(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )
-    # Late: these import TensorFlow, what is above refuses at once.
+    # Late: these import TensorFlow, and the checks above are quick.
     from matplotlib.backends import backend_agg
 
     from modeling import bert

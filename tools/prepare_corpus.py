@@ -76,7 +76,7 @@ class Options(preparation.RawTextOptions):
 
 
 def check(options: Options) -> dict[str, list[str]]:
-    """Checks that the options agree, and finds the input files.
+    """Checks the options against each other, and finds the input files.
 
     Returns:
         The input files of each language, none for python_docs.
@@ -94,7 +94,7 @@ def check(options: Options) -> dict[str, list[str]]:
     if options.input_format == "python_docs":
         if options.input_file or options.language_exponent is not None:
             raise ValueError(
-                "python_docs reads no --input_file, and takes no "
+                "python_docs reads no --input_file, and has no "
                 "--language_exponent."
             )
         return {options.language: []}
@@ -111,7 +111,7 @@ def run(options: Options) -> preparation.Written:
     """Prepares a corpus and logs what was kept and dropped.
 
     Raises:
-        ValueError: options, input or an empty result; says which.
+        ValueError: an option or the input is invalid, or the result is empty.
     """
     files = check(options)
     input_paths = [name for names in files.values() for name in names]
@@ -149,7 +149,7 @@ def _documents(
         options: of this tool.
         files: of each language.
         rules: for one of them.
-        total: gets the counts of what is read.
+        total: the counts of the input, updated.
     """
     copies = dict.fromkeys(files, 1.0)
     report = progress.Progress()

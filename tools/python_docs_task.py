@@ -1,4 +1,4 @@
-"""Makes a small classification task from the documentation of this Python.
+"""Creates a small classification task from the documentation of this Python.
 
 The label of a paragraph is its origin: the language reference, or the
 docstrings of the library. The tool writes train.tsv and dev.tsv, with the
@@ -18,8 +18,7 @@ from files import destinations, writing
 
 # Every tenth document is held out, as in quickstart.sh's pre-training text.
 _HOLDOUT_EVERY = 10
-# The library has eight times the paragraphs of the reference: one is taken for
-# each of the reference, evenly over its modules.
+# The library has eight times the paragraphs of the reference.
 _LIBRARY_EVERY = 8
 
 
@@ -36,7 +35,7 @@ def run(options: Options) -> None:
     """Writes the files of the task.
 
     Raises:
-        ValueError: this Python came without its documentation.
+        ValueError: this Python has no documentation.
     """
     rows: dict[str, list[tuple[str, str]]] = {"train": [], "dev": []}
     outputs = {
@@ -57,7 +56,7 @@ def run(options: Options) -> None:
 
 
 def _labelled_documents() -> Iterator[list[tuple[str, str]]]:
-    """Yields the paragraphs of each document that has any, and their label."""
+    """Yields the paragraphs of each document, with their label."""
     from corpus import cleaning, python_docs
 
     seen = 0

@@ -1,6 +1,5 @@
 """The tables against Python's own lower case and decomposition."""
 
-import itertools
 import random
 import unicodedata
 
@@ -51,47 +50,6 @@ def test_no_character_but_an_ideograph_folds_to_one():
         folded = normalization.folded(char, do_lower_case=True)
         assert len(folded) == 1 or not any(
             map(tokenization.stands_alone, folded)
-        )
-
-
-def test_classes_decide_between_the_sigmas_as_python_does():
-    classes = normalization.sigma_classes()
-    assert set("aA\u03a3\u01c5\xaa") <= set(classes.cased)
-    assert set("'.\u0301\u0345\xad\x00") <= set(classes.ignored)
-    assert set(classes.cased).isdisjoint(classes.ignored)
-    kinds = {"b": True, "\u0301": None, "!": False, "\u4e00": False}
-    for before, after in itertools.product(
-        itertools.product(kinds, repeat=2), repeat=2
-    ):
-        text = "".join((*before, "\u03a3", *after))
-        left = next((kinds[c] for c in before[::-1] if kinds[c] is not None), 0)
-        right = next((kinds[c] for c in after if kinds[c] is not None), 0)
-        expected = "\u03c2" if left and not right else "\u03c3"
-        assert text.lower()[2] == expected
-    assert set(kinds) & set(classes.cased) == {"b"}
-    assert set(kinds) & set(classes.ignored) == {"\u0301"}
-
-
-def test_marks_that_stay_have_their_class():
-    marks = normalization.marks()
-    assert marks.order_of["\u1b44"] == 9
-    assert marks.order_of["\U0001d165"] == 216
-    assert marks.order_of["\u0301"] == normalization.VANISHING
-    assert marks.order_of["\u0344"] == normalization.VANISHING
-    assert marks.order_of["\xad"] == normalization.VANISHING
-    assert marks.order_of["\u0900"] == normalization.VANISHING_STARTER
-    assert "a" not in marks.order_of
-    assert marks.decomposed["\U0001d160"] == "\U0001d158\U0001d165\U0001d16e"
-    assert set(marks.decomposed) < set(marks.sortable)
-    assert {"\u302e", "\U00016ff0", "\U0001d16d"} < set(marks.sortable)
-
-
-def test_only_two_sortable_characters_change_their_order():
-    marks = normalization.marks()
-    for char in marks.sortable:
-        assert any(
-            unicodedata.combining(part) and unicodedata.category(part) != "Mn"
-            for part in unicodedata.normalize("NFD", char)
         )
 
 

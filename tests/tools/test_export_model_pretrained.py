@@ -99,15 +99,6 @@ def _wrongly_cut(encoder, texts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("context", ["{}", "a{}b", "x {} y"])
-def test_every_code_point_is_cut_as_by_the_definition(encoder, context):
-    codes = [*range(0xD800), *range(0xE000, 0x110000)]
-    texts = [context.format(chr(code)) for code in codes]
-    for start in range(0, len(texts), _BATCH):
-        assert _wrongly_cut(encoder, texts[start : start + _BATCH]) == []
-
-
-@pytest.mark.slow
 def test_random_strings_are_cut_as_by_the_definition(encoder):
     rng = random.Random(8)
     codes = [*range(0xD800), *range(0xE000, 0x30000)]

@@ -213,7 +213,7 @@ def test_labelled_records_of_another_vocabulary_are_warned_of(look, tmp_path):
         ),
     )
     _, numbers = look(record_file=path)
-    assert "was made with another vocabulary" in numbers["warnings"][0]
+    assert "was created with another vocabulary" in numbers["warnings"][0]
 
 
 def test_what_is_no_record_of_sequences_is_refused(look, tmp_path):

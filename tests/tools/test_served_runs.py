@@ -1,0 +1,352 @@
+"""Predictions of tools.predict and of exported models are the scripts'."""
+
+import io
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import run_swag
+from tests import (
+    programs,
+    serving_client,
+    toy_sentences,
+    toy_squad,
+    toy_swag,
+    toy_tagging,
+)
+from tools import export_model, predict
+from vocab import tokenization
+
+pytestmark = pytest.mark.slow
+# float32 in another order of operations: of `predict`, of exported graphs.
+_PREDICT, _EXPORT = 2e-5, 1e-5
+
+
+def _ask(model, *texts, **options):
+    """Returns the answers of tools.predict, as objects."""
+    output = io.StringIO()
+    options = predict.Options(model=str(model), format="json", **options)
+    predict.run(options, texts, io.BytesIO(), output)
+    return [json.loads(line) for line in output.getvalue().splitlines()]
+
+
+def _export(model, name="served", **options):
+    return export_model.run(
+        export_model.Options(
+            model_dir=str(model), export_dir=str(model / name), **options
+        )
+    )
+
+
+def _json_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _model_json(version):
+    return json.loads(pathlib.Path(version, "model.json").read_text())
+
+
+def _run_classifier(folder, labels=None, **changes):
+    """Trains on toy data; returns run, texts of the test and predictions."""
+    data = toy_sentences.write_data(folder / "data")
+    for path in (data / "train.tsv", data / "dev.tsv") if labels else ():
+        text = path.read_text()
+        for old, new in labels.items():
+            text = text.replace(f"\t{old}\n", f"\t{new}\n")
+        path.write_text(text)
+    out = toy_sentences.run(folder, do_train=True, do_predict=True, **changes)
+    texts = (data / "test.tsv").read_text().splitlines()[1:]
+    return out, texts, _json_lines(out / "predictions.jsonl")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"long_text": "head_tail", "max_seq_length": 6},
+        {"long_text": "windows", "max_seq_length": 6, "window_stride": 1},
+    ],
+    ids=["head", "head_tail", "windows"],
+)
+def test_classes(tmp_path, changes):
+    out, texts, expected = _run_classifier(
+        tmp_path, num_train_epochs=1, **changes
+    )
+    labels = [row["label"] for row in expected]
+    probabilities = [list(row["probabilities"].values()) for row in expected]
+    rows = _ask(out, *texts)
+    assert [row["label"] for row in rows] == labels
+    np.testing.assert_allclose(
+        [list(row["probabilities"].values()) for row in rows],
+        probabilities,
+        atol=_PREDICT,
+    )
+    version = _export(out)
+    (got,) = serving_client.ask(version, {"text_a": texts})
+    assert got["label"] == labels
+    np.testing.assert_allclose(
+        got["probabilities"], probabilities, atol=_EXPORT
+    )
+    described = _model_json(version)
+    assert described["task"] == "classify"
+    assert described["labels"] == ["no", "yes"]
+    assert described["max_seq_length"] == changes.get("max_seq_length", 24)
+    assert described["do_lower_case"] is True
+
+
+def test_scores(tmp_path):
+    out, texts, expected = _run_classifier(
+        tmp_path, {"no": "0.5", "yes": "4.5"}, problem_type="regression"
+    )
+    scores = [row["score"] for row in expected]
+    rows = _ask(out, *texts)
+    np.testing.assert_allclose(
+        [row["score"] for row in rows], scores, atol=1e-4
+    )
+    (got,) = serving_client.ask(_export(out), {"text_a": texts})
+    np.testing.assert_allclose(got["score"], scores, atol=_EXPORT)
+    with pytest.raises(ValueError, match=r"task=classify .* made for score"):
+        _export(out, "other", task="classify")
+
+
+def test_several_labels(tmp_path):
+    out, texts, expected = _run_classifier(
+        tmp_path,
+        {"no": "sad,any", "yes": "any"},
+        do_eval=True,
+        problem_type="multi_label",
+        num_train_epochs=1,
+        tune_thresholds=True,
+    )
+    version = _export(out)
+    (got,) = serving_client.ask(version, {"text_a": texts})
+    model = _model_json(version)
+    names = model["labels"]
+    # Undertrained, it needs other thresholds than 0.5.
+    labels = json.loads((out / "labels.json").read_text())
+    assert model["thresholds"] == labels["thresholds"]
+    assert set(model["thresholds"]) != {0.5}
+    rows = zip(
+        expected,
+        _ask(out, *texts),
+        got["probabilities"],
+        got["is_chosen"],
+        strict=True,
+    )
+    for line, row, probabilities, is_chosen in rows:
+        assert row["labels"] == line["labels"]
+        assert row["probabilities"] == pytest.approx(
+            line["probabilities"], abs=_PREDICT
+        )
+        assert dict(zip(names, probabilities, strict=True)) == pytest.approx(
+            line["probabilities"], abs=_EXPORT
+        )
+        chosen = zip(names, is_chosen, strict=True)
+        assert [name for name, kept in chosen if kept] == line["labels"]
+
+
+def test_pair_without_a_second_text_and_ids_answer_as_the_text(tmp_path):
+    out = toy_sentences.run(tmp_path, do_train=True, num_train_epochs=1)
+    version = _export(out)
+    texts = ["good match", "", b"b\xffad \xf0town", "good " * 99]
+    (alone,) = serving_client.ask(version, {"text_a": texts})
+    asked = {"text_a": texts, "text_b": ["", " ", "\u200b", ""]}
+    (pairs,) = serving_client.ask(version, asked, signature="pairs")
+    assert pairs == alone
+    decoded = ["good match", "", "bad town", "good " * 22]
+    same, empty = serving_client.ask(
+        version, {"text_a": decoded}, {"text_a": []}
+    )
+    np.testing.assert_allclose(
+        same["probabilities"], alone["probabilities"], atol=_EXPORT
+    )
+    assert empty == {"label": [], "probabilities": []}
+    tokenizer = tokenization.FullTokenizer(str(out / "vocab.txt"))
+    ids = tokenizer.convert_tokens_to_ids(["[CLS]", "good", "match", "[SEP]"])
+    rows = {"input_ids": [[*ids, 0]], "input_mask": [[1, 1, 1, 1, 0]]}
+    (by_ids,) = serving_client.ask(
+        version, rows | {"segment_ids": [[0] * 5]}, signature="ids"
+    )
+    np.testing.assert_allclose(
+        by_ids["probabilities"], alone["probabilities"][:1], atol=_EXPORT
+    )
+
+
+@pytest.mark.parametrize("version_2", [False, True])
+def test_answers(tmp_path, version_2):
+    out = toy_squad.run(
+        tmp_path,
+        do_train=True,
+        do_predict=True,
+        version_2_with_negative=version_2,
+    )
+    paragraphs = toy_squad.read_json(tmp_path / "dev.json")["data"][0]
+    ids, questions, contexts = zip(
+        *(
+            (q["id"], q["question"], p["context"])
+            for p in paragraphs["paragraphs"]
+            for q in p["qas"]
+        ),
+        strict=True,
+    )
+    expected = toy_squad.read_json(out / "predictions.json")
+    expected = [expected[name] for name in ids]
+    nbest = toy_squad.read_json(out / "nbest_predictions.json")
+    nbest = [
+        {each["text"]: each["probability"] for each in nbest[name]}
+        for name in ids
+    ]
+    pairs = zip(questions, contexts, strict=True)
+    (tmp_path / "asked.txt").write_text(
+        "".join(f"{' ||| '.join(pair)}\n" for pair in pairs)
+    )
+    rows = _ask(out, input_file=str(tmp_path / "asked.txt"))
+    assert [row["answer"] for row in rows] == expected
+    for row, answers in zip(rows, nbest, strict=True):
+        # Which answers of little weight share it depends on the padding.
+        assert row["probability"] == pytest.approx(
+            answers[row["answer"]], abs=1e-3
+        )
+    (tmp_path / "paragraph.txt").write_text(contexts[0])
+    (alone,) = _ask(
+        out, questions[0], context_file=str(tmp_path / "paragraph.txt")
+    )
+    assert alone["answer"] == expected[0]
+    # A run does not record the length, an option of prediction.
+    version = _export(out, max_answer_length=4)
+    asked = {"question": list(questions), "context": list(contexts)}
+    (got,) = serving_client.ask(version, asked)
+    assert got["answer"] == expected
+    places = zip(contexts, expected, got["start"], got["end"], strict=True)
+    for context, text, start, end in places:
+        assert context[max(start, 0) : max(end, 0)] == text
+    (listed,) = serving_client.ask(version, asked, signature="nbest")
+    for row, wanted in enumerate(nbest):
+        count = listed["num_answers"][row]
+        answers = listed["answers"][row][:count]
+        probs = dict(
+            zip(answers, listed["probabilities"][row][:count], strict=True)
+        )
+        # Which answers of no weight are listed at all depends on rounding.
+        for text in wanted.keys() | probs.keys():
+            assert probs.get(text, 0) == pytest.approx(
+                wanted.get(text, 0), abs=_EXPORT
+            )
+        assert answers[0] == next(iter(wanted))
+    if version_2:
+        odds = list(toy_squad.read_json(out / "null_odds.json").values())
+        np.testing.assert_allclose(got["null_odds"], odds, atol=_EXPORT)
+
+
+def _tagged(folder, context, **changes):
+    """Trains a tagger; returns run, sentences of the test and their tags."""
+    toy_tagging.write_all(folder, num_sentences=60, num_layers=4)
+    toy_tagging.run(
+        folder,
+        do_train=True,
+        do_predict=True,
+        num_train_epochs=2,
+        context=context,
+        max_seq_length=12,
+        **changes,
+    )
+    blocks = (folder / "out/test_predictions.txt").read_text().split("\n\n")
+    rows = [
+        [line.split(" ") for line in block.splitlines()]
+        for block in blocks
+        if block.strip()
+    ]
+    texts = [" ".join(row[0] for row in sentence) for sentence in rows]
+    return folder / "out", texts, [[row[-1] for row in s] for s in rows]
+
+
+@pytest.mark.parametrize("features", [None, "concat_last_four", "sum_all"])
+def test_tags(tmp_path, features):
+    units = None if features is None else 6
+    out, texts, expected = _tagged(
+        tmp_path, "sentence", features=features, lstm_units=units
+    )
+    if features:
+        card = {
+            "features": features,
+            "init_checkpoint": str(tmp_path / "bert.ckpt"),
+        }
+        (out / "run_card.json").write_text(json.dumps({"flags": card}))
+        with pytest.raises(ValueError, match="Export a SavedModel"):
+            _export(out, format="onnx")
+    assert [row["tags"] for row in _ask(out, *texts)] == expected
+    (exported,) = serving_client.ask(_export(out), {"text": texts})
+    tags = [list(filter(None, row)) for row in exported["tags"]]
+    assert tags == expected
+    assert _ask(out, " \t ")[0]["tags"] == []
+
+
+def test_tags_of_documents(tmp_path):
+    out, texts, expected = _tagged(tmp_path, "document")
+    # Three sentences make a document.
+    parts = [{"text": texts[i : i + 3]} for i in range(0, len(texts), 3)]
+    got = serving_client.ask(_export(out), *parts, signature="document")
+    tags = [row for part in got for row in part["tags"]]
+    assert [list(filter(None, row)) for row in tags] == expected
+
+
+def test_the_encoder_below_a_tagger_is_the_one_it_was_trained_on(tmp_path):
+    toy_tagging.write_all(tmp_path, num_sentences=30)
+    toy_tagging.run(
+        tmp_path, do_train=True, num_train_epochs=1, features="last"
+    )
+    out = tmp_path / "out"
+    with pytest.raises(ValueError, match="encoder as --encoder_checkpoint"):
+        _export(out)
+    toy_tagging.write_all(tmp_path / "other", num_sentences=3, num_layers=3)
+    other = str(tmp_path / "other/bert.ckpt")
+    with pytest.raises(ValueError, match="not the encoder that the tagger"):
+        _export(out, encoder_checkpoint=other)
+    _export(out, encoder_checkpoint=str(tmp_path / "bert.ckpt"))
+
+
+def test_choices(tmp_path):
+    files = toy_swag.write_model(tmp_path)
+    train, test = toy_swag.copying(200, seed=1), toy_swag.copying(12, seed=2)
+    toy_swag.write(tmp_path / "train.csv", train)
+    toy_swag.write(tmp_path / "test.csv", test, with_labels=False)
+    out = tmp_path / "out"
+    options = programs.parse(
+        run_swag.Options,
+        data_dir=tmp_path,
+        output_dir=out,
+        max_seq_length=8,
+        num_train_epochs=1,
+        do_train=True,
+        do_predict=True,
+        **files,
+    )
+    run_swag.run(options)
+    expected = np.loadtxt(out / "test_results.tsv")
+    texts = [
+        " ||| ".join([first, second, *endings])
+        for first, second, endings, _ in test
+    ]
+    version = _export(out)
+    columns = list(zip(*test, strict=True))
+    (served,) = serving_client.ask(
+        version,
+        {
+            "first": list(columns[0]),
+            "second": list(columns[1]),
+            "endings": [list(endings) for endings in columns[2]],
+        },
+    )
+    got = _ask(out, *texts)
+    for probabilities in (
+        [row["probabilities"] for row in got],
+        served["probabilities"],
+    ):
+        np.testing.assert_allclose(probabilities, expected, atol=_PREDICT)
+    best = list(expected.argmax(axis=1))
+    assert [row["choice"] for row in got] == served["choice"] == best
+    assert [row["ending"] for row in got] == served["ending"]
+    two = "wa ||| then ||| wa ||| wb"
+    assert len(_ask(out, texts[0], two)[1]["probabilities"]) == 2
