@@ -5,6 +5,8 @@ converts the TensorFlow graph to the same numbers, but took 6.3 GB of memory for
 a model of 90 MB; this takes 1.5 GB, TensorFlow's own included.
 """
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +53,7 @@ def write(
     graph = _Graph()
     found = _outputs(graph, task, model, problem_type)
     for name in outputs:
-        graph.node("Identity", found[name], output=name)
+        graph.Identity(found[name], output=name)
     helper, onnx_types = graph.onnx.helper, graph.onnx.TensorProto
     network = helper.make_graph(
         graph.nodes,
@@ -85,7 +87,10 @@ def _described(
 
 
 class _Graph:
-    """Nodes and weights; a value is the name of a node's output."""
+    """Nodes and weights; a value is the name of a node's output.
+
+    `graph.MatMul(x, y)` adds that operation, and returns its output.
+    """
 
     def __init__(self):
         import onnx  # Late: of requirements-export.txt.
@@ -93,23 +98,17 @@ class _Graph:
         self.onnx = onnx
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
-        self._known: dict[bytes, str] = {}
+
+    def __getattr__(self, operator: str) -> Callable[..., str]:
+        return functools.partial(self.node, operator)
 
     def node(self, operator: str, *inputs: str, output="", **attributes) -> str:
-        """Adds an operation with one output."""
-        return self.split(operator, *inputs, outputs=[output], **attributes)[0]
-
-    def split(self, operator, *inputs, outputs, **attributes) -> list[str]:
-        """Adds an operation with several outputs; "" becomes a new name."""
-        number = len(self.nodes)
-        names = [
-            each or f"{operator}_{number}_{place}"
-            for place, each in enumerate(outputs)
-        ]
+        """Adds an operation; returns its output."""
+        output = output or f"{operator}_{len(self.nodes)}"
         self.nodes.append(
-            self.onnx.helper.make_node(operator, inputs, names, **attributes)
+            self.onnx.helper.make_node(operator, inputs, [output], **attributes)
         )
-        return names
+        return output
 
     def weight(self, name: str, value: Any) -> str:
         """Adds a weight, `[...]` float32, under the release's name."""
@@ -118,16 +117,11 @@ class _Graph:
         return name
 
     def constant(self, value: Any, kind: type = np.int64) -> str:
-        """Adds a small number or list, once for equal ones."""
+        """Adds a small number or list."""
+        name = f"constant_{len(self.weights)}"
         array: np.ndarray = np.asarray(value, kind)
-        key = array.dtype.str.encode() + repr(array.shape).encode()
-        key += array.tobytes()
-        if key not in self._known:
-            self._known[key] = f"constant_{len(self._known)}"
-            self.weights.append(
-                self.onnx.numpy_helper.from_array(array, self._known[key])
-            )
-        return self._known[key]
+        self.weights.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
 
     def number(self, value: float) -> str:
         """Adds a float."""
@@ -135,11 +129,9 @@ class _Graph:
 
     def dense(self, name: str, layer: layers.Dense, x: str) -> str:
         """Adds a dense layer without activation."""
-        product = self.node(
-            "MatMul", x, self.weight(f"{name}/kernel", layer.kernel)
-        )
+        product = self.MatMul(x, self.weight(f"{name}/kernel", layer.kernel))
         bias = self.weight(f"{name}/bias", layer.bias)
-        return self.node("Add", product, bias)
+        return self.Add(product, bias)
 
     def activate(self, layer: layers.Transform, x: str) -> str:
         """Adds the activation of a layer."""
@@ -148,8 +140,7 @@ class _Graph:
 
     def norm(self, name: str, layer: layers.LayerNorm, x: str) -> str:
         """Adds layer normalisation."""
-        return self.node(
-            "LayerNormalization",
+        return self.LayerNormalization(
             x,
             self.weight(f"{name}/gamma", layer.gamma),
             self.weight(f"{name}/beta", layer.beta),
@@ -160,8 +151,8 @@ class _Graph:
     def logits(self, name: str, weights: Any, bias: Any, x: str) -> str:
         """Adds an output layer, `[..., K]`."""
         kernel = np.asarray(weights).T
-        product = self.node("MatMul", x, self.weight(f"{name}/kernel", kernel))
-        return self.node("Add", product, self.weight(f"{name}/bias", bias))
+        product = self.MatMul(x, self.weight(f"{name}/kernel", kernel))
+        return self.Add(product, self.weight(f"{name}/bias", bias))
 
 
 # --------------------------------------------------------------- The network
@@ -181,17 +172,16 @@ def _outputs(
         logits = graph.logits(
             name, span.output_weights, span.output_bias, hidden
         )
-        parts = graph.split(
-            "Split", logits, outputs=["", ""], axis=-1, num_outputs=2
+        start, end = (
+            graph.Gather(logits, graph.constant(side), axis=-1)
+            for side in (0, 1)
         )
-        axis = graph.constant([-1])
-        start, end = (graph.node("Squeeze", part, axis) for part in parts)
         return {"start_logits": start, "end_logits": end}
     if task == run_folder.TAG:
         logits = graph.logits(
             "output", model.output_weights, model.output_bias, hidden
         )
-        return {"probabilities": graph.node("Softmax", logits, axis=-1)}
+        return {"probabilities": graph.Softmax(logits, axis=-1)}
     return _of_first_token(graph, task, model, problem_type, hidden)
 
 
@@ -200,33 +190,33 @@ def _of_first_token(
 ) -> dict[str, str]:
     """Adds the pooler and a head."""
     encoder = model if task == run_folder.EMBED else model.bert
-    first = graph.node("Gather", hidden, graph.constant(0), axis=1)  # [R, D]
+    first = graph.Gather(hidden, graph.constant(0), axis=1)  # [R, D]
     dense = graph.dense("bert/pooler/dense", encoder.pooler.dense, first)
-    pooled = graph.node("Tanh", dense)
+    pooled = graph.Tanh(dense)
     if task == run_folder.EMBED:
         return {"sequence_output": hidden, "pooled_output": pooled}
     if task == run_folder.CHOOSE:
         vector = graph.weight(
             "cls/multiple_choice/kernel", model.score.output_weights[0]
         )
-        scores = graph.node("MatMul", pooled, vector)  # [B * C]
-        shape = graph.node("Shape", "input_ids", end=2)
-        logits = graph.node("Reshape", scores, shape)  # [B, C]
+        scores = graph.MatMul(pooled, vector)  # [B * C]
+        shape = graph.Shape("input_ids", end=2)
+        logits = graph.Reshape(scores, shape)  # [B, C]
     else:
         logits = graph.logits(
             "output", model.output_weights, model.output_bias, pooled
         )
     if task == run_folder.SCORE:
-        return {"score": graph.node("Squeeze", logits, graph.constant([-1]))}
+        return {"score": graph.Squeeze(logits, graph.constant([-1]))}
     operator, attributes = _PROBABILITIES[problem_type]
     return {"probabilities": graph.node(operator, logits, **attributes)}
 
 
 def _flat(graph: _Graph, ids: str) -> str:
     """Reshapes `[B, C, T]` to `[B * C, T]`."""
-    length = graph.node("Shape", ids, start=2)
-    shape = graph.node("Concat", graph.constant([-1]), length, axis=0)
-    return graph.node("Reshape", ids, shape)
+    length = graph.Shape(ids, start=2)
+    shape = graph.Concat(graph.constant([-1]), length, axis=0)
+    return graph.Reshape(ids, shape)
 
 
 def _encoder(
@@ -234,14 +224,11 @@ def _encoder(
 ) -> str:
     """Adds embeddings and layers; returns the last output, `[R, T, D]`."""
     scope, table = "bert/embeddings", model.embeddings
-    words = graph.node(
-        "Gather",
-        graph.weight(f"{scope}/word_embeddings", table.word_embeddings),
-        ids,
+    words = graph.Gather(
+        graph.weight(f"{scope}/word_embeddings", table.word_embeddings), ids
     )
     # As released: a product, so that an id outside the table adds zero.
-    one_hot = graph.node(
-        "OneHot",
+    one_hot = graph.OneHot(
         segments,
         graph.constant([model.config.type_vocab_size], np.int32),
         graph.constant([0, 1], np.float32),
@@ -249,20 +236,19 @@ def _encoder(
     types = graph.weight(
         f"{scope}/token_type_embeddings", table.token_type_embeddings
     )
-    positions = graph.node(
-        "Slice",
+    positions = graph.Slice(
         graph.weight(f"{scope}/position_embeddings", table.position_embeddings),
         graph.constant([0]),
-        graph.node("Shape", ids, start=1),
+        graph.Shape(ids, start=1),
         graph.constant([0]),
     )  # [T, D]
-    summed = graph.node("Add", words, graph.node("MatMul", one_hot, types))
-    summed = graph.node("Add", summed, positions)
+    summed = graph.Add(words, graph.MatMul(one_hot, types))
+    summed = graph.Add(summed, positions)
     hidden = graph.norm(f"{scope}/LayerNorm", table.norm, summed)
-    present = graph.node("Cast", mask, to=graph.onnx.TensorProto.FLOAT)
-    padding = graph.node("Sub", graph.number(1.0), present)
-    adder = graph.node("Mul", padding, graph.number(_PADDING_SCORE))
-    adder = graph.node("Unsqueeze", adder, graph.constant([1, 2]))
+    present = graph.Cast(mask, to=graph.onnx.TensorProto.FLOAT)
+    padding = graph.Sub(graph.number(1.0), present)
+    adder = graph.Mul(padding, graph.number(_PADDING_SCORE))
+    adder = graph.Unsqueeze(adder, graph.constant([1, 2]))
     for index, layer in enumerate(model.encoder.stack):
         name = f"bert/encoder/layer_{index}"
         hidden = _attention(
@@ -290,20 +276,18 @@ def _attention(
     def heads(part: str, axes: list[int]) -> str:
         dense = getattr(attention, part)
         product = graph.dense(f"{name}/self/{part}", dense, hidden)
-        by_head = graph.node("Reshape", product, shape)
-        return graph.node("Transpose", by_head, perm=axes)
+        by_head = graph.Reshape(product, shape)
+        return graph.Transpose(by_head, perm=axes)
 
-    scores = graph.node(
-        "MatMul", heads("query", [0, 2, 1, 3]), heads("key", [0, 2, 3, 1])
+    scores = graph.MatMul(
+        heads("query", [0, 2, 1, 3]), heads("key", [0, 2, 3, 1])
     )
-    scaled = graph.node("Mul", scores, graph.number(size**-0.5))
-    scaled = graph.node("Add", scaled, adder)
-    probs = graph.node("Softmax", scaled, axis=-1)
-    context = graph.node("MatMul", probs, heads("value", [0, 2, 1, 3]))
-    context = graph.node("Transpose", context, perm=[0, 2, 1, 3])
-    joined = graph.node(
-        "Reshape", context, graph.constant([0, 0, num_heads * size])
-    )
+    scaled = graph.Mul(scores, graph.number(size**-0.5))
+    scaled = graph.Add(scaled, adder)
+    probs = graph.Softmax(scaled, axis=-1)
+    context = graph.MatMul(probs, heads("value", [0, 2, 1, 3]))
+    context = graph.Transpose(context, perm=[0, 2, 1, 3])
+    joined = graph.Reshape(context, graph.constant([0, 0, num_heads * size]))
     return _block_end(
         graph, f"{name}/output", layer.block_output, joined, hidden
     )
@@ -314,5 +298,5 @@ def _block_end(
 ) -> str:
     """Adds projection, residual connection and normalisation."""
     projected = graph.dense(f"{name}/dense", layer.dense, x)
-    summed = graph.node("Add", projected, residual)
+    summed = graph.Add(projected, residual)
     return graph.norm(f"{name}/LayerNorm", layer.norm, summed)

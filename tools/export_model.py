@@ -45,89 +45,87 @@ class Options:
     )
     task: str = flags.Group.FILES.flag(
         AUTO,
-        "What the model is for; auto: what it was trained for.",
+        "Task of the model; auto: that of its training.",
         choices=(AUTO, *_TASKS),
     )
     export_dir: str = flags.Group.FILES.required(
-        "Where the model goes: EXPORT_DIR/VERSION. Its last part is the "
-        "model's name to a server."
+        "Folder for the model, which is written to EXPORT_DIR/VERSION. Servers "
+        "use its last part as the model's name."
     )
     version: int = flags.Group.FILES.flag(
-        1, "Servers take the highest.", lower_bound=0
+        1, "Version; servers use the highest.", lower_bound=0
     )
     format: str = flags.Group.FILES.flag(
         _SAVED_MODEL,
-        "A SavedModel that reads text; or the network alone, which reads ids, "
-        "for LiteRT or for ONNX runtimes.",
+        "A SavedModel with text as its input; or only the network, with ids as "
+        "its input, for LiteRT or ONNX runtimes.",
         choices=(_SAVED_MODEL, _LITERT, _ONNX),
     )
     quantize: str | None = flags.Group.FILES.flag(
         None,
-        "litert and onnx: keep the matrices as 8-bit integers.",
+        "litert and onnx: store the matrices as 8-bit integers.",
         choices=("int8",),
     )
     use_best_checkpoint: bool = flags.Group.MODEL.flag(
-        False, "Take that in best/ instead of the latest."
+        False, "Use the checkpoint in best/ instead of the latest."
     )
     init_checkpoint: str | None = flags.Group.MODEL.flag(
         None, "Weights other than those of --model_dir."
     )
     encoder_checkpoint: str | None = flags.Group.MODEL.flag(
         None,
-        "tag: the encoder below a tagger on --features, where it is not "
-        "where the run read it.",
+        "tag: the encoder below a tagger on --features, if it was moved.",
     )
     bert_config_file: str | None = flags.Group.MODEL.flag(
         None, "JSON file with the sizes of the model."
     )
     vocab_file: str | None = flags.Group.TEXT.flag(
-        None, "The vocabulary that the model was trained with."
+        None, "Vocabulary of the model."
     )
     do_lower_case: bool | None = flags.Group.TEXT.flag(
-        None, "Lower-case the text; True where the run does not say."
+        None, "Lower-case the text; True if the run does not record it."
     )
     max_seq_length: int | None = flags.Group.TEXT.flag(
-        None, "Word pieces of a row at most.", lower_bound=3
+        None, "Maximum number of word pieces of a sequence.", lower_bound=3
     )
     long_text: str | None = flags.Group.TEXT.flag(
         None,
-        "classify, score, embed: what is read of text that is too long.",
+        "classify, score, embed: the part of long texts that is kept.",
         choices=sentence_pairs.LONG_TEXT,
     )
     window_stride: int | None = flags.Group.TEXT.flag(
         None,
-        "--long_text=windows: tokens from window to window.",
+        "--long_text=windows: tokens between the starts of windows.",
         lower_bound=1,
     )
     doc_stride: int | None = flags.Group.ANSWERS.flag(
         None,
-        "answer: word pieces from the start of one window's part to the "
-        "next's.",
+        "answer: word pieces between the starts of windows.",
         lower_bound=1,
     )
     max_query_length: int | None = flags.Group.ANSWERS.flag(
         None,
-        "answer: word pieces of a question; what is longer is cut off.",
+        "answer: maximum word pieces of a question; others are truncated.",
         lower_bound=1,
     )
     max_answer_length: int | None = flags.Group.ANSWERS.flag(
         None,
-        "answer: word pieces of the longest answer.",
+        "answer: maximum word pieces of an answer.",
         lower_bound=1,
     )
     n_best_size: int | None = flags.Group.ANSWERS.flag(
         None,
-        "answer: starts and ends tried in each window, and answers listed.",
+        "answer: candidate starts and ends per window, and listed answers.",
         lower_bound=1,
     )
     version_2_with_negative: bool | None = flags.Group.ANSWERS.flag(
         None, "answer: some questions have no answer."
     )
     null_score_diff_threshold: float | None = flags.Group.ANSWERS.flag(
-        None, "answer: the answer is none above this difference of logits."
+        None, "answer: no answer above this difference of logits."
     )
     layers: str = flags.Group.VECTORS.flag(
-        "-1", "embed: numbers of layers between commas; -1 for the highest."
+        "-1", "embed: layers, comma-separated; -1 for the highest."
     )
     top_k: int = flags.Group.MASKS.flag(
         5, "fill_mask: candidates for each [MASK].", lower_bound=1

@@ -46,27 +46,26 @@ class Options:
     )
     words_file: str | None = flags.Group.FILES.flag(
         None,
-        "Words to put in, one a line, instead of choosing them from "
-        "--input_file.",
+        "Words to add, one per line, instead of words of --input_file.",
     )
     init_checkpoint: str | None = flags.Group.MODEL.flag(
         None,
-        "Model whose embeddings the new words get, the mean of their pieces'.",
+        "Model to copy; a new word gets the mean embedding of its pieces.",
     )
     output_checkpoint: str | None = flags.Group.MODEL.flag(
-        None, "Where to write that model: a prefix."
+        None, "Prefix of the checkpoint to write."
     )
     do_lower_case: bool = flags.Group.TEXT.flag(
         True, "Lower-case and strip accents, as the model's tokenizer does."
     )
     num_words: int = flags.Group.VOCABULARY.flag(
         500,
-        "Words to choose at most; no more than there are [unused] entries.",
+        "Maximum number of words; limited by the [unused] entries.",
         lower_bound=1,
     )
     min_count: int = flags.Group.VOCABULARY.flag(
         20,
-        "Words seen less often are not chosen: a model could not learn them.",
+        "Skip words with fewer occurrences: a model could not learn them.",
         lower_bound=1,
     )
     num_workers: int = flags.Group.SPEED.flag(
@@ -328,8 +327,8 @@ def run(options: Options) -> None:
     words = choose(options, text_files, tokenizer, len(places))
     if not words:
         raise ValueError(
-            "No word is to be put in: the vocabulary has all of them, or no "
-            "[unused] entry, or none comes --min_count times."
+            "There is no word to add: the vocabulary has all of them, or no "
+            "[unused] entry, or no word occurs --min_count times."
         )
     filled = fill(entries, [word.word for word in words])
     places = places[: len(words)]

@@ -51,13 +51,13 @@ class Options:
     """The flags of this tool; see --help."""
 
     input_file: str | None = flags.Group.FILES.flag(
-        None, "Text to look at: comma-separated paths or globs."
+        None, "Text to inspect: comma-separated paths or globs."
     )
     record_file: str | None = flags.Group.FILES.flag(
-        None, "TFRecords to look at: comma-separated paths or globs."
+        None, "TFRecords to inspect: comma-separated paths or globs."
     )
     output_file: str | None = flags.Group.FILES.flag(
-        None, "JSON file for the numbers, too."
+        None, "JSON file to write with the numbers."
     )
     vocab_file: str = flags.Group.TEXT.required("Vocabulary of the model.")
     do_lower_case: bool = flags.Group.TEXT.flag(
@@ -67,7 +67,7 @@ class Options:
         128, "Of text: tokens per pair."
     )
     max_predictions_per_seq: int = flags.Group.PAIRS.flag(
-        20, "Of text: most tokens to predict per pair."
+        20, "Of text: maximum number of tokens to predict per pair."
     )
     masked_lm_prob: float = flags.Group.PAIRS.flag(
         0.15, "Of text: share of tokens to predict."
@@ -76,27 +76,27 @@ class Options:
         False, "Of text: predict all pieces of a word together."
     )
     short_seq_prob: float = flags.Group.PAIRS.flag(
-        0.1, "Of text: share of documents cut shorter."
+        0.1, "Of text: share of sequences with a random shorter length."
     )
     random_seed: int = flags.Group.PAIRS.flag(
-        12345, "Of text: decides every random draw."
+        12345, "Of text: seed of all random numbers."
     )
     max_documents: int = flags.Group.DISPLAY.flag(
         20000,
-        "The first so many documents are looked at; 0 for all.",
+        "Number of documents to inspect, from the start; 0 for all.",
         lower_bound=0,
     )
     max_records: int = flags.Group.DISPLAY.flag(
         10000,
-        "So many records, spread over the files, are looked at; 0 for all.",
+        "Number of records to inspect, spread over the files; 0 for all.",
         lower_bound=0,
     )
     num_examples: int = flags.Group.DISPLAY.flag(
-        3, "Records shown as words.", lower_bound=0
+        3, "Number of records to show as words.", lower_bound=0
     )
     color: str = flags.Group.DISPLAY.flag(
         "auto",
-        "Colour what is masked; auto: on a terminal.",
+        "Colour masked tokens; auto: in a terminal.",
         choices=terminal.COLOR_CHOICES,
     )
 

@@ -34,7 +34,7 @@ class Options:
     )
     language_exponent: float | None = flags.Group.TEXT.flag(
         None,
-        "Weight the words of languages by their shares of the text to this "
+        "Weight the words of each language by its share of the text to this "
         "power, 0.7 for multilingual BERT; --input_file=en=FILES,is=FILES.",
         lower_bound=0.0,
         upper_bound=1.0,
@@ -46,19 +46,19 @@ class Options:
     )
     num_unused: int = flags.Group.VOCABULARY.flag(
         _DEFAULTS.num_unused,
-        "[unusedN] entries, to be replaced by words of your own later. 99 "
-        "give [UNK] to [MASK] the released ids 100 to 103; more come after.",
+        "[unusedN] entries, which can be replaced by other words later. With "
+        "99, [UNK] to [MASK] have the released ids 100 to 103; more follow.",
         lower_bound=_DEFAULTS.num_unused,
     )
     min_character_count: int = flags.Group.VOCABULARY.flag(
         _DEFAULTS.min_character_count,
-        "Leave out characters seen less often; words with one become [UNK].",
+        "Omit rarer characters; words with one become [UNK].",
         lower_bound=1,
     )
     max_words: int = flags.Group.SPEED.flag(
         _DEFAULTS.max_words,
-        "Distinct words to hold in memory, about 1 kB each; beyond it the "
-        "rarest are forgotten.",
+        "Maximum number of distinct words in memory, about 1 kB each; then the "
+        "rarest are dropped.",
         lower_bound=1,
     )
     num_workers: int = flags.Group.SPEED.flag(

@@ -37,13 +37,13 @@ _DARKEST_PERCENTILE = 99.5
 class Options(text_model.ModelOptions):
     """The flags of this tool; see --help."""
 
-    text: str = flags.Group.FILES.required("Text, or pair, to look at.")
+    text: str = flags.Group.FILES.required("Text or pair.")
     output_file: str = flags.Group.FILES.required("Picture to write, PNG.")
     layers: str = flags.Group.DISPLAY.flag(
         "all",
-        "Numbers from 0, or from the end as -1, separated by commas; or all.",
+        "Numbers from 0, or from the end as -1, comma-separated; or all.",
     )
-    heads: str = flags.Group.DISPLAY.flag("all", "Likewise.")
+    heads: str = flags.Group.DISPLAY.flag("all", "As --layers.")
 
 
 def chosen(flag: str, text: str, count: int) -> list[int]:

@@ -46,21 +46,21 @@ class Options:
         "Folder of a run: its --output_dir, or that of one of its trials."
     )
     input_file: str | None = flags.Group.FILES.flag(
-        None, "File with an example a line; - for standard input."
+        None, "File with one example per line; - for standard input."
     )
     context_file: str | None = flags.Group.FILES.flag(
-        None, "Questions: the paragraph that all of them are about."
+        None, "For questions: file with the paragraph of all of them."
     )
     format: str = flags.Group.FILES.flag(
         _TEXT,
-        "What is printed: text for people, or a JSON object a line.",
+        "Output: text for people, or one JSON object per line.",
         choices=(_TEXT, _JSON),
     )
     use_best_checkpoint: bool = flags.Group.MODEL.flag(
-        False, "Take that in best/ instead of the latest."
+        False, "Use the checkpoint in best/ instead of the latest."
     )
     batch_size: int = flags.Group.SPEED.flag(
-        32, "Texts that the model reads at once.", lower_bound=1
+        32, "Rows per batch.", lower_bound=1
     )
 
 

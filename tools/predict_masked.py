@@ -33,16 +33,16 @@ class Options(text_model.ModelOptions):
         None, "Text with at least one [MASK]."
     )
     input_file: str | None = flags.Group.FILES.flag(
-        None, "File with one such text a line; - for standard input."
+        None, "File with one such text per line; - for standard input."
     )
     output_file: str | None = flags.Group.FILES.flag(
-        None, "JSON lines to write instead of the table on standard output."
+        None, "File of JSON lines to write instead of the table on stdout."
     )
     top_k: int = flags.Group.MASKS.flag(
         5, "Candidates for each [MASK].", lower_bound=1
     )
     batch_size: int = flags.Group.SPEED.flag(
-        8, "Texts the model reads at once.", lower_bound=1
+        8, "Texts per batch.", lower_bound=1
     )
 
 

@@ -38,14 +38,16 @@ class Options(preparation.RawTextOptions):
         "None for python_docs.",
     )
     output_file: str = flags.Group.FILES.required(
-        "Text file to write; OUT-%05d.txt says where its number goes."
+        "Text file to write; OUT-%05d.txt for numbered files."
     )
     num_output_files: int = flags.Group.FILES.flag(
-        1, "Spread the documents over so many files, in turn.", lower_bound=1
+        1,
+        "Number of files; documents are written to them in turn.",
+        lower_bound=1,
     )
     holdout_every: int = flags.Group.FILES.flag(
         0,
-        "Every Nth document goes to --holdout_file instead; 0 for none.",
+        "Write every Nth document to --holdout_file instead; 0 for none.",
         lower_bound=0,
     )
     holdout_file: str | None = flags.Group.FILES.flag(
@@ -59,14 +61,14 @@ class Options(preparation.RawTextOptions):
     )
     language_exponent: float | None = flags.Group.RAW_TEXT.flag(
         None,
-        "Take the text of each language as often as its share to this power "
-        "asks for, 0.7 for multilingual BERT; --input_file=en=FILES,is=FILES "
-        "then names their --language.",
+        "Sample the text of each language by its share to this power, 0.7 for "
+        "multilingual BERT; --input_file=en=FILES,is=FILES then gives the "
+        "--language of each file.",
         lower_bound=0.0,
         upper_bound=1.0,
     )
     random_seed: int = flags.Group.RAW_TEXT.flag(
-        12345, "Draws the documents of --language_exponent."
+        12345, "Seed for sampling with --language_exponent."
     )
     num_workers: int = flags.Group.SPEED.flag(
         0,

@@ -101,7 +101,7 @@ def test_the_vocabulary_must_be_the_models(options, tmp_path):
     [
         ({"input_file": None}, "Pass one of --input_file and --words_file"),
         ({"init_checkpoint": "x"}, "--output_checkpoint together"),
-        ({"min_count": 99}, "No word is to be put in"),
+        ({"min_count": 99}, "There is no word to add"),
     ],
 )
 def test_invalid_options_are_refused(options, changes, message):
