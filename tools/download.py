@@ -78,7 +78,7 @@ def run(names: Sequence[str], options: Options) -> None:
     failures = []
     for item in items:
         try:
-            logging.info("%s", install(item, options.output_dir, options))
+            logging.info("%s", _install(item, options.output_dir, options))
         except (OSError, ValueError) as error:
             if len(items) == 1:
                 raise
@@ -91,25 +91,16 @@ def run(names: Sequence[str], options: Options) -> None:
         )
 
 
-def install(
+def _install(
     item: download_table.Item, output_dir: str, options: Options
 ) -> str:
-    """Fetches, checks and unpacks one item, unless it is there.
+    """Fetches, checks and unpacks one item, unless it exists.
 
     An archive is unpacked into a temporary folder, checked, and then renamed,
     so that a folder of its name is always complete.
 
-    Args:
-        item: to install.
-        output_dir: the folder of all items.
-        options: of the tool.
-
     Returns:
         A line about the result.
-
-    Raises:
-        OSError: it cannot be fetched or written.
-        ValueError: the fetched files, or files in their place, are invalid.
     """
     if item.kind == download_table.FILES:
         return _install_files(item, output_dir, options)

@@ -194,24 +194,13 @@ def fill(entries: Sequence[str], words: Sequence[str]) -> list[str]:
     return filled
 
 
-def choose(
+def _choose(
     options: Options,
     text_files: Sequence[str],
     tokenizer: tokenization.FullTokenizer,
     num_free: int,
 ) -> list[NewWord]:
-    """Chooses the words to add: those of --words_file, or of --input_file.
-
-    Args:
-        options: of the tool.
-        text_files: the files of that flag.
-        tokenizer: of the old vocabulary.
-        num_free: the number of free entries.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: a word is not one to the tokenizer.
-    """
+    """Returns the words of --words_file, or of --input_file, to add."""
     text = itertools.chain.from_iterable(map(lines.read_lines, text_files))
     pieces = tokenizer.wordpiece_tokenizer
     if options.words_file:
@@ -324,7 +313,7 @@ def run(options: Options) -> None:
     tokenizer.require_tokens("[UNK]")
     entries = [line.strip() for line in lines.read_lines(options.vocab_file)]
     places = free_places(entries)
-    words = choose(options, text_files, tokenizer, len(places))
+    words = _choose(options, text_files, tokenizer, len(places))
     if not words:
         raise ValueError(
             "There is no word to add: the vocabulary has all of them, or no "

@@ -74,26 +74,6 @@ def chosen(flag: str, text: str, count: int) -> list[int]:
     return [n % count for n in numbers]
 
 
-def attention(
-    model: Any, input_ids: Sequence[int], segment_ids: Sequence[int]
-) -> np.ndarray:
-    """Computes the attention of every head.
-
-    Args:
-        model: a `bert.BertModel`.
-        input_ids: `[T]`.
-        segment_ids: `[T]`.
-
-    Returns:
-        `[L, N, T, S]` float32 for L layers; sums to 1 over S.
-    """
-    probs = model.attention_probs(
-        np.array([input_ids], np.int32),
-        segment_ids=np.array([segment_ids], np.int32),
-    )
-    return np.stack([np.asarray(layer)[0] for layer in probs]).astype("float32")
-
-
 def draw(
     probs: np.ndarray, tokens: Sequence[str], names: Sequence[Sequence[str]]
 ) -> Any:
@@ -169,11 +149,13 @@ def run(options: Options) -> None:
     model = bert.BertModel(config)
     # Attention needs no pooler.
     text_model.load_weights(model, options, ["bert/pooler/.*"])
-    probs = attention(
-        model, tokenizer.convert_tokens_to_ids(tokens), segment_ids
+    of_layers = model.attention_probs(
+        np.array([tokenizer.convert_tokens_to_ids(tokens)], np.int32),
+        segment_ids=np.array([segment_ids], np.int32),
     )
+    probs = np.stack([np.asarray(layer)[0] for layer in of_layers])
     figure = draw(
-        probs[np.ix_(layers, heads)],
+        probs[np.ix_(layers, heads)].astype(np.float32),  # [L, N, T, S]
         tokens,
         [[f"layer {n}, head {h}" for h in heads] for n in layers],
     )
