@@ -4,7 +4,6 @@ There are no files of records, and nothing is compiled, so that the first
 answer only waits for the weights.
 """
 
-import abc
 import contextlib
 import itertools
 import re
@@ -38,6 +37,8 @@ Example = Mapping[str, Any]
 # The ids of one row, `[T]` or `[C, T]` each.
 _Row = Mapping[str, np.ndarray]
 _Outputs = Sequence[Mapping[str, np.ndarray]]
+# The rows of an example, and a function from their outputs to the answer.
+_Encoded = tuple[list[_Row], Callable[[_Outputs], dict[str, Any]]]
 
 
 def form(task: str) -> str:
@@ -69,24 +70,6 @@ def example(task: str, parts: Sequence[str]) -> Example:
     return dict(zip(names, parts, strict=False))
 
 
-class _Kind(abc.ABC):
-    """Conversion of examples to rows, and of outputs to answers."""
-
-    def __init__(self, settings: settings_lib.Settings, model: Any):
-        self.settings = settings
-        self.model = model
-
-    @abc.abstractmethod
-    def encode(self, example: Example) -> tuple[list[_Row], Any]:
-        """Returns the rows of an example, and data for `decode`."""
-
-    @abc.abstractmethod
-    def decode(
-        self, example: Example, kept: Any, outputs: _Outputs
-    ) -> dict[str, Any]:
-        """Returns the answer for the outputs of its rows, as in JSON."""
-
-
 class Predictor:
     """Predicts with the model of a run.
 
@@ -99,30 +82,32 @@ class Predictor:
     def __init__(
         self, task: str, settings: settings_lib.Settings, batch_size: int
     ):
-        model = networks.load(task, settings)
-        kinds: dict[str, Callable[..., _Kind]] = {
-            run_folder.CHOOSE: _Choice,
-            run_folder.ANSWER: _Answer,
-            run_folder.TAG: _Tags,
-        }
-        self._kind = kinds.get(task, _Labels)(settings, model)
+        self._model = networks.load(task, settings)
+        self._settings = settings
         self._batch_size = batch_size
+        self._encode: Callable[..., _Encoded] = {
+            run_folder.CHOOSE: _choice,
+            run_folder.ANSWER: _answer,
+            run_folder.TAG: _tags,
+        }.get(task, _labels)
         self._compute: Callable[..., Mapping[str, tf.Tensor]]
-        if isinstance(model, networks.FeatureTagger):
-            self._compute = lambda *ids: {"vectors": model(*ids)}
+        if isinstance(self._model, networks.FeatureTagger):
+            self._compute = lambda *ids: {"vectors": self._model(*ids)}
         else:
-            self._compute = networks.outputs_of(task, model, settings)
+            self._compute = networks.outputs_of(task, self._model, settings)
 
     def predict(self, examples: Iterable[Example]) -> list[dict[str, Any]]:
         """Returns the answers to examples, in order, as in JSON."""
-        encoded = [(each, *self._kind.encode(each)) for each in examples]
+        encoded = [
+            self._encode(each, self._settings, self._model) for each in examples
+        ]
         with _op_by_op():
-            outputs = iter(self._run([row for _, r, _ in encoded for row in r]))
+            outputs = iter(
+                self._run([row for rows, _ in encoded for row in rows])
+            )
             return [
-                self._kind.decode(
-                    each, kept, list(itertools.islice(outputs, len(rows)))
-                )
-                for each, rows, kept in encoded
+                decode(list(itertools.islice(outputs, len(rows))))
+                for rows, decode in encoded
             ]
 
     def _run(self, rows: Sequence[_Row]) -> list[dict[str, np.ndarray]]:
@@ -175,37 +160,31 @@ def _row(record: Mapping[str, Any]) -> _Row:
     }
 
 
-class _Labels(_Kind):
-    """A label, several labels or a score."""
+def _labels(example, settings: settings_lib.Settings, model) -> _Encoded:
+    """Predicts a label, several labels or a score."""
+    records = sentence_pairs.example_records(
+        sentence_pairs.InputExample(guid="", **example),
+        0,
+        settings.packing,
+        settings.tokenizer,
+    )
 
-    def encode(self, example):
-        records = sentence_pairs.example_records(
-            sentence_pairs.InputExample(guid="", **example),
-            0,
-            self.settings.packing,
-            self.settings.tokenizer,
-        )
-        return [_row(record) for record in records], None
-
-    def decode(self, example, kept, outputs):
+    def decode(outputs):
         values = [np.ravel(value) for o in outputs for value in o.values()]
         pooled = predictions.pool_windows(np.stack(values), [len(values)])
-        label_set = settings_lib.given(self.settings.label_set, "label_set")
+        label_set = settings_lib.given(settings.label_set, "label_set")
         return next(predictions.named_answers(label_set, pooled))
 
+    return [_row(record) for record in records], decode
 
-class _Choice(_Kind):
-    """One of several endings."""
 
-    def encode(self, example):
-        record, _ = swag.example_record(
-            swag.Example(**example),
-            self.settings.packing,
-            self.settings.tokenizer,
-        )
-        return [_row(record)], None
+def _choice(example, settings: settings_lib.Settings, model) -> _Encoded:
+    """Chooses one of several endings."""
+    record, _ = swag.example_record(
+        swag.Example(**example), settings.packing, settings.tokenizer
+    )
 
-    def decode(self, example, kept, outputs):
+    def decode(outputs):
         probabilities = outputs[0]["probabilities"]
         best = int(np.argmax(probabilities))
         return {
@@ -214,35 +193,27 @@ class _Choice(_Kind):
             "probabilities": list(map(predictions.shortest, probabilities)),
         }
 
+    return [_row(record)], decode
 
-class _Answer(_Kind):
-    """An answer to a question, a part of a paragraph."""
 
-    @property
-    def _reading(self) -> settings_lib.Reading:
-        return settings_lib.given(self.settings.answering, "answering")
-
-    def encode(self, example):
-        question = squad_examples.SquadExample(
-            qas_id="",
-            question_text=example["question"],
-            doc_tokens=squad_examples.find_words(example["context"]).words,
+def _answer(example, settings: settings_lib.Settings, model) -> _Encoded:
+    """Finds the answer to a question, a part of a paragraph."""
+    reading = settings_lib.given(settings.answering, "answering")
+    question = squad_examples.SquadExample(
+        qas_id="",
+        question_text=example["question"],
+        doc_tokens=squad_examples.find_words(example["context"]).words,
+    )
+    windows = list(
+        squad_features.convert_examples_to_features(
+            [question], settings.tokenizer, reading.windows, num_workers=1
         )
-        windows = list(
-            squad_features.convert_examples_to_features(
-                [question],
-                self.settings.tokenizer,
-                self._reading.windows,
-                num_workers=1,
-            )
-        )
-        return [_row(each.record()) for each in windows], (question, windows)
+    )
 
-    def decode(self, example, kept, outputs):
-        question, windows = kept
-        length = self._reading.windows.max_seq_length
+    def decode(outputs):
+        shape = (len(windows), 2, reading.windows.max_seq_length)
         # Removed padding scores below all other positions.
-        values = np.full((len(windows), 2, length), -1e9, np.float32)
+        values = np.full(shape, -1e9, np.float32)
         for row, scores in zip(values, outputs, strict=True):
             for side, name in enumerate(("start_logits", "end_logits")):
                 row[side, : len(scores[name])] = scores[name]
@@ -251,10 +222,10 @@ class _Answer(_Kind):
             [question],
             windows,
             squad_answers.Logits(unique_ids=unique_ids, values=values),
-            self._reading.answers,
-            self.settings.tokenizer.basic_tokenizer,
+            reading.answers,
+            settings.tokenizer.basic_tokenizer,
         )
-        text = ranked.prediction(self._reading.threshold or 0.0)
+        text = ranked.prediction(reading.threshold or 0.0)
         # If "no answer" wins, "" may not be in the list.
         shares = {each.text: each.probability for each in ranked.nbest}
         found = {"answer": text, "probability": shares.get(text, 0.0)}
@@ -262,37 +233,35 @@ class _Answer(_Kind):
             found["null_odds"] = ranked.null_odds
         return found
 
+    return [_row(each.record()) for each in windows], decode
 
-class _Tags(_Kind):
-    """A tag for each word, in IOB2, and the entities."""
 
-    def encode(self, example):
-        words = tuple(filter(None, _WHITE_SPACE.split(example["text"])))
-        if not words:
-            return [], ((), [])
-        length = self.settings.packing.max_seq_length
+def _tags(example, settings: settings_lib.Settings, model) -> _Encoded:
+    """Predicts a tag for each word, in IOB2, and the entities."""
+    words = tuple(filter(None, _WHITE_SPACE.split(example["text"])))
+    names = settings_lib.given(settings.label_set, "labels").names
+    length = settings.packing.max_seq_length
+    windows: Sequence[ner.Window] = []
+    if words:
         (windows,) = ner.make_windows(
             [conll.Sentence(words=words, tags=None, lines=(), document=0)],
             [[0] * len(words)],
-            self.settings.tokenizer,
+            settings.tokenizer,
             ner.WindowOptions(max_seq_length=length, context=ner.SENTENCE),
         )
-        return [_row(each.record(length)) for each in windows], (words, windows)
 
-    def decode(self, example, kept, outputs):
-        words, windows = kept
+    def decode(outputs):
         found = [
             value[list(window.positions)]
             for window, of_row in zip(windows, outputs, strict=True)
             for value in of_row.values()
         ]
-        names = settings_lib.given(self.settings.label_set, "labels").names
         tags = []
         if found:
             values = np.concatenate(found)  # [words, K], or [words, L * D]
-            if isinstance(self.model, networks.FeatureTagger):
+            if isinstance(model, networks.FeatureTagger):
                 mask = np.ones((1, len(words)), np.int32)
-                scores = self.model.tagger(values[np.newaxis], mask)
+                scores = model.tagger(values[np.newaxis], mask)
                 values = scores["logits"].numpy()[0]
             tags = [names[number] for number in values.argmax(axis=-1)]
         marked = [
@@ -305,3 +274,5 @@ class _Tags(_Kind):
             for entity in entities.find_entities(tags)
         ]
         return {"words": list(words), "tags": tags, "entities": marked}
+
+    return [_row(each.record(length)) for each in windows], decode

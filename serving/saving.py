@@ -84,7 +84,7 @@ def check_new(folder: str) -> None:
     if any(character in os.path.abspath(folder) for character in "[\\"):
         raise ValueError(
             f"{folder}: TensorFlow cannot load a SavedModel from a path that "
-            "holds [ or a backslash. Pass another --export_dir."
+            "contains [ or a backslash. Pass another --export_dir."
         )
     if os.path.lexists(folder) or tf.io.gfile.exists(folder):
         raise ValueError(

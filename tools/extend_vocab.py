@@ -7,8 +7,8 @@ Example, for medicine:
     --init_checkpoint=$BERT/bert_model.ckpt \\
     --output_checkpoint=medicine_start/bert_model.ckpt
 
-The tool adds the words that the vocabulary cuts into the most pieces over the
-whole text. No id changes, so the released model still fits. With a checkpoint,
+The tool adds the words that the vocabulary splits into the most pieces in all
+of the text. No id changes, so the released model still fits. With a checkpoint,
 the embedding of a new word starts as the mean of its pieces, not at random.
 Docs: docs/continued_pretraining.md.
 """
@@ -75,7 +75,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NewWord:
-    """A word that the vocabulary cuts into pieces.
+    """A word that the vocabulary splits into pieces.
 
     Attributes:
         word: as `BasicTokenizer` gives it.
@@ -91,7 +91,7 @@ class NewWord:
     def num_saved(self) -> int:
         """The number of pieces that the text saves with the word as an entry.
 
-        An unknown word counts as if it were cut into letters.
+        An unknown word counts as if it were split into letters.
         """
         if self.pieces == ("[UNK]",):
             return self.count * len(self.word)
@@ -115,7 +115,7 @@ def choose_words(
     Words without a letter, such as numbers, are not chosen.
 
     Args:
-        counts: of words, as `BasicTokenizer` cuts them.
+        counts: of words, as from `BasicTokenizer`.
         tokenizer: of the old vocabulary.
         num_words: the number of words to choose at most.
         min_count: the occurrences that a word must have.
@@ -248,7 +248,7 @@ def write_checkpoint(
     from modeling import checkpoints
     from training import attention_checks
 
-    # The copy would not say that it is an ablation.
+    # The copy would not record that it is an ablation.
     attention_checks.check_bert(source)
     tensors = checkpoints.read(source)
     names = set(tensors)

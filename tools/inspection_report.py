@@ -32,7 +32,7 @@ _COLOR_STYLES = {
 }
 _LEGEND = (
     "green: to predict, shown as [MASK]; yellow: to predict, shown as it is; "
-    "red: another word in its place (the answer beside it)"
+    "red: another word in its place (the answer after it)"
 )
 
 
