@@ -102,7 +102,7 @@ def run(
         standard_output.flush()
 
     if is_prompt:
-        standard_output.write(f"Type {_form(options, task)}. Ctrl-D exits.\n")
+        sys.stderr.write(f"Type {_form(options, task)}. Ctrl-D exits.\n")
         _prompt(read, answer, standard_output)
         return
     found = lines.numbered(options.input_file or "-", standard_input)
@@ -134,7 +134,7 @@ def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
         )
     for name in ("bert_config_file", "vocab_file"):
         if name not in found:
-            raise ValueError(f"{folder} does not hold the {name} of its run.")
+            raise ValueError(f"{folder} does not contain its {name}.")
     settings = settings_lib.find(task, weights, found)
     return task, predicting.Predictor(task, settings, options.batch_size)
 

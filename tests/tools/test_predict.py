@@ -68,7 +68,9 @@ def test_people_read_the_most_probable_first(classifier):
     assert {row.split()[1] for row in rows} == {"0", "1"}
 
 
-def test_a_wrong_line_at_the_prompt_ends_nothing(classifier, monkeypatch):
+def test_a_wrong_line_at_the_prompt_ends_nothing(
+    classifier, monkeypatch, capsys
+):
     typed = iter(["a ||| b ||| c", "", "a good match"])
 
     def line(prompt):
@@ -83,8 +85,9 @@ def test_a_wrong_line_at_the_prompt_ends_nothing(classifier, monkeypatch):
     output = io.StringIO()
     options = predict.Options(model=str(classifier))
     predict.run(options, [], terminal, output)
-    hint, wrong, *answer, end = output.getvalue().splitlines()
-    assert hint == "Type text_a ||| text_b. Ctrl-D exits."
+    wrong, *answer, end = output.getvalue().splitlines()
+    hint = "Type text_a ||| text_b. Ctrl-D exits.\n"
+    assert capsys.readouterr().err.endswith(hint)
     assert wrong.startswith("An example of this model is text_a ||| text_b;")
     # The text is not repeated.
     assert {row.split()[1] for row in answer[:2]} == {"0", "1"}
