@@ -16,7 +16,7 @@ resumes from the last checkpoint.
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commands import flags, program
@@ -98,7 +98,7 @@ class MultipleChoice(labelled.LabelledTask):
     def data_sets(self, split: str) -> list[task.DataSet]:
         from training import records
 
-        path = self._paths[split]
+        path, length = self._paths[split], self.options.max_seq_length
         has_labels = split != task.PREDICT
         return [
             task.DataSet(
@@ -110,23 +110,18 @@ class MultipleChoice(labelled.LabelledTask):
                     "layout": str(self._layout),
                 },
                 features=records.choice_features(
-                    self.options.max_seq_length,
-                    len(self._layout.ending_columns),
+                    length, len(self._layout.ending_columns)
                 ),
-                examples=lambda: self._examples(path, with_labels=has_labels),
+                examples=lambda: swag.records(
+                    swag.read_examples(
+                        path, self._layout, with_labels=has_labels
+                    ),
+                    sentence_pairs.Packing(max_seq_length=length),
+                    self._tokenizer,
+                ),
                 has_labels=has_labels,
             )
         ]
-
-    def _examples(
-        self, path: str, *, with_labels: bool
-    ) -> Iterator[list[Mapping[str, Any]]]:
-        packing = sentence_pairs.Packing(
-            max_seq_length=self.options.max_seq_length
-        )
-        read = swag.read_examples(path, self._layout, with_labels=with_labels)
-        for record in swag.to_records(read, packing, self._tokenizer):
-            yield [record]
 
     def make_objective(self, config: "config_lib.BertConfig") -> Any:
         from modeling import heads

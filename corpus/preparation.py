@@ -188,27 +188,25 @@ def output_paths(output_file: str, num_files: int) -> list[str]:
             f"output_file must have at most one number; has {places}: "
             f"{output_file!r}."
         )
-    if places == 0:
-        if num_files == 1:
-            return [output_file]
-        stem, suffix = os.path.splitext(output_file)
-        output_file = f"{stem}-%05d{suffix}"
-    before, place, after = _PLACE.split(output_file)
+    if num_files == 1 and not places:
+        return [output_file]
+    before, place, after = _around_number(output_file)
     return [f"{before}{place % i}{after}" for i in range(num_files)]
 
 
 def others(output_file: str, written: Iterable[str]) -> list[str]:
     """Lists numbered output files of other runs, on local disks."""
-    place = _PLACE.search(output_file)
-    if place:
-        digits = int(place.group()[1:-1] or 0)
-        before, after = output_file[: place.start()], output_file[place.end() :]
-    else:
-        digits = 5
-        stem, after = os.path.splitext(output_file)
-        before = f"{stem}-"
-    found = paths.numbered(before, after, digits)
+    before, place, after = _around_number(output_file)
+    found = paths.numbered(before, after, int(place[1:-1] or 0))
     return sorted(set(found).difference(written))
+
+
+def _around_number(output_file: str) -> list[str]:
+    """Splits a path at the place of the number, by default at its suffix."""
+    if not _PLACE.search(output_file):
+        stem, suffix = os.path.splitext(output_file)
+        output_file = f"{stem}-%05d{suffix}"
+    return _PLACE.split(output_file)
 
 
 def sample(

@@ -175,18 +175,18 @@ def example_record(
     return {**record, "label_ids": [example.label_id]}, is_cut
 
 
-def to_records(
+def records(
     examples: Iterable[Example],
     packing: sentence_pairs.Packing,
     tokenizer: word_pieces.Tokenizer,
-) -> Iterator[dict[str, Any]]:
-    """Yields the record of each example; logs how many were truncated."""
+) -> Iterator[list[dict[str, Any]]]:
+    """Yields the one record of each example; logs how many were truncated."""
     num_examples = num_cut = 0
     for example in examples:
         record, is_cut = example_record(example, packing, tokenizer)
         num_examples += 1
         num_cut += is_cut
-        yield record
+        yield [record]
     if num_cut:
         logging.warning(
             "%d of %d examples have a choice of more than %d tokens, which "

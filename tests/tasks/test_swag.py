@@ -203,7 +203,7 @@ def test_records_hold_all_rows_and_count_what_was_cut(caplog):
     ]
     packing = sentence_pairs.Packing(max_seq_length=6)
     with caplog.at_level("WARNING"):
-        rows = list(swag.to_records(examples, packing, _Tokenizer()))
+        rows = [row for (row,) in swag.records(examples, packing, _Tokenizer())]
     assert [row["label_ids"] for row in rows] == [[1], [1]]
     assert rows[1]["input_ids"].shape == (2, 6)
     assert "1 of 2 examples" in caplog.text
