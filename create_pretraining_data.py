@@ -24,7 +24,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import beam, formats, preparation, pretraining_shards
-from files import destinations, locking, paths, processes, progress
+from files import locking, paths, processes, progress, writing
 from tasks.masked_lm import data_warnings, masked_pairs
 from vocab import tokenization
 
@@ -169,7 +169,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     ):
         logging.warning("%s", warning)
     store = _record_files(options, tokenizer, text)
-    destinations.check_files(store.outputs(), [*text.paths, options.vocab_file])
+    writing.check_files(store.outputs(), [*text.paths, options.vocab_file])
     recipe = pretraining_shards.Recipe(
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
@@ -184,7 +184,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         )
     shards = range(total.num_shards)
     written = itertools.chain.from_iterable(map(store.paths_of, shards))
-    destinations.warn_of_others(store.others(written))
+    writing.warn_of_others(store.others(written))
     logging.debug("Took %.1f seconds.", time.monotonic() - started)
 
 

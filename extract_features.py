@@ -21,7 +21,7 @@ from typing import Any
 from absl import logging
 
 from commands import flags, program
-from files import destinations, lines, paths, progress, writing
+from files import lines, paths, progress, writing
 from modeling import config as config_lib
 from tasks import features
 from tasks.classification import sentence_pairs
@@ -160,7 +160,7 @@ def _check_options(options: Options) -> None:
             "decimal numbers. Pass --output_format=npz, or omit --dtype."
         )
     paths.check_readable(options.input_file)
-    destinations.check_files(
+    writing.check_files(
         [options.output_file],
         [options.input_file, options.vocab_file, options.bert_config_file],
     )

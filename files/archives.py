@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 
-from files import destinations
+from files import writing
 
 _JUNK_FOLDER = "__MACOSX"
 _JUNK_FILES = frozenset({".DS_Store", "Icon\r", "Thumbs.db"})
@@ -52,7 +52,7 @@ def unpack(path: str, folder: str, inside: str = "") -> list[str]:
             names = _names(path, entries, inside.count("/"))
             os.makedirs(folder, exist_ok=True)
             total = sum(entry.file_size for entry in entries)
-            destinations.require_space(folder, total, f"Unpacking {path}")
+            writing.require_space(folder, total, f"Unpacking {path}")
             for entry, name in zip(entries, names, strict=True):
                 target = os.path.join(folder, name)
                 os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from absl import logging
 
-from files import destinations, json_text, paths
+from files import json_text, paths, writing
 
 _FOLDER_LOCK = ".lock"
 _MOMENT_SECONDS = 0.1
@@ -88,7 +88,7 @@ def lock_folder(
     if paths.is_remote(folder):
         yield
         return
-    destinations.check_folder(folder)
+    writing.check_folder(folder)
     made, there = [], folder
     while there and not os.path.isdir(there):
         made.append(there)
@@ -120,10 +120,10 @@ def lock_outputs(output_paths: Sequence[str], flag: str) -> Iterator[None]:
         OSError: its folder cannot be written.
     """
     first = output_paths[0]
-    if paths.is_remote(first) or destinations.is_stream(first):
+    if paths.is_remote(first) or writing.is_stream(first):
         yield
         return
-    destinations.check_files([first], [])
+    writing.check_files([first], [])
     os.makedirs(os.path.dirname(first) or ".", exist_ok=True)
     with lock(f"{first}.lock", f"--{flag}={first}"):
         yield

@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from files import destinations, json_text, locking, paths, writing
+from files import json_text, locking, paths, writing
 
 _CHUNK_BYTES = 1 << 18
 # Consecutive attempts without a received byte; waits double from one second.
@@ -184,7 +184,7 @@ def _receive(url: str, file: BinaryIO, state_path: str, hooks: Hooks) -> None:
         writing.write_json(state_path, dataclasses.asdict(state))
         if size is not None:
             folder = os.path.dirname(state_path) or "."
-            destinations.require_space(folder, size - start, f"Fetching {url}")
+            writing.require_space(folder, size - start, f"Fetching {url}")
         hooks.report(start, size)
         while chunk := _read(response):
             file.write(chunk)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from absl import logging
 
 from commands import flags, program
-from files import destinations, lines, paths, writing
+from files import lines, paths, writing
 
 _GROUP = flags.Group.FILES
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -57,7 +57,7 @@ def run(options: Options) -> None:
         name: os.path.join(options.output_dir, f"{name}.txt")
         for name in ("train", "dev")
     }
-    destinations.check_files(outputs.values(), input_files)
+    writing.check_files(outputs.values(), input_files)
     documents = _read(input_files)
     usual = capitalised_words(
         sentence for document in documents for sentence in document

@@ -23,7 +23,7 @@ from typing import Any
 from absl import logging
 
 from commands import flags, program
-from files import destinations, json_text, writing
+from files import json_text, writing
 
 _GROUP = flags.Group.FILES
 _WORD = re.compile(r"\S+")
@@ -76,7 +76,7 @@ def run(options: Options) -> None:
         ValueError: the file is not a SQuAD file, or a part would be empty.
     """
     outputs = filter(None, [options.output_file, options.holdout_file])
-    destinations.check_files(outputs, [options.input_file])
+    writing.check_files(outputs, [options.input_file])
     content = json_text.read_object(options.input_file)
     if not json_text.has_shape(content, _SQUAD):
         raise ValueError(

@@ -13,7 +13,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 from absl import logging
 
-from files import destinations, writing
+from files import writing
 from serving import converting, signatures
 
 DESCRIPTION = "model.json"
@@ -91,7 +91,7 @@ def check_new(folder: str) -> None:
             f"{folder} exists, and a served version must not change. "
             "Pass another --version or --export_dir."
         )
-    destinations.check_folder(os.path.dirname(folder))
+    writing.check_folder(os.path.dirname(folder))
 
 
 def _save(servable, folder: str, vocab_file: str) -> None:

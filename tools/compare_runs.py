@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from commands import flags, program
-from files import destinations, paths, progress, terminal
+from files import paths, progress, terminal, writing
 from training import reporting, run_card
 
 ARGUMENTS = "FOLDER ..."
@@ -239,7 +239,7 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
     if not folders:
         raise ValueError("Pass the folders of one or more runs.")
     if plot:
-        destinations.check_files(
+        writing.check_files(
             [plot], itertools.chain.from_iterable(map(_files_of, folders))
         )
     runs = [read(folder) for folder in folders]

@@ -23,7 +23,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import destinations, json_text, paths, writing
+from files import json_text, paths, writing
 from modeling import name_tables
 
 if TYPE_CHECKING:
@@ -499,8 +499,8 @@ def _write_sidecars(
     }
     inputs = checkpoints.files(options.input)
     inputs += filter(None, (options.bert_config_file, options.vocab_file))
-    destinations.check_files([*weights, *changed], inputs)
-    destinations.check_seekable(weights)
+    writing.check_files([*weights, *changed], inputs)
+    writing.check_seekable(weights)
     for path in () if options.overwrite else (*weights, *changed):
         if os.path.exists(path):
             which = " with other content" if path in changed else ""

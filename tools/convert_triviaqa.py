@@ -15,7 +15,7 @@ import os
 from absl import logging
 
 from commands import flags, program
-from files import destinations, writing
+from files import writing
 from tasks.squad import triviaqa
 
 
@@ -49,7 +49,7 @@ def run(options: Options) -> None:
     folder = os.path.join(os.path.realpath(options.evidence_dir), "")
     if target.startswith(folder) and os.path.exists(target):
         inputs.append(target)
-    destinations.check_files([options.output_file], inputs)
+    writing.check_files([options.output_file], inputs)
     dataset = triviaqa.convert(
         options.input_file, options.evidence_dir, max_words=options.max_words
     )

@@ -23,7 +23,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import destinations, lines, paths, writing
+from files import lines, paths, writing
 from vocab import learning, tokenization
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
@@ -303,10 +303,10 @@ def run(options: Options) -> None:
         from modeling import checkpoints
 
         written = checkpoints.saved_files(target)
-        destinations.check_seekable(written)
+        writing.check_seekable(written)
         outputs += written
         inputs += checkpoints.files(source)
-    destinations.check_files(outputs, inputs)
+    writing.check_files(outputs, inputs)
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )

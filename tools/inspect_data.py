@@ -24,7 +24,7 @@ import numpy as np
 
 from commands import flags, program
 from corpus import text_statistics
-from files import destinations, paths, terminal, writing
+from files import paths, terminal, writing
 from tasks.masked_lm import (
     data_warnings,
     encoded_corpus,
@@ -340,9 +340,7 @@ def run(options: Options, output: IO[str]) -> None:
         raise ValueError("Pass one of --input_file and --record_file.")
     names = paths.expand(options.input_file or options.record_file or "")
     if options.output_file:
-        destinations.check_files(
-            [options.output_file], [*names, options.vocab_file]
-        )
+        writing.check_files([options.output_file], [*names, options.vocab_file])
     tokenizer = tokenization.FullTokenizer(
         options.vocab_file, options.do_lower_case
     )

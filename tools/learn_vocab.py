@@ -12,7 +12,7 @@ import time
 from absl import logging
 
 from commands import flags, program
-from files import destinations, paths, writing
+from files import paths, writing
 from vocab import languages, learning
 
 _DEFAULTS = learning.Options()
@@ -82,7 +82,7 @@ def run(options: Options) -> None:
     else:
         files = languages.expand(options.input_file)
     input_files = [name for names in files.values() for name in names]
-    destinations.check_files([options.output_file], input_files)
+    writing.check_files([options.output_file], input_files)
     start = time.monotonic()
     vocabulary_options = flags.narrow(learning.Options, options)
     if exponent is None:

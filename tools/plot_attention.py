@@ -20,7 +20,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import destinations, lines, writing
+from files import lines, writing
 from tools import text_model
 
 # Inches; the least for a legible label.
@@ -129,7 +129,7 @@ def run(options: Options) -> None:
         ValueError: the text, the config, the vocabulary or the checkpoint is
             invalid, or they do not fit together.
     """
-    destinations.check_files(
+    writing.check_files(
         [options.output_file], [options.vocab_file, options.bert_config_file]
     )
     config, tokenizer = text_model.open_files(

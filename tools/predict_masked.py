@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import IO, Any, BinaryIO
 
 from commands import flags, program
-from files import destinations, lines, paths, writing
+from files import lines, paths, writing
 from tools import text_model
 from vocab import tokenization
 
@@ -212,7 +212,7 @@ def _check_files(options: Options) -> None:
         paths.check_readable(options.input_file)
         inputs.append(options.input_file)
     if options.output_file is not None:
-        destinations.check_files([options.output_file], inputs)
+        writing.check_files([options.output_file], inputs)
 
 
 def _prepared(options, standard_input, tokenizer, model):

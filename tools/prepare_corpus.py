@@ -17,7 +17,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import cleaning, formats, preparation
-from files import destinations, locking, log_lines, paths, progress
+from files import locking, log_lines, paths, progress, writing
 from vocab import languages
 
 
@@ -121,7 +121,7 @@ def run(options: Options) -> preparation.Written:
         options.output_file, options.num_output_files
     )
     holdout_paths = list(filter(None, [options.holdout_file]))
-    destinations.check_files(output_paths + holdout_paths, input_paths)
+    writing.check_files(output_paths + holdout_paths, input_paths)
     rules = options.rules(options.input_format)
     logging.debug("%d input files; %s", len(input_paths), rules)
     total = cleaning.Counts()
@@ -133,7 +133,7 @@ def run(options: Options) -> preparation.Written:
             options.holdout_file,
         )
     _log_totals(total, written, rules, time.monotonic() - start)
-    destinations.warn_of_others(
+    writing.warn_of_others(
         preparation.others(options.output_file, output_paths + holdout_paths)
     )
     return written

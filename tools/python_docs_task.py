@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from absl import logging
 
 from commands import flags, program
-from files import destinations, writing
+from files import writing
 
 # Every tenth document is held out, as in quickstart.sh's pre-training text.
 _HOLDOUT_EVERY = 10
@@ -41,7 +41,7 @@ def run(options: Options) -> None:
     outputs = {
         name: os.path.join(options.output_dir, f"{name}.tsv") for name in rows
     }
-    destinations.check_files(outputs.values())
+    writing.check_files(outputs.values())
     for number, labelled in enumerate(_labelled_documents(), start=1):
         rows["train" if number % _HOLDOUT_EVERY else "dev"] += labelled
     for name, lines in rows.items():

@@ -12,7 +12,7 @@ from typing import Protocol
 from absl import logging
 
 from commands import flags
-from files import destinations, json_text, paths
+from files import json_text, paths, writing
 from modeling import config as config_lib
 from tasks import task
 from training import flags as training_flags
@@ -73,7 +73,7 @@ def _check_outputs(
     | training_flags.PretrainingOptions,
 ) -> None:
     """Checks that a run can write its files and replaces none of its data."""
-    destinations.check_folder(options.output_dir)
+    writing.check_folder(options.output_dir)
     if paths.is_remote(options.output_dir):
         return
     data = run_card.data_files(options)
@@ -82,7 +82,7 @@ def _check_outputs(
         for name in map(os.path.basename, data)
         if any(fnmatch.fnmatch(name, pattern) for pattern in _WRITTEN)
     }
-    destinations.check_files(
+    writing.check_files(
         [os.path.join(options.output_dir, name) for name in names], data
     )
 

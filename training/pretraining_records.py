@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from files import destinations, paths, writing
+from files import paths, writing
 from training import record_files, records
 
 _NUMBER = "-%05d"
@@ -53,7 +53,7 @@ class PretrainingRecords:
         sidecars = [
             records.metadata_path(path)
             for path in records_of
-            if not destinations.is_stream(path)
+            if not writing.is_stream(path)
         ]
         return records_of + sidecars
 
@@ -104,7 +104,7 @@ class PretrainingRecords:
             _remove_remains(path)
         counts = record_files.write_batches(names, batches)
         for path, count in zip(names, counts, strict=True):
-            if destinations.is_stream(path):
+            if writing.is_stream(path):
                 continue
             records.write_metadata(
                 path, self._metadata(shard, text_sha256, count)

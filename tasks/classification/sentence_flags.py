@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from absl import logging
 
 from commands import flags
-from files import destinations
+from files import writing
 from tasks import task
 from tasks.classification import (
     class_weights,
@@ -235,7 +235,7 @@ def _check_outputs(
         for split in info.test
         if split.submission
     ]
-    destinations.check_files(answers, filter(None, found))
+    writing.check_files(answers, filter(None, found))
     if options.write_submission:
         submission.check_zip(options.write_submission)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from absl import logging
 
-from files import destinations, locking, paths, writing
+from files import locking, paths, writing
 from tasks.classification import labels
 
 # The files of a submission and the number of rows of their test sets.
@@ -64,8 +64,8 @@ def check_zip(zip_path: str) -> None:
             f"--write_submission must name a file that ends in .zip; got "
             f"{zip_path!r}."
         )
-    destinations.check_file(zip_path)
-    destinations.check_seekable([zip_path])
+    writing.check_file(zip_path)
+    writing.check_seekable([zip_path])
     _read_zip(zip_path)
 
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from absl import logging
 
-from files import destinations
+from files import writing
 from serving import saving, signatures
 
 
@@ -57,7 +57,7 @@ def test_folders_that_cannot_be_written_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="exists"):
         saving.check_new(str(tmp_path / "3"))
     # The superuser, who may run the tests, may write anywhere.
-    monkeypatch.setattr(destinations.os, "access", lambda *_: False)
+    monkeypatch.setattr(writing.os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match="No permission to write in"):
         saving.check_new(str(tmp_path / "4"))
 
