@@ -81,10 +81,9 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
 
     Returns:
         The entries in the order of their ids: special tokens, characters,
-            pieces
-        that start a word, `##` characters, other `##` pieces. Learned pieces
-        are in order of frequency. There are `options.vocab_size` entries, or
-        fewer, with a warning, if the text has no more pieces.
+        pieces that start a word, `##` characters, other `##` pieces. Learned
+        pieces are in order of frequency. There are `options.vocab_size`
+        entries, or fewer, with a warning, if the text has no more pieces.
 
     Raises:
         OSError: a file cannot be opened.
@@ -271,8 +270,8 @@ def count_words(
     )
     if total.num_too_long:
         logging.warning(
-            "dropped %d words over %d characters, which the tokenizer takes "
-            "for unknown",
+            "dropped %d words over %d characters, which the tokenizer maps "
+            "to [UNK]",
             total.num_too_long,
             _MAX_WORD_CHARS,
         )

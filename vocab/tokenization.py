@@ -62,11 +62,7 @@ def convert_to_unicode(text: str | bytes) -> str:
 
 
 def printable_text(text: str | bytes) -> str:
-    """Returns text for `print` and `logging` as a string.
-
-    Raises:
-        ValueError: `text` is neither `str` nor `bytes`.
-    """
+    """Returns text for `print` and `logging`, as `convert_to_unicode` does."""
     return convert_to_unicode(text)
 
 
@@ -110,22 +106,14 @@ def convert_by_vocab(
 def convert_tokens_to_ids(
     vocab: Mapping[str, int], tokens: Iterable[str]
 ) -> list[int]:
-    """Returns the id of every token.
-
-    Raises:
-        KeyError: a token is not in `vocab`.
-    """
+    """Returns the id of every token; raises as `convert_by_vocab`."""
     return convert_by_vocab(vocab, tokens)
 
 
 def convert_ids_to_tokens(
     inv_vocab: Mapping[int, str], ids: Iterable[int]
 ) -> list[str]:
-    """Returns the token of every id.
-
-    Raises:
-        KeyError: an id is not in `inv_vocab`.
-    """
+    """Returns the token of every id; raises as `convert_by_vocab`."""
     return convert_by_vocab(inv_vocab, ids)
 
 
@@ -326,35 +314,28 @@ class WordpieceTokenizer:
         for word in whitespace_tokenize(convert_to_unicode(text)):
             known = self._pieces_of_word.get(word)
             if known is None:
-                known = self._cut(word)
+                known = self._split(word)
                 if len(self._pieces_of_word) >= _MAX_CACHED_WORDS:
                     self._pieces_of_word.clear()
                 self._pieces_of_word[word] = known
             pieces += known
         return pieces
 
-    def _cut(self, word: str) -> tuple[str, ...]:
+    def _split(self, word: str) -> tuple[str, ...]:
         if len(word) > self.max_input_chars_per_word:
             return (self.unk_token,)
-        pieces = []
-        start = 0
+        pieces, start, prefix = [], 0, ""
         while start < len(word):
-            piece = self._longest_piece_at(word, start)
-            if piece is None:
+            longest_end = min(len(word), start + self._longest_piece)
+            for end in range(longest_end, start, -1):
+                piece = prefix + word[start:end]
+                if piece in self.vocab:
+                    break
+            else:
                 return (self.unk_token,)
             pieces.append(piece)
-            start += len(piece) - (2 if start else 0)  # Without "##".
+            start, prefix = end, "##"
         return tuple(pieces)
-
-    def _longest_piece_at(self, word: str, start: int) -> str | None:
-        prefix = "##" if start else ""
-        for end in range(
-            min(len(word), start + self._longest_piece), start, -1
-        ):
-            piece = prefix + word[start:end]
-            if piece in self.vocab:
-                return piece
-        return None
 
 
 # ---------------------------------------------------- Kinds of characters

@@ -21,7 +21,6 @@ _VANISHING = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 # ASCII punctuation: printable, and neither a letter nor a digit.
 _ASCII_PARTS = re.compile("[0-9A-Za-z]+|[^0-9A-Za-z]")
 _ID_BYTES = 4
-_CONTINUATION = "##"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,9 +60,13 @@ class WordMemory:
 
     def __init__(self, vocab_file: str, do_lower_case: bool = True):
         self.definition = tokenization.FullTokenizer(vocab_file, do_lower_case)
-        pieces = _Pieces(self.definition)
-        self._ids_of_part = _Memory(pieces.ids_of).__getitem__
-        self._ids_of = _Memory(self._cut).__getitem__
+        self._ids_of_piece = {
+            piece: index.to_bytes(_ID_BYTES, sys.byteorder)
+            for piece, index in self.definition.vocab.items()
+        }
+        self._longest_piece = max(map(len, self._ids_of_piece), default=0)
+        self._ids_of_part = _Memory(self._split_part).__getitem__
+        self._ids_of = _Memory(self._split_word).__getitem__
 
     def encode(self, texts: Iterable[str]) -> RaggedIds:
         """Returns the ids of the pieces of every text.
@@ -86,7 +89,7 @@ class WordMemory:
             text = _VANISHING.sub("", text)
         return b"".join(map(self._ids_of, text.split()))
 
-    def _cut(self, word: str) -> bytes:
+    def _split_word(self, word: str) -> bytes:
         """Tokenizes text between white space."""
         basic = self.definition.basic_tokenizer
         if word.isascii() and word.isprintable():
@@ -98,71 +101,47 @@ class WordMemory:
             parts = basic.tokenize(word)
         return b"".join(map(self._ids_of_part, parts))
 
+    def _split_part(self, part: str) -> bytes:
+        """Tokenizes a word without punctuation, or a punctuation mark.
 
-class _Pieces:
-    """Cache of the ids of words without punctuation, and of punctuation marks.
-
-    Equivalent to `WordpieceTokenizer`, with ids stored as bytes.
-    """
-
-    def __init__(self, definition: tokenization.FullTokenizer):
-        rules = definition.wordpiece_tokenizer
-        self._max_characters = rules.max_input_chars_per_word
-        self._unknown = rules.unk_token
-        self._definition = definition
-        # Tokens as in the vocabulary, where a word may begin with ## too, and
-        # continuation pieces without their ##.
-        self._first = {
-            token: index.to_bytes(_ID_BYTES, sys.byteorder)
-            for token, index in definition.vocab.items()
-        }
-        self._next = {
-            piece.removeprefix(_CONTINUATION): ids
-            for piece, ids in self._first.items()
-            if piece.startswith(_CONTINUATION)
-        }
-        self._longest = max(map(len, self._first), default=0)
-
-    def ids_of(self, word: str) -> bytes:
-        """Returns the ids of the pieces of a word.
+        It is `WordpieceTokenizer.tokenize`, with ids as bytes.
 
         Raises:
-            KeyError: the word is unknown and the vocabulary has no [UNK].
+            KeyError: the part is unknown and the vocabulary has no [UNK].
         """
-        if len(word) <= self._max_characters:
-            if word in self._first:
-                return self._first[word]
-            found = self._cut(word)
-            if found is not None:
-                return found
-        (unknown,) = self._definition.convert_tokens_to_ids([self._unknown])
-        return unknown.to_bytes(_ID_BYTES, sys.byteorder)
-
-    def _cut(self, word: str) -> bytes | None:
-        """Matches the longest piece first, from the left."""
-        found = b""
-        pieces, start = self._first, 0
-        while start < len(word):
-            for end in range(min(len(word), start + self._longest), start, -1):
-                ids = pieces.get(word[start:end])
+        rules = self.definition.wordpiece_tokenizer
+        if len(part) > rules.max_input_chars_per_word:
+            return self._unknown()
+        if part in self._ids_of_piece:
+            return self._ids_of_piece[part]
+        found, start, prefix = b"", 0, ""
+        while start < len(part):
+            longest_end = min(len(part), start + self._longest_piece)
+            for end in range(longest_end, start, -1):
+                ids = self._ids_of_piece.get(prefix + part[start:end])
                 if ids is not None:
                     break
             else:
-                return None
+                return self._unknown()
             found += ids
-            pieces, start = self._next, end
+            start, prefix = end, "##"
         return found
+
+    def _unknown(self) -> bytes:
+        name = self.definition.wordpiece_tokenizer.unk_token
+        (index,) = self.definition.convert_tokens_to_ids([name])
+        return index.to_bytes(_ID_BYTES, sys.byteorder)
 
 
 class _Memory(dict):
     """Mapping of words to bytes of ids, filled on demand."""
 
-    def __init__(self, cut: Callable[[str], bytes]):
+    def __init__(self, split: Callable[[str], bytes]):
         super().__init__()
-        self._cut = cut
+        self._split = split
 
     def __missing__(self, word: str) -> bytes:
-        found = self._cut(word)
+        found = self._split(word)
         if len(word) <= _MAX_WORD_CHARACTERS:
             if len(self) >= _MAX_WORDS:
                 self.clear()
