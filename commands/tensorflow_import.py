@@ -1,7 +1,9 @@
 """Import of TensorFlow without its log messages about the machine.
 
 TensorFlow's C++ code logs the CPU instructions in use and its search for GPUs.
-`TF_CPP_MIN_LOG_LEVEL` hides such messages, but not those of the import itself.
+`TF_CPP_MIN_LOG_LEVEL` hides such messages, but not those of the import itself:
+TensorFlow 2.21 writes them at any level, before its logging starts, and absl
+reads no environment variable. So stderr is filtered during the import.
 """
 
 import contextlib
@@ -42,18 +44,16 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
-        if spec is None or spec.loader is None:
-            return spec
-        run = spec.loader.exec_module
-
-        def exec_module(module):
-            with _without_notices():
-                run(module)
-                # Searches for GPUs, and logs it, once per process.
-                module.config.list_physical_devices()
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        if spec and spec.loader:
+            self._execute = spec.loader.exec_module
+            spec.loader.exec_module = self._import  # type: ignore[method-assign]
         return spec
+
+    def _import(self, module):
+        with _without_notices():
+            self._execute(module)
+            # Searches for GPUs, and logs it, once per process.
+            module.config.list_physical_devices()
 
 
 @contextlib.contextmanager

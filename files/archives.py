@@ -78,12 +78,9 @@ def _is_junk(name: str) -> bool:
 def _names(
     path: str, entries: Iterable[zipfile.ZipInfo], depth: int
 ) -> list[str]:
-    """Returns the names of entries, without a common top-level folder.
+    """Returns the names of entries, without `depth` leading folders.
 
-    Args:
-        path: the zip file.
-        entries: its entries.
-        depth: number of leading folders to strip in any case.
+    A common top-level folder is removed as well.
     """
     split = [_parts(path, entry)[depth:] for entry in entries]
     if not split:

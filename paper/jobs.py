@@ -195,13 +195,7 @@ def _flag(name: str, text: str) -> str:
 
 
 def _text(value: Value | Phase, folders: Folders, own: str) -> str:
-    """Formats the value of a flag.
-
-    Args:
-        value: the value.
-        folders: of data and of work.
-        own: the output folder of the job.
-    """
+    """Formats the value of a flag; `own` is the output folder of the job."""
     if isinstance(value, tuple):
         separator = "; " if isinstance(value[0], Phase) else ","
         return separator.join(_text(part, folders, own) for part in value)

@@ -70,7 +70,7 @@ def run(options: Options) -> None:
         part = "train" if number % _DEV_EVERY else "dev"
         for words in document:
             tags = tag_names(words, usual)
-            if _will_do(tags):
+            if _is_suitable(tags):
                 chosen[part].append((words, tags))
     for name, most in (("train", options.num_train), ("dev", options.num_dev)):
         if not chosen[name]:
@@ -127,7 +127,7 @@ def tag_names(words: Sequence[str], usual: frozenset[str]) -> list[str]:
     return tags
 
 
-def _will_do(tags: Sequence[str]) -> bool:
+def _is_suitable(tags: Sequence[str]) -> bool:
     names = sum(tag != "O" for tag in tags)
     return _SHORTEST <= len(tags) <= _LONGEST and names <= _MOST_NAMES * len(
         tags

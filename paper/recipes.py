@@ -156,75 +156,82 @@ def fine_tune(
             with the first rate; other tasks have one job for the full grid.
         more_flags: of the task.
     """
-    scoring: Flags = (("predict_batch_size", common.scoring_batch_size),)
-    if common.bucket_by_length:
-        scoring += (("bucket_by_length", True),)
-    scoring += common.more_flags
-    num_runs = len(tuning.learning_rates) * tuning.num_trials
     name = f"{data.name} {model.name}{' bilstm' if tuning.bilstm_head else ''}"
+    scoring: Flags = (
+        ("predict_batch_size", common.scoring_batch_size),
+        *((("bucket_by_length", True),) if common.bucket_by_length else ()),
+        *common.more_flags,
+    )
+    seconds = costs.fine_tuning_seconds(
+        common.machine,
+        model.config,
+        num_trained=data.num_train * tuning.num_epochs,
+        num_scored=data.num_dev,
+        length=common.padded(data.length, tuning.max_seq_length),
+    )
     if data.program == SQUAD:
         return tuple(
             jobs.Job(
                 name=f"{name} seed {number + 1}",
                 program=SQUAD,
                 flags=(
-                    ("output_dir", jobs.Output()),
-                    *model.flags(),
-                    ("do_train", True),
-                    ("train_file", data.path),
-                    ("do_predict", True),
-                    ("do_eval", True),
-                    ("predict_file", data.dev_path or data.path),
-                    *tuning.flags(),
-                    ("learning_rate", tuning.learning_rates[0]),
-                    ("random_seed", _FIRST_SEED + number),
+                    *_squad_flags(model, data, tuning, _FIRST_SEED + number),
                     *more_flags,
                     *scoring,
                 ),
-                seconds=_seconds(common, model, data, tuning),
+                seconds=seconds,
             )
             for number in range(tuning.num_trials)
         )
+    features = dict(more_flags).get("features")
+    num_runs = len(tuning.learning_rates) * tuning.num_trials
+    job = jobs.Job(
+        name=f"{name} {features}" if features else name,
+        program=data.program,
+        flags=(
+            *_grid_flags(model, data, tuning, more_flags),
+            ("eval_batch_size", common.scoring_batch_size),
+            *scoring,
+        ),
+        seconds=num_runs * data.num_sequences * seconds,
+    )
+    return (job,)
+
+
+def _squad_flags(
+    model: Model, data: DataSet, tuning: Tuning, seed: int
+) -> Flags:
+    return (
+        ("output_dir", jobs.Output()),
+        *model.flags(),
+        ("do_train", True),
+        ("train_file", data.path),
+        ("do_predict", True),
+        ("do_eval", True),
+        ("predict_file", data.dev_path or data.path),
+        *tuning.flags(),
+        ("learning_rate", tuning.learning_rates[0]),
+        ("random_seed", seed),
+    )
+
+
+def _grid_flags(
+    model: Model, data: DataSet, tuning: Tuning, more_flags: Flags
+) -> Flags:
     is_named = data.program == CLASSIFIER
     # The scripts' order: actions, then hyperparameters, then the task's own.
-    actions = more_flags if is_named else ()
-    flags = (
+    return (
         *((("task_name", data.name),) if is_named else ()),
         ("data_dir", data.path),
         ("output_dir", jobs.Output()),
         *model.flags(),
         ("do_train", True),
         ("do_eval", True),
-        *actions,
+        *(more_flags if is_named else ()),
         *tuning.flags(),
         ("learning_rates", tuple(map(str, tuning.learning_rates))),
         ("num_trials", tuning.num_trials),
         *(() if is_named else more_flags),
-        ("eval_batch_size", common.scoring_batch_size),
-        *scoring,
-    )
-    features = dict(more_flags).get("features")
-    job = jobs.Job(
-        name=f"{name} {features}" if features else name,
-        program=data.program,
-        flags=flags,
-        seconds=num_runs
-        * data.num_sequences
-        * _seconds(common, model, data, tuning),
-    )
-    return (job,)
-
-
-def _seconds(
-    common: CommonOptions, model: Model, data: DataSet, tuning: Tuning
-) -> float:
-    """Estimates one run."""
-    return costs.fine_tuning_seconds(
-        common.machine,
-        model.config,
-        num_trained=data.num_train * tuning.num_epochs,
-        num_scored=data.num_dev,
-        length=common.padded(data.length, tuning.max_seq_length),
     )
 
 
@@ -388,40 +395,7 @@ def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
     """Returns the job that pre-trains a model, with its dependencies."""
     common = scheme.common
     config_file = scheme.networks[variant.network]
-    phases, seconds = [], 0.0
-    for phase in scheme.phases:
-        records = _records(
-            scheme,
-            phase,
-            variant,
-            (
-                ("input_file", scheme.train),
-                # Each file is a shard; shards use all cores.
-                ("shard_by_file", True),
-                ("dupe_factor", phase.dupe_factor),
-            ),
-            num_bytes=phase.dupe_factor * scheme.train_bytes,
-        )
-        pairs = (
-            ("steps", phase.num_steps),
-            ("input_file", records),
-            ("max_seq_length", phase.max_seq_length),
-            ("max_predictions_per_seq", phase.max_predictions_per_seq),
-            ("train_batch_size", phase.batch_size),
-        )
-        phases.append(jobs.Phase(pairs=pairs))
-        shape = network_costs.Shape(
-            max_seq_length=phase.max_seq_length,
-            max_predictions_per_seq=phase.max_seq_length - 1
-            if variant.objective == LTR  # It predicts every token.
-            else phase.max_predictions_per_seq,
-        )
-        seconds += common.machine.start_seconds + costs.pretraining_seconds(
-            common.machine,
-            read_config(config_file),
-            shape,
-            phase.num_steps * phase.batch_size,
-        )
+    phases = [_phase(scheme, variant, phase) for phase in scheme.phases]
     held_out = _records(
         scheme,
         scheme.phases[-1],
@@ -435,7 +409,7 @@ def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
         name=f"pretrain {variant.name}",
         program="run_pretraining.py",
         flags=(
-            ("phases", tuple(phases)),
+            ("phases", tuple(phase for phase, _ in phases)),
             ("eval_input_file", held_out),
             ("output_dir", jobs.Output()),
             ("bert_config_file", config_file),
@@ -450,8 +424,47 @@ def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
             *(keep if variant.keeps_checkpoints(scheme) else ()),
             *common.more_flags,
         ),
-        seconds=seconds,
+        seconds=sum(seconds for _, seconds in phases),
     )
+
+
+def _phase(
+    scheme: Scheme, variant: Variant, phase: Phase
+) -> tuple[jobs.Phase, float]:
+    """Returns a phase with its records, and its estimated seconds."""
+    records = _records(
+        scheme,
+        phase,
+        variant,
+        (
+            ("input_file", scheme.train),
+            # Each file is a shard; shards use all cores.
+            ("shard_by_file", True),
+            ("dupe_factor", phase.dupe_factor),
+        ),
+        num_bytes=phase.dupe_factor * scheme.train_bytes,
+    )
+    pairs = (
+        ("steps", phase.num_steps),
+        ("input_file", records),
+        ("max_seq_length", phase.max_seq_length),
+        ("max_predictions_per_seq", phase.max_predictions_per_seq),
+        ("train_batch_size", phase.batch_size),
+    )
+    shape = network_costs.Shape(
+        max_seq_length=phase.max_seq_length,
+        max_predictions_per_seq=phase.max_seq_length - 1
+        if variant.objective == LTR  # It predicts every token.
+        else phase.max_predictions_per_seq,
+    )
+    machine = scheme.common.machine
+    seconds = costs.pretraining_seconds(
+        machine,
+        read_config(scheme.networks[variant.network]),
+        shape,
+        phase.num_steps * phase.batch_size,
+    )
+    return jobs.Phase(pairs=pairs), machine.start_seconds + seconds
 
 
 def _records(

@@ -193,13 +193,7 @@ def _scheme(
     common: recipes.CommonOptions,
     vocab_file: jobs.Path | None = None,
 ) -> recipes.Scheme:
-    """Returns the pre-training scheme.
-
-    Args:
-        content: the scale's file.
-        common: options shared by all commands.
-        vocab_file: None to learn the vocabulary from the text.
-    """
+    """Returns the pre-training scheme; learns a vocabulary if none is given."""
     text, pretraining = content["text"], content["pretraining"]
     prepared = [
         recipes.prepare_text(name, num_shards=text["num_shards"], **values)

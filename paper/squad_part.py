@@ -122,11 +122,11 @@ def questions(articles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def thin_out(
-    articles: Sequence[Mapping[str, Any]], wanted: int
+    articles: Sequence[Mapping[str, Any]], num_wanted: int
 ) -> list[Mapping[str, Any]]:
-    """Samples paragraphs evenly until about `count` questions; all for 0."""
+    """Samples paragraphs evenly, about `num_wanted` questions; 0 for all."""
     total = len(questions(articles))
-    if not wanted or wanted >= total:
+    if not num_wanted or num_wanted >= total:
         return list(articles)
     taken: list[Mapping[str, Any]] = []
     passed = so_far = 0
@@ -135,7 +135,7 @@ def thin_out(
         for paragraph in article["paragraphs"]:
             passed += len(paragraph["qas"])
             # The number that should be sampled by now.
-            if so_far < passed * wanted / total:
+            if so_far < passed * num_wanted / total:
                 paragraphs.append(paragraph)
                 so_far += len(paragraph["qas"])
         if paragraphs:
