@@ -7,6 +7,7 @@ this file requires only Python and NumPy.
 """
 
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
@@ -109,33 +110,6 @@ class Job:
         return rows
 
 
-def _contender(name: str) -> Any:
-    """Imports a contender module of this package.
-
-    Raises:
-        ImportError: it, or a package that it imports, is missing.
-    """
-    if name == "ours":
-        from benchmarks import ours
-
-        return ours
-    if name == "definition":
-        from benchmarks import definition
-
-        return definition
-    if name == "floor":
-        from benchmarks import floor
-
-        return floor
-    if name == "huggingface":
-        from benchmarks import huggingface
-
-        return huggingface
-    from benchmarks import keras_hub
-
-    return keras_hub
-
-
 def serve(module: str, work: str) -> None:
     """Runs a contender's work for every input line.
 
@@ -148,7 +122,7 @@ def serve(module: str, work: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        turn = _contender(module).prepare(job)
+        turn = importlib.import_module(f"benchmarks.{module}").prepare(job)
         turn()  # Compiles and fills caches.
     except ImportError as error:
         answers.write(f"{_ABSENT} {error}\n")

@@ -205,25 +205,16 @@ def read_devices(options: Options) -> list[Device]:
     return [known[name] for name in options.devices or known]
 
 
-def step_seconds(
+def _step(
     config: config_lib.BertConfig,
     shape: costs.Shape,
     num_rows: int,
     cluster: Cluster,
-    *,
-    recompute: bool = False,
+    method: costs.Method,
 ) -> Step:
-    """Estimates the seconds of a step.
-
-    Args:
-        config: of the network.
-        shape: of a sequence.
-        num_rows: sequences of each device.
-        cluster: the devices.
-        recompute: as for `costs.Method`.
-    """
+    """Estimates the seconds of a step of `num_rows` sequences per device."""
     device = cluster.device
-    flops = costs.training_flops(config, shape, recompute=recompute)
+    flops = costs.training_flops(config, shape, recompute=method.recompute)
     rate = device.peak_flops * cluster.efficiency
     sent = costs.all_reduce_bytes(config, cluster.num_devices)
     return Step(
@@ -252,9 +243,7 @@ def plan(
         fitted = dataclasses.replace(method, num_parts=num_parts)
         need = costs.memory(config, shape, num_rows, fitted)
         if need.total <= USABLE_MEMORY * cluster.device.memory_bytes:
-            step = step_seconds(
-                config, shape, num_rows, cluster, recompute=method.recompute
-            )
+            step = _step(config, shape, num_rows, cluster, fitted)
             return Plan(method=fitted, memory=need, step=step)
         num_parts *= 2
     return None

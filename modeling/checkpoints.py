@@ -21,23 +21,6 @@ from modeling.annotations import Spec, Tensor
 _GLOBAL_STEP = "global_step"
 _FLOATS = r"float(16|32|64)|bfloat16"
 
-# The config fields that set the axis lengths, by name pattern; the first match
-# counts.
-_HYPER_PARAMETERS = (
-    (r"/word_embeddings$", ("vocab_size", "hidden_size")),
-    (r"/token_type_embeddings$", ("type_vocab_size", "hidden_size")),
-    (r"/position_embeddings$", ("max_position_embeddings", "hidden_size")),
-    (r"/intermediate/dense/kernel$", ("hidden_size", "intermediate_size")),
-    (r"/intermediate/dense/bias$", ("intermediate_size",)),
-    (r"layer_\d+/output/dense/kernel$", ("intermediate_size", "hidden_size")),
-    (r"^cls/predictions/output_bias$", ("vocab_size",)),
-    (r"^output_weights$", ("num_labels", "hidden_size")),
-    (r"^output_bias$", ("num_labels",)),
-    (r"output_weights$", ("outputs of the head", "hidden_size")),
-    (r"output_bias$", ("outputs of the head",)),
-    (r"", ("hidden_size", "hidden_size")),
-)
-
 
 class Source(Protocol):
     """A checkpoint open for reading.
@@ -189,30 +172,25 @@ def read(
         return {name: source.read(name) for name in names}
 
 
-def release_name(model: keras.Model, variable: keras.Variable) -> str:
-    """Returns the release's name of a model's variable.
+def variables_by_name(model: keras.Model) -> dict[str, keras.Variable]:
+    """Returns a model's variables by the release's names, in model order.
 
     Args:
         model: a model of `heads`, or a `BertModel`.
-        variable: one of its variables.
 
     Raises:
-        ValueError: the variable does not belong to this model.
+        ValueError: a variable was not created in the model's name scope.
     """
     start = f"{model.path}/"
-    if not variable.path.startswith(start):
+    wrong = [v.path for v in model.weights if not v.path.startswith(start)]
+    if wrong:
         raise ValueError(
-            f"The variable must belong to the model {model.path!r}; "
-            f"got {variable.path!r}."
+            f"Variables must belong to the model {model.path!r}; got "
+            f"{messages.names(wrong)}."
         )
     scope = getattr(model, "release_scope", "")
-    name = variable.path.removeprefix(start)
-    return f"{scope}/{name}" if scope else name
-
-
-def variables_by_name(model: keras.Model) -> dict[str, keras.Variable]:
-    """Returns a model's variables by the release's names, in model order."""
-    return {release_name(model, v): v for v in model.weights}
+    scope = f"{scope}/" if scope else ""
+    return {scope + v.path.removeprefix(start): v for v in model.weights}
 
 
 def load(
@@ -337,7 +315,9 @@ def check_shapes(
         if got is None or got == want:
             continue
         wrong.append(f"{name} {list(want)} (checkpoint: {list(got)})")
-        for field, ours, theirs in zip(_axes_of(name), want, got, strict=False):
+        for field, ours, theirs in zip(
+            name_tables.axes_of(name), want, got, strict=False
+        ):
             if ours != theirs:
                 causes[field] = (
                     f"{field} is {ours} in the model and {theirs} in the "
@@ -373,14 +353,6 @@ def check_types(prefix: str, held: Mapping[str, str]) -> None:
             f"are not: {messages.names(wrong)}. Quantized weights are not "
             "supported; convert the original model."
         )
-
-
-def _axes_of(name: str) -> tuple[str, ...]:
-    return next(
-        fields
-        for pattern, fields in _HYPER_PARAMETERS
-        if re.search(pattern, name)
-    )
 
 
 def save(prefix: str, tensors: Mapping[str, Tensor]) -> None:

@@ -8,8 +8,10 @@ predictions.
 """
 
 import dataclasses
+import math
 
 from modeling import config as config_lib
+from modeling import name_tables
 
 FLOAT_BYTES = 4
 _COMPUTE_BYTES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
@@ -67,23 +69,8 @@ class Memory:
 
 def encoder_parameters(config: config_lib.BertConfig) -> int:
     """Counts the parameters under `bert/`: embeddings, layers and pooler."""
-    hidden = config.hidden_size
-    entries = (
-        config.vocab_size
-        + config.max_position_embeddings
-        + config.type_vocab_size
-    )
-    embeddings = entries * hidden + _norm(hidden)
-    layers = config.num_hidden_layers * layer_parameters(config)
-    return embeddings + layers + _dense(hidden, hidden)
-
-
-def layer_parameters(config: config_lib.BertConfig) -> int:
-    """Counts the parameters of one Transformer layer."""
-    hidden, inner = config.hidden_size, config.intermediate_size
-    attention = 4 * _dense(hidden, hidden) + _norm(hidden)
-    feed_forward = _dense(hidden, inner) + _dense(inner, hidden)
-    return attention + feed_forward + _norm(hidden)
+    shapes = name_tables.encoder_shapes(config)
+    return sum(map(math.prod, shapes.values()))
 
 
 def pretraining_parameters(config: config_lib.BertConfig) -> int:
@@ -93,17 +80,10 @@ def pretraining_parameters(config: config_lib.BertConfig) -> int:
     language model, count once.
     """
     hidden = config.hidden_size
-    masked_lm = _dense(hidden, hidden) + _norm(hidden) + config.vocab_size
-    next_sentence = _dense(hidden, 2)
-    return encoder_parameters(config) + masked_lm + next_sentence
-
-
-def _dense(inputs: int, outputs: int) -> int:
-    return inputs * outputs + outputs
-
-
-def _norm(size: int) -> int:
-    return 2 * size
+    transform = hidden * hidden + hidden + 2 * hidden  # dense, LayerNorm
+    next_sentence = hidden * 2 + 2
+    heads = transform + config.vocab_size + next_sentence
+    return encoder_parameters(config) + heads
 
 
 def encoder_flops(config: config_lib.BertConfig, num_tokens: float) -> float:

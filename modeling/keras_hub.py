@@ -36,25 +36,15 @@ _ENCODER = (
         rf"{_LAYER}/_self_attention_layer/(query|key|value)_dense/{_VARIABLE}",
         rf"{_OURS}/attention/self/\2/\3",
     ),
-    (
-        rf"{_LAYER}/_self_attention_layer/output_dense/{_VARIABLE}",
-        rf"{_OURS}/attention/output/dense/\2",
-    ),
-    (
-        rf"{_LAYER}/_self_attention_layer_norm/{_VARIABLE}",
-        rf"{_OURS}/attention/output/LayerNorm/\2",
-    ),
-    (
-        rf"{_LAYER}/_feedforward_intermediate_dense/{_VARIABLE}",
-        rf"{_OURS}/intermediate/dense/\2",
-    ),
-    (
-        rf"{_LAYER}/_feedforward_output_dense/{_VARIABLE}",
-        rf"{_OURS}/output/dense/\2",
-    ),
-    (
-        rf"{_LAYER}/_feedforward_layer_norm/{_VARIABLE}",
-        rf"{_OURS}/output/LayerNorm/\2",
+    *(
+        (rf"{_LAYER}/{theirs}/{_VARIABLE}", rf"{_OURS}/{ours}/\2")
+        for theirs, ours in (
+            ("_self_attention_layer/output_dense", "attention/output/dense"),
+            ("_self_attention_layer_norm", "attention/output/LayerNorm"),
+            ("_feedforward_intermediate_dense", "intermediate/dense"),
+            ("_feedforward_output_dense", "output/dense"),
+            ("_feedforward_layer_norm", "output/LayerNorm"),
+        )
     ),
     (rf"dense/{_VARIABLE}", r"bert/pooler/dense/\1"),
 )

@@ -28,18 +28,17 @@ _NAMES = (
         rf"{_LAYER}/self_attention/(query|key|value)/(\w+)",
         rf"{_OURS}/attention/self/\2/\3",
     ),
-    (
-        rf"{_LAYER}/self_attention/attention_output/(\w+)",
-        rf"{_OURS}/attention/output/dense/\2",
+    *(
+        (rf"{_LAYER}/{theirs}/(\w+)", rf"{_OURS}/{ours}/\2")
+        for theirs, ours in (
+            ("self_attention/attention_output", "attention/output/dense"),
+            ("self_attention_layer_norm", "attention/output/LayerNorm"),
+            ("intermediate", "intermediate/dense"),
+            ("output", "output/dense"),
+            ("output_layer_norm", "output/LayerNorm"),
+        )
     ),
-    (
-        rf"{_LAYER}/self_attention_layer_norm/(\w+)",
-        rf"{_OURS}/attention/output/LayerNorm/\2",
-    ),
-    (rf"{_LAYER}/(intermediate|output)/(\w+)", rf"{_OURS}/\2/dense/\3"),
-    (rf"{_LAYER}/output_layer_norm/(\w+)", rf"{_OURS}/output/LayerNorm/\2"),
-    (r"pooler_transform/(\w+)", r"bert/pooler/dense/\1"),
-    (r"pooler_dense/(\w+)", r"bert/pooler/dense/\1"),
+    (r"pooler_(?:transform|dense)/(\w+)", r"bert/pooler/dense/\1"),
     (r"(cls/predictions/transform/\w+/\w+)", r"\1"),
     ("cls/predictions/output_bias/bias", "cls/predictions/output_bias"),
     ("next_sentence/logits/kernel", "cls/seq_relationship/output_weights"),

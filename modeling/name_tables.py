@@ -1,9 +1,8 @@
 """Names of BERT's variables in the release, in Hugging Face and in Keras.
 
-A row is a module: its three names and its kind of variables. `{i}` is the
-number of an encoder layer and `{stack}` its name in Keras. Kernels are
-`[in, out]` in the release and `[out, in]` in PyTorch; output layers are
-`[K, D]` in both.
+A row is a module: its names in the release and in Keras, and its kind of
+variables. Kernels are `[in, out]` in the release and `[out, in]` in PyTorch;
+output layers are `[K, D]` in both.
 """
 
 import dataclasses
@@ -31,101 +30,61 @@ _EMBEDDINGS = tuple(
 )
 
 _BEFORE_LAYERS = (
-    ("bert/embeddings", "bert.embeddings", "bert/embeddings", _EMBEDDINGS),
-    (
-        "bert/embeddings/LayerNorm",
-        "bert.embeddings.LayerNorm",
-        "bert/embeddings/norm",
-        _NORM,
-    ),
+    ("bert/embeddings", "bert/embeddings", _EMBEDDINGS),
+    ("bert/embeddings/LayerNorm", "bert/embeddings/norm", _NORM),
 )
-# Below bert/encoder/layer_{i}, bert.encoder.layer.{i}, bert/encoder/stack/...
+# Below bert/encoder/layer_{i}, and bert/encoder/stack/... in Keras.
 _IN_LAYER = (
     *(
-        (
-            f"attention/self/{name}",
-            f"attention.self.{name}",
-            f"attention/self_attention/{name}",
-            _DENSE,
-        )
+        (f"attention/self/{name}", f"attention/self_attention/{name}", _DENSE)
         for name in ("query", "key", "value")
     ),
-    (
-        "attention/output/dense",
-        "attention.output.dense",
-        "attention/block_output/dense",
-        _DENSE,
-    ),
-    (
-        "attention/output/LayerNorm",
-        "attention.output.LayerNorm",
-        "attention/block_output/norm",
-        _NORM,
-    ),
-    (
-        "intermediate/dense",
-        "intermediate.dense",
-        "intermediate/dense",
-        _DENSE,
-    ),
-    ("output/dense", "output.dense", "block_output/dense", _DENSE),
-    ("output/LayerNorm", "output.LayerNorm", "block_output/norm", _NORM),
+    ("attention/output/dense", "attention/block_output/dense", _DENSE),
+    ("attention/output/LayerNorm", "attention/block_output/norm", _NORM),
+    ("intermediate/dense", "intermediate/dense", _DENSE),
+    ("output/dense", "block_output/dense", _DENSE),
+    ("output/LayerNorm", "block_output/norm", _NORM),
 )
-_POOLER = (
-    "bert/pooler/dense",
-    "bert.pooler.dense",
-    "bert/layers/transform/dense",
-    _DENSE,
-)
+_POOLER = ("bert/pooler/dense", "bert/layers/transform/dense", _DENSE)
+_MASKED_LM = "cls/children/masked_language_model"
 _PREDICTIONS = (
-    (
-        "cls/predictions",
-        "cls.predictions",
-        "cls/children/masked_language_model",
-        (("output_bias", "bias", 0, False),),
-    ),
+    ("cls/predictions", _MASKED_LM, (("output_bias", "bias", 0, False),)),
     (
         "cls/predictions/transform/dense",
-        "cls.predictions.transform.dense",
-        "cls/children/masked_language_model/transform/dense",
+        f"{_MASKED_LM}/transform/dense",
         _DENSE,
     ),
     (
         "cls/predictions/transform/LayerNorm",
-        "cls.predictions.transform.LayerNorm",
-        "cls/children/masked_language_model/transform/norm",
+        f"{_MASKED_LM}/transform/norm",
         _NORM,
     ),
 )
-_CLASSIFIER = (("", "classifier", "", _OUTPUT),)
+_CLASSIFIER = (("", "", _OUTPUT),)
 # By class name, which is the same in Hugging Face. The first whose variables
 # are in a checkpoint is the checkpoint's class.
 _HEADS = {
     "BertForPreTraining": (
         *_PREDICTIONS,
-        (
-            "cls/seq_relationship",
-            "cls.seq_relationship",
-            "cls/children/output_layer",
-            _OUTPUT,
-        ),
+        ("cls/seq_relationship", "cls/children/output_layer", _OUTPUT),
     ),
     "BertForQuestionAnswering": (
-        ("cls/squad", "qa_outputs", "cls/children/output_layer", _OUTPUT),
+        ("cls/squad", "cls/children/output_layer", _OUTPUT),
     ),
     "BertForMultipleChoice": (
-        (
-            "cls/multiple_choice",
-            "classifier",
-            "cls/children/choice_score",
-            _OUTPUT[:1],
-        ),
+        ("cls/multiple_choice", "cls/children/choice_score", _OUTPUT[:1]),
     ),
     "BertForSequenceClassification": _CLASSIFIER,
     "BertForTokenClassification": _CLASSIFIER,
     # Only a class of Hugging Face, with one of the two heads.
     "BertForMaskedLM": _PREDICTIONS,
     "BertModel": (),
+}
+# The modules that have another name in Hugging Face; see `_huggingface`.
+_HUGGINGFACE_MODULES = {
+    "cls/squad": "qa_outputs",
+    "cls/multiple_choice": "classifier",
+    "": "classifier",
 }
 ARCHITECTURES = tuple(_HEADS)
 SEQUENCE_CLASSIFICATION = "BertForSequenceClassification"
@@ -138,6 +97,23 @@ WITHOUT_POOLER = (
     TOKEN_CLASSIFICATION,
 )
 WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
+
+# The config fields that set the axis lengths, by name pattern; the first match
+# counts.
+_AXES = (
+    (r"/word_embeddings$", ("vocab_size", "hidden_size")),
+    (r"/token_type_embeddings$", ("type_vocab_size", "hidden_size")),
+    (r"/position_embeddings$", ("max_position_embeddings", "hidden_size")),
+    (r"/intermediate/dense/kernel$", ("hidden_size", "intermediate_size")),
+    (r"/intermediate/dense/bias$", ("intermediate_size",)),
+    (r"layer_\d+/output/dense/kernel$", ("intermediate_size", "hidden_size")),
+    (r"^cls/predictions/output_bias$", ("vocab_size",)),
+    (r"^output_weights$", ("num_labels", "hidden_size")),
+    (r"^output_bias$", ("num_labels",)),
+    (r"output_weights$", ("outputs of the head", "hidden_size")),
+    (r"output_bias$", ("outputs of the head",)),
+    (r"", ("hidden_size", "hidden_size")),
+)
 
 # At most three digits, because names are listed for all layers up to this one.
 _LAYER_NUMBER = re.compile(r"(?:^|[/.])layer[_.](\d{1,3})[/.]")
@@ -174,40 +150,33 @@ def encoder(layers: int) -> tuple[Variable, ...]:
         inside += [
             (
                 f"bert/encoder/layer_{i}/{release}",
-                f"bert.encoder.layer.{i}.{huggingface}",
                 f"bert/encoder/stack/{stack}/{keras}",
                 kind,
             )
-            for release, huggingface, keras, kind in _IN_LAYER
+            for release, keras, kind in _IN_LAYER
         ]
     return _variables((*_BEFORE_LAYERS, *inside, _POOLER))
+
+
+def axes_of(name: str) -> tuple[str, ...]:
+    """Returns the config fields that set the axis lengths of a matrix.
+
+    Args:
+        name: of the variable in the release. The first field is the length of
+            a vector.
+    """
+    return next(fields for pattern, fields in _AXES if re.search(pattern, name))
 
 
 def encoder_shapes(
     config: "config_lib.BertConfig",
 ) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of an encoder's variables, by release name."""
-    size, inside = config.hidden_size, config.intermediate_size
-    lengths = {
-        "word": config.vocab_size,
-        "token_type": config.type_vocab_size,
-        "position": config.max_position_embeddings,
-    }
     shapes = {}
-    for variable in encoder(config.num_hidden_layers):
-        module, _, name = variable.release.rpartition("/")
-        is_middle = module.endswith("intermediate/dense")
-        if name == "kernel" and is_middle:
-            shape: tuple[int, ...] = (size, inside)
-        elif name == "kernel" and re.search(r"\d/output/dense$", module):
-            shape = (inside, size)
-        elif name == "kernel":
-            shape = (size, size)
-        elif name.endswith("_embeddings"):
-            shape = (lengths[name.removesuffix("_embeddings")], size)
-        else:
-            shape = (inside if is_middle else size,)
-        shapes[variable.release] = shape
+    for name in (v.release for v in encoder(config.num_hidden_layers)):
+        rank = 2 if name.endswith(("kernel", "_embeddings")) else 1
+        fields = axes_of(name)[:rank]
+        shapes[name] = tuple(getattr(config, field) for field in fields)
     return shapes
 
 
@@ -298,10 +267,15 @@ def _variables(modules) -> tuple[Variable, ...]:
     return tuple(
         Variable(
             release="/".join(filter(None, (release, name))),
-            huggingface=f"{huggingface}.{theirs}",
+            huggingface=f"{_huggingface(release)}.{theirs}",
             keras="/".join(filter(None, (keras, "vars", str(number)))),
             is_transposed=is_transposed,
         )
-        for release, huggingface, keras, kind in modules
+        for release, keras, kind in modules
         for name, theirs, number, is_transposed in kind
     )
+
+
+def _huggingface(module: str) -> str:
+    dotted = module.replace("/", ".").replace("layer_", "layer.")
+    return _HUGGINGFACE_MODULES.get(module, dotted)
