@@ -17,9 +17,9 @@ _FUTURE_SCORE = -1e30
 def adder_of(input_mask: Tensor, *, causal: bool) -> Tensor:
     """Builds the term that is added to attention scores to hide positions.
 
-    As released: padding is made unlikely by -10000 rather than impossible, so
-    a row without any token attends to all of its padding alike. A causal mask
-    hides later positions altogether.
+    As released: padding gets -10000 rather than minus infinity, so a row
+    without tokens attends equally to all of its padding. A causal mask excludes
+    later positions completely.
 
     Args:
         input_mask: `[B, T]`, 1 for a token, 0 for padding.
@@ -43,15 +43,15 @@ def attention(
 ) -> Tensor:
     """Computes softmax(query · key / √H + adder) · value.
 
-    Source: Vaswani et al. 2017, equation 1. This is the formula; `attend` is
-    its fused twin, which is trained.
+    Source: Vaswani et al. 2017, equation 1. This is the definition; training
+    uses the fused `attend`.
 
     Args:
         query, key, value: `[B, N, T, H]` float.
-        adder: `[B, 1, 1 or T, S]` float32, of `adder_of`.
+        adder: `[B, 1, 1 or T, S]` float32, from `adder_of`.
         drop: rate and seed of the dropout of probabilities; see
-            `kernels.dropout`. As released, whole tokens are dropped from what
-            is attended to.
+            `kernels.dropout`. As released, it drops complete tokens from the
+            attended sequence.
 
     Returns:
         `[B, N, T, H]`, of the type of `value`.
@@ -87,9 +87,9 @@ def attend(
 ) -> Tensor:
     """Computes `attention` from the products of all heads, without their bias.
 
-    On TensorFlow it has its own gradient: between forward and backward pass
-    only the arguments and the probabilities before and after dropout are kept,
-    and the work between two products is one compiled pass over memory.
+    On TensorFlow it has a custom gradient: only the arguments and the
+    probabilities before and after dropout are kept for the backward pass, and
+    the operations between two products are one compiled pass over memory.
 
     Args:
         products: `[B, T, 3 * D]` or `[B * T, 3 * D]` float: queries, keys and
@@ -122,7 +122,7 @@ def attend_from_first(
     Args:
         query: `[B, D]` float, of the first positions.
         key, value: `[B, T, D]` or `[B * T, D]` float.
-        adder: `[B, 1, 1, S]` float32, of `adder_of`.
+        adder: `[B, 1, 1, S]` float32, from `adder_of`.
         num_heads: N.
 
     Returns:
@@ -139,7 +139,7 @@ def attend_from_first(
 
 
 def _attend(products, bias, adder, num_heads, drop):
-    """Computes `attend` on `[B, T, 3 * D]`, with a gradient of its own."""
+    """Computes `attend` on `[B, T, 3 * D]`, with a custom gradient."""
     rate, seed = drop
     has_dropout = kernels.drops(rate, seed)
 
@@ -182,8 +182,8 @@ def _attend(products, bias, adder, num_heads, drop):
 
 
 def _scores_gradient(kept, d_kept, context, d_context, *, scale):
-    # The gradient along each row of probabilities: their mean over S, which
-    # is that of what they gather, over H.
+    # The sum of kept * d_kept over S, computed as the sum of
+    # context * d_context over H, which is shorter.
     along = ops.sum(
         ops.cast(context, "float32") * ops.cast(d_context, "float32"),
         axis=-1,

@@ -93,7 +93,7 @@ class Encoder(layers.BertLayer):
         without dropout that of the last is `[B, 1, D]`.
 
     Attributes:
-        recompute: gradient checkpointing: each layer keeps its output alone.
+        recompute: gradient checkpointing: each layer keeps only its output.
     """
 
     def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
@@ -109,8 +109,8 @@ class Encoder(layers.BertLayer):
             layer.build()
 
     def call(self, hidden, adder, dropout_seed=None, first_only=False):
-        # Between the matrix products of rows nothing is reshaped, so that
-        # TensorFlow can fuse them with what follows.
+        # Nothing is reshaped between the matrix products, so that TensorFlow
+        # can fuse them with the following operations.
         shape = ops.shape(hidden)
         hidden = ops.reshape(hidden, (-1, hidden.shape[-1]))  # [B * T, D]
         outputs = []
@@ -134,7 +134,7 @@ class Encoder(layers.BertLayer):
 class BertModel(keras.Model):
     """The encoder of sequences of word pieces.
 
-    Source: Devlin et al. 2019, §3. Its variables exist once it is made.
+    Source: Devlin et al. 2019, §3. The constructor creates its variables.
 
     Args:
         config: the network's sizes.
@@ -148,9 +148,9 @@ class BertModel(keras.Model):
         segment_ids: `[B, T]` int32; zeros if None.
         dropout_seed: `[2]` int32, of which all dropout is a pure function, or
             None for no dropout (evaluation).
-        first_only: of the last layer only the output of the first position,
-            [CLS], is wanted: without dropout nothing else is computed, and
-            the last layer's output is `[B, 1, D]`. Not for causal attention.
+        first_only: compute the last layer only at the first position, [CLS];
+            its output is then `[B, 1, D]`. It has no effect with dropout, and
+            must not be used with causal attention.
 
     Returns:
         A dict: `embedding_output` `[B, T, D]`, `all_encoder_layers` (a list of
@@ -191,11 +191,6 @@ class BertModel(keras.Model):
         self.embeddings.build()
         self.encoder.build()
         self.pooler.build()
-
-    @property
-    def word_embeddings(self):
-        """The table of word embeddings, `[V, D]` float32, for tying."""
-        return self.embeddings.word_embeddings
 
     def call(
         self,

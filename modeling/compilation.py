@@ -1,9 +1,9 @@
 """Compiled arithmetic, custom gradients and recomputation on TensorFlow.
 
-Operation by operation, the arithmetic between two matrix products reads and
-writes its tensors many times. XLA needs one or two passes; the matrix
-products stay outside, where TensorFlow's own are faster on a CPU. On other
-backends, which compile whole programs, everything here is the identity.
+Executed one by one, the operations between two matrix products pass over
+memory many times; XLA needs one or two passes. Matrix products are not
+compiled, because those of TensorFlow are faster on a CPU. Other backends
+compile complete programs; there, these functions have no effect.
 """
 
 import contextlib
@@ -33,9 +33,9 @@ def fuses_products() -> bool:
     """Returns whether TensorFlow fuses plain operations with matrix products.
 
     On a CPU its graph optimizer fuses bias and GELU with float32 products,
-    whatever the shapes: a graph of open length is faster than XLA's for one
-    length, and is made once. In bfloat16 the fused products are slower (two
-    to three times, with AMX) than XLA's arithmetic after plain ones.
+    for any shape: a graph of unknown length is faster than XLA's for a fixed
+    length, and is created once. In bfloat16 the fused products are slower (two
+    to three times, with AMX) than plain products followed by XLA's arithmetic.
     """
     if not is_tensorflow():
         return False
@@ -50,9 +50,9 @@ def fuses_products() -> bool:
 
 @contextlib.contextmanager
 def forward_only() -> Iterator[None]:
-    """Promises that nothing in its scope is differentiated.
+    """Declares that nothing in its scope is differentiated.
 
-    Where `fuses_products` holds, the operations in it are plain ones.
+    Where `fuses_products` is true, plain operations are used in it.
     """
     token = _forward_only.set(fuses_products())
     try:
@@ -62,12 +62,12 @@ def forward_only() -> Iterator[None]:
 
 
 def is_forward_only() -> bool:
-    """Returns whether plain operations are wanted, for TensorFlow to fuse."""
+    """Returns whether to use plain operations, which TensorFlow fuses."""
     return _forward_only.get()
 
 
 def is_plain() -> bool:
-    """Returns whether the formulas themselves are to be computed."""
+    """Returns whether to compute the plain formulas."""
     return _forward_only.get() or not is_tensorflow()
 
 
@@ -81,11 +81,11 @@ def sum_with_bias(x: Tensor, bias: Tensor) -> Tensor:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function of tensors where that pays.
+    """Compiles a function of tensors where that saves time.
 
-    It does for large tensors of known shape, and on a GPU always; elsewhere
-    the function runs as it is. Both compute the same formula and may differ in
-    the last bits; which one runs depends on the shapes alone.
+    These are large tensors of known shape, and on a GPU all tensors; otherwise
+    the function runs uncompiled. Both compute the same formula and may differ
+    in the last bits; the choice depends only on the shapes.
 
     Args:
         function: a function of the module level, of tensors by position and
@@ -105,9 +105,9 @@ def with_gradient(function: Callable[..., Any], *tensors: Tensor) -> Tensor:
 
     Args:
         function: of tensors; returns its result, and a function from the
-            gradient of that to the gradients of each of the tensors. Backends
+            gradient of the result to the gradients of the tensors. Backends
             other than TensorFlow differentiate the result themselves.
-        *tensors: those that the result depends on; variables are read.
+        *tensors: the arguments that get gradients; variables are read.
     """
     values = [keras.ops.convert_to_tensor(tensor) for tensor in tensors]
     if is_plain():
@@ -121,14 +121,13 @@ def with_gradient(function: Callable[..., Any], *tensors: Tensor) -> Tensor:
 def recomputed(
     layer: keras.layers.Layer, hidden: Tensor, **others: Tensor
 ) -> Tensor:
-    """Calls a layer; in the backward pass, calls it again for its gradients.
+    """Calls a layer, and calls it again in the backward pass.
 
     Source: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost".
 
-    Between the two only `hidden` is kept, nothing of what the layer computes
-    on its way to the result. Both calls compute the same, dropout included,
-    which depends on its seed alone. On other backends than TensorFlow it is
-    the plain call.
+    Between the two calls only `hidden` is kept. Both compute the same values,
+    including dropout, which depends only on its seed. On backends other than
+    TensorFlow it is a plain call.
 
     Args:
         layer: built; a pure function of its arguments and its weights.
@@ -148,11 +147,11 @@ def recomputed(
         )
         return result
 
-    # The weights come in as tensors: a custom gradient that reads variables
-    # must tell them from its arguments, which fails for copies on devices.
+    # The weights are passed as tensors: a custom gradient that reads variables
+    # must distinguish them from its arguments, which fails for mirrored ones.
     def compute(hidden, *weights):
         def gradient(upstream):
-            # Else TensorFlow would see twice the same and compute it once.
+            # Otherwise TensorFlow would merge the two equal computations.
             with tf.control_dependencies([upstream]):
                 inputs = [tf.identity(each) for each in (hidden, *weights)]
             with tf.GradientTape() as tape:

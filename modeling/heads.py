@@ -123,7 +123,13 @@ class MaskedLanguageModel(layers.BertLayer):
     def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
         super().__init__(name="predictions", dtype=dtype)
         self.config = config
-        self.transform = MaskedTransform(config, dtype=dtype)
+        self.transform = layers.Transform(
+            (config.hidden_size, config.hidden_size),
+            config,
+            name="transform",
+            has_norm=True,
+            dtype=dtype,
+        )
 
     def build(self, input_shape=None):
         self.transform.build()
@@ -140,22 +146,6 @@ class MaskedLanguageModel(layers.BertLayer):
             rows, word_embeddings, self.output_bias, ops.reshape(ids, (-1,))
         )
         return tuple(ops.reshape(part, ops.shape(ids)) for part in parts)
-
-
-class MaskedTransform(layers.Transform):
-    """Returns a `layers.Transform` from D to D with a normalisation."""
-
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
-        sizes = (config.hidden_size, config.hidden_size)
-        super().__init__(sizes, config, name="transform", dtype=dtype)
-        self.norm = layers.LayerNorm(config.hidden_size, dtype=dtype)
-
-    def build(self, input_shape=None):
-        self.dense.build()
-        self.norm.build()
-
-    def call(self, x):
-        return self.norm(super().call(x))
 
 
 def _gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
@@ -209,7 +199,7 @@ def check_num_labels(num_labels: int) -> None:
 
 
 class BertWithHead(keras.Model):
-    """The base class of encoders with an output layer.
+    """The base class of encoders with an output layer, by default per token.
 
     Two options change the architecture for the comparisons of Devlin et al.
     2019, §5.1. A left-to-right pre-trained model stays left-to-right.
@@ -319,8 +309,13 @@ class BertWithHead(keras.Model):
         input_mask: Tensor,
         dropout_seed: Tensor | None,
     ) -> dict[str, Tensor]:
-        """Computes the model's result from the outputs of `encode`."""
-        raise NotImplementedError
+        """Computes the model's result from the outputs of `encode`.
+
+        Returns:
+            By default `logits` `[B, T, K]` float32, for each position.
+        """
+        hidden = outputs["sequence_output"]
+        return {"logits": self.logits(self.dropped(hidden, dropout_seed))}
 
     def dropped(self, x: Tensor, dropout_seed: Tensor | None) -> Tensor:
         """Applies the dropout before an output layer."""
@@ -419,7 +414,7 @@ class BertForPreTraining(BertWithHead):
         words = self.predictions(
             outputs["sequence_output"],
             masked_lm_positions,
-            self.bert.word_embeddings,
+            self.bert.embeddings.word_embeddings,
             ids=masked_lm_ids,
         )
         if masked_lm_ids is None:
@@ -444,19 +439,11 @@ class BertForSequenceClassification(BertWithHead):
     With a BiLSTM we use the last output of each direction, and the pooler is
     not trained.
 
-    Args:
-        config, num_labels, causal, bilstm_head, name, dtype: as for
-            `BertWithHead`.
-
-    Call arguments:
-        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`;
-            with `causal` or `bilstm_head` padding is at the end.
+    Args, call arguments, raises: as for `BertWithHead`; with `causal` or
+    `bilstm_head` padding is at the end.
 
     Returns:
         A dict: `logits` `[B, K]` float32.
-
-    Raises:
-        ValueError: `num_labels` is not positive.
     """
 
     default_name = "classification"
@@ -500,25 +487,13 @@ class BertForTokenClassification(BertWithHead):
     run_classifier.py of the release, at every position instead of the first.
     The pooler exists but is not trained.
 
-    Args:
-        config, num_labels, causal, bilstm_head, name, dtype: as for
-            `BertWithHead`.
-
-    Call arguments:
-        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
+    Args, call arguments, raises: as for `BertWithHead`.
 
     Returns:
         A dict: `logits` `[B, T, K]` float32.
-
-    Raises:
-        ValueError: `num_labels` is not positive.
     """
 
     default_name = "token_classification"
-
-    def call_head(self, outputs, input_mask, dropout_seed):
-        hidden = outputs["sequence_output"]
-        return {"logits": self.logits(self.dropped(hidden, dropout_seed))}
 
 
 class BertForQuestionAnswering(BertWithHead):
@@ -526,11 +501,7 @@ class BertForQuestionAnswering(BertWithHead):
 
     Source: Devlin et al. 2019, §4.2. The pooler exists but is not trained.
 
-    Args:
-        config, causal, bilstm_head, name, dtype: as for `BertWithHead`.
-
-    Call arguments:
-        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
+    Args, call arguments: as for `BertWithHead`, without `num_labels`.
 
     Returns:
         A dict: `start_logits` and `end_logits`, each `[B, T]` float32.

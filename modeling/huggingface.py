@@ -279,7 +279,7 @@ def write(
     until then the folder contains no model.
 
     Args:
-        folder: the folder to write into.
+        folder: an existing folder.
         variables: shape and type by the release's name.
         read: returns the array of a name.
         num_layers: of the configuration; variables of deeper layers are
@@ -295,48 +295,51 @@ def write(
         OSError: a file cannot be written.
         ValueError: safetensors does not support the type of a variable.
     """
+    stored = _stored(variables, num_layers, architectures)
+    held = {name for name, _ in stored.values()}
+    others = sorted(set(variables) - held)
+    specs = {}
+    for theirs, (name, is_transposed) in stored.items():
+        shape, dtype = variables[name]
+        specs[theirs] = (shape[::-1] if is_transposed else shape, dtype)
+    # PyTorch's readers require the first; the second is ours.
+    metadata = {"format": "pt"}
+    if _CHOICE in held and _CHOICE_BIAS not in stored:
+        # Hugging Face's class has a bias, which shifts all choices equally.
+        specs[_CHOICE_BIAS] = ((1,), "float32")
+        metadata[_ADDED] = _CHOICE_BIAS
+
+    def read_stored(theirs: str) -> np.ndarray:
+        if theirs not in stored:
+            return np.zeros([1], np.float32)
+        name, is_transposed = stored[theirs]
+        return read(name).T if is_transposed else read(name)
+
+    for name in (WEIGHTS, OTHERS, INDEX):
+        paths.remove(os.path.realpath(os.path.join(folder, name)))
+    written = {}
+    if others:
+        path = os.path.join(folder, OTHERS)
+        huggingface_weights.write_safetensors(
+            path, {name: variables[name] for name in others}, read, {}
+        )
+        written[path] = len(others)
+    path = os.path.join(folder, WEIGHTS)
+    huggingface_weights.write_safetensors(path, specs, read_stored, metadata)
+    return {**written, path: len(stored)}
+
+
+def _stored(
+    variables: Collection[str], num_layers: int, architectures: Collection[str]
+) -> dict[str, tuple[str, bool]]:
+    """Returns the variable of each weight, and whether it is transposed."""
     table = names_of(num_layers, architectures) if architectures else {}
-    ours = {
-        theirs: variable.release
+    stored = {
+        theirs: (variable.release, variable.is_transposed)
         for theirs, variable in table.items()
         if variable.release in variables
     }
     for name in variables:
         if name.startswith(_FOREIGN):
-            ours[name.removeprefix(_FOREIGN)] = name
-    others = sorted(set(variables) - set(ours.values()))
-
-    specs = {}
-    for theirs, name in ours.items():
-        shape, dtype = variables[name]
-        is_transposed = theirs in table and table[theirs].is_transposed
-        specs[theirs] = (shape[::-1] if is_transposed else shape, dtype)
-    # PyTorch's readers require the first; the second is ours.
-    metadata = {"format": "pt"}
-    if _CHOICE in ours.values() and _CHOICE_BIAS not in ours:
-        # Hugging Face's class has a bias, which shifts all choices equally.
-        specs[_CHOICE_BIAS] = ((1,), "float32")
-        metadata[_ADDED] = _CHOICE_BIAS
-
-    def read_theirs(theirs: str) -> np.ndarray:
-        if theirs not in ours:
-            return np.zeros([1], np.float32)
-        value = read(ours[theirs])
-        is_transposed = theirs in table and table[theirs].is_transposed
-        return value.T if is_transposed else value
-
-    weights_path, others_path, index_path = (
-        os.path.join(folder, name) for name in (WEIGHTS, OTHERS, INDEX)
-    )
-    for path in (weights_path, others_path, index_path):
-        paths.remove(os.path.realpath(path))
-    written = {}
-    if others:
-        huggingface_weights.write_safetensors(
-            others_path, {n: variables[n] for n in others}, read, {}
-        )
-        written[others_path] = len(others)
-    huggingface_weights.write_safetensors(
-        weights_path, specs, read_theirs, metadata
-    )
-    return {**written, weights_path: len(ours)}
+            stored[name.removeprefix(_FOREIGN)] = (name, False)
+    return stored

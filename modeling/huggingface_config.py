@@ -45,8 +45,8 @@ _FIELDS = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob"),
 )
 _CLASSIFIER_DROPOUT_PROB = 0.1  # Source: run_classifier.py of the release.
-_PLACEHOLDER = "LABEL_{}"  # Theirs, where nobody named any.
-_DEFAULT_NUM_LABELS = 2  # Theirs.
+_PLACEHOLDER = "LABEL_{}"  # Hugging Face's name of an unnamed label.
+_DEFAULT_NUM_LABELS = 2  # Of Hugging Face.
 _SENTENCES = "BertForSequenceClassification"
 # Ours -> theirs.
 _PROBLEM_TYPES = {

@@ -29,14 +29,14 @@ _ENCODER = "bert"
 # The top-level groups of a plain `BertModel`.
 _ENCODER_PARTS = ("embeddings", "encoder", "layers")
 # A head of each class by a path that no other class has, the first match wins.
-_TELLING = {
+_HEAD_PATHS = {
     "BertForPreTraining": "cls/children/masked_language_model",
     "BertForMultipleChoice": "cls/children/choice_score",
     "BertForQuestionAnswering": "cls/children/output_layer",
     name_tables.SEQUENCE_CLASSIFICATION: "vars/0",
     "BertModel": "bert",
 }
-_MODELS = (*_TELLING, name_tables.TOKEN_CLASSIFICATION)
+_MODELS = (*_HEAD_PATHS, name_tables.TOKEN_CLASSIFICATION)
 _CLASSIFIERS = (
     name_tables.SEQUENCE_CLASSIFICATION,
     name_tables.TOKEN_CLASSIFICATION,
@@ -163,8 +163,8 @@ def keras_paths(architecture: str, num_layers: int) -> dict[str, str]:
 
 
 def _architecture(file: "h5py.File") -> str | None:
-    for name, telling in _TELLING.items():
-        if telling in file and _ENCODER in file:
+    for name, path in _HEAD_PATHS.items():
+        if path in file and _ENCODER in file:
             return name
     is_known = "embeddings/vars" in file or _OTHERS in file
     return "BertModel" if is_known else None
@@ -220,8 +220,6 @@ def _own_name(dataset: "h5py.Dataset") -> str | None:
 
 def _num_layers(paths: Collection[str]) -> int:
     stacks = {
-        path.partition("/stack/")[2].partition("/")[0]
-        for path in paths
-        if "/stack/" in path
+        p.split("/stack/")[1].split("/")[0] for p in paths if "/stack/" in p
     }
     return len(stacks)

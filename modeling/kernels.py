@@ -1,8 +1,8 @@
 """Arithmetic on rows, between the matrix products of a layer.
 
-Everything here works in float32 inside and in its input's type at its ends.
-Each function comes with its gradient, which computes again what the function
-computed inside, so that nothing but its arguments is kept in between.
+All arithmetic is in float32; inputs and results have the type of the input.
+Each function has a custom gradient, which recomputes intermediate values, so
+that only the arguments are kept for the backward pass.
 """
 
 import functools
@@ -28,7 +28,7 @@ _NORMAL_PEAK = 1 / math.sqrt(2 * math.pi)
 # github.com/skeeto/hash-prospector: shifts and factors of one round.
 _MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
 _LAST_SHIFT = 16
-# Tensor two numbers: bits of the golden ratio, and of the root of 3.
+# Two arbitrary numbers: bits of the golden ratio and of the square root of 3.
 _KEY_STARTS = (0x9E3779B9, 0xBB67AE85)
 
 
@@ -41,7 +41,7 @@ def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
         seed: `[n]` int32, or None to leave `x` as it is.
 
     Returns:
-        What `x` is; the same elements are zero whenever seed and shape are.
+        As `x`; seed and shape determine which elements are zero.
 
     Raises:
         NotImplementedError: the backend is neither TensorFlow nor JAX.
@@ -59,10 +59,10 @@ def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
 
 
 def drops(rate: float, seed: Tensor) -> bool:
-    """Returns whether anything is to be dropped.
+    """Returns whether dropout zeroes any element.
 
     Raises:
-        NotImplementedError: it is, and the backend cannot.
+        NotImplementedError: it does, and the backend does not support it.
     """
     if seed is None or round(rate * _DRAWS) == 0:
         return False
@@ -70,13 +70,13 @@ def drops(rate: float, seed: Tensor) -> bool:
         raise NotImplementedError(
             "Training with dropout needs the Keras backend tensorflow or jax; "
             f"got {keras.backend.backend()}. Without a dropout_seed the model "
-            "runs on it."
+            "runs on any backend."
         )
     return True
 
 
 def dropped(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
-    """Computes `dropout` without a gradient of its own."""
+    """Computes `dropout` without a custom gradient."""
     threshold = min(round(rate * _DRAWS), _DRAWS - 1)
     scale = _DRAWS / (_DRAWS - threshold)
     kept = _random_words(ops.shape(x), seed) >= ops.cast(threshold, "uint32")
@@ -85,24 +85,24 @@ def dropped(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
 
 
 def site_seed(seed: Tensor, site: int) -> Tensor:
-    """Derives the seed of one place in the network in one step.
+    """Derives the seed of one dropout site from the seed of a step.
 
     Args:
         seed: `[2]` int32.
-        site: number of the place, from 0, each used once.
+        site: number of the site, from 0; each is used once.
 
     Returns:
-        `[3]` int32, to be given to `dropout`.
+        `[3]` int32, the seed for `dropout`.
     """
     site = ops.convert_to_tensor([site], dtype="int32")
     return ops.concatenate([ops.cast(seed, "int32"), site], axis=0)
 
 
 def _random_words(shape, seed):
-    """Draws 32 bits for each place of a tensor: a hash of place and seed.
+    """Returns 32 random bits per element: a hash of its position and the seed.
 
-    Twice as fast as memory, where a generator such as Philox takes longer
-    than everything else that a block ends with.
+    It takes half the time of a pass over memory. A generator such as Philox
+    takes longer than all other operations at the end of a block.
     """
     places = ops.arange(math.prod(shape), dtype="int32")
     words = ops.cast(places, "uint32")
@@ -113,7 +113,7 @@ def _random_words(shape, seed):
 
 
 def _keys(seed):
-    """Hashes `[n]` int32 into a word for each of the starts."""
+    """Hashes `[n]` int32 into one word for each of `_KEY_STARTS`."""
     seed = ops.cast(seed, "uint32")
     keys = ops.array(_KEY_STARTS, "uint32")
     for i in range(seed.shape[0]):
@@ -170,7 +170,7 @@ def block_end(
     norm: tuple[Tensor, Tensor],
     drop: Dropout,
 ) -> Tensor:
-    """Ends a block: bias, dropout, residual connection, normalisation.
+    """Applies bias, dropout, residual connection and normalisation.
 
     Args:
         x: `[..., D]` float, the block's last product.
@@ -239,7 +239,7 @@ def _before_norm(x, bias, residual, seed, *, rate):
 
 
 def _normalised(rows):
-    """Returns rows of mean 0 and variance 1, and 1 / their deviation before."""
+    """Returns normalised rows, and 1 / their standard deviation."""
     centred = rows - ops.mean(rows, axis=-1, keepdims=True)
     variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
     inverse = ops.rsqrt(variance + _LAYER_NORM_EPSILON)
@@ -290,7 +290,7 @@ def biased(x: Tensor, bias: Tensor) -> Tensor:
 
 
 _PLAIN_ACTIVATIONS = {
-    # As released: the tanh form, which is off the erf form by 4.7e-4.
+    # As released: the tanh form, which differs from erf by up to 4.7e-4.
     "gelu": functools.partial(ops.gelu, approximate=True),
     "gelu_exact": functools.partial(ops.gelu, approximate=False),
     "linear": lambda x: x,
@@ -301,7 +301,7 @@ _PLAIN_ACTIVATIONS = {
 
 def _gelu(x, bias):
     rows = ops.cast(x, "float32") + bias
-    # As released: the tanh form, which is off the erf form by 4.7e-4.
+    # As released: the tanh form, which differs from erf by up to 4.7e-4.
     return ops.cast(0.5 * rows * (1.0 + _gelu_tanh(rows)), x.dtype)
 
 
@@ -333,7 +333,7 @@ def _exact_gelu_gradient(x, bias, upstream):
 
 
 def _normal_share(rows):
-    """Computes the share of the standard normal distribution below."""
+    """Computes the cumulative standard normal distribution."""
     return 0.5 * (1.0 + ops.erf(_NORMAL_SCALE * rows))
 
 
@@ -347,8 +347,8 @@ _GELUS = {
 def rows_of(x: Tensor) -> Tensor:
     """Reshapes `[..., D]` to `[M, D]`.
 
-    Outside of what is compiled: XLA adds up a matrix 20 times as fast as what
-    was reshaped to one.
+    Not within compiled functions: XLA sums a matrix 20 times as fast as a
+    tensor that it reshapes to one.
     """
     return x if len(x.shape) == 2 else ops.reshape(x, (-1, x.shape[-1]))
 
@@ -358,5 +358,5 @@ def _reshaped_like(rows, x):
 
 
 def sum_of_rows(x: Tensor) -> Tensor:
-    """Adds `[M, D]` up to `[D]` float32."""
+    """Sums the rows of `[M, D]`: `[D]` float32."""
     return ops.sum(ops.cast(x, "float32"), axis=0)

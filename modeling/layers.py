@@ -1,9 +1,9 @@
-"""The parts of the network, each under the release's name.
+"""The layers of the network, with the release's names.
 
-The path of a variable is the nesting of layer names, so the tree of layers
-here is the tree of names in a checkpoint. Every layer knows its sizes from the
-config and makes its variables in `build`, in the release's order. Variables
-are float32; matrix products are of the policy's compute type.
+The path of a variable is the nesting of layer names, so layers are nested like
+the names in a checkpoint. Every layer gets its sizes from the config and
+creates its variables in `build`, in the release's order. Variables are float32;
+matrix products have the policy's compute type.
 """
 
 import keras
@@ -24,13 +24,13 @@ def num_dropout_sites(config: config_lib.BertConfig) -> int:
 
 
 def truncated_normal(stddev: float) -> keras.initializers.Initializer:
-    """Makes the initialiser of one variable: a normal cut at 2 sigma.
+    """Creates the initialiser of a variable: a normal truncated at 2 sigma.
 
     Its seed comes from the generator that `keras.utils.set_random_seed` sets.
     Use a new one for each variable: equal shapes would get equal values.
 
     Args:
-        stddev: before the cut; 0.88 of it is left after. 0 draws nothing.
+        stddev: before truncation, which reduces it to 88 %; 0 for zeros.
     """
     if not stddev:
         return keras.initializers.Zeros()
@@ -53,8 +53,8 @@ def _seed_at(dropout_seed: Tensor | None, site: int) -> Tensor | None:
 class BertLayer(keras.layers.Layer):
     """A layer whose inputs and variables Keras does not cast.
 
-    Keras would cast every float input and variable to the type of the policy;
-    normalisation, softmax and logits are better off without.
+    Keras would cast every float input and variable to the type of the policy,
+    which is too narrow for normalisation, softmax and logits.
 
     Args:
         name: of the release.
@@ -65,14 +65,14 @@ class BertLayer(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype, autocast=False)
 
     def add_variable(self, name: str, shape: tuple[int, ...], initializer):
-        """Adds a float32 variable that is trained."""
+        """Adds a trainable float32 variable."""
         return self.add_weight(
             shape=shape, initializer=initializer, name=name, autocast=False
         )
 
 
 class Dense(BertLayer):
-    """A product with a kernel, and a bias.
+    """A dense layer: a product with a kernel, and a bias.
 
     Args:
         sizes: width of the input and of the output.
@@ -153,14 +153,13 @@ class SelfAttention(BertLayer):
 
     Call arguments:
         hidden: `[B, T, D]` or `[B * T, D]` float.
-        adder: `[B, 1, 1 or T, S]` float32, of `attention.adder_of`.
+        adder: `[B, 1, 1 or T, S]` float32, from `attention.adder_of`.
         dropout_seed: `[2]` int32, or None for no dropout.
-        first: `[B, D]`, the rows of `hidden` at the first positions, if the
-            result is wanted there alone, without dropout; else None.
+        first: `[B, D]`, the rows of `hidden` at the first positions, if only
+            their result is needed, without dropout; else None.
 
     Returns:
-        As `hidden`, or as `first` where it is given, of the policy's compute
-        type.
+        As `hidden`, or as `first` if given, of the policy's compute type.
     """
 
     def __init__(
@@ -267,7 +266,7 @@ class BlockOutput(BertLayer):
 
 
 class Attention(BertLayer):
-    """The first block of a Transformer layer, as `SelfAttention` is called."""
+    """The attention block of a Transformer layer; see `SelfAttention`."""
 
     def __init__(
         self, config: config_lib.BertConfig, site: int, *, dtype: Policy = None
@@ -291,12 +290,13 @@ class Attention(BertLayer):
 
 
 class Transform(BertLayer):
-    """A dense layer and its activation, under a scope of their own.
+    """A dense layer and its activation in a separate scope.
 
     Args:
         sizes: width of the input and of the output.
-        config: for the spread of the kernel and the default activation.
-        activation: other than `config.hidden_act`.
+        config: for the initial kernel and the default activation.
+        activation: replaces `config.hidden_act`.
+        has_norm: whether a normalisation follows.
         name, dtype: as for `BertLayer`.
 
     Call arguments:
@@ -313,20 +313,25 @@ class Transform(BertLayer):
         *,
         name: str,
         activation: str | None = None,
+        has_norm: bool = False,
         dtype: Policy = None,
     ):
         super().__init__(name=name, dtype=dtype)
         act = activation or config.hidden_act
         self.activation = config_lib.activation(act)
         self.dense = Dense(sizes, config.initializer_range, dtype=dtype)
+        self.norm = LayerNorm(sizes[1], dtype=dtype) if has_norm else None
 
     def build(self, input_shape=None):
         self.dense.build()
+        if self.norm:
+            self.norm.build()
 
     def call(self, x):
-        return kernels.activate(
+        hidden = kernels.activate(
             self.dense.product(x), self.dense.bias, self.activation
         )
+        return self.norm(hidden) if self.norm else hidden
 
 
 class TransformerLayer(BertLayer):
@@ -374,7 +379,7 @@ class TransformerLayer(BertLayer):
 def bidirectional_lstm(
     num_units: int, *, name: str, inner_name: str
 ) -> keras.layers.Layer:
-    """Makes a bidirectional LSTM.
+    """Creates a bidirectional LSTM.
 
     Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
     `[B, S, 2 * num_units]`: forwards, then backwards.

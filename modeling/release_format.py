@@ -164,8 +164,8 @@ def write(prefix: str, tensors: Mapping[str, Tensor]) -> None:
             _publish(aside, prefix)
     except BaseException as error:
         if not is_remote:
-            for suffix in _SUFFIXES:
-                paths.remove(aside + suffix)
+            for path in written_files(aside):
+                paths.remove(path)
         if isinstance(error, tf.errors.OpError):
             raise OSError(
                 f"Checkpoint {prefix!r} could not be written: {error.message}. "
@@ -180,8 +180,8 @@ def written_files(prefix: str) -> list[str]:
 
 
 def _publish(aside: str, prefix: str) -> None:
-    for suffix in _SUFFIXES:
-        writing.sync(aside + suffix)
+    for path in written_files(aside):
+        writing.sync(path)
     # An old index with new data would be a broken checkpoint.
     paths.remove(os.path.realpath(f"{prefix}.index"))
     for suffix in _SUFFIXES:

@@ -186,7 +186,7 @@ def test_initial_weights_are_cut_at_two_sigma():
             assert np.all(value == 1)
         else:
             assert 0 < np.abs(value).max() <= 0.04
-    words = bert.BertModel(config).word_embeddings.numpy()
+    words = bert.BertModel(config).embeddings.word_embeddings.numpy()
     # A normal cut at two sigma keeps 0.880 of its spread.
     assert abs(words.std() - 0.0176) < 2e-4
 
@@ -195,7 +195,9 @@ def test_initial_weights_are_a_function_of_the_seed():
     once, again, other = _model(1), _model(1), _model(2)
     for a, b in zip(once.weights, again.weights, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert np.any(once.word_embeddings != other.word_embeddings)
+    assert np.any(
+        once.embeddings.word_embeddings != other.embeddings.word_embeddings
+    )
 
 
 def test_equal_shapes_start_from_different_values():
