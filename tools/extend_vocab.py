@@ -211,9 +211,11 @@ def _choose(
         ]
     counts = learning.count_words(
         text,
-        do_lower_case=options.do_lower_case,
-        max_words=_MAX_WORDS_HELD,
-        num_workers=options.num_workers,
+        learning.Options(
+            do_lower_case=options.do_lower_case,
+            max_words=_MAX_WORDS_HELD,
+            num_workers=options.num_workers,
+        ),
     )
     return choose_words(
         counts.words,

@@ -129,12 +129,8 @@ def learn_multilingual_vocabulary(
 
 
 def _count_files(paths: Sequence[str], options: Options) -> "WordCounts":
-    counts = count_words(
-        itertools.chain.from_iterable(map(lines.read_lines, paths)),
-        do_lower_case=options.do_lower_case,
-        max_words=options.max_words,
-        num_workers=options.num_workers,
-    )
+    texts = itertools.chain.from_iterable(map(lines.read_lines, paths))
+    counts = count_words(texts, options)
     if not counts.words:
         raise ValueError(
             "The corpus must have words; found none in "
@@ -232,31 +228,22 @@ class WordCounts:
         )
 
 
-def count_words(
-    lines: Iterable[str],
-    *,
-    do_lower_case: bool,
-    max_words: int,
-    num_workers: int,
-) -> WordCounts:
+def count_words(lines: Iterable[str], options: Options) -> WordCounts:
     """Counts the words of lines of text, logging progress.
-
-    The counts do not depend on `num_workers`.
 
     Args:
         lines: read on demand, a few megabytes at a time.
-        do_lower_case: must match the tokenizer that uses the counts.
-        max_words: maximum number of distinct words; the rarest are dropped
-            beyond it, with a warning.
-        num_workers: processes; 0 for one per core.
+        options: `do_lower_case`; `max_words`, beyond which the rarest words are
+            dropped with a warning; `num_workers`, which does not affect the
+            counts.
     """
-    count = functools.partial(_count_chunk, do_lower_case=do_lower_case)
+    count = functools.partial(_count_chunk, do_lower_case=options.do_lower_case)
     total = WordCounts()
     report = progress.Progress()
     chunks = processes.batches(lines, _CHUNK_CHARS, lambda line: len(line) + 1)
-    for counts in processes.map_in_order(count, chunks, num_workers):
+    for counts in processes.map_in_order(count, chunks, options.num_workers):
         total.add(counts)
-        total.forget_rarest(max_words)
+        total.forget_rarest(options.max_words)
         report(
             "characters",
             total.num_chars,
@@ -279,7 +266,7 @@ def count_words(
         logging.warning(
             "dropped the %d rarest words to keep at most max_words = %d",
             total.num_forgotten,
-            max_words,
+            options.max_words,
         )
     return total
 

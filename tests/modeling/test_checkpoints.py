@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import shutil
+import types
 
 import keras
 import numpy as np
@@ -124,8 +125,8 @@ def test_names_are_those_after_the_model_s_own():
 
 
 def test_variable_of_another_model_is_refused():
-    model = bert.BertModel(_CONFIG)
-    model.other = _pretraining()
+    weights = _pretraining().weights
+    model = types.SimpleNamespace(path="bert", weights=weights)
     with pytest.raises(
         ValueError, match="must belong to the model 'bert'; got pretraining/"
     ):

@@ -212,8 +212,8 @@ def test_option_too_small_is_refused(name, value, lowest):
 
 
 def _count(lines, **options):
-    options = {"do_lower_case": True, "max_words": 10**6} | options
-    return learning.count_words(lines, **{"num_workers": 1} | options)
+    options = learning.Options(**{"num_workers": 1} | options)
+    return learning.count_words(lines, options)
 
 
 def test_words_and_characters_are_counted():
