@@ -310,7 +310,7 @@ def test_parts_of_mrpc_that_do_not_fit_are_fetched_again(site, tmp_path):
     site.files[base + "train.txt"] = f"{header}0\t3\t4\tc\td\n".encode()
     site.files[base + "test.txt"] = f"{header}1\t5\t6\te\tf\n".encode()
     site.files["/glue/data/mrpc_dev_ids.tsv"] = b"8\t9\n"
-    with pytest.raises(ValueError, match="One of the two files is another"):
+    with pytest.raises(ValueError, match="One of the two files is not that"):
         _run(site, tmp_path, "mrpc")
     assert not list((tmp_path / "glue" / "MRPC").iterdir())
     site.files["/glue/data/mrpc_dev_ids.tsv"] = b"3\t4\n"
