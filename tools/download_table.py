@@ -7,8 +7,9 @@ Python package is downloaded by pip.
 """
 
 import dataclasses
+import textwrap
 
-from files import messages
+from files import messages, terminal
 from tasks.classification import glue, mrpc
 
 CHECKPOINT = "checkpoint"
@@ -154,13 +155,6 @@ def _files(name: str, folder: str, urls: tuple[str, ...], about: str) -> Item:
     )
 
 
-def _squad(version: str) -> Item:
-    urls = tuple(
-        f"{_SQUAD}/{part}-v{version}.json" for part in ("train", "dev")
-    )
-    return _files(f"squad_v{version}", "squad", urls, f"SQuAD {version}")
-
-
 def _xnli(archive: str, files: tuple[str, ...], about: str) -> Item:
     return Item(
         name=archive.lower().replace("-", "_"),
@@ -222,7 +216,15 @@ _GLUE_ITEMS = (
     _glue_task("WNLI"),
     _files("diagnostic", "glue/diagnostic", (f"{_GLUE}/AX.tsv",), "GLUE's AX"),
 )
-_SQUAD_ITEMS = (_squad("1.1"), _squad("2.0"))
+_SQUAD_ITEMS = tuple(
+    _files(
+        f"squad_v{version}",
+        "squad",
+        tuple(f"{_SQUAD}/{part}-v{version}.json" for part in ("train", "dev")),
+        f"SQuAD {version}",
+    )
+    for version in ("1.1", "2.0")
+)
 _XNLI_ITEMS = (
     _xnli("XNLI-1.0", ("xnli.dev.tsv", "xnli.test.tsv"), "XNLI"),
     _xnli(
@@ -291,8 +293,4 @@ def listing() -> str:
         (name, "", "all of " + ", ".join(members))
         for name, members in GROUPS.items()
     ]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return "".join(
-        f"{name:{widths[0]}}  {folder:{widths[1]}}  {about}\n"
-        for name, folder, about in rows
-    )
+    return textwrap.dedent(terminal.table(rows, right=-1))

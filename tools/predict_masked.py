@@ -124,12 +124,18 @@ def predict(
     import numpy as np
     from keras import ops
 
-    outputs = model(
-        _padded([t.input_ids for t in texts]),
-        _padded([[1] * len(t.input_ids) for t in texts]),
-        _padded([t.segment_ids for t in texts]),
-        _padded([t.positions for t in texts]),
-    )
+    columns: list[list[Sequence[int]]] = [
+        [text.input_ids for text in texts],
+        [[1] * len(text.input_ids) for text in texts],
+        [text.segment_ids for text in texts],
+        [text.positions for text in texts],
+    ]
+    # As released: the padding is 0.
+    padded = [
+        np.array(list(itertools.zip_longest(*rows, fillvalue=0)), np.int32).T
+        for rows in columns
+    ]  # [B, longest]
+    outputs = model(*padded)
     probs = np.asarray(ops.softmax(outputs["masked_lm_logits"], axis=-1))
 
     def candidates(probs: np.ndarray) -> list[Candidate]:  # [V]
@@ -229,16 +235,6 @@ def _prepared(options, standard_input, tokenizer, model):
             yield prepare(text, tokenizer, model.config.max_position_embeddings)
         except ValueError as error:
             raise ValueError(f"{origin}: {error}") from error
-
-
-def _padded(rows: Sequence[Sequence[int]]):
-    """Pads rows with 0, as the release does: `[B, longest]` int32."""
-    import numpy as np
-
-    longest = max(map(len, rows))
-    return np.array(
-        [[*row, *[0] * (longest - len(row))] for row in rows], np.int32
-    )
 
 
 def main(options: Options) -> None:
