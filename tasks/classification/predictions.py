@@ -75,8 +75,8 @@ def best_thresholds(
         outputs: `[E, K]` float, probabilities.
 
     Returns:
-        `K` thresholds, each the midpoint between two probabilities; 0.5 if no
-        other gives a higher F1.
+        `K` thresholds, each the midpoint between two probabilities (the higher
+        one if no float32 lies between them); 0.5 if no other gives a higher F1.
     """
     chosen = []
     for targets, probabilities in zip(label_ids.T, outputs.T, strict=True):
@@ -91,6 +91,8 @@ def best_thresholds(
         at_half = np.count_nonzero(probabilities >= THRESHOLD)
         is_better = scores[best] > (scores[at_half - 1] if at_half else 0.0)
         between = (falling[best] + falling[best + 1]) / 2
+        if np.float32(between) <= falling[best + 1]:  # They are neighbors.
+            between = falling[best]
         chosen.append(float(between) if is_better else THRESHOLD)
     return tuple(chosen)
 

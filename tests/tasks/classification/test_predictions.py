@@ -69,6 +69,20 @@ def test_best_thresholds_worked_by_hand():
     np.testing.assert_allclose(found, [0.25, 0.5], atol=1e-6)
 
 
+def test_a_threshold_parts_neighboring_numbers():
+    # Of two pairs of neighbors, the middle of one is rounded down in float32.
+    low = np.float32(0.9)
+    middle = np.nextafter(low, np.float32(1))
+    high = np.nextafter(middle, np.float32(1))
+    outputs = _float32([middle, high], [low, middle])
+    targets = _float32([1, 1], [0, 0])
+    label_set = dataclasses.replace(
+        _SEVERAL, thresholds=predictions.best_thresholds(targets, outputs)
+    )
+    decided = predictions.decide(label_set, outputs)
+    np.testing.assert_array_equal(decided, targets)
+
+
 def test_no_threshold_has_a_higher_f1():
     rng = np.random.default_rng(3)
     targets = rng.integers(2, size=(23, 4)).astype(np.float32)
