@@ -10,8 +10,6 @@ a CPU use a small model.
 """
 
 import dataclasses
-import json
-import pathlib
 import statistics
 import time
 
@@ -94,13 +92,12 @@ def measure(options: Options) -> list[float]:
     from modeling import heads
 
     keras.config.set_dtype_policy(options.precision)
-    sizes = json.loads(pathlib.Path(options.bert_config_file).read_text())
-    config = config_lib.BertConfig(**sizes)
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     model = heads.BertForPreTraining(config)
     step = make_step(model)
     job = contenders.Job(
         kind="pretraining",
-        sizes=sizes,
+        sizes=config.to_dict(),
         batch_size=options.batch_size,
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,

@@ -123,7 +123,7 @@ def lock_outputs(output_paths: Sequence[str], flag: str) -> Iterator[None]:
     if paths.is_remote(first) or writing.is_stream(first):
         yield
         return
-    writing.check_files([first], [])
+    writing.check_file(first)
     os.makedirs(os.path.dirname(first) or ".", exist_ok=True)
     with lock(f"{first}.lock", f"--{flag}={first}"):
         yield
