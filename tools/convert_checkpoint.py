@@ -513,5 +513,10 @@ def _write_sidecars(
             file.write(data)
 
 
+def main(options: Options) -> None:
+    """Runs the program with its flags."""
+    convert(options)
+
+
 if __name__ == "__main__":
-    program.start(Options, convert)
+    program.start(Options, main)

@@ -369,5 +369,10 @@ def run(options: Options, output: IO[str]) -> None:
         writing.write_json(options.output_file, numbers)
 
 
+def main(options: Options) -> None:
+    """Runs the program with its flags."""
+    run(options, sys.stdout)
+
+
 if __name__ == "__main__":
-    program.start(Options, lambda options: run(options, sys.stdout))
+    program.start(Options, main)
