@@ -74,7 +74,6 @@ class MultipleChoice(labelled.LabelledTask):
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: the columns are inconsistent.
     """
 
     name = "multiple choice"
