@@ -199,7 +199,7 @@ class Task:
         """Creates the records of a data set, unless they exist.
 
         Args:
-            setup: the `training.fine_tuning.Setup` of the run.
+            setup: the `training.task_data.Setup` of the run.
             data_set: one of `data_sets`.
         """
         return setup.make_data(data_set)

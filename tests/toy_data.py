@@ -5,7 +5,7 @@ import types
 import tensorflow as tf
 
 from tasks import task
-from training import fine_tuning
+from training import task_data
 
 
 def setup(folder, text, **options):
@@ -17,7 +17,7 @@ def setup(folder, text, **options):
         **options: of the run, beside these.
     """
     text = dict(text)
-    return fine_tuning.Setup(
+    return task_data.Setup(
         options=types.SimpleNamespace(
             output_dir=str(folder),
             max_seq_length=text.pop("max_seq_length"),

@@ -5,9 +5,9 @@ rows of it. So a run resumes at any step at once, and its batches do not depend
 on the number of devices.
 """
 
+import abc
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -23,10 +23,9 @@ _SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids")
 TRAINING_LENGTH_STEP = 16
 
 
-class Source(Protocol):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source(abc.ABC):
     """Records and the parser of their batches.
-
-    Implementations are frozen dataclasses.
 
     Attributes:
         files: the record files, in order.
@@ -34,13 +33,10 @@ class Source(Protocol):
             multiple of this length; 0 to keep it.
     """
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    files: record_files.RecordFiles
+    length_step: int = 0
 
-    @property
-    def files(self) -> record_files.RecordFiles: ...
-    @property
-    def length_step(self) -> int: ...
-
+    @abc.abstractmethod
     def parse(
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
@@ -52,33 +48,28 @@ class Source(Protocol):
                 may be None if there are none.
         """
 
+    @abc.abstractmethod
     def lengths(self) -> np.ndarray:
         """Counts the tokens of every record: `[N]` int64."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RecordSource:
+class RecordSource(Source):
     """Records of sequences and their features.
 
     Attributes:
-        files: the record files, in order.
         features: the features of each record.
         vocab_size: token ids must be below it.
-        length_step: truncate the padding common to all rows of a batch, to a
-            multiple of this length; 0 to keep it.
         masking: the dynamic masking of unmasked records.
     """
 
-    files: record_files.RecordFiles
     features: Sequence[records.Feature]
     vocab_size: int
-    length_step: int = 0
     masking: dynamic_masking.Masking | None = None
 
     def parse(
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Parses `[B]` records to a batch of tensors; see `Source`."""
         batch = records.parse(serialized, self.features)
         _check_word_ids(batch, self.vocab_size)
         if self.masking is not None:

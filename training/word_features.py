@@ -24,10 +24,10 @@ from tasks import task
 from training import (
     devices,
     extraction,
-    fine_tuning,
-    record_cache,
+    input_pipeline,
     record_files,
     records,
+    task_data,
     workers,
 )
 from training import flags as training_flags
@@ -57,18 +57,16 @@ class Window(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WordFeatureSource:
-    """Records of word features, an `input_pipeline.Source`.
+class WordFeatureSource(input_pipeline.Source):
+    """Records of word features.
+
+    `length_step` is not used: batches are padded to their longest sentence.
 
     Attributes:
-        files: the record files, in order.
         width: L * D, the size of a word's vector.
-        length_step: not used: batches are padded to their longest sentence.
     """
 
-    files: record_files.RecordFiles
     width: int
-    length_step: int = 1
 
     def parse(
         self, serialized: tf.Tensor, seeds: tf.Tensor | None = None
@@ -138,32 +136,28 @@ def make_or_reuse(
         communicator: of the workers that compute.
     """
 
-    def find() -> record_cache.CachedRecords | None:
-        return record_cache.reuse(path, made_from)
+    def find() -> task_data.CachedRecords | None:
+        return task_data.reuse(path, made_from)
 
     held = find()
     # Decided by the chief: either all workers compute features, or none.
     if not communicator.all_gather(int(held is not None))[0]:
-        _make(path, made_from, sentences(), is_chief=communicator.is_chief)
         held = None
+        if communicator.is_chief:
+            task_data.write(path, made_from, lambda: _write(path, sentences()))
+        else:
+            collections.deque(sentences(), maxlen=0)
     files = (held or workers.wait_for(path, find)).files
     return WordFeatureSource(files=files, width=width)
 
 
-def _make(path, made_from, sentences, *, is_chief) -> None:
-    """Computes all sentences; the chief writes them."""
-    if not is_chief:
-        collections.deque(sentences, maxlen=0)
-        return
-    records.remove_metadata(path)
-    count = 0
+def _write(path, sentences) -> list[int]:
+    counts = []
     with writing.whole_file(path, "wb") as file:
         for values, label_ids in sentences:
             file.write(record_files.frame(_serialized(values, label_ids)))
-            count += 1
-    records.write_metadata(
-        path, dataclasses.replace(made_from, num_records=count)
-    )
+            counts.append(1)
+    return counts
 
 
 class FrozenEncoder:
@@ -179,7 +173,7 @@ class FrozenEncoder:
         ValueError: the encoder lacks the layers.
     """
 
-    def __init__(self, setup: fine_tuning.Setup, features: str):
+    def __init__(self, setup: task_data.Setup, features: str):
         self._setup = setup
         self._options = setup.options
         self._checkpoint = flags.given(
@@ -263,28 +257,20 @@ class FrozenEncoder:
             model = bert.BertModel(self._setup.config)
             report = checkpoints.load(model, self._checkpoint)
         logging.info("Frozen encoder: %s", report)
+
+        def embeddings_first(**inputs: tf.Tensor) -> dict[str, list[tf.Tensor]]:
+            outputs = model(**inputs)
+            layers = outputs["all_encoder_layers"]
+            return {
+                "all_encoder_layers": [outputs["embedding_output"], *layers]
+            }
+
         return extraction.HiddenLayers(
             strategy,
-            _EmbeddingsFirst(model),
+            embeddings_first,
             self._chosen.numbers,
             self._options.predict_batch_size,
         )
-
-
-class _EmbeddingsFirst:
-    """An encoder whose first layer is that of the embeddings."""
-
-    def __init__(self, model: bert.BertModel):
-        self._model = model
-
-    def __call__(self, **inputs: tf.Tensor) -> dict[str, list[tf.Tensor]]:
-        outputs = self._model(**inputs)
-        return {
-            "all_encoder_layers": [
-                outputs["embedding_output"],
-                *outputs["all_encoder_layers"],
-            ]
-        }
 
 
 def _serialized(values: np.ndarray, label_ids: Sequence[int]) -> bytes:

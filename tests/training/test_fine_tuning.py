@@ -10,14 +10,20 @@ import tensorflow as tf
 from modeling import config
 from tasks import task
 from tests import toy_data
-from training import fine_tuning, option_checks, record_order, workers
+from training import (
+    fine_tuning,
+    option_checks,
+    record_order,
+    task_data,
+    workers,
+)
 
 _LABELS = {"problem_type": "single_label", "labels": ["no", "yes"]}
 
 
 def _setup(tmp_path, **options):
     (tmp_path / "words.txt").write_text("[UNK]\nword\n")
-    return fine_tuning.Setup(
+    return task_data.Setup(
         options=types.SimpleNamespace(
             output_dir=str(tmp_path / "out"),
             vocab_file=str(tmp_path / "words.txt"),
@@ -43,7 +49,7 @@ def _make(setup, folder, labels=_LABELS):
             model=model, predictions=None
         ),
     )
-    return fine_tuning.make_model(setup, learnt, options)
+    fine_tuning.Model(setup).start(learnt, options)
 
 
 def test_a_trial_and_the_run_hold_what_it_takes_to_use_the_model(tmp_path):
@@ -164,7 +170,7 @@ def test_records_say_what_they_depend_on():
     ],
 )
 def test_steps_are_counted_as_released(args, steps, warmup, per_epoch):
-    length = fine_tuning.length(*args)
+    length = task_data.length(*args)
     assert length.num_train_steps == steps
     assert length.num_warmup_steps == warmup
     assert length.steps_per_epoch == per_epoch
@@ -172,7 +178,7 @@ def test_steps_are_counted_as_released(args, steps, warmup, per_epoch):
 
 def test_a_run_without_a_step_is_refused():
     with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
-        fine_tuning.length(3, 8, 2.0, 0.1)
+        task_data.length(3, 8, 2.0, 0.1)
 
 
 def test_files_get_their_share_of_the_stream():
@@ -182,7 +188,7 @@ def test_files_get_their_share_of_the_stream():
         rows_per_example=np.array([1, 2, 0, 4, 1]),
         read=None,
     )
-    assert fine_tuning.parts(data, 1.5) == (
+    assert task_data.parts(data, 1.5) == (
         record_order.Part(num_records=3, num_taken=3),
         record_order.Part(num_records=5, num_taken=4),
     )

@@ -12,8 +12,8 @@ from training import (
     checkpointing,
     model_folder,
     prediction,
-    record_cache,
     records,
+    task_data,
 )
 
 _FEATURES = records.classification_features(4, "single_label", 3)
@@ -120,7 +120,7 @@ def test_records_by_length_have_as_many_lengths_as_are_compiled(longest, step):
 def test_values_come_in_file_order(tmp_path):
     made = _make(tmp_path / "r", lambda: [[_row(i)] for i in range(1, 20)])
     feature = records.Feature(name="input_ids", shape=(4,))
-    ids = record_cache.values(made.source.files, feature)
+    ids = task_data.values(made.source.files, feature)
     np.testing.assert_array_equal(ids[:, 0], np.arange(1, 20))
 
 

@@ -9,11 +9,11 @@ from modeling import bert, checkpoints, config
 from tasks.tagging import ner
 from tests import toy_tagging
 from training import (
-    fine_tuning,
     input_pipeline,
     option_checks,
     record_order,
     records,
+    task_data,
     word_features,
     workers,
 )
@@ -105,7 +105,7 @@ def _encoder(folder, features="sum_all", **changes):
         folder, **{"features": features, "predict_batch_size": 2, **changes}
     )
     return word_features.FrozenEncoder(
-        fine_tuning.Setup(
+        task_data.Setup(
             options=options,
             config=config.BertConfig.from_json_file(
                 str(folder / "config.json")
