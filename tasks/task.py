@@ -4,6 +4,7 @@ A script defines a `Task`; `training.fine_tuning.run` trains, evaluates and
 predicts with it according to the flags of `training.flags`.
 """
 
+import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,10 +93,10 @@ class Data:
         return self.read("label_ids")[first]
 
 
-class Task:
+class Task(abc.ABC):
     """A fine-tuning task: its data, model, answers and scores.
 
-    A subclass sets the attributes, and defines the first five methods.
+    A subclass sets the attributes, and defines the abstract methods.
 
     Args:
         options: `training.flags.FineTuningOptions` of the run.
@@ -118,8 +119,8 @@ class Task:
         self.options = options
 
     @property
-    def metric(self) -> str:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def metric(self) -> str: ...
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -131,6 +132,7 @@ class Task:
         """One task per fold, with its data; each trial has one fold."""
         return [self]
 
+    @abc.abstractmethod
     def data_sets(self, split: str) -> Sequence[DataSet]:
         """Lists the data sets of a split.
 
@@ -139,8 +141,8 @@ class Task:
         Args:
             split: `TRAIN`, `EVAL` or `PREDICT`.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def make_objective(self, config: Any) -> Any:
         """Creates a model with new weights, and its loss.
 
@@ -150,8 +152,8 @@ class Task:
         Returns:
             A `training.objectives.Objective`.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def decode(self, data: Data, outputs: "Mapping[str, np.ndarray]") -> Any:
         """Converts the outputs of all records to answers.
 
@@ -159,15 +161,14 @@ class Task:
             data: N records.
             outputs: results of the objective's `predictions`, `[N, ...]` each.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def metrics(self, data: Data, answers: Any) -> Mapping[str, float]:
         """Scores answers."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def write_answers(self, data: Data, answers: Any, output_dir: str) -> None:
         """Writes the prediction files."""
-        raise NotImplementedError
 
     def calibrate(self, data: Data, answers: Any, output_dir: str) -> Any:
         """Returns answers with the choices tuned on held-out data, if any.
@@ -181,7 +182,8 @@ class Task:
         return answers
 
     def write_report(self, data: Data, answers: Any, output_dir: str) -> None:
-        """Writes evaluation files in addition to the metrics."""
+        """Writes evaluation files in addition to the metrics, if any."""
+        del data, answers, output_dir
 
     def results(self, data: Data, answers: Any) -> Mapping[str, float]:
         """Returns the entries of a data set in the results file."""

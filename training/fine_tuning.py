@@ -157,7 +157,7 @@ class Model:
 
     task: task_lib.Task
     options: training_flags.FineTuningOptions
-    _objective: objectives.Objective
+    _objective: objectives.FineTuning
     _predictor: prediction.Predictor
 
     def __init__(self, setup: task_data.Setup):

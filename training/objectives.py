@@ -5,9 +5,9 @@ denominator over the global batch, so that the update does not depend on the
 number of replicas.
 """
 
+import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import keras
 import tensorflow as tf
@@ -40,14 +40,21 @@ class Outcome:
     metrics: dict[str, tuple[tf.Tensor, tf.Tensor]]
 
 
-class Objective(Protocol):
-    """The interface of a task for the training loop."""
+class Objective(abc.ABC):
+    """A model with its losses and metrics.
 
-    model: keras.Model
+    Args:
+        model: the encoder with its output layer.
+    """
 
+    def __init__(self, model: keras.Model):
+        self.model = model
+
+    @abc.abstractmethod
     def denominators(self, features: Features) -> dict[str, tf.Tensor]:
         """Computes the part of these rows in the denominator of each loss."""
 
+    @abc.abstractmethod
     def outcome(
         self,
         features: Features,
@@ -57,14 +64,7 @@ class Objective(Protocol):
         """Runs the model; without a dropout seed in evaluation mode."""
 
 
-class Predicting(Protocol):
-    """The interface of a task for prediction."""
-
-    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
-        """Scores rows: `[B, ...]` tensors by name."""
-
-
-class Pretraining:
+class Pretraining(Objective):
     """Masked-language-model and next-sentence losses.
 
     Source: Devlin et al. 2019, §3.1 and §5.1.
@@ -77,7 +77,7 @@ class Pretraining:
     """
 
     def __init__(self, model: heads.BertForPreTraining, objective: str):
-        self.model = model
+        super().__init__(model)
         self._objective = objective
 
     def denominators(self, features: Features) -> dict[str, tf.Tensor]:
@@ -186,17 +186,19 @@ def _next_tokens(features: Features) -> _Targets:
     )
 
 
-class PerExample:
+class FineTuning(Objective):
+    """Base class of the objectives of tasks that predict."""
+
+    @abc.abstractmethod
+    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+        """Scores rows: `[B, ...]` tensors by name."""
+
+
+class PerExample(FineTuning):
     """Base class of objectives whose loss is a mean over examples.
 
     A subclass defines `row_losses` and `predictions`.
-
-    Args:
-        model: the encoder with its output layer.
     """
-
-    def __init__(self, model: keras.Model):
-        self.model = model
 
     def denominators(self, features: Features) -> dict[str, tf.Tensor]:
         return {"loss": tf.reduce_sum(self.row_weights(features))}
@@ -231,11 +233,11 @@ class PerExample:
             dropout_seed=dropout_seed,
         )
 
+    @abc.abstractmethod
     def row_losses(
         self, features: Features, outputs: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
         """Computes the loss of each row, `[B]` float32."""
-        raise NotImplementedError
 
     def row_weights(self, features: Features) -> tf.Tensor:
         """Returns the weight of each row in the mean loss, `[B]` float32."""
@@ -247,10 +249,6 @@ class PerExample:
         """Computes metrics of each row: `[B]` float32 by name; default none."""
         del features, outputs
         return {}
-
-    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
-        """Scores rows: `[B, ...]` tensors by name."""
-        raise NotImplementedError
 
 
 class Classification(PerExample):
@@ -292,17 +290,15 @@ class Classification(PerExample):
     def row_losses(
         self, features: Features, outputs: Mapping[str, tf.Tensor]
     ) -> tf.Tensor:
-        weights = self._answer_weights(features)
+        weights = self._class_weights_of(features)
         return self._losses(features, outputs["logits"], weights)
 
     def row_weights(self, features: Features) -> tf.Tensor:
-        rows, answers = (
-            example_weights(features),
-            self._answer_weights(features),
-        )
-        return rows if answers is None else rows * tf.reduce_mean(answers, 1)
+        rows = example_weights(features)
+        weights = self._class_weights_of(features)
+        return rows if weights is None else rows * tf.reduce_mean(weights, 1)
 
-    def _answer_weights(self, features: Features) -> tf.Tensor | None:
+    def _class_weights_of(self, features: Features) -> tf.Tensor | None:
         """Returns class weights: `[B, 1]`, or `[B, K]` for several labels."""
         if not self._class_weights:
             return None
@@ -311,19 +307,14 @@ class Classification(PerExample):
             return tf.gather(tf.constant(weights), labels)  # [B, 1]
         return tf.where(labels > 0, weights, tf.ones_like(labels))  # [B, K]
 
-    def _losses(
-        self,
-        features: Features,
-        logits: tf.Tensor,
-        answer_weights: tf.Tensor | None = None,
-    ) -> tf.Tensor:
+    def _losses(self, features, logits, class_weights=None) -> tf.Tensor:
         labels = features["label_ids"]
         if self._problem_type == SINGLE_LABEL:
             return losses.fused_cross_entropy(logits, labels[:, 0])
         if self._problem_type == REGRESSION:
             return losses.squared_error(logits[:, 0], labels[:, 0])
         return losses.several_labels_cross_entropy(
-            logits, labels, answer_weights
+            logits, labels, class_weights
         )
 
     def row_metrics(
@@ -364,23 +355,16 @@ class SpanExtraction(PerExample):
         model: returns `start_logits` and `end_logits`, `[B, T]`.
     """
 
-    def outcome(
-        self,
-        features: Features,
-        denominators: Mapping[str, tf.Tensor],
-        dropout_seed: tf.Tensor | None,
-    ) -> Outcome:
-        outputs = self.outputs(features, dropout_seed)
-        row_losses = losses.span_cross_entropy(
+    def row_losses(
+        self, features: Features, outputs: Mapping[str, tf.Tensor]
+    ) -> tf.Tensor:
+        return losses.span_cross_entropy(
             (outputs["start_logits"], outputs["end_logits"]),
             (
                 features["start_positions"][:, 0],
                 features["end_positions"][:, 0],
             ),
         )
-        weights = example_weights(features)
-        loss = losses.mean_loss(row_losses, weights, denominators["loss"])
-        return Outcome(losses={"loss": loss}, metrics={})
 
     def predictions(self, features: Features) -> dict[str, tf.Tensor]:
         """Scores each position of each window.
@@ -393,7 +377,7 @@ class SpanExtraction(PerExample):
         return {"unique_ids": features["unique_ids"][:, 0], **outputs}
 
 
-class Tagging:
+class Tagging(FineTuning):
     """One label for each word.
 
     Source: Devlin et al. 2019, §5.3. Features in addition to the model's
@@ -406,7 +390,7 @@ class Tagging:
     """
 
     def __init__(self, model: keras.Model, inputs: Sequence[str]):
-        self.model = model
+        super().__init__(model)
         self._inputs = tuple(inputs)
 
     def denominators(self, features: Features) -> dict[str, tf.Tensor]:

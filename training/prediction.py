@@ -77,7 +77,7 @@ class Predictor:
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
-        objective: objectives.Predicting,
+        objective: objectives.FineTuning,
     ):
         self._strategy = strategy
         self._objective = objective
