@@ -13,14 +13,12 @@ import itertools
 import math
 import os
 import platform
-import re
 import shlex
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from absl import logging
 
@@ -31,10 +29,9 @@ from files import (
     log_lines,
     messages,
     paths,
-    progress,
     writing,
 )
-from training import reporting
+from training import reporting, run_summary
 
 FILE = "run_card.json"
 _FORMAT = 1
@@ -68,6 +65,8 @@ _SUMMARY = {
 _SHAPE = {
     **dict.fromkeys(("program", "started", "ended"), str),
     "seconds": (int, float),
+    "command": [str],
+    "earlier": [dict],
     "flags": dict,
     "inputs": {"*": [{"path": str, "sha256": (str, _NONE)}]},
     "environment": {"packages": (dict, _NONE), "code": (dict, _NONE)},
@@ -78,29 +77,8 @@ _SHAPE = {
     "written": {"*": int},
 }
 
-_CHECKPOINT_PART = re.compile(r"(model\.ckpt-\d+)\.(index|data-.*|state\.json)")
-_EVENTS = re.compile(r"events\.out\.tfevents\..*")
-_MOST_FILES_SHOWN = 12
-_SUMMARY_COLUMNS = 96
-_KILOBYTE, _MEGABYTE = 10**3, 10**6
-# Metrics shown elsewhere in the summary, or meaningless for a single step.
-_METRICS_NOT_SHOWN = {
-    *("step", "examples_per_second", "input_wait"),
-    *("gradient_norm", "learning_rate"),
-}
 
-
-class _OptionsOfRun(Protocol):
-    """A dataclass of flags."""
-
-    @property
-    def output_dir(self) -> str: ...
-
-
-_Options = TypeVar("_Options", bound=_OptionsOfRun)
-
-
-def record(run: Callable[[_Options], None], options: _Options) -> None:
+def record(run: Callable[[Any], None], options: Any) -> None:
     """Runs a script, then writes the card of its folder and logs a summary.
 
     The folder is locked meanwhile, so that no other run writes to it; the chief
@@ -227,8 +205,8 @@ def _finish(options: Any, started: float, ended: str) -> None:
         "earlier": _earlier(path),
     }
     writing.write_json(path, card)
-    log_lines.paragraph(f"{folder}: {_run_text(card)}")
-    write_to_tensorboard(folder, card)
+    log_lines.paragraph(f"{folder}: {run_summary.run_text(card)}")
+    run_summary.write_to_tensorboard(folder, card)
 
 
 def _files_written(folder: str, since: float) -> dict[str, int]:
@@ -293,14 +271,6 @@ def _earlier(path: str) -> list[dict[str, Any]]:
     if not paths.exists(path):
         return []
     card = read(path)
-    if missing := [n for n in ("earlier", *_KEPT_OF_EARLIER) if n not in card]:
-        raise ValueError(
-            f"{path}: missing {', '.join(missing)}; move this file away."
-        )
-    if not isinstance(card["earlier"], list):
-        raise ValueError(
-            f"{path}: `earlier` must be a list; move this file away."
-        )
     return [*card["earlier"], {name: card[name] for name in _KEPT_OF_EARLIER}]
 
 
@@ -473,17 +443,10 @@ def _code() -> dict[str, Any] | None:
     Returns:
         None outside a clone or without git.
     """
-    commit = _git("rev-parse", "HEAD")
-    if commit is None:
-        return None
-    changed = _git("status", "--porcelain", "--untracked-files=no")
-    return {"commit": commit, "is_modified": bool(changed)}
-
-
-def _git(*arguments: str) -> str | None:
+    describe = ["describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
     try:
         done = subprocess.run(
-            ["git", "-C", _ROOT, *arguments],
+            ["git", "-C", _ROOT, *describe],
             capture_output=True,
             check=True,
             text=True,
@@ -491,7 +454,8 @@ def _git(*arguments: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    commit, _, modified = done.stdout.strip().partition("-")
+    return {"commit": commit, "is_modified": bool(modified)}
 
 
 def _peak_memory() -> dict[str, int]:
@@ -503,113 +467,3 @@ def _peak_memory() -> dict[str, int]:
         info = tf.config.experimental.get_memory_info(gpu.name)
         used[gpu.name.removeprefix("/device:")] = info["peak"]
     return used
-
-
-def summary_lines(card: Mapping[str, Any]) -> list[str]:
-    """Summarizes a card: the program, its metrics and the files it wrote."""
-    num_parameters = card["model"].get("num_parameters")
-    parts = [
-        ("run", _run_text(card)),
-        ("model", num_parameters and f"{num_parameters:,} parameters"),
-        *((name, _metrics_text(values)) for name, values in _reports(card)),
-        *(
-            (name, _metrics_text(values))
-            for name, values in card["results"].items()
-        ),
-        ("wrote", ", ".join(_written(card["written"]))),
-    ]
-    parts = [(title, text) for title, text in parts if text]
-    width = max(len(title) for title, _ in parts)
-    return [
-        line
-        for title, text in parts
-        for line in textwrap.wrap(
-            f"  {title:<{width}}  {text}",
-            _SUMMARY_COLUMNS,
-            subsequent_indent=" " * (width + 4),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    ]
-
-
-def _run_text(card: Mapping[str, Any]) -> str:
-    training = card["training"]
-    parts = [
-        f"{card['program']} {card['ended']} in "
-        f"{progress.duration(card['seconds'])}, started {card['started']}",
-        f"peak memory {size_text(card['memory']['host'])}",
-    ]
-    if "examples_per_second" in training:
-        parts.append(f"{training['examples_per_second']:.1f} examples/s")
-    if "input_wait" in training:
-        parts.append(f"input wait {training['input_wait']:.1f} %")
-    return ", ".join(parts)
-
-
-def _reports(
-    card: Mapping[str, Any],
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the titles and metrics of the last reports of a run or trials."""
-    training = card["training"]
-    trials = {"": training} if "last_step" in training else training
-    for trial, summary in trials.items():
-        for key, kind in (
-            ("last_training", "training"),
-            ("last_evaluation", "held out"),
-        ):
-            if key in summary:
-                title = f"{kind}, step {summary[key]['step']:,}"
-                yield (f"{trial}, {title}" if trial else title), summary[key]
-
-
-def _metrics_text(values: Mapping[str, Any]) -> str:
-    return "  ".join(
-        f"{name.removeprefix(reporting.HELD_OUT)} {number_text(value)}"
-        for name, value in values.items()
-        if name not in _METRICS_NOT_SHOWN
-    )
-
-
-def number_text(value: Any) -> str:
-    """Formats a float with 4 digits, and any other value as it is."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def size_text(num_bytes: int) -> str:
-    """Formats a number of bytes in units of 10^6, or of 10^3."""
-    if num_bytes < _MEGABYTE:
-        return f"{num_bytes / _KILOBYTE:,.1f} kB"
-    return f"{num_bytes / _MEGABYTE:,.1f} MB"
-
-
-def _written(files: Mapping[str, int]) -> list[str]:
-    """Lists files with their sizes; the files of a checkpoint are one entry."""
-    sizes: dict[str, int] = {}
-    for name, size in files.items():
-        folder, slash, last = name.rpartition("/")
-        if _EVENTS.fullmatch(last):
-            last = "events.out.tfevents.*"
-        elif checkpoint := _CHECKPOINT_PART.fullmatch(last):
-            last = f"{checkpoint.group(1)}.*"
-        whole = f"{folder}{slash}{last}"
-        sizes[whole] = sizes.get(whole, 0) + size
-    named = [f"{name} ({size_text(n)})" for name, n in sizes.items()]
-    more = len(named) - _MOST_FILES_SHOWN
-    return [*named[:_MOST_FILES_SHOWN], *([f"{more} more"] if more > 0 else [])]
-
-
-def write_to_tensorboard(folder: str, card: Mapping[str, Any]) -> None:
-    """Writes the summary and the flags to TensorBoard's "Text"."""
-    step = card["training"].get("last_step")
-    if step is None:
-        return
-    import tensorflow as tf
-
-    flags = [f"    --{k}={v}" for k, v in sorted(card["flags"].items())]
-    # Four spaces make a Markdown code block, which keeps its lines.
-    summary = [f"    {line}" for line in summary_lines(card)]
-    writer = tf.summary.create_file_writer(folder)
-    with writer.as_default(step=step):
-        tf.summary.text("run", "\n".join([*summary, "", *flags]))
-    writer.close()

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from training import run_card, workers
+from training import run_card, run_summary, workers
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -277,7 +277,7 @@ _CARD = {
 
 
 def test_a_card_in_lines():
-    assert run_card.summary_lines(_CARD) == [
+    assert run_summary.summary_lines(_CARD) == [
         "  run                run_x.py finished in 5m 06s, started "
         "2026-01-02T03:04:05+00:00, peak memory",
         f"{' ' * 21}1,500.0 MB, 12.3 examples/s, input wait 1.3 %",
@@ -297,7 +297,7 @@ def test_many_files_are_counted():
         "training": {"trial-1": {"last_training": {"step": 3, "f1": 0.5}}},
         "written": {f"{n:02}.txt": 10**6 for n in range(15)},
     }
-    lines = run_card.summary_lines(card)
+    lines = run_summary.summary_lines(card)
 
     text = " ".join(" ".join(lines).split())
     assert "trial-1, training, step 3" in text
@@ -310,7 +310,7 @@ def test_tensorboard_shows_the_summary(tmp_path):
     )
 
     card = {**_CARD, "flags": {"learning_rate": 0.5}}
-    run_card.write_to_tensorboard(str(tmp_path), card)
+    run_summary.write_to_tensorboard(str(tmp_path), card)
     events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
     (event,) = events.Tensors("run")
     assert event.step == 20
