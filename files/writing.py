@@ -329,6 +329,12 @@ def sync(path: str) -> None:
         os.close(descriptor)
 
 
+def copy_file(source: str, target: str) -> None:
+    """Copies a file atomically."""
+    with whole_file(target, "wb") as file:
+        file.writelines(paths.chunks_of(source))
+
+
 def write_json(path: str, value: Any) -> None:
     """Writes a value as indented JSON, with null for non-finite numbers."""
     with whole_file(path) as file:

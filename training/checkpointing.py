@@ -173,7 +173,10 @@ def save(
         or saved in steps[-keep:]
         or (keep_every and saved % keep_every == 0)
     ]
-    _write_listing(output_dir, step, kept)
+    with writing.whole_file(os.path.join(output_dir, "checkpoint")) as file:
+        file.write(f'model_checkpoint_path: "{_NAME}-{step}"\n')
+        for other in kept:
+            file.write(f'all_model_checkpoint_paths: "{_NAME}-{other}"\n')
     for old in set(steps) - set(kept):
         _remove(prefix_of(output_dir, old))
     return prefix
@@ -233,26 +236,12 @@ def saved_steps(output_dir: str) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
-def _write_listing(output_dir: str, step: int, kept: list[int]) -> None:
-    with writing.whole_file(os.path.join(output_dir, "checkpoint")) as file:
-        file.write(f'model_checkpoint_path: "{_NAME}-{step}"\n')
-        for other in kept:
-            file.write(f'all_model_checkpoint_paths: "{_NAME}-{other}"\n')
-
-
 def _remove(prefix: str) -> None:
     # The index first: without it, readers ignore the other files.
     for part in _PARTS:
         path = prefix + part
         if tf.io.gfile.exists(path):
             tf.io.gfile.remove(path)
-
-
-def remove_all(output_dir: str) -> None:
-    """Removes the checkpoints of all steps from a folder."""
-    for step in saved_steps(output_dir):
-        _remove(prefix_of(output_dir, step))
-    paths.remove(os.path.join(output_dir, "checkpoint"))
 
 
 def remove_partial_files(output_dir: str) -> None:
@@ -308,7 +297,9 @@ def remove_best(output_dir: str) -> None:
         logging.warning(
             "%s belongs to an earlier run; its checkpoint is removed.", folder
         )
-        remove_all(folder)
+        for step in saved_steps(folder):
+            _remove(prefix_of(folder, step))
+        paths.remove(os.path.join(folder, "checkpoint"))
         paths.remove(record)
 
 
@@ -371,7 +362,15 @@ class BestCheckpoint:
                 state={"identity": self._identity},
                 keep=1,
             )
-            self._write(step=step, value=value, evaluations_since=0)
+            self._write(
+                {
+                    "metric": self.metric,
+                    "step": step,
+                    "value": value,
+                    "evaluations_since": 0,
+                    "last_step": step,
+                }
+            )
             logging.info(
                 "best %s so far: %.4g, kept as %s", self.metric, value, prefix
             )
@@ -379,12 +378,8 @@ class BestCheckpoint:
         # A resumed run may repeat an evaluation.
         if step > best["last_step"]:
             since = best["evaluations_since"] + 1
-            best = self._write(
-                step=best["step"],
-                value=best["value"],
-                evaluations_since=since,
-                last_step=step,
-            )
+            best = {**best, "evaluations_since": since, "last_step": step}
+            self._write(best)
         if self.is_over():
             logging.info(
                 "stopping early: no better %s than %.4g (step %d) in %d "
@@ -403,10 +398,6 @@ class BestCheckpoint:
             and self.record["evaluations_since"] >= self._patience
         )
 
-    def prefix(self) -> str | None:
-        """Returns the best checkpoint, None before the first evaluation."""
-        return latest(self.folder) if self.record else None
-
     def _read(self) -> dict | None:
         if not tf.io.gfile.exists(self._path):
             return None
@@ -421,32 +412,14 @@ class BestCheckpoint:
                 )
         return record
 
-    def _write(
-        self,
-        *,
-        step: int,
-        value: float,
-        evaluations_since: int,
-        last_step: int | None = None,
-    ) -> dict:
-        record = {
-            "metric": self.metric,
-            "step": step,
-            "value": value,
-            "evaluations_since": evaluations_since,
-            "last_step": step if last_step is None else last_step,
-        }
+    def _write(self, record: dict[str, Any]) -> None:
         self.record = record
         writing.write_json(self._path, record)
-        return record
 
 
 def _copy_companions(source: str, target: str) -> None:
     """Copies the description of a model to another folder with its weights."""
     for name in _COMPANIONS:
         path = os.path.join(source, name)
-        if not tf.io.gfile.exists(path):
-            continue
-        with writing.whole_file(os.path.join(target, name), "wb") as file:
-            for chunk in paths.chunks_of(path):
-                file.write(chunk)
+        if tf.io.gfile.exists(path):
+            writing.copy_file(path, os.path.join(target, name))

@@ -275,34 +275,22 @@ def seed_words(seed: int) -> np.ndarray:
 
 
 def dropout_seed(
-    seed: np.ndarray | tf.Tensor, step: tf.Tensor, replica: tf.Tensor | int
+    seed: np.ndarray | tf.Tensor, *numbers: tf.Tensor | int
 ) -> tf.Tensor:
-    """Derives the dropout seed of one replica in one step.
+    """Derives the dropout seed of a step, replica or micro-batch.
 
     Args:
-        seed: `[2]` int32, from `seed_words`.
-        step: `[]` integer.
-        replica: `[]` integer.
+        seed: `[2]` int32, from `seed_words` or this function.
+        *numbers: `[]` integers, such as those of the step and the replica.
 
     Returns:
         `[2]` int32.
     """
-    fold = tf.random.experimental.stateless_fold_in
-    return fold(fold(seed, tf.cast(step, tf.int32)), tf.cast(replica, tf.int32))
-
-
-def part_seed(replica_seed: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
-    """Derives the dropout seed of one micro-batch of a replica.
-
-    Args:
-        replica_seed: `[2]` int32, from `dropout_seed`.
-        part: `[]` integer, the number of the micro-batch.
-
-    Returns:
-        `[2]` int32.
-    """
-    fold = tf.random.experimental.stateless_fold_in
-    return fold(replica_seed, tf.cast(part, tf.int32))
+    for number in numbers:
+        seed = tf.random.experimental.stateless_fold_in(
+            seed, tf.cast(number, tf.int32)
+        )
+    return seed
 
 
 def describe(strategy: tf.distribute.Strategy) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from files import json_text, messages, paths, writing
+from files import json_text, messages, writing
 from modeling import (
     checkpoints,
     huggingface_config,
@@ -99,9 +99,7 @@ def _validate_text(
     writing.write_json(os.path.join(output_dir, TOKENIZER), dict(text))
     target = os.path.join(output_dir, VOCABULARY)
     if os.path.abspath(vocab_file) != os.path.abspath(target):
-        with writing.whole_file(target, "wb") as file:
-            for chunk in paths.chunks_of(vocab_file):
-                file.write(chunk)
+        writing.copy_file(vocab_file, target)
 
 
 def _validate_labels(output_dir: str, labels_now: Mapping[str, object]) -> None:

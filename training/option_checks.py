@@ -7,7 +7,7 @@ import fnmatch
 import glob
 import os
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 from absl import logging
 
@@ -108,24 +108,11 @@ def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
         )
 
 
-class FeatureOptions(Protocol):
-    """The options of a tagger that `check_features` reads."""
-
-    @property
-    def is_ablated(self) -> bool: ...
-
-    @property
-    def init_checkpoint(self) -> str | None: ...
-
-    @property
-    def freeze_layers(self) -> int: ...
-
-    @property
-    def recompute(self) -> bool: ...
-
-
-def check_features(options: FeatureOptions) -> None:
+def check_features(options: Any) -> None:
     """Checks the options of a tagger with `--features`.
+
+    Args:
+        options: `TaggingOptions` with `AblationOptions`.
 
     Raises:
         ValueError: they contradict each other.

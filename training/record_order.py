@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -24,14 +23,15 @@ _BATCHES_PER_GROUP = 64
 _BLOCK_STREAM, _WINDOW_STREAM, _GROUP_STREAM = 1, 2, 3
 
 
-class Order(Protocol):
+class Order(abc.ABC):
     """The order in which steps take records."""
 
+    @abc.abstractmethod
     def batch(self, step: int, batch_size: int) -> np.ndarray:
         """Lists the records of a step's global batch: `[batch_size]` int64."""
 
 
-class Stream(abc.ABC):
+class Stream(Order):
     """An infinite stream of records, of which each step takes one batch."""
 
     @abc.abstractmethod
@@ -43,7 +43,6 @@ class Stream(abc.ABC):
         """
 
     def batch(self, step: int, batch_size: int) -> np.ndarray:
-        """Lists the records of a step's global batch: `[batch_size]` int64."""
         return self.indices(step * batch_size, batch_size)
 
 
@@ -70,11 +69,6 @@ class RecordOrder(Stream):
         self._window = functools.lru_cache(maxsize=4)(self._make_window)
 
     def indices(self, start: int, count: int) -> np.ndarray:
-        """Lists the records at positions `start` to `start + count - 1`.
-
-        Returns:
-            `[count]` int64, each in `[0, num_records)`.
-        """
         parts = []
         while count > 0:
             epoch, place = divmod(start, self.num_records)
@@ -158,11 +152,6 @@ class ConsecutiveOrder(Stream):
         )
 
     def indices(self, start: int, count: int) -> np.ndarray:
-        """Lists the records at positions `start` to `start + count - 1`.
-
-        Returns:
-            `[count]` int64, numbers of records over all parts.
-        """
         found = []
         while count > 0:
             number = bisect.bisect_right(self._starts, start) - 1
@@ -178,7 +167,7 @@ class ConsecutiveOrder(Stream):
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-class BucketedOrder:
+class BucketedOrder(Order):
     """A shuffled order in which the records of a batch have similar lengths.
 
     The stream is divided into groups of 64 batches. Each group is sorted by
@@ -191,19 +180,13 @@ class BucketedOrder:
         seed: of the order of batches within a group.
     """
 
-    def __init__(
-        self,
-        order: Stream,
-        lengths: np.ndarray,
-        seed: int,
-    ):
+    def __init__(self, order: Stream, lengths: np.ndarray, seed: int):
         self._order = order
         self._lengths = lengths
         self._seed = seed
         self._group = functools.lru_cache(maxsize=2)(self._make_group)
 
     def batch(self, step: int, batch_size: int) -> np.ndarray:
-        """Lists the records of a step's global batch: `[batch_size]` int64."""
         group, place = divmod(step, _BATCHES_PER_GROUP)
         return self._group(group, batch_size)[place]
 

@@ -535,23 +535,18 @@ def _check_sample(
     first = sum(files.counts()[:number])
     share = max(_SAMPLED_RECORDS // len(files.paths), _SAMPLED_RECORDS_PER_FILE)
     places = np.unique(np.linspace(0, count - 1, share, dtype=int))
-    examples = [
-        _parse_pretraining(path, place, record)
-        for place, record in zip(
-            places, files.read(first + places), strict=True
-        )
-    ]
-    for place, example in zip(places, examples, strict=True):
+    largest = 0
+    for place, record in zip(places, files.read(first + places), strict=True):
+        name = f"{path}, record {place}"
+        features = _parse_pretraining(name, record)
+        ids = features["input_ids"].int64_list.value
+        masked_ids = features["masked_lm_ids"].int64_list.value
         made_with = {
-            "max_seq_length": len(_ints(example, "input_ids")),
-            "max_predictions_per_seq": len(_ints(example, "masked_lm_ids")),
+            "max_seq_length": len(ids),
+            "max_predictions_per_seq": len(masked_ids),
         }
-        _check_lengths(f"{path}, record {place}", made_with, lengths)
-    largest = max(
-        max(_ints(example, name), default=0)
-        for example in examples
-        for name in ("input_ids", "masked_lm_ids")
-    )
+        _check_lengths(name, made_with, lengths)
+        largest = max(largest, *ids, *masked_ids)
     if largest >= vocab_size:
         raise ValueError(
             f"{path} contains the token id {largest}, but the model's "
@@ -560,9 +555,8 @@ def _check_sample(
         )
 
 
-def _parse_pretraining(
-    path: str, place: int, record: bytes
-) -> "tf.train.Example":
+def _parse_pretraining(name: str, record: bytes) -> Mapping[str, Any]:
+    """Returns the features of a pre-training record."""
     import tensorflow as tf
     from google.protobuf import message
 
@@ -570,21 +564,14 @@ def _parse_pretraining(
     try:
         example.ParseFromString(record)
     except message.DecodeError as error:
-        raise ValueError(
-            f"{path}, record {place}: not a tf.train.Example."
-        ) from error
-    missing = {"input_ids", "masked_lm_ids", "next_sentence_labels"} - set(
-        example.features.feature
-    )
+        raise ValueError(f"{name}: not a tf.train.Example.") from error
+    features = example.features.feature
+    expected = {"input_ids", "masked_lm_ids", "next_sentence_labels"}
+    missing = expected - set(features)
     if missing:
         raise ValueError(
-            f"{path}, record {place}: not a pre-training record; it lacks "
-            f"{', '.join(sorted(missing))}; got "
-            f"{', '.join(sorted(example.features.feature))}."
+            f"{name}: not a pre-training record; it lacks "
+            f"{', '.join(sorted(missing))}; got {', '.join(sorted(features))}."
             + (_NEEDS_SIDECAR if missing == {"masked_lm_ids"} else "")
         )
-    return example
-
-
-def _ints(example: "tf.train.Example", name: str) -> Sequence[int]:
-    return example.features.feature[name].int64_list.value
+    return features

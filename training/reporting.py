@@ -124,7 +124,8 @@ class Reporter:
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
         """Reports an evaluation made while training."""
-        logging.info("evaluation at step %d: %s", step, _in_words(values))
+        shown = "  ".join(f"{name} {x:.4g}" for name, x in values.items())
+        logging.info("evaluation at step %d: %s", step, shown)
         self._record(
             {
                 "step": step,
@@ -213,15 +214,6 @@ def _extrapolated(
             speed, seconds_left=speed.seconds_left * share
         )
     return dataclasses.replace(reported, step=step, speed=speed)
-
-
-def _in_words(values: Mapping[str, float]) -> str:
-    return "  ".join(
-        f"{name} {value:.2e}"
-        if name == _LEARNING_RATE
-        else f"{name} {value:.4g}"
-        for name, value in values.items()
-    )
 
 
 def write_results(path: str, results: Mapping[str, float]) -> None:

@@ -214,7 +214,7 @@ class Trainer:
             )
         finite = result.pop("finite")
         self.state.loss_scale.update(finite)
-        bad = not_finite(result["losses"])
+        bad = ~tf.math.is_finite(tf.add_n(list(result["losses"].values())))
         if not self.state.loss_scale.active:
             bad = bad | ~finite
         return {
@@ -244,7 +244,7 @@ class Trainer:
             return self._compiled_gradients(
                 part_of(features, index, num_parts),
                 denominators,
-                devices.part_seed(seed, index),
+                devices.dropout_seed(seed, index),
                 scale,
             )
 
@@ -420,12 +420,6 @@ class Evaluator:
         return _sum_over_replicas(
             context, {"losses": outcome.losses, "metrics": outcome.metrics}
         )
-
-
-def not_finite(losses: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Returns whether any of the losses is infinite or not a number."""
-    total = tf.add_n(list(losses.values()))
-    return ~tf.math.is_finite(total)
 
 
 def _sum_over_replicas(context, values):

@@ -146,11 +146,6 @@ def _best_trial(folder: str) -> Any:
     return decisive.get("best_trial") if isinstance(decisive, dict) else None
 
 
-def best_of(values: Sequence[float]) -> int:
-    """Returns the index of the highest value, the first of equal ones."""
-    return max(range(len(values)), key=lambda place: values[place])
-
-
 def summarize(
     runs: Sequence[Trial],
     results: Sequence[Mapping[str, float]],
@@ -170,7 +165,7 @@ def summarize(
         baseline: the score of the best constant answer.
     """
     values = [float(result[metric]) for result in results]
-    best = best_of(values)
+    best = values.index(max(values))  # The first of equal ones.
 
     def grouped(names: Sequence[str]) -> list[dict[str, Any]]:
         groups: dict[tuple[Any, ...], list[float]] = {}

@@ -118,11 +118,6 @@ def unreachable(members: Cluster) -> list[str]:
     ]
 
 
-def chief_answers(members: Cluster) -> bool:
-    """Returns whether the chief's port accepts connections."""
-    return _answers(members.addresses[0])
-
-
 def _answers(address: str) -> bool:
     host, _, port = address.rpartition(":")
     try:
@@ -186,29 +181,24 @@ class Communicator:
 
     Args:
         strategy: the distribution strategy of the run.
+
+    Attributes:
+        has_several: whether there are other workers.
+        is_chief: whether this process is the chief.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
         self._strategy = strategy
         self._members = cluster()
-        self._several = self._members.has_several and isinstance(
+        self.has_several = self._members.has_several and isinstance(
             strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
+        self.is_chief = not self.has_several or self._members.is_chief
         self._gather = tf.function(self._gathered, autograph=False)
-
-    @property
-    def is_chief(self) -> bool:
-        """Returns whether this process is the chief."""
-        return not self._several or self._members.is_chief
-
-    @property
-    def has_several(self) -> bool:
-        """Returns whether there are other workers."""
-        return self._several
 
     def all_gather(self, number: int) -> list[int]:
         """Returns the numbers of all workers, by rank."""
-        if not self._several:
+        if not self.has_several:
             return [number]
         return self._gather(tf.constant(number, tf.int64)).numpy().tolist()
 
@@ -267,10 +257,10 @@ def run_on_chief(
     Args:
         strategy: the distribution strategy of the run.
         folder: the folder to describe.
-        mark: writes the description, or raises an OSError or a ValueError.
+        action: writes the description, or raises an OSError or a ValueError.
 
     Raises:
-        OSError, ValueError: from `mark`; a ValueError on the other
+        OSError, ValueError: from `action`; a ValueError on the other workers.
     """
     communicator = Communicator(strategy)
     fault = None
@@ -318,7 +308,7 @@ def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
         turn += 1
         is_time_to_ask = turn % _LOOKS_BETWEEN_QUESTIONS == 0
         # Queried before `find`: the chief may end once the result is complete.
-        is_gone = is_time_to_ask and not chief_answers(members)
+        is_gone = is_time_to_ask and not _answers(members.addresses[0])
         found = find()
         if found is not None:
             return found

@@ -16,7 +16,7 @@ def _held(folder):
 
 def test_keeps_the_best_weights_alone(tmp_path):
     best = checkpointing.BestCheckpoint(str(tmp_path), "f1")
-    assert best.prefix() is None
+    assert best.record is None
     for step, value in ((1, 0.5), (2, 0.7), (3, 0.6), (4, 0.7)):
         _offer(best, step, value)
     # Of equal ones the first.

@@ -516,7 +516,7 @@ def test_parts_are_consecutive_rows_of_known_shape():
 def test_parts_drop_differently():
     seed = devices.dropout_seed(devices.seed_words(1), tf.constant(2), 3)
     seeds = {
-        tuple(devices.part_seed(seed, tf.constant(part)).numpy())
+        tuple(devices.dropout_seed(seed, tf.constant(part)).numpy())
         for part in range(5)
     }
     assert len(seeds | {tuple(seed.numpy())}) == 6

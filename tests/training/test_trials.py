@@ -91,7 +91,10 @@ def test_summary_of_runs_worked_by_hand():
 
 
 def test_the_first_of_equal_runs_is_the_best():
-    assert trials.best_of([0.1, 0.4, 0.4]) == 1
+    results = [{"f1": value} for value in (0.5, 0.9)] * 2
+    plan = _plan(rates=(1e-4, 2e-4))[:4]
+    summary = trials.summarize(plan, results[: len(plan)], "f1", 0.5)
+    assert summary["best_trial"] == plan[1].name
 
 
 def test_table_names_the_best_and_the_collapsed():
