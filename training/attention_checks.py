@@ -29,7 +29,12 @@ def check_checkpoints(options: Any) -> None:
     Raises:
         ValueError: a checkpoint has another attention.
     """
-    now = _attention(options)
+    causal_flag = f"--attention={training_flags.CAUSAL}"
+    now = getattr(options, "attention", training_flags.BIDIRECTIONAL)
+    if hasattr(options, "objective"):
+        causal_flag = f"--objective={_LEFT_TO_RIGHT}"
+        if options.objective == _LEFT_TO_RIGHT:
+            now = training_flags.CAUSAL
     # A run resumes from the latest readable checkpoint.
     found = list(
         itertools.islice(checkpointing.readable_states(options.output_dir), 1)
@@ -42,7 +47,7 @@ def check_checkpoints(options: Any) -> None:
         if trained is not None and trained != now:
             raise ValueError(
                 f"{prefix} was trained with {trained} attention, and this run "
-                f"has {now} ({_flag_of(options)}). The attention of a model "
+                f"has {now} ({causal_flag}). The attention of a model "
                 "cannot be changed; choose the matching flag or checkpoint."
             )
 
@@ -80,8 +85,7 @@ def check_bert(path: str) -> None:
             f"{prefix} was trained from left to right (--objective=ltr, "
             "--attention=causal): each word attends only to earlier words. "
             "This program needs bidirectional attention. Only the fine-tuning "
-            "scripts with --attention accept "
-            "it."
+            "scripts with --attention accept it."
         )
 
 
@@ -91,16 +95,3 @@ def _find(path: str | None) -> str | None:
         return checkpoints.resolve(path) if path else None
     except (FileNotFoundError, ValueError):
         return None
-
-
-def _attention(options: Any) -> str:
-    """Returns the attention of a run, from the flag of its program."""
-    if getattr(options, "objective", None) == _LEFT_TO_RIGHT:
-        return training_flags.CAUSAL
-    return getattr(options, "attention", training_flags.BIDIRECTIONAL)
-
-
-def _flag_of(options: Any) -> str:
-    if hasattr(options, "objective"):
-        return f"--objective={_LEFT_TO_RIGHT}"
-    return f"--attention={training_flags.CAUSAL}"

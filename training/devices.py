@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,7 +68,7 @@ def prepare(
         RuntimeError: Keras uses another backend than TensorFlow.
         ValueError: a batch does not divide among the devices.
     """
-    check_backend()
+    _check_backend()
     strategy = make_strategy(options)
     for name, size in batch_sizes.items():
         input_pipeline.check_batch_size(
@@ -218,12 +219,7 @@ def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
     return strategy
 
 
-def check_backend() -> None:
-    """Checks that the backend of Keras is TensorFlow.
-
-    Raises:
-        RuntimeError: the Keras backend is not TensorFlow.
-    """
+def _check_backend() -> None:
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "Training needs the TensorFlow backend of Keras, but "
@@ -328,10 +324,16 @@ def choose_precision(
         output_dir: the folder of the run. The precision of its checkpoints is
             kept, since it must not change during a run.
     """
-    for folder in _folders(output_dir) if output_dir else ():
-        kept = _kept_precision(folder)
-        if kept:
-            return kept
+    folders = []
+    if output_dir:
+        folders = [output_dir, *paths.matching(output_dir, "trial-*")]
+    for folder in folders:
+        # The latest checkpoint that records its precision.
+        for prefix, state in checkpointing.readable_states(folder):
+            if kept := state.get("identity", {}).get("precision"):
+                return PrecisionChoice(
+                    precision=kept, reason=f"{prefix} was trained with it"
+                )
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return PrecisionChoice(
             precision=BFLOAT16, reason="TPUs multiply bfloat16 fastest"
@@ -345,22 +347,6 @@ def choose_precision(
             ]
         )
     return precision_of_cpu(cpu_flags())
-
-
-def _folders(output_dir: str) -> list[str]:
-    """Lists the folders of a run and of its trials."""
-    return [output_dir, *paths.matching(output_dir, "trial-*")]
-
-
-def _kept_precision(folder: str) -> PrecisionChoice | None:
-    """Returns the precision of the latest checkpoint that records one."""
-    for prefix, state in checkpointing.readable_states(folder):
-        precision = state.get("identity", {}).get("precision")
-        if precision is not None:
-            return PrecisionChoice(
-                precision=precision, reason=f"{prefix} was trained with it"
-            )
-    return None
 
 
 def precision_of_gpus(details: list[dict[str, Any]]) -> PrecisionChoice:
@@ -412,8 +398,5 @@ def cpu_flags(path: str = _CPU_INFO) -> frozenset[str]:
         text = pathlib.Path(path).read_text(encoding="utf-8")
     except OSError:  # Not Linux.
         return frozenset()
-    for line in text.splitlines():
-        name, _, values = line.partition(":")
-        if name.strip() == "flags":
-            return frozenset(values.split())
-    return frozenset()
+    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(found[1].split()) if found else frozenset()

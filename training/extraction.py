@@ -11,6 +11,7 @@ from training import prediction, record_files
 
 # Batches are padded to a multiple of this, so that few lengths are compiled.
 _LENGTH_STEP = 8
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class HiddenLayers:
@@ -97,9 +98,6 @@ class HiddenLayers:
             outputs = self._model(**batch)["all_encoder_layers"]
         chosen = [tf.cast(outputs[layer], tf.float32) for layer in self._layers]
         return tf.stack(chosen, axis=2)  # [B, T, L, D]
-
-
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class FeatureRecords:

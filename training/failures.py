@@ -142,7 +142,7 @@ def exit_by_signal(number: int, step: int) -> None:
     """
     logging.warning(
         "Stopped by %s after step %d, which is saved. Run the same command "
-        "again to go on from there.",
+        "again to resume.",
         signal.Signals(number).name,
         step,
     )

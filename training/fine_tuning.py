@@ -67,10 +67,10 @@ def run(
     answers_everything = task.writes_everything or len(plan) == 1
     model = Model(setup)
     results = []
-    for trial, options in plan:
+    for trial in plan:
         own = data[trial.fold]
-        model.start(folds[trial.fold], options)
-        if options.do_train:
+        model.start(folds[trial.fold], trial.options)
+        if trial.options.do_train:
             model.train(own)
         results.append(model.evaluate(own, predicts=answers_everything))
     if len(plan) == 1:
@@ -381,14 +381,13 @@ def _summarize(
     setup: task_data.Setup, task: task_lib.Task, plan, results, constant: float
 ) -> training_flags.FineTuningOptions:
     """Writes the summary of the trials; returns the options of the best one."""
-    runs = [trial for trial, _ in plan]
     summaries = {}
     for prefix in _RESULTS_PREFIX.values():
         name = f"{prefix}_{task.metric}"
         if prefix == _RESULTS_PREFIX[task_lib.EVAL] and name not in results[0]:
             name = task.metric  # SQuAD's names have no prefix.
         if name in results[0]:
-            summaries[prefix] = trials.summarize(runs, results, name, constant)
+            summaries[prefix] = trials.summarize(plan, results, name, constant)
     if workers.cluster().is_chief:
         path = os.path.join(setup.options.output_dir, trials.SUMMARY_FILE)
         content = summaries if task.writes_everything else summaries["eval"]
@@ -396,4 +395,4 @@ def _summarize(
     for summary in summaries.values():
         logging.info("%s", trials.table(summary))
     best = summaries["eval"]["best_trial"]
-    return next(options for trial, options in plan if trial.name == best)
+    return next(trial.options for trial in plan if trial.name == best)

@@ -285,9 +285,10 @@ class _NumbersParser(absl_flags.ArgumentParser):
             numbers = tuple(self._kind(part) for part in argument.split(","))
         except ValueError:
             numbers = (0,)
+        whole = "whole " if self._kind is int else ""
         if len(set(numbers)) != len(numbers) or not all(n > 0 for n in numbers):
             raise ValueError(
-                f"must be different positive {self._whole()}numbers, separated "
+                f"must be different positive {whole}numbers, separated "
                 "by commas"
             )
         return numbers
@@ -295,23 +296,13 @@ class _NumbersParser(absl_flags.ArgumentParser):
     def flag_type(self) -> str:
         return f"comma separated list of {self._kind.__name__}s"
 
-    def _whole(self) -> str:
-        return "whole " if self._kind is int else ""
-
-
-class _NumbersSerializer(absl_flags.ArgumentSerializer):
-    """A serializer of the values of `_NumbersParser`."""
-
-    def serialize(self, value: tuple[float, ...]) -> str:
-        return ",".join(map(str, value))
-
 
 def _numbers(kind: type[int] | type[float], help: str) -> Any:  # noqa: A002
     return flags.Group.TRIALS.flag(
         None,
         help,
         parser=_NumbersParser(kind),
-        serializer=_NumbersSerializer(),
+        serializer=absl_flags.ListSerializer(","),
     )
 
 
@@ -442,10 +433,8 @@ class TrialOptions(FineTuningOptions):
 class SequenceOptions(TrialOptions):
     """Options of tasks with one sequence for each text."""
 
-    eval_batch_size: int = flags.Group.EVALUATION.flag(
-        8,
-        "Examples in an evaluation batch, over all devices together.",
-        lower_bound=1,
+    eval_batch_size: int = flags.redeclare(
+        PretrainingOptions, "eval_batch_size"
     )
     max_seq_length: int = flags.Group.TEXT.flag(
         128,

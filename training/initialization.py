@@ -96,7 +96,7 @@ def _check_not_replaced(init_checkpoint: str, output_dir: str) -> None:
     folder = checkpointing.best_folder(output_dir)
     if os.path.realpath(origin) == os.path.realpath(folder):
         raise ValueError(
-            f"--init_checkpoint={init_checkpoint} lies in a folder that a new "
+            f"--init_checkpoint={init_checkpoint} is in a folder that a new "
             f"run in --output_dir={output_dir} replaces. Choose another "
             "--output_dir."
         )
@@ -350,8 +350,8 @@ def _restore(state: steps.TrainState, prefix: str, options, plan) -> int:
     logging.info("Resumed from %s at step %d.", prefix, step)
     if options.init_checkpoint:
         logging.info(
-            "--init_checkpoint=%s is ignored: a checkpoint in --output_dir "
-            "goes before it.",
+            "--init_checkpoint=%s is ignored: the checkpoint in --output_dir "
+            "takes precedence.",
             options.init_checkpoint,
         )
     return step

@@ -72,8 +72,7 @@ def validate_output_dir(output_dir: str, described: Description) -> None:
 
 
 def _validate_config(output_dir: str, config: Mapping[str, object]) -> None:
-    path = os.path.join(output_dir, config_lib.FILE)
-    held = _read_json(path) or {}
+    held = _read(output_dir, config_lib.FILE)
     if held == config:
         return
     differing = sorted(
@@ -88,7 +87,7 @@ def _validate_config(output_dir: str, config: Mapping[str, object]) -> None:
             )
             + ". Choose another --output_dir."
         )
-    writing.write_json(path, dict(config))
+    writing.write_json(os.path.join(output_dir, config_lib.FILE), dict(config))
 
 
 def _validate_text(
@@ -109,9 +108,9 @@ def _validate_labels(output_dir: str, labels_now: Mapping[str, object]) -> None:
             f"({LABELS} there) than {dict(labels_now)}. Choose another "
             "--output_dir."
         )
-    path = os.path.join(output_dir, LABELS)
     # Thresholds, which are chosen after training, stay.
-    held = (_read_json(path) or {}) if checkpointing.latest(output_dir) else {}
+    held = _read(output_dir, LABELS) if checkpointing.latest(output_dir) else {}
+    path = os.path.join(output_dir, LABELS)
     writing.write_json(path, {**held, **labels_now})
 
 
@@ -136,7 +135,7 @@ def check_text(folder: str, text: Mapping[str, object]) -> None:
     Raises:
         ValueError: they differ; the message names the difference.
     """
-    held = _read_json(os.path.join(folder, TOKENIZER)) or {}
+    held = _read(folder, TOKENIZER)
     differing = [
         f"{name} was {held[name]!r} and is {text[name]!r}"
         for name in text
@@ -184,13 +183,11 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
 
 def _check_tokenizer(folder: str, do_lower_case: bool) -> None:
     """Refuses options of a tokenizer that BERT's does not have."""
-    ours = _read_json(os.path.join(folder, TOKENIZER)) or {}
-    normalizer = ours.get("normalizer")
-    if not isinstance(normalizer, dict):
-        normalizer = {}
-    theirs = _read_json(os.path.join(folder, huggingface_config.TOKENIZER))
+    ours = _read(folder, TOKENIZER)
+    normalizer = _part(ours, "normalizer")
+    theirs = _read(folder, huggingface_config.TOKENIZER)
     for name, values in (
-        (huggingface_config.TOKENIZER, theirs or {}),
+        (huggingface_config.TOKENIZER, theirs),
         (TOKENIZER, normalizer),
     ):
         for option, want in (
@@ -255,17 +252,13 @@ def casing(folder: str) -> Casing | None:
     Returns:
         None if none of these files exists.
     """
-    ours = _read_json(os.path.join(folder, TOKENIZER)) or {}
-    theirs = _read_json(os.path.join(folder, huggingface_config.TOKENIZER))
-    normalizer, preset = (
-        part if isinstance(part, dict) else {}
-        for part in (ours.get("normalizer"), ours.get("config"))
-    )
+    ours = _read(folder, TOKENIZER)
+    theirs = _read(folder, huggingface_config.TOKENIZER)
     for name, said in (
         (TOKENIZER, ours.get("do_lower_case")),
-        (huggingface_config.TOKENIZER, (theirs or {}).get("do_lower_case")),
-        (TOKENIZER, normalizer.get("lowercase")),
-        (TOKENIZER, preset.get("lowercase")),
+        (huggingface_config.TOKENIZER, theirs.get("do_lower_case")),
+        (TOKENIZER, _part(ours, "normalizer").get("lowercase")),
+        (TOKENIZER, _part(ours, "config").get("lowercase")),
     ):
         if isinstance(said, bool):
             return Casing(
@@ -297,7 +290,7 @@ def check_origin(path: str, output_dir: str) -> None:
     """
     folder = of_checkpoint(path)
     vocab_file = os.path.join(output_dir, VOCABULARY)
-    text = _read_json(os.path.join(output_dir, TOKENIZER))
+    text = _read(output_dir, TOKENIZER)
     if os.path.realpath(folder) == os.path.realpath(output_dir):
         return
     if text:
@@ -308,11 +301,12 @@ def check_origin(path: str, output_dir: str) -> None:
 
 def labels(folder: str) -> dict | None:
     """Reads the labels of the model in a folder; None if no file has them."""
-    held = _read_json(os.path.join(folder, LABELS))
-    if held is not None:
-        return held
-    path = os.path.join(folder, huggingface_config.CONFIG)
-    return huggingface_config.labels_of(_read_json(path) or {}, path)
+    if tf.io.gfile.exists(os.path.join(folder, LABELS)):
+        return _read(folder, LABELS)
+    return huggingface_config.labels_of(
+        _read(folder, huggingface_config.CONFIG),
+        os.path.join(folder, huggingface_config.CONFIG),
+    )
 
 
 def answers_differ(folder: str, labels_now: Mapping[str, object]) -> bool:
@@ -392,7 +386,12 @@ def of_checkpoint(path: str) -> str:
     return config_lib.folder_of(path)
 
 
-def _read_json(path: str) -> dict | None:
-    if not tf.io.gfile.exists(path):
-        return None
-    return json_text.read_object(path)
+def _part(values: Mapping[str, Any], name: str) -> dict:
+    part = values.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _read(folder: str, name: str) -> dict:
+    """Reads a JSON object of a folder; empty if the file is missing."""
+    path = os.path.join(folder, name)
+    return json_text.read_object(path) if tf.io.gfile.exists(path) else {}

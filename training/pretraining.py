@@ -225,8 +225,8 @@ def _sanity_checks(
         return None
     batches = [phase.options.train_batch_size for phase in phases]
     lengths = [phase.options.max_seq_length for phase in phases]
-    return sanity_checks.make(
-        sources,
+    checks = sanity_checks.SanityChecks(
+        sanity_checks.measure(sources[0]),
         sanity_checks.Plan(
             vocab_size=sources[0].vocab_size,
             batch_size=max(batches),
@@ -235,6 +235,9 @@ def _sanity_checks(
             is_fresh=not phases[0].options.init_checkpoint,
         ),
     )
+    for line in checks.announce():
+        logging.info("%s", line)
+    return checks
 
 
 def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:

@@ -320,12 +320,8 @@ def serialize_batch(arrays: Mapping[str, np.ndarray]) -> list[bytes]:
     """
     names = sorted(arrays, key=str.encode)
     columns = [_feature_column(name, arrays[name]) for name in names]
-    return [_example(parts) for parts in zip(*columns, strict=True)]
-
-
-def _example(parts: tuple[bytes, ...]) -> bytes:
-    features = b"".join(parts)
-    return _EXAMPLE_FEATURES + _varint(len(features)) + features
+    rows = map(b"".join, zip(*columns, strict=True))
+    return [_EXAMPLE_FEATURES + _varint(len(row)) + row for row in rows]
 
 
 def _feature_column(name: str, values: np.ndarray) -> list[bytes]:

@@ -8,11 +8,10 @@ share of the entropy, was measured in runs of this project (`_BAND`).
 import bisect
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
 from training import input_pipeline, optimization
 
@@ -362,11 +361,3 @@ def reference_steps(plan: Plan, step: int) -> float:
         step * plan.pieces_per_step / _REFERENCE_PIECES,
         plan.schedule.sum_of_rates(step) / _REFERENCE_RATE,
     )
-
-
-def make(sources: Sequence[input_pipeline.Source], plan: Plan) -> SanityChecks:
-    """Measures the records of a run's first phase and logs what to expect."""
-    checks = SanityChecks(measure(sources[0]), plan)
-    for line in checks.announce():
-        logging.info("%s", line)
-    return checks

@@ -252,7 +252,13 @@ class Trainer:
         gradients = self._sum_gradients(context, gradients, scale)
         gradients, norm = optimization.clip_by_global_norm(gradients, CLIP_NORM)
         finite = tf.math.is_finite(norm)
-        self._apply(gradients, step, learning_rate, finite)
+        state.optimizer.apply_gradients(
+            gradients,
+            learning_rate=learning_rate,
+            step=step,
+            # A step whose float16 gradients overflowed changes nothing.
+            only_if=finite if state.loss_scale.active else None,
+        )
         # The norm is of the summed gradients: the same on every replica.
         return {
             **_sum_over_replicas(context, sums),
@@ -288,15 +294,6 @@ class Trainer:
             present = [gradient / scale for gradient in present]
         summed = _sum_over_replicas(context, present)
         return _where_present(gradients, summed)
-
-    def _apply(self, gradients, step, learning_rate, finite):
-        self.state.optimizer.apply_gradients(
-            gradients,
-            learning_rate=learning_rate,
-            step=step,
-            # A step whose float16 gradients overflowed changes nothing.
-            only_if=finite if self.state.loss_scale.active else None,
-        )
 
 
 def sum_over_parts(

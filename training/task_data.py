@@ -59,25 +59,21 @@ class Setup:
             self.metadata(data_set),
         )
 
-        def make() -> CachedRecords:
-            counts = write(path, made_from, lambda: _write(path, data_set))
-            return CachedRecords(
-                files=record_files.RecordFiles([path]), rows_per_example=counts
-            )
+        def make() -> record_files.RecordFiles:
+            write(path, made_from, lambda: _write(path, data_set))
+            return record_files.RecordFiles([path])
 
-        cached = workers.find_or_make(
-            path, lambda: reuse(path, made_from), make
-        )
+        files = workers.find_or_make(path, lambda: reuse(path, made_from), make)
         features = {each.name: each for each in data_set.features}
         return task_lib.Data(
             data_set=data_set,
             source=input_pipeline.RecordSource(
-                files=cached.files,
+                files=files,
                 features=data_set.features,
                 vocab_size=self.vocab_size,
             ),
-            rows_per_example=cached.rows_per_example,
-            read=lambda name: values(cached.files, features[name]),
+            rows_per_example=_rows_per_example(path, len(files)),
+            read=lambda name: values(files, features[name]),
         )
 
     def metadata(self, data_set: task_lib.DataSet) -> records.Metadata:
@@ -92,20 +88,9 @@ class Setup:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CachedRecords:
-    """A record file, and the number of records of each example.
-
-    Attributes:
-        files: the `R` records.
-        rows_per_example: `[E]` int64, the number of records of each example.
-    """
-
-    files: record_files.RecordFiles
-    rows_per_example: np.ndarray
-
-
-def reuse(path: str, made_from: records.Metadata) -> CachedRecords | None:
+def reuse(
+    path: str, made_from: records.Metadata
+) -> record_files.RecordFiles | None:
     """Returns the records of a file if they were created from the same data.
 
     That is, from the same text with the same vocabulary, length and so on.
@@ -125,13 +110,13 @@ def reuse(path: str, made_from: records.Metadata) -> CachedRecords | None:
     ):
         return None
     files = record_files.RecordFiles([path])
-    counts = held.flags.get(records.ROWS_PER_EXAMPLE) or [1] * len(files)
-    if len(files) != held.num_records or not _adds_up(counts, len(files)):
+    counts = held.flags.get(records.ROWS_PER_EXAMPLE)
+    if len(files) != held.num_records or not (
+        counts is None or _adds_up(counts, len(files))
+    ):
         return None
     logging.info("%s: reusing %d records", path, len(files))
-    return CachedRecords(
-        files=files, rows_per_example=np.asarray(counts, np.int64)
-    )
+    return files
 
 
 def _adds_up(counts: Any, total: int) -> bool:
@@ -143,11 +128,18 @@ def _adds_up(counts: Any, total: int) -> bool:
     )
 
 
+def _rows_per_example(path: str, num_records: int) -> np.ndarray:
+    """Reads the number of records of each example, `[E]` int64."""
+    held = records.read_metadata(path)
+    counts = held.flags.get(records.ROWS_PER_EXAMPLE) if held else None
+    return np.asarray(counts or [1] * num_records, np.int64)
+
+
 def write(
     path: str,
     made_from: records.Metadata,
     write_file: Callable[[], list[int]],
-) -> np.ndarray:
+) -> None:
     """Writes a record file and its sidecar.
 
     Args:
@@ -155,9 +147,6 @@ def write(
         made_from: the sidecar, except for the numbers of records.
         write_file: writes the file; returns the number of records of each
             example.
-
-    Returns:
-        `[E]` int64, the result of `write_file`.
     """
     records.remove_metadata(path)
     counts = write_file()
@@ -168,7 +157,6 @@ def write(
         path,
         dataclasses.replace(made_from, num_records=sum(counts), flags=flags),
     )
-    return np.asarray(counts, np.int64)
 
 
 def _write(path: str, data_set: task_lib.DataSet) -> list[int]:

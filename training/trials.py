@@ -28,24 +28,22 @@ class Trial:
     """A run of several.
 
     Attributes:
-        name: the name of the run.
-        folder: the output folder of the run.
+        name: the name of the run; empty for a single one.
         setting: its options of the grid, by name.
-        random_seed: the seed of example order, output layer and dropout.
         fold: the number of its fold of the data, from 0.
+        options: its options, with its folder, setting and seed.
     """
 
     name: str
-    folder: str
     setting: Mapping[str, Any]
-    random_seed: int
-    fold: int = 0
+    fold: int
+    options: training_flags.TrialOptions
 
 
 def plan_run(
-    options: _Options, num_folds: int = 1
-) -> list[tuple[Trial, _Options]]:
-    """Lists the runs of an experiment with their options.
+    options: training_flags.TrialOptions, num_folds: int = 1
+) -> list[Trial]:
+    """Lists the runs of an experiment.
 
     There is a run for each setting of the grid, seed and fold. A single run
     writes to the output folder itself; several write to `trial-1` and so on in
@@ -59,22 +57,17 @@ def plan_run(
     planned = []
     for number, (setting, trial, fold) in enumerate(runs, start=1):
         name = f"{_NAME}{number}" if len(runs) > 1 else ""
-        run = Trial(
-            name=name,
-            folder=os.path.join(options.output_dir, name)
-            if name
-            else options.output_dir,
-            setting=setting,
-            random_seed=options.random_seed + trial,
-            fold=fold,
-        )
         own = dataclasses.replace(
             options,
-            output_dir=run.folder,
-            random_seed=run.random_seed,
+            output_dir=os.path.join(options.output_dir, name)
+            if name
+            else options.output_dir,
+            random_seed=options.random_seed + trial,
             **setting,
         )
-        planned.append((run, own))
+        planned.append(
+            Trial(name=name, setting=setting, fold=fold, options=own)
+        )
     return planned
 
 
@@ -194,7 +187,7 @@ def summarize(
             {
                 "name": run.name,
                 **run.setting,
-                "random_seed": run.random_seed,
+                "random_seed": run.options.random_seed,
                 **({"fold": run.fold + 1} if num_folds > 1 else {}),
                 "collapsed": value <= baseline,
                 **result,

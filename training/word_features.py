@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -39,21 +39,6 @@ _STORED = {
     "label_ids": tf.io.FixedLenFeature([], tf.string),
 }
 _RECORDS_PER_SCAN = 64
-
-
-class Window(Protocol):
-    """A window of a sentence, the input of the encoder.
-
-    Attributes:
-        input_ids: `[n]`.
-        positions: the positions of the vectors to keep, one for each word
-            labeled in this window.
-        label_ids: the labels of those words.
-    """
-
-    input_ids: Sequence[int]
-    positions: Sequence[int]
-    label_ids: Sequence[int]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,7 +121,7 @@ def make_or_reuse(
         communicator: of the workers that compute.
     """
 
-    def find() -> task_data.CachedRecords | None:
+    def find() -> record_files.RecordFiles | None:
         return task_data.reuse(path, made_from)
 
     held = find()
@@ -147,7 +132,7 @@ def make_or_reuse(
             task_data.write(path, made_from, lambda: _write(path, sentences()))
         else:
             collections.deque(sentences(), maxlen=0)
-    files = (held or workers.wait_for(path, find)).files
+    files = held or workers.wait_for(path, find)
     return WordFeatureSource(files=files, width=width)
 
 
@@ -213,12 +198,13 @@ class FrozenEncoder:
         )
 
     def vectors(
-        self, sentences: Iterable[Sequence[Window]]
+        self, sentences: Iterable[Sequence[Any]]
     ) -> Iterator[tuple[np.ndarray, Sequence[int]]]:
         """Computes the vectors of sentences, a batch of windows at a time.
 
         Args:
-            sentences: the windows of each, in the order of their words.
+            sentences: the windows of each, in the order of their words, as
+                `tasks.tagging.ner.Window`.
 
         Yields:
             For each sentence of `n` words their vectors, `[n, L * D]` float32,
@@ -235,7 +221,7 @@ class FrozenEncoder:
             yield vectors.reshape(len(vectors), -1), labels
 
     def _vectors_of_windows(
-        self, windows: Sequence[Window]
+        self, windows: Sequence[Any]
     ) -> Iterator[np.ndarray]:
         options, hidden_layers = self._options, self._layers()
         report = progress.Progress()

@@ -22,30 +22,32 @@ def _options(**changes):
 
 def _plan(rates=(5e-5, 2e-5), num_trials=2, num_folds=1):
     options = _options(learning_rates=rates, num_trials=num_trials)
-    return [run for run, _ in trials.plan_run(options, num_folds)]
+    return trials.plan_run(options, num_folds)
 
 
 def test_each_rate_gets_each_seed_and_a_folder():
     runs = _plan()
-    assert [(r.setting["learning_rate"], r.random_seed) for r in runs] == [
+    assert [
+        (r.setting["learning_rate"], r.options.random_seed) for r in runs
+    ] == [
         *((5e-5, 7), (5e-5, 8)),
         *((2e-5, 7), (2e-5, 8)),
     ]
-    assert [run.folder for run in runs] == [
+    assert [run.options.output_dir for run in runs] == [
         os.path.join("out", f"trial-{n}") for n in (1, 2, 3, 4)
     ]
 
 
 def test_a_single_run_takes_the_whole_folder():
     (run,) = _plan(rates=(1e-3,), num_trials=1)
-    assert (run.folder, run.name) == ("out", "")
+    assert (run.options.output_dir, run.name) == ("out", "")
 
 
 def test_each_run_has_options_of_its_own():
     options = _options(learning_rates=(5e-5, 2e-5))
     runs = trials.plan_run(options)
-    assert [run.name for run, _ in runs] == ["trial-1", "trial-2"]
-    assert [own for _, own in runs] == [
+    assert [run.name for run in runs] == ["trial-1", "trial-2"]
+    assert [run.options for run in runs] == [
         dataclasses.replace(
             options,
             output_dir=os.path.join("out", f"trial-{n}"),
@@ -54,7 +56,7 @@ def test_each_run_has_options_of_its_own():
         for n, r in ((1, 5e-5), (2, 2e-5))
     ]
     alone = _options(learning_rate=3e-5)
-    assert trials.plan_run(alone)[0][1] == alone
+    assert trials.plan_run(alone)[0].options == alone
 
 
 def test_a_grid_tries_all_settings_each_with_all_seeds_and_folds():
@@ -64,12 +66,13 @@ def test_a_grid_tries_all_settings_each_with_all_seeds_and_folds():
     runs = trials.plan_run(options, num_folds=3)
     assert len(runs) == 2 * 2 * 3
     seen = [
-        (own.train_batch_size, own.random_seed, run.fold) for run, own in runs
+        (run.options.train_batch_size, run.options.random_seed, run.fold)
+        for run in runs
     ]
     assert seen[:4] == [(16, 7, 0), (16, 7, 1), (16, 7, 2), (16, 8, 0)]
     assert len(set(seen)) == 12
-    assert {own.num_train_epochs for _, own in runs} == {2.0}
-    assert {own.learning_rate for _, own in runs} == {5e-5}
+    assert {run.options.num_train_epochs for run in runs} == {2.0}
+    assert {run.options.learning_rate for run in runs} == {5e-5}
 
 
 def test_summary_of_runs_worked_by_hand():
