@@ -48,7 +48,7 @@ _LOGITS = "logits" + squad_ensemble.LOGITS_ENDING
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(
     training_flags.AblationOptions,
-    training_flags.TrialOptions,
+    training_flags.FineTuningOptions,
     squad_flags.SquadOptions,
 ):
     """The flags of this script; see --help."""

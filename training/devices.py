@@ -15,7 +15,6 @@ from absl import logging
 from files import paths
 from training import checkpointing, input_pipeline, workers
 
-TRAIN_BATCH_SIZE = "train_batch_size"
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 AUTO = "auto"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
@@ -39,7 +38,6 @@ class DeviceOptions:
 
     distribution_strategy: str = "auto"
     num_cpu_devices: int = 0
-    num_accumulation_steps: int = 1
     use_tpu: bool = False
     tpu_name: str | None = None
     tpu_zone: str | None = None
@@ -60,7 +58,7 @@ def prepare(
     Args:
         options: the devices to use.
         precision: one of `PRECISIONS`, or "auto".
-        batch_sizes: global batch sizes by flag.
+        batch_sizes: global batch sizes by flag, other than of training.
         output_dir: the folder of the run. With "auto", a resumed run keeps the
             precision of its checkpoints.
 
@@ -72,10 +70,7 @@ def prepare(
     strategy = make_strategy(options)
     for name, size in batch_sizes.items():
         input_pipeline.check_batch_size(
-            name,
-            size,
-            strategy.num_replicas_in_sync,
-            options.num_accumulation_steps if name == TRAIN_BATCH_SIZE else 1,
+            name, size, strategy.num_replicas_in_sync
         )
     if precision == AUTO:
         choice = choose_precision(strategy, output_dir)

@@ -115,16 +115,16 @@ def _prepare(
         flags.narrow(devices.DeviceOptions, options),
         precision=options.precision,
         batch_sizes={
-            field.name: getattr(options, field.name)
-            for field in dataclasses.fields(options)
-            if field.name.endswith("_batch_size")
+            name: getattr(options, name)
+            for name in ("eval_batch_size", "predict_batch_size")
+            if hasattr(options, name)
         },
         output_dir=options.output_dir,
     )
-    for setting in getattr(options, "grid", ()):
+    for setting in options.grid:
         input_pipeline.check_batch_size(
-            devices.TRAIN_BATCH_SIZE,
-            setting[devices.TRAIN_BATCH_SIZE],
+            "train_batch_size",
+            setting["train_batch_size"],
             strategy.num_replicas_in_sync,
             options.num_accumulation_steps,
         )

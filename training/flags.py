@@ -325,7 +325,7 @@ class Epochs:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FineTuningOptions(TrainingOptions, Epochs):
-    """Options of all fine-tuning tasks."""
+    """Options of all fine-tuning tasks, also of several runs of one."""
 
     if TYPE_CHECKING:
         max_seq_length: int  # Declared by each task.
@@ -368,12 +368,6 @@ class FineTuningOptions(TrainingOptions, Epochs):
         False,
         "Batch texts of similar lengths and remove their common padding.",
     )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TrialOptions(FineTuningOptions):
-    """Options of several runs with different seeds or settings."""
-
     num_trials: int = flags.Group.TRIALS.flag(
         1,
         "Number of runs with different seeds, each in its own folder; the best "
@@ -430,7 +424,7 @@ class TrialOptions(FineTuningOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SequenceOptions(TrialOptions):
+class SequenceOptions(FineTuningOptions):
     """Options of tasks with one sequence for each text."""
 
     eval_batch_size: int = flags.redeclare(

@@ -156,29 +156,20 @@ class TrainingBatches:
             )
 
         def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            rows = _RowsOfReplicas(context, phase.batch_size)
             # The first row of the global batch that the order lists.
             offset = 0
             if phase.workers_reading > 1:
                 offset = context.input_pipeline_id * phase.share
 
-            def read(element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-                step, first_row = rows.of(int(element))
+            def records_of(step, rows):
                 batch = phase.order.batch(step - start, phase.share)
-                first = first_row - offset
-                indices = batch[first : first + rows.per_replica]
-                row = step * phase.batch_size + first_row
-                return (
-                    _byte_strings(phase.source.files.read(indices)),
-                    _seeds(phase.seed, row + np.arange(rows.per_replica)),
-                )
+                numbers = step * phase.batch_size + rows
+                return batch[rows - offset], _seeds(phase.seed, numbers)
 
-            elements = tf.data.Dataset.range(
-                first_step * rows.local_replicas,
-                num_steps * rows.local_replicas,
-            )
-            return _read_and_parse(
-                elements, read, phase.source, rows.per_replica
+            return _dataset(
+                *(context, phase.source, phase.batch_size),
+                range(first_step, num_steps),
+                records_of,
             )
 
         return iter(strategy.distribute_datasets_from_function(dataset))
@@ -235,34 +226,22 @@ def evaluation_dataset(
     if once:
         num_batches = -(-num_records // batch_size)
 
-    def dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        rows = _RowsOfReplicas(context, batch_size)
+    def records_of(batch, rows):
+        indices = (batch * batch_size + rows) % num_records
+        if order is not None:
+            indices = order[indices]
+        return indices, evaluation_seeds(indices)
 
-        def places(element, row_numbers):
-            batch, first_row = rows.of(element)
-            return batch * batch_size + first_row + row_numbers
+    def weights(batch, rows):
+        is_real = batch * batch_size + rows < num_records
+        return tf.cast(is_real if once else rows >= 0, tf.float32)
 
-        def read(element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            row_numbers = np.arange(rows.per_replica)
-            indices = places(int(element), row_numbers) % num_records
-            if order is not None:
-                indices = order[indices]
-            return (
-                _byte_strings(source.files.read(indices)),
-                evaluation_seeds(indices),
-            )
-
-        def weights(element: tf.Tensor) -> tf.Tensor:
-            row_numbers = tf.range(rows.per_replica, dtype=tf.int64)
-            is_first = places(element, row_numbers) < num_records
-            return tf.cast(is_first if once else row_numbers >= 0, tf.float32)
-
-        elements = tf.data.Dataset.range(num_batches * rows.local_replicas)
-        return _read_and_parse(
-            elements, read, source, rows.per_replica, weights
-        )
-
-    return dataset
+    return lambda context: _dataset(
+        *(context, source, batch_size),
+        range(num_batches),
+        records_of,
+        weights,
+    )
 
 
 def distributed(
@@ -320,35 +299,39 @@ def _seeds(seed: int, numbers: np.ndarray) -> np.ndarray:
     return np.stack([first, numbers], axis=1)
 
 
-class _RowsOfReplicas:
-    """The rows of a global batch for each replica of a worker."""
-
-    def __init__(self, context: tf.distribute.InputContext, batch_size: int):
-        replicas = context.num_replicas_in_sync
-        check_batch_size("The batch size", batch_size, replicas)
-        self.per_replica = batch_size // replicas
-        self.local_replicas = replicas // context.num_input_pipelines
-        self._first_replica = context.input_pipeline_id * self.local_replicas
-
-    def of(self, element):
-        """Returns the batch and the first row of an element of a worker.
-
-        Args:
-            element: an integer or an integer tensor, like the results.
-        """
-        local_replica = element % self.local_replicas
-        replica = self._first_replica + local_replica
-        return element // self.local_replicas, replica * self.per_replica
-
-
-def _read_and_parse(
-    elements: tf.data.Dataset,
-    read: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+def _dataset(
+    context: tf.distribute.InputContext,
     source: Source,
-    per_replica: int,
-    weights: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    batch_size: int,
+    steps: range,
+    records_of: Callable[[int, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    weights: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
 ) -> tf.data.Dataset:
-    """Maps the numbers of elements to batches, several in parallel."""
+    """Creates the batches of a worker's replicas in turn.
+
+    Args:
+        context: that of the worker.
+        source: the records.
+        batch_size: the global batch size.
+        steps: the numbers of the global batches.
+        records_of: returns the records and seeds of rows `[b]` of a global
+            batch, given its number.
+        weights: returns the `example_weights` of the same rows.
+    """
+    replicas = context.num_replicas_in_sync
+    check_batch_size("The batch size", batch_size, replicas)
+    per_replica = batch_size // replicas
+    num_local = replicas // context.num_input_pipelines
+
+    def rows_of(element, row_numbers):
+        """Returns the batch of an element, and its rows for one replica."""
+        replica = context.input_pipeline_id * num_local + element % num_local
+        return element // num_local, replica * per_replica + row_numbers
+
+    def read(element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        step, rows = rows_of(int(element), np.arange(per_replica))
+        indices, seeds = records_of(step, rows)
+        return _byte_strings(source.files.read(indices)), seeds
 
     # Without AutoGraph, for the reason given in `steps.Trainer`.
     @tf.autograph.experimental.do_not_convert
@@ -362,11 +345,15 @@ def _read_and_parse(
         )
         if weights is None:
             return batch
-        return {**batch, "example_weights": weights(element)}
+        rows = rows_of(element, tf.range(per_replica, dtype=tf.int64))
+        return {**batch, "example_weights": weights(*rows)}
 
-    return elements.map(
-        load, num_parallel_calls=_READERS, deterministic=True
-    ).prefetch(_PREFETCHED_BATCHES)
+    # Several batches are read in parallel.
+    return (
+        tf.data.Dataset.range(steps.start * num_local, steps.stop * num_local)
+        .map(load, num_parallel_calls=_READERS, deterministic=True)
+        .prefetch(_PREFETCHED_BATCHES)
+    )
 
 
 def _check_word_ids(batch, vocab_size: int) -> None:

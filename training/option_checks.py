@@ -99,8 +99,6 @@ def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
             "--early_stopping_patience counts evaluations; it needs "
             "--eval_every_epoch or --eval_every_steps."
         )
-    if not isinstance(options, training_flags.TrialOptions):
-        return
     if options.has_several_runs and not options.do_eval:
         raise ValueError(
             "Several runs (--num_trials, --learning_rates and the like) are "

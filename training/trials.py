@@ -20,7 +20,7 @@ from training import flags as training_flags
 SUMMARY_FILE = "trials.json"
 _NAME = "trial-"
 
-_Options = TypeVar("_Options", bound=training_flags.TrialOptions)
+_Options = TypeVar("_Options", bound=training_flags.FineTuningOptions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,11 @@ class Trial:
     name: str
     setting: Mapping[str, Any]
     fold: int
-    options: training_flags.TrialOptions
+    options: training_flags.FineTuningOptions
 
 
 def plan_run(
-    options: training_flags.TrialOptions, num_folds: int = 1
+    options: training_flags.FineTuningOptions, num_folds: int = 1
 ) -> list[Trial]:
     """Lists the runs of an experiment.
 

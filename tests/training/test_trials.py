@@ -9,7 +9,7 @@ from training import trials
 
 
 def _options(**changes):
-    return training_flags.TrialOptions(
+    return training_flags.FineTuningOptions(
         **{
             "output_dir": "out",
             "bert_config_file": "config.json",
