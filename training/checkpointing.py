@@ -250,7 +250,7 @@ def remove_partial_files(output_dir: str) -> None:
         return
     for entry in os.scandir(output_dir):
         if _PARTIAL.fullmatch(entry.name):
-            logging.info("Removing the half-written %s", entry.path)
+            logging.info("Removing the incomplete %s", entry.path)
             os.remove(entry.path)
 
 

@@ -177,7 +177,7 @@ def _output_order(
     folder = model_folder.of_checkpoint(path)
     if model_folder.labels(folder) is None:
         logging.warning(
-            "No file beside %s names its labels; its outputs are taken for %s.",
+            "No file beside %s names its labels; they are assumed to be %s.",
             path,
             labels,
         )

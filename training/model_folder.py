@@ -174,7 +174,7 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
         f"{found.do_lower_case}."
         + (
             ""
-            if found.is_said
+            if found.is_stated
             else f" If it was trained otherwise, put a {TOKENIZER} with "
             f'{{"do_lower_case": {json.dumps(do_lower_case)}}} there.'
         )
@@ -234,13 +234,13 @@ class Casing:
     Attributes:
         do_lower_case: whether text is lower-cased.
         reason: the source, for messages.
-        is_said: whether a file states it; otherwise it was inferred from the
+        is_stated: whether a file states it; otherwise it was inferred from the
             vocabulary.
     """
 
     do_lower_case: bool
     reason: str
-    is_said: bool
+    is_stated: bool
 
 
 def casing(folder: str) -> Casing | None:
@@ -254,15 +254,17 @@ def casing(folder: str) -> Casing | None:
     """
     ours = _read(folder, TOKENIZER)
     theirs = _read(folder, huggingface_config.TOKENIZER)
-    for name, said in (
+    for name, stated in (
         (TOKENIZER, ours.get("do_lower_case")),
         (huggingface_config.TOKENIZER, theirs.get("do_lower_case")),
         (TOKENIZER, _part(ours, "normalizer").get("lowercase")),
         (TOKENIZER, _part(ours, "config").get("lowercase")),
     ):
-        if isinstance(said, bool):
+        if isinstance(stated, bool):
             return Casing(
-                do_lower_case=said, reason=f"{name} there says so", is_said=True
+                do_lower_case=stated,
+                reason=f"its {name} states it",
+                is_stated=True,
             )
     path = vocabulary(folder)
     if path is None:
@@ -270,11 +272,12 @@ def casing(folder: str) -> Casing | None:
     shown = vocabulary_checks.is_lower_case(path)
     if shown is None:
         return None
-    which = "no entry has" if shown else "many entries have"
+    count = "no" if shown else "many"
+    name = os.path.basename(path)
     return Casing(
         do_lower_case=shown,
-        reason=f"{which} capitals or accents in {os.path.basename(path)} there",
-        is_said=False,
+        reason=f"{count} entries of its {name} have capitals or accents",
+        is_stated=False,
     )
 
 

@@ -98,13 +98,11 @@ def open_training_records(
 
     Raises:
         OSError: a file cannot be opened.
-        ValueError: the records do not fit the flags or the model, or are longer
-            than its position embeddings.
+        ValueError: the records do not fit the flags or the model.
     """
     sources = []
     for phase in phases:
         options = phase.options
-        config.check_length(options.max_seq_length)
         names = paths.expand(flags.given(options.input_file, "input_file"))
         if options.shard_input_files:
             names = workers.share_of(names, workers.cluster())

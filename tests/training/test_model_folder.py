@@ -25,12 +25,12 @@ def test_casing_is_read_from_the_first_file_that_says(tmp_path):
     assert model_folder.casing(folder) is None
     _vocabulary(tmp_path)
     found = model_folder.casing(folder)
-    assert (found.do_lower_case, found.is_said) == (True, False)
+    assert (found.do_lower_case, found.is_stated) == (True, False)
     _put(tmp_path, "tokenizer.json", {"normalizer": {"lowercase": False}})
     assert model_folder.casing(folder).do_lower_case is False
     _put(tmp_path, "tokenizer_config.json", {"do_lower_case": True})
     found = model_folder.casing(folder)
-    assert (found.do_lower_case, found.is_said) == (True, True)
+    assert (found.do_lower_case, found.is_stated) == (True, True)
     _put(tmp_path, "tokenizer.json", {"do_lower_case": False})
     assert model_folder.casing(folder).do_lower_case is False
 
@@ -39,7 +39,7 @@ def test_casing_that_a_file_contradicts_is_refused(tmp_path):
     _put(tmp_path, "tokenizer_config.json", {"do_lower_case": False})
     model_folder.check_casing(str(tmp_path), False)
     with pytest.raises(
-        ValueError, match=r"tokenizer_config.json there says so. Pass --do_low"
+        ValueError, match=r"tokenizer_config.json states it. Pass --do_low"
     ):
         model_folder.check_text(str(tmp_path), {"do_lower_case": True})
 
