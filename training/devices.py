@@ -14,6 +14,7 @@ from absl import logging
 
 from files import paths
 from training import checkpointing, input_pipeline, workers
+from training import flags as training_flags
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 AUTO = "auto"
@@ -30,20 +31,11 @@ _FIRST_GPU_CAPABILITY = (8, 0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DeviceOptions:
-    """The devices of a run; see the flags of these names.
+class DeviceOptions(training_flags.TpuOptions):
+    """The devices of a run; see the flags of these names."""
 
-    The TPU options have the names and defaults of the release.
-    """
-
-    distribution_strategy: str = "auto"
+    distribution_strategy: str = AUTO
     num_cpu_devices: int = 0
-    use_tpu: bool = False
-    tpu_name: str | None = None
-    tpu_zone: str | None = None
-    gcp_project: str | None = None
-    master: str | None = None
-    num_tpu_cores: int = 8
 
 
 def prepare(

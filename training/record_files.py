@@ -161,10 +161,10 @@ class RecordFiles:
             end - begin - _FRAME_BYTES
         )
         if not header_is_right or framed[-_CHECKSUM.size :] != _checksum(data):
-            raise ValueError(
-                f"{self.paths[number]}, record {record} at byte {begin}: the "
-                "record does not match its checksum. The file is damaged, or "
-                "was changed while it was in use; create or copy it again."
+            raise _error(
+                *(self.paths[number], record, begin),
+                "the record does not match its checksum. The file is damaged, "
+                "or was changed while it was in use; create or copy it again.",
             )
         return data
 
@@ -212,7 +212,11 @@ def _walk(path: str, size: int, header_at: Callable) -> np.ndarray:
         starts.append(start)
         start += frame_size
     if start > size:
-        raise _truncated(path, len(starts) - 1, starts[-1], size)
+        raise _error(
+            *(path, len(starts) - 1, starts[-1]),
+            f"the record is incomplete; the file is truncated at byte {size}. "
+            "Create or copy it again.",
+        )
     starts.append(size)
     return np.frombuffer(starts, np.int64)
 
@@ -221,29 +225,22 @@ def _wrong_header(
     path: str, record: int, start: int, header: bytes
 ) -> ValueError:
     if record:
-        return ValueError(
-            f"{path}, record {record} at byte {start}: the length does not "
-            "match its checksum. The file is damaged from there on; create or "
-            "copy it again."
+        problem = (
+            "the length does not match its checksum. The file is damaged from "
+            "there on; create or copy it again."
         )
-    compression = _COMPRESSED.get(header[:2])
-    if compression:
-        return ValueError(
-            f"{path}, record 0 at byte 0: compressed files are not supported, "
-            f"since records are read in random order; got {compression} data. "
-            "Decompress the file first."
+    elif compression := _COMPRESSED.get(header[:2]):
+        problem = (
+            "compressed files are not supported, since records are read in "
+            f"random order; got {compression} data. Decompress the file first."
         )
-    return ValueError(
-        f"{path}, record 0 at byte 0: not a TFRecord file "
-        f"(it begins with {header!r})."
-    )
+    else:
+        problem = f"not a TFRecord file (it begins with {header!r})."
+    return _error(path, record, start, problem)
 
 
-def _truncated(path: str, record: int, start: int, size: int) -> ValueError:
-    return ValueError(
-        f"{path}, record {record} at byte {start}: the record is incomplete; "
-        f"the file is truncated at byte {size}. Create or copy it again."
-    )
+def _error(path: str, record: int, start: int, problem: str) -> ValueError:
+    return ValueError(f"{path}, record {record} at byte {start}: {problem}")
 
 
 def write_batches(
