@@ -48,8 +48,8 @@ def test_casing_that_the_vocabulary_contradicts_is_refused(tmp_path):
     _vocabulary(tmp_path, "vocab_cased.txt")
     with pytest.raises(
         ValueError,
-        match=r"must be False .*many entries have capitals.*\"do_lower_case\": "
-        "true",
+        match=r"must be False .*many entries of its vocab.txt have capitals.*"
+        r"\"do_lower_case\": true",
     ):
         model_folder.check_casing(str(tmp_path), True)
     # As the message says.
