@@ -128,9 +128,9 @@ def test_trials_are_summarized_once_for_each_file(
     runs = [
         fine_tuning.trials.Trial(
             name=f"trial-{number}",
-            folder="",
             setting={"learning_rate": 1e-3},
-            random_seed=number,
+            fold=0,
+            options=types.SimpleNamespace(random_seed=number),
         )
         for number in (1, 2)
     ]
@@ -138,11 +138,11 @@ def test_trials_are_summarized_once_for_each_file(
     best = fine_tuning._summarize(
         _setup(tmp_path),
         learnt,
-        [(run, run.name) for run in runs],
+        runs,
         [dict.fromkeys(names, value) for value in (0.5, 0.75)],
         constant=0.25,
     )
-    assert best == "trial-2"
+    assert best is runs[1].options
     assert len(logged) == tables
 
 
