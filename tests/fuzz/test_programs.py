@@ -53,6 +53,9 @@ _TEXT = "the match was long .\na good town .\n\nrain , rain .\nbad match .\n"
 class _Model:
     """Looks at the records that a model would learn from."""
 
+    def start(self, task, options):
+        pass
+
     def train(self, data):
         source = data[task.TRAIN][0].source
         assert source.files.counts()[0] == len(source.files)
@@ -67,7 +70,7 @@ class _Model:
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch):
-    monkeypatch.setattr(fine_tuning, "make_model", lambda *_, **__: _Model())
+    monkeypatch.setattr(fine_tuning, "Model", lambda _: _Model())
 
 
 def _check(run, folder, name, num_cases, is_right=lambda result, content: True):

@@ -48,8 +48,8 @@ def _faults_of_call(node: ast.Call):
     name = ast.unparse(node.func)
     if name in _CALLS or name.rpartition(".")[2] in _METHODS:
         yield node.lineno, f"call of {name}"
-    if name == "importlib.import_module" and not isinstance(
-        node.args[0], ast.Constant
+    if name == "importlib.import_module" and not _is_of_fixed_package(
+        node.args[0]
     ):
         yield node.lineno, "import of a name that is computed"
     for keyword in node.keywords:
@@ -60,6 +60,14 @@ def _faults_of_call(node: ast.Call):
         }
         if is_unsafe:
             yield node.lineno, f"{name}({keyword.arg}={value})"
+
+
+def _is_of_fixed_package(name: ast.expr) -> bool:
+    """Whether a module's name is constant, or at least its package is."""
+    if isinstance(name, ast.JoinedStr):
+        package = getattr(name.values[0], "value", None)
+        return isinstance(package, str) and package.endswith(".")
+    return isinstance(name, ast.Constant)
 
 
 @functools.cache
