@@ -1,6 +1,8 @@
 """Files beside a model of any origin, and contradictions between them."""
 
+import dataclasses
 import json
+import os
 import pathlib
 import shutil
 
@@ -207,3 +209,65 @@ def test_a_folder_that_the_release_wrote_is_accepted(tmp_path):
     _save(tmp_path)
     _validate(str(tmp_path), {"hidden_size": 8})
     assert (tmp_path / "bert_config.json").exists()
+
+
+_MODEL = model_folder.Description(
+    config={"hidden_size": 8},
+    vocab_file="",
+    text={"vocab_sha256": "a", "do_lower_case": True},
+    labels={"problem_type": "single_label", "labels": ["no", "yes"]},
+)
+
+
+@pytest.fixture
+def model(tmp_path):
+    """The folder of a model, and its description."""
+    (tmp_path / "words.txt").write_bytes(b"[UNK]\r\nword\n")
+    described = dataclasses.replace(
+        _MODEL, vocab_file=str(tmp_path / "words.txt")
+    )
+    folder = str(tmp_path / "model")
+    model_folder.validate_output_dir(folder, described)
+    weights = {"w": tf.Variable(1.0)}
+    checkpointing.save(folder, 1, weights, state={}, keep=1)
+    return folder, described
+
+
+def test_vocabulary_is_copied_to_the_folder_byte_for_byte(model):
+    folder, described = model
+    model_folder.validate_output_dir(folder, described)
+    with open(f"{folder}/vocab.txt", "rb") as file:
+        assert file.read() == b"[UNK]\r\nword\n"
+    again = dataclasses.replace(described, vocab_file=f"{folder}/vocab.txt")
+    model_folder.validate_output_dir(folder, again)
+    assert os.path.getsize(f"{folder}/vocab.txt") == 12
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("config", {"hidden_size": 9}, "hidden_size is 8 there and 9 here"),
+        ("text", {"do_lower_case": False}, "do_lower_case was True"),
+        ("labels", {"labels": ["a"]}, "other labels"),
+    ],
+)
+def test_a_folder_of_another_model_is_refused(model, field, value, message):
+    folder, described = model
+    with pytest.raises(ValueError, match=message):
+        model_folder.validate_output_dir(
+            folder, dataclasses.replace(described, **{field: value})
+        )
+
+
+def test_labels_may_differ_if_none_are_recorded(tmp_path):
+    assert not model_folder.answers_differ(str(tmp_path), _MODEL.labels)
+
+
+def test_finds_the_folder_of_a_checkpoint(model):
+    folder, _ = model
+    for name in (
+        folder,
+        f"{folder}/model.ckpt-1",
+        f"{folder}/model.ckpt-1.index",
+    ):
+        assert model_folder.of_checkpoint(name) == folder

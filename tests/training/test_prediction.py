@@ -1,5 +1,6 @@
 """Scores in file order, each once, on any number of devices."""
 
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -140,3 +141,21 @@ def test_values_of_replicas_are_told_apart_by_their_shapes():
     for length in (3, 4, 3):
         assert _call(compiled, length) == [length, length]
     assert seen == [(2, 3), (2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("longest", "step"), [(16, 1), (17, 2), (55, 4), (128, 8), (384, 24)]
+)
+def test_records_by_length_have_as_many_lengths_as_are_compiled(longest, step):
+    @dataclasses.dataclass(frozen=True)
+    class _Records:
+        length_step: int = 0
+
+        def lengths(self):
+            return np.array([3, longest, 7])
+
+    source, order = prediction.longest_first(_Records(), 16)
+    assert source.length_step == step
+    # Where one graph serves all lengths, batches are cut to any.
+    assert prediction.longest_first(_Records())[0].length_step == 1
+    assert order.tolist() == [1, 2, 0]
