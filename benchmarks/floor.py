@@ -19,11 +19,6 @@ class Product:
     inner: int
     columns: int
 
-    @property
-    def operations(self) -> int:
-        """The number of additions and multiplications."""
-        return 2 * self.batch * self.rows * self.inner * self.columns
-
     def gradients(self) -> tuple["Product", "Product"]:
         """Returns the two products of the backward pass."""
         rows, inner, columns = self.rows, self.inner, self.columns
