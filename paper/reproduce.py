@@ -117,10 +117,11 @@ def _warn_of_missing_data(table: tables.Table, folders: jobs.Folders) -> None:
     if missing:
         names = [os.path.relpath(p, folders.data_dir) for p in sorted(missing)]
         logging.warning(
-            "%s is missing in --data_dir=%s: the commands that need it cannot "
-            "run. docs/reproducing_the_paper.md describes how to get it.",
-            messages.names(names),
+            "Missing in --data_dir=%s: %s. The commands that need these files "
+            "cannot run. docs/reproducing_the_paper.md describes how to get "
+            "them.",
             folders.data_dir,
+            messages.names(names),
         )
 
 

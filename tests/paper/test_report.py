@@ -264,7 +264,7 @@ def test_a_dry_run_writes_nothing_and_names_missing_data(
     tmp_path, capsys, caplog
 ):
     assert _reproduce(tmp_path, table="7", figure=None, dry_run=True)
-    assert f"is missing in --data_dir={tmp_path}/data" in caplog.text
+    assert f"Missing in --data_dir={tmp_path}/data: " in caplog.text
     assert "python -m tools.prepare_corpus" in capsys.readouterr().out
     assert not (tmp_path / "work").exists()
 
