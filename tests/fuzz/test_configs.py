@@ -49,12 +49,12 @@ def test_model_configs_hold_what_the_file_says_or_an_error(tmp_path, num_cases):
             {name: values[name] for name in config.to_dict()}
         )
 
-    harness.check(
+    assert harness.read_all(
         config_lib.BertConfig.from_json_file,
         tmp_path / "bert_config.json",
         _cases(_CONFIG.to_dict(), num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -76,12 +76,12 @@ def test_hugging_face_configs_hold_what_the_file_says_or_an_error(
             or all(isinstance(name, str) for name in labels["labels"])
         )
 
-    harness.check(
+    assert harness.read_all(
         read,
         tmp_path / "config.json",
         _cases(_THEIRS, num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -93,25 +93,25 @@ def test_sidecars_hold_what_the_file_says_or_an_error(tmp_path, num_cases):
         values = json.loads(content)
         return all(repr(held[name]) == repr(values[name]) for name in values)
 
-    harness.check(
+    assert harness.read_all(
         lambda path: records.read_metadata(path[:-ending]),
         tmp_path / "x.tfrecord.meta.json",
         _cases(_SIDECAR, num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
 def test_objects_are_those_of_the_file_or_an_error(tmp_path, num_cases):
     good = {"identity": {"objective": "tags", "max_seq_length": 8}, "best": 1}
-    harness.check(
+    assert harness.read_all(
         json_text.read_object,
         tmp_path / "state.json",
         _cases(good, num_cases),
         lambda found, content: (
             repr(found) == repr(json.loads(content.decode("utf-8-sig")))
         ),
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -122,12 +122,12 @@ def test_reports_are_those_of_the_file_or_an_error(tmp_path, num_cases):
         return repr(found) == repr([json.loads(line) for line in lines])
 
     cases = mutations.endless(6, [_REPORTS], mutations.TEXT_WORDS)
-    harness.check(
+    assert harness.read_all(
         reporting.read_metrics,
         tmp_path / "metrics.jsonl",
         harness.take(cases, num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ def test_words_are_those_of_their_lines_or_an_error(
         return words == rows and tags in (0, words)
 
     cases = mutations.endless(5, _GOODS, mutations.TEXT_WORDS)
-    harness.check(
+    assert harness.read_all(
         lambda path: conll.read(path, conll.parse_columns(columns)),
         tmp_path / "train.txt",
         harness.take(cases, num_cases),
         is_right,
-    )
+    ).reads_and_refuses

@@ -99,12 +99,12 @@ def test_questions_are_those_of_the_file_or_an_error(tmp_path, num_cases):
             )
         )
 
-    harness.check(
+    assert harness.read_all(
         squad_examples.read_dataset,
         tmp_path / "dev.json",
         _cases(_SQUAD, num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -131,7 +131,9 @@ def test_examples_point_into_their_words_or_an_error(
         )
 
     cases = _cases(_SQUAD, num_cases)
-    harness.check(read, tmp_path / "x.json", cases, is_right)
+    assert harness.read_all(
+        read, tmp_path / "x.json", cases, is_right
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -148,12 +150,12 @@ def test_nbest_files_hold_texts_and_numbers_or_an_error(tmp_path, num_cases):
             for qas_id, nbest in _parsed(content).items()
         }
 
-    harness.check(
+    assert harness.read_all(
         squad_ensemble.read_nbest,
         tmp_path / "nbest_predictions.json",
         (c for c in _cases(_NBEST, num_cases) if c.strip() != b"{}"),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -169,7 +171,7 @@ def test_answers_are_those_of_the_file_or_an_error(
     tmp_path, read, good, num_cases
 ):
     kind = type(good["q1"])
-    harness.check(
+    assert harness.read_all(
         read,
         tmp_path / "answers.json",
         _cases(good, num_cases),
@@ -177,12 +179,12 @@ def test_answers_are_those_of_the_file_or_an_error(
             found == _parsed(content)
             and all(isinstance(v, str) or kind(v) == v for v in found.values())
         ),
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
 def test_labels_are_those_of_the_file_or_an_error(tmp_path, num_cases):
-    harness.check(
+    assert harness.read_all(
         labels.load,
         tmp_path / "labels.json",
         _cases(_LABELS, num_cases),
@@ -192,7 +194,7 @@ def test_labels_are_those_of_the_file_or_an_error(tmp_path, num_cases):
                 key: _parsed(content)[key] for key in ("problem_type", "labels")
             }
         ),
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -210,12 +212,12 @@ def test_evidence_stays_in_its_folder_or_an_error(tmp_path, num_cases):
             for answer in qa["answers"]
         )
 
-    harness.check(
+    assert harness.read_all(
         lambda path: triviaqa.convert(path, str(evidence)),
         tmp_path / "train.json",
         _cases(_TRIVIA, num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -240,12 +242,12 @@ def test_logits_are_those_written_or_an_error(tmp_path, num_cases):
         )
 
     cases = mutations.endless(4, goods, mutations.BINARY_WORDS)
-    harness.check(
+    assert harness.read_all(
         squad_ensemble.read_logits,
         path,
         harness.take(cases, num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "a/../../b"])

@@ -135,7 +135,7 @@ def test_create_pretraining_data(tmp_path, name, num_cases):
             for key, value in found.items()
         )
 
-    _check(run, tmp_path, name, num_cases, is_right)
+    assert _check(run, tmp_path, name, num_cases, is_right).num_refused
 
 
 def _defined(options):
@@ -167,7 +167,8 @@ def test_run_classifier(tmp_path, name, num_cases):
     options = toy_sentences.parse(
         toy_sentences.flags_of(tmp_path, do_train=True)
     )
-    _check_script(run_classifier, options, tmp_path, name, num_cases)
+    outcome = _check_script(run_classifier, options, tmp_path, name, num_cases)
+    assert outcome.num_refused
 
 
 @_both_suites
@@ -176,7 +177,8 @@ def test_run_squad(tmp_path, name, num_cases):
     named = toy_squad.flags_of(tmp_path, do_train=True)
     toy_squad.write_json(tmp_path / "train.json", toy_squad.dataset(5))
     options = toy_squad.parse(named)
-    _check_script(run_squad, options, tmp_path, name, num_cases)
+    outcome = _check_script(run_squad, options, tmp_path, name, num_cases)
+    assert outcome.num_refused
 
 
 @_both_suites
@@ -184,7 +186,8 @@ def test_run_squad(tmp_path, name, num_cases):
 def test_run_ner(tmp_path, name, num_cases):
     toy_tagging.write_all(tmp_path, num_sentences=9)
     options = toy_tagging.parse(tmp_path, do_train=True, init_checkpoint=None)
-    _check_script(run_ner, options, tmp_path, name, num_cases)
+    outcome = _check_script(run_ner, options, tmp_path, name, num_cases)
+    assert outcome.num_refused
 
 
 def _check_script(script, options, folder, name, num_cases):
@@ -200,7 +203,7 @@ def _check_script(script, options, folder, name, num_cases):
                 raise
             raise ValueError(f"{folder / name}: {error}") from error
 
-    assert _check(run, folder, name, num_cases).num_refused
+    return _check(run, folder, name, num_cases)
 
 
 @_both_suites
@@ -232,4 +235,4 @@ def test_convert_checkpoint(tmp_path, name, output_format, num_cases):
             np.array_equal(found[key], value) for key, value in wanted.items()
         )
 
-    _check(run, tmp_path, name, num_cases, is_right)
+    assert _check(run, tmp_path, name, num_cases, is_right).num_refused

@@ -70,13 +70,13 @@ def test_rows_are_the_standard_library_s_or_an_error(tmp_path, kind, num_cases):
         table = tables.open_table(path, kind, has_header=False)
         return [row.cells for row in table.rows]
 
-    harness.check(
+    assert harness.read_all(
         read,
         tmp_path / f"rows.{kind}",
         _cases(kind, num_cases),
         # As text, so that NaN equals itself.
         lambda rows, content: repr(rows) == repr(_meant(content, kind)),
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -110,7 +110,9 @@ def test_examples_have_texts_and_labels_or_an_error(
         ]
 
     path = tmp_path / f"train.{kind}"
-    harness.check(read, path, _cases(kind, num_cases), is_right)
+    assert harness.read_all(
+        read, path, _cases(kind, num_cases), is_right
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -129,14 +131,14 @@ def test_labels_found_are_those_of_the_rows_or_an_error(
             cells = [row[at] for row in rows[1:]]
         return {found.parse(cell) for cell in cells} == set(found.names)
 
-    harness.check(
+    assert harness.read_all(
         lambda path: datasets.discover_labels(
             path, layout, labels.SINGLE_LABEL
         ),
         tmp_path / f"train.{kind}",
         _cases(kind, num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -157,12 +159,12 @@ def test_choices_are_texts_or_an_error(tmp_path, kind, num_cases):
             for text in (example.first, example.second, *example.endings)
         )
 
-    harness.check(
+    assert harness.read_all(
         lambda path: list(swag.read_examples(path, layout, with_labels=True)),
         tmp_path / f"train.{kind}",
         _cases(kind, num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.slow_suite

@@ -34,12 +34,12 @@ def _cases(num_cases: int):
 
 @harness.both_suites
 def test_lines_are_those_of_the_text_or_an_error(tmp_path, num_cases):
-    harness.check(
+    assert harness.read_all(
         lambda path: list(lines.read_lines(path)),
         tmp_path / "text.txt",
         _cases(num_cases),
         lambda found, content: found == _meant(content),
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -50,12 +50,12 @@ def test_vocabularies_number_their_lines_or_an_error(tmp_path, num_cases):
             set(vocab) == set(tokens)
         )
 
-    harness.check(
+    assert harness.read_all(
         tokenization.load_vocab,
         tmp_path / "vocab.txt",
         _cases(num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
@@ -66,12 +66,12 @@ def test_documents_hold_every_line_or_an_error(tmp_path, num_cases):
             line.strip() for line in _meant(content) if line.strip()
         ]
 
-    harness.check(
+    assert harness.read_all(
         lambda path: list(encoded_corpus.read_documents([path])),
         tmp_path / "text.txt",
         _cases(num_cases),
         is_right,
-    )
+    ).reads_and_refuses
 
 
 @harness.both_suites
