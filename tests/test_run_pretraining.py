@@ -349,7 +349,7 @@ def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
     out.mkdir()
     checkpoints.save(str(out / "model.ckpt-1000000"), values)
     toy.write_records(tmp_path / "ab", toy.golden_examples())
-    start = time.monotonic()
+    start = time.process_time()
     toy.run(
         tmp_path,
         input_file=tmp_path / "ab",
@@ -358,7 +358,8 @@ def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
         max_predictions_per_seq=20,
         num_train_steps=1_000_003,
     )
-    # Replaying a million batches would take minutes.
-    assert time.monotonic() - start < 60
+    # Replaying a million batches would take minutes of processor time. The wall
+    # time of the test depends on the other processes of the suite.
+    assert time.process_time() - start < 60
     found = [line["step"] for line in toy.metrics(tmp_path)]
     assert found == [1_000_001, 1_000_002, 1_000_003]
