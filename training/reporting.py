@@ -91,14 +91,11 @@ class Reporter:
         first_step: int,
         sanity_check: SanityCheck | None = None,
     ):
-        import tensorflow as tf
-
         self._output_dir = output_dir
         self._num_train_steps = num_train_steps
         self._sanity_check = sanity_check
         self._last: Progress | None = None
-        _announce_start(output_dir, first_step)
-        self._writer = tf.summary.create_file_writer(output_dir)
+        self._events = _Events(output_dir, first_step)
         self._path = metrics_path(output_dir)
         remove_later_metrics(self._path, first_step)
 
@@ -144,20 +141,21 @@ class Reporter:
     def close(self) -> None:
         """Writes buffered events and the plot."""
         log_lines.keep()
-        self._writer.close()
+        self._events.close()
         records = read_metrics(self._path)
         draw_curves({"": records}, os.path.join(self._output_dir, PLOT_FILE))
 
     def _record(self, record: Mapping[str, float], prefix: str) -> None:
         import tensorflow as tf
 
-        with self._writer.as_default(step=record["step"]):
-            for name, value in record.items():
-                if name != "step":
-                    tf.summary.scalar(
-                        prefix + name.removeprefix(HELD_OUT), value
-                    )
-        self._writer.flush()
+        self._events.write(
+            record["step"],
+            {
+                prefix + name.removeprefix(HELD_OUT): value
+                for name, value in record.items()
+                if name != "step"
+            },
+        )
         rounded = {
             name: float(f"{value:.7g}") if isinstance(value, float) else value
             for name, value in record.items()
@@ -166,24 +164,39 @@ class Reporter:
             file.write(json.dumps(json_text.finite(rounded)) + "\n")
 
 
-def _announce_start(output_dir: str, step: int) -> None:
-    """Writes the event "session started" after the given step.
+class _Events:
+    """The TensorBoard events of a run from the given step on.
 
-    Events files are never truncated. Because of this event TensorBoard ignores
-    the repeated steps in earlier files.
+    The first event is "session started": events files are never truncated, and
+    because of it TensorBoard ignores the repeated steps in earlier files. It
+    stands in the file of the scalars, since TensorBoard orders the files of one
+    second by chance.
     """
-    from tensorboard.compat.proto import event_pb2
-    from tensorboard.summary.writer import event_file_writer
 
-    writer = event_file_writer.EventFileWriter(output_dir)
-    writer.add_event(
-        event_pb2.Event(
-            wall_time=time.time(),
-            step=step + 1,
-            session_log=event_pb2.SessionLog(status=event_pb2.SessionLog.START),
+    def __init__(self, output_dir: str, first_step: int):
+        from tensorboard.compat.proto import event_pb2
+        from tensorboard.summary.writer import event_file_writer
+
+        self._writer = event_file_writer.EventFileWriter(output_dir)
+        start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+        self._add(first_step + 1, session_log=start)
+
+    def write(self, step: int, scalars: Mapping[str, float]) -> None:
+        from tensorboard.plugins.scalar import summary_v2
+
+        for name, value in scalars.items():
+            self._add(step, summary=summary_v2.scalar_pb(name, value))
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _add(self, step: int, **content) -> None:
+        from tensorboard.compat.proto import event_pb2
+
+        self._writer.add_event(
+            event_pb2.Event(wall_time=time.time(), step=step, **content)
         )
-    )
-    writer.close()
 
 
 def console_line(progress: Progress, num_train_steps: int) -> str:
