@@ -103,11 +103,11 @@ class Reporter:
         """Reports training progress."""
         self._last = progress
         log_lines.report(console_line(progress, self._num_train_steps))
-        record = {"step": progress.step, **progress.values}
+        values = dict(progress.values)
         if progress.speed is not None:
-            record["examples_per_second"] = progress.speed.examples_per_second
-            record["input_wait"] = progress.speed.input_wait
-        self._record(record, prefix="")
+            values["examples_per_second"] = progress.speed.examples_per_second
+            values["input_wait"] = progress.speed.input_wait
+        self._record(progress.step, values)
         if self._sanity_check:
             for warning in self._sanity_check(progress.step, progress.values):
                 logging.warning("step %d: %s", progress.step, warning)
@@ -123,13 +123,7 @@ class Reporter:
         """Reports an evaluation made while training."""
         shown = "  ".join(f"{name} {x:.4g}" for name, x in values.items())
         logging.info("evaluation at step %d: %s", step, shown)
-        self._record(
-            {
-                "step": step,
-                **{f"{HELD_OUT}{name}": v for name, v in values.items()},
-            },
-            prefix="eval/",
-        )
+        self._record(step, values, is_evaluation=True)
 
     def has_evaluation(self, step: int) -> bool:
         """Returns whether an evaluation at this step was reported."""
@@ -145,21 +139,24 @@ class Reporter:
         records = read_metrics(self._path)
         draw_curves({"": records}, os.path.join(self._output_dir, PLOT_FILE))
 
-    def _record(self, record: Mapping[str, float], prefix: str) -> None:
+    def _record(
+        self,
+        step: int,
+        values: Mapping[str, float],
+        is_evaluation: bool = False,
+    ) -> None:
         import tensorflow as tf
 
+        folder, prefix = ("eval/", HELD_OUT) if is_evaluation else ("", "")
         self._events.write(
-            record["step"],
-            {
-                prefix + name.removeprefix(HELD_OUT): value
-                for name, value in record.items()
-                if name != "step"
-            },
+            step, {f"{folder}{name}": value for name, value in values.items()}
         )
-        rounded = {
-            name: float(f"{value:.7g}") if isinstance(value, float) else value
-            for name, value in record.items()
-        }
+        rounded: dict[str, float] = {"step": step}
+        for name, value in values.items():
+            is_float = isinstance(value, float)
+            rounded[prefix + name] = (
+                float(f"{value:.7g}") if is_float else value
+            )
         with tf.io.gfile.GFile(self._path, "a") as file:
             file.write(json.dumps(json_text.finite(rounded)) + "\n")
 

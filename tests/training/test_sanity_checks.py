@@ -148,12 +148,12 @@ def test_a_smaller_batch_or_rate_counts_for_less():
 
 
 def test_a_run_without_a_foreseen_end_starts_at_once():
-    start = time.monotonic()
+    start = time.process_time()
     endless = optimization.Schedule(init_lr=8e-4, num_train_steps=2_000_000_000)
     watch = _watch(_plan(schedule=endless))
     assert "4.3 to 6.4 after step 1,001;" in watch.announce()[-1]
     assert list(watch(1_999_999_999, {"masked_lm_loss": 4.0})) == []
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_what_to_expect_is_announced():
