@@ -129,6 +129,7 @@ class OneWorker:
 
     def __init__(self, context):
         self._context = context
+        self.num_replicas_in_sync = context.num_replicas_in_sync
 
     def distribute_datasets_from_function(self, make):
         return make(self._context)

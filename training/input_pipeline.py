@@ -172,7 +172,7 @@ class TrainingBatches:
                 records_of,
             )
 
-        return iter(strategy.distribute_datasets_from_function(dataset))
+        return iter(distributed(strategy, dataset))
 
     def describe(self, step: int) -> str:
         """Returns the names of a batch's records, for an error message."""
@@ -255,12 +255,7 @@ def distributed(
         dataset: the result of `evaluation_dataset`.
     """
     if strategy.num_replicas_in_sync == 1:
-        # At its end a dataset may wait for its autotuning thread, which wakes
-        # after 10 ms, 20 ms, 40 ms and so on: measured, up to as long as the
-        # dataset was in use. It has no parameter to tune.
-        untuned = tf.data.Options()
-        untuned.autotune.enabled = False
-        return dataset(tf.distribute.InputContext()).with_options(untuned)
+        return dataset(tf.distribute.InputContext())
     return strategy.distribute_datasets_from_function(dataset)
 
 
@@ -348,11 +343,17 @@ def _dataset(
         rows = rows_of(element, tf.range(per_replica, dtype=tf.int64))
         return {**batch, "example_weights": weights(*rows)}
 
+    # At its end a dataset may wait for its autotuning thread, which wakes after
+    # 10 ms, 20 ms, 40 ms and so on: measured, up to as long as the dataset was
+    # in use. There is no parameter to tune.
+    untuned = tf.data.Options()
+    untuned.autotune.enabled = False
     # Several batches are read in parallel.
     return (
         tf.data.Dataset.range(steps.start * num_local, steps.stop * num_local)
         .map(load, num_parallel_calls=_READERS, deterministic=True)
         .prefetch(_PREFETCHED_BATCHES)
+        .with_options(untuned)
     )
 
 

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import types
 
 import numpy as np
@@ -283,3 +286,43 @@ def test_the_phase_of_a_step_has_its_shape_and_its_end(phased):
 def test_an_iterator_does_not_cross_phases(phased):
     with pytest.raises(ValueError, match="steps 4 to 5, and the phase ends"):
         phased.iterator(None, 4, 6)
+
+
+_TAKE_FOR_THREE_SECONDS = """
+import sys, time
+import tensorflow as tf
+from training import input_pipeline, record_files, record_order, records
+
+source = input_pipeline.RecordSource(
+    files=record_files.RecordFiles(sys.argv[1:]),
+    features=records.pretraining_features(10, 2),
+    vocab_size=31,
+)
+order = record_order.RecordOrder(len(source.files), 5)
+phase = input_pipeline.BatchPhase(source=source, batch_size=4, order=order)
+iterator = input_pipeline.TrainingBatches([phase]).iterator(
+    tf.distribute.OneDeviceStrategy("cpu:0"), 0, 15
+)
+for batch in iterator:
+    time.sleep(0.2)
+start = time.monotonic()
+del iterator
+print(time.monotonic() - start)
+"""
+
+
+@pytest.mark.slow
+def test_batches_end_at_once_on_one_thread(source):
+    # The thread of tf.data's autotuning wakes 5.1 s after its start, or later.
+    made = subprocess.run(
+        [sys.executable, "-c", _TAKE_FOR_THREE_SECONDS, *source.files.paths],
+        env={
+            **os.environ,
+            "TF_NUM_INTEROP_THREADS": "1",
+            "TF_NUM_INTRAOP_THREADS": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert float(made.stdout) < 0.5
