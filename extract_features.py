@@ -181,9 +181,9 @@ def _read_config(options, tokenizer) -> config_lib.BertConfig:
 def _load_model(options, config):
     """Loads the model that computes the hidden layers."""
     from modeling import bert, checkpoints
-    from training import attention_checks, devices, extraction, model_folder
+    from training import devices, model_checks, model_folder, prediction
 
-    attention_checks.check_bert(options.init_checkpoint)
+    model_checks.check_bidirectional(options.init_checkpoint)
     model_folder.check_casing(
         model_folder.of_checkpoint(options.init_checkpoint),
         options.do_lower_case,
@@ -200,14 +200,14 @@ def _load_model(options, config):
             model, options.init_checkpoint, new=["bert/pooler/.*"]
         )
     logging.info("%s: %s", options.init_checkpoint, report)
-    return extraction.HiddenLayers(
+    return prediction.HiddenLayers(
         strategy, model, options.layer_numbers, options.batch_size
     )
 
 
 @contextlib.contextmanager
 def _open_output(options):
-    from training import extraction, workers
+    from training import prediction, workers
 
     if not workers.cluster().is_chief:
         # Only the chief writes the output of all workers.
@@ -216,7 +216,7 @@ def _open_output(options):
     writers: dict[str, Any] = {
         "jsonl": features.JsonLines,
         "npz": features.Npz,
-        "tfrecord": extraction.FeatureRecords,
+        "tfrecord": prediction.FeatureRecords,
     }
     with writing.whole_file(options.output_file, "wb") as file:
         output = writers[options.output_format](file, options.layer_numbers)

@@ -182,10 +182,10 @@ def _understand(options: Options, source: "checkpoints.Source") -> Model:
             or casing, or is a left-to-right model.
     """
     from modeling import checkpoints
-    from training import attention_checks
+    from training import model_checks
 
     # The output does not record how the model was trained.
-    attention_checks.check_bert(options.input)
+    model_checks.check_bidirectional(options.input)
     variables = {
         name: (shape, "float32" if dtype in _HALF else dtype)
         for name, (shape, dtype) in source.variables.items()
@@ -248,7 +248,7 @@ def _look_beside(
     options: Options, config: "config_lib.BertConfig | None"
 ) -> Beside:
     from modeling import huggingface_config
-    from training import model_folder, vocabulary_checks
+    from training import model_checks, model_folder
     from vocab import tokenization
 
     folder = model_folder.of_checkpoint(options.input)
@@ -268,7 +268,7 @@ def _look_beside(
         known = model_folder.casing(folder)
         lower = known.do_lower_case if known else None
     if vocab_file is not None:
-        shown = vocabulary_checks.is_lower_case(vocab_file)
+        shown = model_checks.is_vocabulary_lower_case(vocab_file)
         lower = shown if lower is None else lower
         if shown is not None and shown != lower:
             logging.warning(

@@ -248,10 +248,10 @@ def write_checkpoint(
         ValueError: the vocabulary is larger than the model's.
     """
     from modeling import checkpoints
-    from training import attention_checks
+    from training import model_checks
 
     # The copy would not record that it is an ablation.
-    attention_checks.check_bert(source)
+    model_checks.check_bidirectional(source)
     tensors = checkpoints.read(source)
     names = set(tensors)
     tensors = {

@@ -74,9 +74,9 @@ def load_weights(
             casing, or lacks a weight.
     """
     from modeling import checkpoints
-    from training import attention_checks, model_folder
+    from training import model_checks, model_folder
 
-    attention_checks.check_bert(options.init_checkpoint)
+    model_checks.check_bidirectional(options.init_checkpoint)
     model_folder.check_casing(
         model_folder.of_checkpoint(options.init_checkpoint),
         options.do_lower_case,

@@ -13,12 +13,12 @@ from files import writing
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import (
-    attention_checks,
     checkpointing,
     devices,
     initialization,
     input_pipeline,
     loop,
+    model_checks,
     model_folder,
     objectives,
     option_checks,
@@ -31,7 +31,6 @@ from training import (
     workers,
 )
 from training import flags as training_flags
-from training import plan as plan_lib
 
 _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
 _RESULTS_PREFIX = {task_lib.EVAL: "eval", task_lib.PREDICT: "test"}
@@ -110,7 +109,7 @@ def _prepare(
         ValueError: the options do not fit the checkpoints or the devices, or
             workers do not share the folder of the run.
     """
-    attention_checks.check_checkpoints(options)
+    model_checks.check_attention(options)
     strategy = devices.prepare(
         flags.narrow(devices.DeviceOptions, options),
         precision=options.precision,
@@ -244,7 +243,7 @@ class Model:
         every = options.eval_every_steps
         if options.eval_every_epoch:
             every = length.steps_per_epoch
-        plan = plan_lib.Plan(
+        plan = initialization.Plan(
             num_train_steps=length.num_train_steps,
             num_warmup_steps=length.num_warmup_steps,
             identity=self._identity(train, parts),

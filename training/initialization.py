@@ -1,9 +1,10 @@
-"""Initialization of a run: random, from other weights, or resumed."""
+"""Plan and initialization of a run: random, from weights, or resumed."""
 
+import dataclasses
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -18,11 +19,11 @@ from training import (
     model_folder,
     objectives,
     optimization,
+    reporting,
     steps,
     workers,
 )
 from training import flags as training_flags
-from training import plan as plan_lib
 
 _POOLER = "bert/pooler/.*"
 _NEXT_SENTENCE = "cls/seq_relationship/.*"
@@ -33,12 +34,78 @@ _POOLER_UNUSED = ("BertForQuestionAnswering", name_tables.TOKEN_CLASSIFICATION)
 # Settings that distribute a batch over devices; its examples do not depend on
 # them.
 _BATCH_SPLIT = {"num_replicas", "num_accumulation_steps"}
+# Options of any run that must stay the same when it resumes.
+_IDENTITY = (
+    *("random_seed", "train_batch_size", "learning_rate", "lr_schedule"),
+    *("adam_bias_correction", "optimizer", "num_accumulation_steps"),
+    "max_seq_length",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The settings of a training, in addition to its flags.
+
+    Attributes:
+        num_train_steps: the step at which the run ends.
+        num_warmup_steps: the steps of the learning rate's warm-up.
+        identity: the values that must stay the same for an exact resume; saved
+            with each checkpoint. Another `objective` is an error.
+        new_variables: patterns of variables that may be missing from
+            `--init_checkpoint` or have another shape there, such as the output
+            layer of a task.
+        frozen_variables: patterns of variables that are not trained.
+        evaluate: returns held-out metrics; called every `eval_every_steps` and
+            at the end. None for no evaluation.
+        eval_every_steps: steps between evaluations; 0 for none.
+        best_metric: the held-out metric that selects the weights in `best/`;
+            None to keep none.
+        higher_is_better: False for losses.
+        make_sanity_check: creates the check of each report; called if steps
+            remain.
+    """
+
+    num_train_steps: int
+    num_warmup_steps: int = 0
+    identity: Mapping[str, object]
+    new_variables: Sequence[str] = ()
+    frozen_variables: Sequence[str] = ()
+    evaluate: Callable[[], Mapping[str, float]] | None = None
+    eval_every_steps: int = 0
+    best_metric: str | None = None
+    higher_is_better: bool = True
+    make_sanity_check: Callable[[], reporting.SanityCheck | None] | None = None
+
+    def schedule(
+        self, options: training_flags.TrainingOptions
+    ) -> optimization.Schedule:
+        """Returns the learning-rate schedule."""
+        return optimization.Schedule(
+            init_lr=options.learning_rate,
+            num_train_steps=self.num_train_steps,
+            num_warmup_steps=self.num_warmup_steps,
+            kind=options.lr_schedule,
+        )
+
+    def complete_identity(
+        self,
+        options: training_flags.TrainingOptions,
+        strategy: tf.distribute.Strategy,
+    ) -> "Plan":
+        """Adds the flags of every training, and the devices, to `identity`."""
+        identity = {
+            **{name: getattr(options, name) for name in _IDENTITY},
+            **self.identity,
+            "precision": devices.precision_in_use(),
+            "num_replicas": strategy.num_replicas_in_sync,
+        }
+        return dataclasses.replace(self, identity=identity)
 
 
 def initialize(
     objective: objectives.Objective,
     options: training_flags.TrainingOptions,
-    plan: plan_lib.Plan,
+    plan: Plan,
     earlier: steps.TrainState | None = None,
 ) -> tuple[steps.TrainState, int]:
     """Makes the optimizer and loads the weights, moments and step.

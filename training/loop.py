@@ -22,7 +22,6 @@ from training import (
     workers,
 )
 from training import flags as training_flags
-from training import plan as plan_lib
 
 
 class NonFiniteLossError(RuntimeError):
@@ -50,7 +49,7 @@ def train(
     objective: objectives.Objective,
     batches: input_pipeline.TrainingBatches,
     options: training_flags.TrainingOptions,
-    plan: plan_lib.Plan,
+    plan: initialization.Plan,
     trainer: steps.Trainer | None = None,
 ) -> Result:
     """Trains a model, resuming from the latest checkpoint of its folder.
@@ -99,7 +98,7 @@ def _run(
     trainer: steps.Trainer,
     batches: input_pipeline.TrainingBatches,
     options: training_flags.TrainingOptions,
-    plan: plan_lib.Plan,
+    plan: initialization.Plan,
     first_step: int,
 ) -> tuple[int, Mapping[str, float] | None]:
     """Trains from `first_step` to the end of the run or early stopping.
@@ -174,7 +173,7 @@ def _save_intervals(options) -> tuple[int, int]:
     return options.save_checkpoints_steps, options.keep_checkpoint_every_n_steps
 
 
-def _is_due(step: int, plan: plan_lib.Plan, *intervals: int) -> bool:
+def _is_due(step: int, plan: initialization.Plan, *intervals: int) -> bool:
     """Returns whether an event with these intervals, 0 for none, is due."""
     return step == plan.num_train_steps or any(
         step % each == 0 for each in intervals if each
@@ -227,7 +226,7 @@ class _Recorder:
         trainer: steps.Trainer,
         batches: input_pipeline.TrainingBatches,
         options: training_flags.TrainingOptions,
-        plan: plan_lib.Plan,
+        plan: initialization.Plan,
         first_step: int,
     ):
         self._trainer = trainer

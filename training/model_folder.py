@@ -22,7 +22,7 @@ from modeling import (
     name_tables,
 )
 from modeling import config as config_lib
-from training import checkpointing, vocabulary_checks
+from training import checkpointing, model_checks
 
 VOCABULARY = "vocab.txt"
 LABELS = "labels.json"
@@ -217,7 +217,7 @@ def check_vocabulary(folder: str, vocab_file: str) -> None:
     """
     theirs = vocabulary(folder)
     if theirs is not None:
-        vocabulary_checks.check_same(vocab_file, theirs)
+        model_checks.check_same_vocabulary(vocab_file, theirs)
 
 
 def vocabulary(folder: str) -> str | None:
@@ -269,7 +269,7 @@ def casing(folder: str) -> Casing | None:
     path = vocabulary(folder)
     if path is None:
         return None
-    shown = vocabulary_checks.is_lower_case(path)
+    shown = model_checks.is_vocabulary_lower_case(path)
     if shown is None:
         return None
     count = "no" if shown else "many"

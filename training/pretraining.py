@@ -14,15 +14,15 @@ from commands import flags
 from files import json_text, paths, writing
 from modeling import config as config_lib
 from training import (
-    attention_checks,
     checkpointing,
     devices,
     dynamic_masking,
     initialization,
     input_pipeline,
     loop,
+    model_checks,
     objectives,
-    pretraining_phases,
+    option_checks,
     record_files,
     record_order,
     records,
@@ -31,7 +31,6 @@ from training import (
     workers,
 )
 from training import flags as training_flags
-from training import plan as plan_lib
 
 # Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
 CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
@@ -92,7 +91,7 @@ def open_records(
 
 
 def open_training_records(
-    phases: Sequence[pretraining_phases.Phase], config: config_lib.BertConfig
+    phases: Sequence[option_checks.Phase], config: config_lib.BertConfig
 ) -> list[input_pipeline.RecordSource]:
     """Opens the training records of each phase, or this worker's share of them.
 
@@ -111,7 +110,7 @@ def open_training_records(
 
 
 def open_held_out_records(
-    phases: Sequence[pretraining_phases.Phase],
+    phases: Sequence[option_checks.Phase],
     training_sources: Sequence[input_pipeline.RecordSource],
     config: config_lib.BertConfig,
 ) -> input_pipeline.RecordSource:
@@ -130,7 +129,7 @@ def open_held_out_records(
 
 def prepare_devices(
     options: training_flags.PretrainingOptions,
-    phases: Sequence[pretraining_phases.Phase],
+    phases: Sequence[option_checks.Phase],
 ) -> tf.distribute.Strategy:
     """Chooses devices, precision and seed; returns the strategy.
 
@@ -190,8 +189,8 @@ def train(
         ValueError: the folder holds another run, or a checkpoint has other
             variables or another attention.
     """
-    attention_checks.check_checkpoints(options)
-    phases = pretraining_phases.of_run(options)
+    model_checks.check_attention(options)
+    phases = option_checks.phases_of(options)
     batches = input_pipeline.TrainingBatches(
         [
             _batch_phase(source, phase, options.random_seed + number)
@@ -200,7 +199,7 @@ def train(
             )
         ]
     )
-    plan = plan_lib.Plan(
+    plan = initialization.Plan(
         num_train_steps=options.num_train_steps,
         num_warmup_steps=options.num_warmup_steps,
         identity=_identity(sources, options),
@@ -268,7 +267,7 @@ def _identity(sources, options) -> dict[str, object]:
     return {
         **{name: getattr(options, name) for name in _IDENTITY},
         **records,
-        **pretraining_phases.identity(pretraining_phases.of_run(options)),
+        **option_checks.phases_identity(option_checks.phases_of(options)),
     }
 
 
@@ -285,7 +284,7 @@ def load(
     Raises:
         ValueError: there is no checkpoint.
     """
-    attention_checks.check_checkpoints(options)
+    model_checks.check_attention(options)
     return initialization.load_for_evaluation(
         strategy,
         objective,

@@ -23,8 +23,8 @@ from modeling import config as config_lib
 from tasks import task
 from training import (
     devices,
-    extraction,
     input_pipeline,
+    prediction,
     record_files,
     records,
     task_data,
@@ -237,7 +237,7 @@ class FrozenEncoder:
             for row, window in enumerate(batch):
                 yield values[row, list(window.positions)]  # [n, L, D]
 
-    def _load(self) -> extraction.HiddenLayers:
+    def _load(self) -> prediction.HiddenLayers:
         strategy = self._setup.strategy
         with strategy.scope():
             model = bert.BertModel(self._setup.config)
@@ -251,7 +251,7 @@ class FrozenEncoder:
                 "all_encoder_layers": [outputs["embedding_output"], *layers]
             }
 
-        return extraction.HiddenLayers(
+        return prediction.HiddenLayers(
             strategy,
             embeddings_first,
             self._chosen.numbers,

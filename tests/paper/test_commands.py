@@ -44,9 +44,9 @@ def test_every_command_is_accepted_by_its_script(name, scale):
         if job.program in ("run_squad.py", "run_pretraining.py"):
             assert options.output_dir == _FOLDERS.output(job)
         if job.program == "run_pretraining.py":
-            phases = importlib.import_module("training.pretraining_phases")
-            made = phases.of_run(options)
-            assert made[-1].end == options.num_train_steps
+            checks = importlib.import_module("training.option_checks")
+            phases = checks.phases_of(options)
+            assert phases[-1].end == options.num_train_steps
         for needed in job.needs:
             # What a command needs is what another writes.
             folder = _FOLDERS.output(needed)

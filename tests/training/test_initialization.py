@@ -5,7 +5,7 @@ import pytest
 from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tests import toy_pretraining as toy
-from training import checkpointing, flags, initialization, objectives, plan
+from training import checkpointing, flags, initialization, objectives
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def _start(
                 bert_config_file="",
                 init_checkpoint=init_checkpoint,
             ),
-            plan.Plan(
+            initialization.Plan(
                 **{
                     "num_train_steps": 9,
                     "identity": {"objective": "mlm_nsp", "random_seed": 1},

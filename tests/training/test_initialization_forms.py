@@ -10,7 +10,7 @@ from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tests import programs
 from tools import convert_checkpoint
-from training import flags, initialization, objectives, plan
+from training import flags, initialization, objectives
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
@@ -72,7 +72,9 @@ def test_training_starts_from_any_form(tmp_path, form, name, caplog):
     _, step = initialization.initialize(
         objectives.Pretraining(model, "mlm_nsp"),
         _options(tmp_path / "run", path),
-        plan.Plan(num_train_steps=9, identity={"objective": "mlm_nsp"}),
+        initialization.Plan(
+            num_train_steps=9, identity={"objective": "mlm_nsp"}
+        ),
     )
     assert step == 0
     want = checkpoints.read(_CHECKPOINT)
@@ -127,7 +129,7 @@ def test_labels_beside_decide_whether_a_head_is_kept(tmp_path):
         initialization.initialize(
             _Objective(model),
             _options(run, prefix),
-            plan.Plan(
+            initialization.Plan(
                 num_train_steps=9,
                 new_variables=_HEAD,
                 identity={"objective": "tags"},
@@ -248,5 +250,7 @@ def test_another_casing_is_refused_before_loading(tmp_path):
         initialization.initialize(
             _Objective(_classifier()),
             _options(run, path),
-            plan.Plan(num_train_steps=9, new_variables=_HEAD, identity={}),
+            initialization.Plan(
+                num_train_steps=9, new_variables=_HEAD, identity={}
+            ),
         )

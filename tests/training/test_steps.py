@@ -19,7 +19,6 @@ from training import (
     initialization,
     objectives,
     optimization,
-    plan,
     steps,
 )
 
@@ -60,7 +59,9 @@ def _state(strategy, output_dir, *, dropout=0.0, scale_loss=False):
                 learning_rate=2e-3,
                 random_seed=7,
             ),
-            plan.Plan(num_train_steps=_STEPS, num_warmup_steps=4, identity={}),
+            initialization.Plan(
+                num_train_steps=_STEPS, num_warmup_steps=4, identity={}
+            ),
         )
         if scale_loss:
             scale = steps.LossScale(active=True)

@@ -1,4 +1,4 @@
-"""Checks of a checkpoint's attention: bidirectional or causal.
+"""Checks of a model's attention and vocabulary.
 
 Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
 BERT, so its weights do not show the attention; the state file of this
@@ -6,17 +6,31 @@ project's checkpoints does.
 """
 
 import itertools
+import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from absl import logging
+
+from files import lines
 from modeling import checkpoints
 from training import checkpointing
 from training import flags as training_flags
 
 _LEFT_TO_RIGHT = "ltr"
+_SPECIAL = re.compile(r"\[.*\]|<.*>")
+_UNUSED = re.compile(r"\[unused\d+\]")
+# Shares of entries that lower-casing and accent stripping would change. They
+# change none of the released uncased vocabulary, 30 % of the cased ones, and 2
+# of 21,128 of the Chinese one, whose model reads lower-cased text.
+_LEAST_SHARE_CASED = 0.02
+_MOST_SHARE_UNCASED = 0.001
+# A smaller vocabulary does not show its casing.
+_LEAST_LETTERED_ENTRIES = 500
 
 
-def check_checkpoints(options: Any) -> None:
+def check_attention(options: Any) -> None:
     """Checks that checkpoints were trained with the attention of the flags.
 
     Checks the checkpoint in `output_dir` and `init_checkpoint`. Checkpoints of
@@ -64,7 +78,7 @@ def attention_of(saved: Mapping[str, object]) -> str | None:
     return training_flags.BIDIRECTIONAL if saved else None
 
 
-def check_bert(path: str) -> None:
+def check_bidirectional(path: str) -> None:
     """Checks that a checkpoint has bidirectional attention.
 
     For programs without a causal mode. Checkpoints of other programs are not
@@ -95,3 +109,74 @@ def _find(path: str | None) -> str | None:
         return checkpoints.resolve(path) if path else None
     except (FileNotFoundError, ValueError):
         return None
+
+
+def is_vocabulary_lower_case(path: str) -> bool | None:
+    """Returns whether a vocabulary is of lower-cased text without accents.
+
+    Returns:
+        None if the entries do not show it.
+
+    Raises:
+        OSError: a file cannot be opened.
+    """
+    words = [e for e in _entries(path) if not _SPECIAL.fullmatch(e)]
+    lettered = [word for word in words if word.lower() != word.upper()]
+    if len(lettered) < _LEAST_LETTERED_ENTRIES:
+        return None
+    share = sum(_lowered(word) != word for word in words) / len(words)
+    if share >= _LEAST_SHARE_CASED:
+        return False
+    return True if share <= _MOST_SHARE_UNCASED else None
+
+
+def check_same_vocabulary(ours: str, theirs: str) -> None:
+    """Checks that a vocabulary equals that of a model.
+
+    Any word may replace an `[unusedN]` entry of the model's vocabulary, as the
+    release suggests.
+
+    Args:
+        ours: the file in use.
+        theirs: the file of the model.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: they differ in size or in an entry; names the first.
+    """
+    ours_entries, theirs_entries = _entries(ours), _entries(theirs)
+    if ours_entries == theirs_entries:
+        return
+    replaced = 0
+    for number, (one, other) in enumerate(
+        itertools.zip_longest(ours_entries, theirs_entries), start=1
+    ):
+        if one == other:
+            continue
+        if one is not None and other and _UNUSED.fullmatch(other):
+            replaced += 1
+            continue
+        raise ValueError(
+            f"The vocabulary must be that of the model: {ours} "
+            f"({len(ours_entries)} entries) differs from {theirs} "
+            f"({len(theirs_entries)} entries) first in line {number}: "
+            f"{_shown(one)}, there {_shown(other)}. Pass "
+            f"--vocab_file={theirs}."
+        )
+    logging.info(
+        "%s replaces %d [unusedN] entries of %s.", ours, replaced, theirs
+    )
+
+
+def _entries(path: str) -> list[str]:
+    """Lists the entries of a vocabulary file, in order."""
+    return [line.strip() for line in lines.read_lines(path)]
+
+
+def _lowered(word: str) -> str:
+    decomposed = unicodedata.normalize("NFD", word.lower())
+    return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+
+
+def _shown(entry: str | None) -> str:
+    return "the end" if entry is None else repr(entry)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from modeling import bert, checkpoints
 from modeling import config as config_lib
 from tests import programs
-from training import extraction
+from training import prediction
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _GOLDEN = _ROOT / "tests/golden"
@@ -32,7 +32,7 @@ def _model():
 
 def _compute(layers=(-1, 0), batch_size=3, rows=_ROWS, **options):
     strategy = tf.distribute.get_strategy()
-    hidden = extraction.HiddenLayers(strategy, _model(), layers, batch_size)
+    hidden = prediction.HiddenLayers(strategy, _model(), layers, batch_size)
     segments = [_SEGMENTS[_ROWS.index(row)] for row in rows]
     return hidden.compute(rows, segments, _MAX_LENGTH, **options)
 
@@ -69,7 +69,7 @@ def test_padding_and_missing_rows_change_nothing():
 
 def test_no_batch_is_longer_than_asked():
     strategy = tf.distribute.get_strategy()
-    hidden = extraction.HiddenLayers(strategy, _model(), [1], 1)
+    hidden = prediction.HiddenLayers(strategy, _model(), [1], 1)
     assert hidden.compute([[4] * 9], [[0] * 9], 9).shape == (1, 9, 1, 32)
 
 
@@ -84,7 +84,7 @@ tf.config.set_logical_device_configuration(
 import numpy as np
 from modeling import bert
 from modeling import config as config_lib
-from training import extraction
+from training import prediction
 config = config_lib.BertConfig(
     vocab_size=11, hidden_size=12, num_hidden_layers=1, num_attention_heads=3,
     intermediate_size=17, max_position_embeddings=8, type_vocab_size=2)
@@ -92,7 +92,7 @@ strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 with strategy.scope():
     model = bert.BertModel(config)
 rows = [[1, 2, 3], [4, 5], [6, 7, 8, 9, 10]]
-values = extraction.HiddenLayers(strategy, model, [0], 4).compute(
+values = prediction.HiddenLayers(strategy, model, [0], 4).compute(
     rows, [[0] * len(row) for row in rows], 8)
 assert values.shape == (3, 8, 1, 12), values.shape
 for row, ids in enumerate(rows):
@@ -124,7 +124,7 @@ def test_records_hold_every_line(dtype, tmp_path):
         ),
     ]
     file = io.BytesIO()
-    output = extraction.FeatureRecords(file, [-1, 0])
+    output = prediction.FeatureRecords(file, [-1, 0])
     output.write(part)
     output.close()
     path = tmp_path / "features.tfrecord"
