@@ -20,7 +20,8 @@ _BLOCK_TAGS = {"blockquote", "center", "div", "p"}
 _LIST_MARKUP = tuple("*#:;")
 _LIST_ITEM = "\0"
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
-_QUOTES = re.compile(r"'{2,}")  # Bold and italic.
+_QUOTES = re.compile(r"'{2,}")  # Italic (two), bold (three), both (five).
+_QUOTES_IN_WORD = re.compile(r"(?<=\w)'''(?=\w)")
 # Remains of removed templates: "Moss (; ) is" and "Moss (; plural mosses) is".
 _EMPTY_BRACKETS = re.compile(r" ?\([\s,;:]*\)")
 _OPENED_BRACKETS = re.compile(r"\([\s,;:]+")
@@ -104,11 +105,13 @@ def paragraphs(lines: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
     import mwparserfromhell
 
     try:
-        text = _prose(mwparserfromhell.parse("\n".join(lines)))
+        text = _prose(
+            mwparserfromhell.parse("\n".join(lines), skip_style_tags=True)
+        )
     except mwparserfromhell.parser.ParserError:
         counts.markup_paragraphs += 1
         return
-    text = _QUOTES.sub("", _MAGIC_WORD.sub("", text))
+    text = _without_quotes(_MAGIC_WORD.sub("", text))
     text = _OPENED_BRACKETS.sub("(", _EMPTY_BRACKETS.sub("", text))
     kept = [
         line for line in text.split("\n") if not line.startswith(_LIST_ITEM)
@@ -153,10 +156,28 @@ def _prose(code) -> str:
     return "".join(parts)
 
 
+def _without_quotes(text: str) -> str:
+    """Removes the marks of bold and italic text, which end with their line.
+
+    Source: MediaWiki reads `'''` as an apostrophe and `''` if a line has an
+    odd number of both: `''Iliad'''s`.
+    """
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        lengths = [len(run) for run in _QUOTES.findall(line)]
+        if lengths.count(2) % 2 and lengths.count(3) % 2:
+            line = _QUOTES_IN_WORD.sub("'", line, count=1)
+        lines[i] = _QUOTES.sub("", line)
+    return "\n".join(lines)
+
+
 def _text_of_link(link) -> str:
     title = str(link.title).strip()
     namespace, colon, _ = title.partition(":")
-    label = title.removeprefix(":") if link.text is None else _prose(link.text)
+    if link.text is None:
+        label = title.removeprefix(":")
+    else:
+        label = _without_quotes(_prose(link.text))
     is_unseen = colon and (
         namespace.strip().lower() in _UNSEEN_NAMESPACES
         or _INTERLANGUAGE.fullmatch(namespace)

@@ -28,6 +28,10 @@ def _paragraphs(markup):
         ("One <math>x^2</math>two.", "One two."),
         ("Of [[Star Wars: Episode IV|it]].", "Of it."),
         ("One\nline.", "One line."),
+        ("The ''Iliad'''s end.", "The Iliad's end."),
+        ("'''Moss''' in l'''Avenir''.", "Moss in l'Avenir."),
+        ("''A'', [[A|''B'']]'s, [[A|''C'']]'s.", "A, B's, C's."),
+        ("''A'' of '''''B''''' of '''C'''.", "A of B of C."),
     ],
 )
 def test_paragraph_reads_as_on_its_page(markup, text):
@@ -55,6 +59,20 @@ def test_lists_tables_headers_and_pictures_are_left_out(markup):
 def test_header_and_quotation_end_a_paragraph():
     markup = "One.\n== A ==\nTwo.\n<blockquote>Three.</blockquote>Four."
     assert _paragraphs(markup) == ["One.", "Two.", "Three.", "Four."]
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "{{a|''b}}",
+        "<ref>{{cite|''b|c}}</ref>",
+        "{|\n| '''b\n|-\n| c\n|}",
+        "<ref>''b</ref>",
+    ],
+)
+def test_italics_left_open_in_a_note_or_table_end_there(markup):
+    page = f"One ''two'' three.\n\n{markup}\n\nFour ''five'' six."
+    assert _paragraphs(page) == ["One two three.", "Four five six."]
 
 
 @pytest.mark.parametrize("opening", ["{{", "[[", "<ref>", "'''", "{|\n"])
