@@ -166,9 +166,8 @@ def _without_quotes(text: str) -> str:
     for i, line in enumerate(lines):
         lengths = [len(run) for run in _QUOTES.findall(line)]
         if lengths.count(2) % 2 and lengths.count(3) % 2:
-            line = _QUOTES_IN_WORD.sub("'", line, count=1)
-        lines[i] = _QUOTES.sub("", line)
-    return "\n".join(lines)
+            lines[i] = _QUOTES_IN_WORD.sub("'", line, count=1)
+    return _QUOTES.sub("", "\n".join(lines))
 
 
 def _text_of_link(link) -> str:
