@@ -123,7 +123,7 @@ def run(options: Options) -> None:
         ValueError: options, files and model are incompatible.
     """
     _check_options(options)
-    tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]", "[UNK]")
+    tokenizer = tokenization.open_tokenizer(options)
     config = _read_config(options, tokenizer)
     hidden_layers = _load_model(options, config)
     packing = sentence_pairs.Packing(max_seq_length=options.max_seq_length)

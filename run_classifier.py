@@ -37,7 +37,7 @@ from tasks.classification import (
     submission,
 )
 from training import flags as training_flags
-from training import option_checks, run_card, trials
+from training import option_checks, run_card, task_runs
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -70,12 +70,11 @@ class SentenceClassification(labelled.LabelledTask):
     """
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
-        super().__init__(options)
+        super().__init__(options, tokenizer)
         if options.tune_thresholds and not options.do_eval:
             raise ValueError(
                 "--tune_thresholds tunes on evaluated data: pass --do_eval too."
             )
-        self._tokenizer = tokenizer
         self._info = info = sentence_flags.find_dataset(
             options, options.output_dir, is_training=options.do_train
         )
@@ -140,7 +139,7 @@ class SentenceClassification(labelled.LabelledTask):
                 file.examples(with_labels=has_labels),
                 self.label_set,
                 file.packing,
-                self._tokenizer,
+                self.tokenizer,
             ),
             has_labels=has_labels,
             content=file,
@@ -215,27 +214,10 @@ class SentenceClassification(labelled.LabelledTask):
 
 
 def run(options: Options) -> None:
-    """Trains, evaluates and predicts according to the options.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: the options, files and checkpoints are incompatible.
-    """
-    options = trials.with_best_trial(options)
-    tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
-    config = option_checks.check_task(options, tokenizer.vocab_size)
-    # Creating the task checks its options and data, before TensorFlow loads.
-    classification = SentenceClassification(options, tokenizer)
-    option_checks.check_weights(options)
-    from training import fine_tuning
-
-    fine_tuning.run(classification, config, tokenizer)
-
-
-def main(options: Options) -> None:
-    """Runs the script, and writes its run card."""
-    run_card.record(run, options)
+    """Trains, evaluates and predicts according to the options."""
+    tokenizer = tokenization.open_tokenizer(options)
+    task_runs.run(SentenceClassification, options, tokenizer)
 
 
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, lambda options: run_card.record(run, options))

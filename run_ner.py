@@ -28,7 +28,7 @@ from tasks import task
 from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
 from training import flags as training_flags
-from training import option_checks, run_card, trials
+from training import option_checks, run_card, task_runs
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ class Tagging(task.Task):
     writes_everything = True
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
-        super().__init__(options)
-        self._tokenizer = tokenizer
+        super().__init__(options, tokenizer)
         self._files = {
             split: ner.read(options, split)
             for split in option_checks.needed_splits(options)
@@ -133,7 +132,7 @@ class Tagging(task.Task):
         return ner.make_windows(
             file.sentences,
             label_ids,
-            self._tokenizer,
+            self.tokenizer,
             flags.narrow(ner.WindowOptions, self.options),
         )
 
@@ -257,28 +256,10 @@ def _find_labels(
 
 
 def run(options: Options) -> None:
-    """Trains, evaluates and predicts according to the options.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: the options, files and checkpoints are incompatible.
-    """
-    options = trials.with_best_trial(options)
-    tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
-    config = option_checks.check_task(options, tokenizer.vocab_size)
+    """Trains, evaluates and predicts according to the options."""
     kind = FeatureBasedTagging if options.features else Tagging
-    # Creating the task checks its options and data, before TensorFlow loads.
-    tagging = kind(options, tokenizer)
-    option_checks.check_weights(options)
-    from training import fine_tuning
-
-    fine_tuning.run(tagging, config, tokenizer)
-
-
-def main(options: Options) -> None:
-    """Runs the script, and writes its run card."""
-    run_card.record(run, options)
+    task_runs.run(kind, options, tokenization.open_tokenizer(options))
 
 
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, lambda options: run_card.record(run, options))

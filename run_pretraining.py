@@ -85,10 +85,5 @@ def run(options: Options) -> None:
             pretraining.write_evaluations(options.output_dir, lines)
 
 
-def main(options: Options) -> None:
-    """Runs the script, and writes its run card."""
-    run_card.record(run, options)
-
-
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, lambda options: run_card.record(run, options))

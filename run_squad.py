@@ -35,13 +35,12 @@ from tasks.squad import (
     squad_results,
 )
 from training import flags as training_flags
-from training import option_checks, reporting, run_card, trials
+from training import option_checks, reporting, run_card, task_runs
 from vocab import tokenization
 
 if TYPE_CHECKING:
     from modeling import config as config_lib
 
-_SPECIAL_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _LOGITS = "logits" + squad_ensemble.LOGITS_ENDING
 
 
@@ -81,8 +80,7 @@ class QuestionAnswering(task.Task):
     metric = "f1"  # Reported for both versions.
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
-        super().__init__(options)
-        self._tokenizer = tokenizer
+        super().__init__(options, tokenizer)
         if options.do_train:
             # Raises OSError if the file is missing.
             paths.expand(flags.given(options.train_file, "train_file"))
@@ -98,7 +96,7 @@ class QuestionAnswering(task.Task):
             return [self._training_data()]
         questions = flags.given(self._questions, "predict_file")
         if not questions.features:
-            questions = _split(questions, self.options, self._tokenizer)
+            questions = _split(questions, self.options, self.tokenizer)
             self._questions = questions
         return [
             self._data_set(
@@ -131,7 +129,7 @@ class QuestionAnswering(task.Task):
             "train",
             files,
             lambda: squad_features.records_by_example(
-                len(examples), _windows(examples, options, self._tokenizer)
+                len(examples), _windows(examples, options, self.tokenizer)
             ),
             # As released: a question counts once, not once per window.
             examples_of_files=[len(of_file) for of_file in of_files],
@@ -178,7 +176,7 @@ class QuestionAnswering(task.Task):
             logits = squad_answers.padded_logits(
                 **outputs, max_seq_length=self.options.max_seq_length
             )
-        ranked = _rank(data.content, logits, self.options, self._tokenizer)
+        ranked = _rank(data.content, logits, self.options, self.tokenizer)
         return _Answers(ranked=ranked, logits=logits)
 
     def metrics(self, data: task.Data, answers: _Answers) -> dict[str, float]:
@@ -254,20 +252,10 @@ def run(options: Options) -> None:
         ValueError: the options, files and checkpoints are incompatible.
     """
     if options.do_train or (options.do_predict and not options.ensemble):
-        _run_model(trials.with_best_trial(options))
+        tokenizer = tokenization.open_tokenizer(options)
+        task_runs.run(QuestionAnswering, options, tokenizer)
     else:
         _run_without_model(options)
-
-
-def _run_model(options: Options) -> None:
-    tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
-    config = option_checks.check_task(options, tokenizer.vocab_size)
-    # Creating the task checks its options and data, before TensorFlow loads.
-    answering = QuestionAnswering(options, tokenizer)
-    option_checks.check_weights(options)
-    from training import fine_tuning
-
-    fine_tuning.run(answering, config, tokenizer)
 
 
 def _run_without_model(options: Options) -> None:
@@ -297,7 +285,7 @@ def _combine(
         qas_ids = [example.qas_id for example in questions.examples]
         nbest = [squad_ensemble.read_nbest(path) for path in systems]
         return questions, squad_ensemble.combine_nbest(nbest, qas_ids, options)
-    tokenizer = tokenization.open_tokenizer(options, *_SPECIAL_TOKENS)
+    tokenizer = tokenization.open_tokenizer(options)
     questions = _split(questions, options, tokenizer)
     logits = squad_ensemble.average_logits(
         [squad_ensemble.read_logits(path) for path in systems]

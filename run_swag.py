@@ -24,7 +24,7 @@ from files import paths, writing
 from tasks import labelled, swag, task
 from tasks.classification import predictions, sentence_pairs
 from training import flags as training_flags
-from training import option_checks, run_card, trials
+from training import option_checks, run_card, task_runs
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ class MultipleChoice(labelled.LabelledTask):
     }
 
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
-        super().__init__(options)
-        self._tokenizer = tokenizer
+        super().__init__(options, tokenizer)
         self._layout = flags.narrow(swag.Layout, options)
         self.label_set = self._layout.label_set()
         self._paths = {
@@ -116,7 +115,7 @@ class MultipleChoice(labelled.LabelledTask):
                         path, self._layout, with_labels=has_labels
                     ),
                     sentence_pairs.Packing(max_seq_length=length),
-                    self._tokenizer,
+                    self.tokenizer,
                 ),
                 has_labels=has_labels,
             )
@@ -157,27 +156,10 @@ def _find(options: Options, split: str) -> str:
 
 
 def run(options: Options) -> None:
-    """Trains, evaluates and predicts according to the options.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: the options, files and checkpoints are incompatible.
-    """
-    options = trials.with_best_trial(options)
-    tokenizer = tokenization.open_tokenizer(options, "[UNK]", "[CLS]", "[SEP]")
-    config = option_checks.check_task(options, tokenizer.vocab_size)
-    # Creating the task checks its options and data, before TensorFlow loads.
-    choice = MultipleChoice(options, tokenizer)
-    option_checks.check_weights(options)
-    from training import fine_tuning
-
-    fine_tuning.run(choice, config, tokenizer)
-
-
-def main(options: Options) -> None:
-    """Runs the script, and writes its run card."""
-    run_card.record(run, options)
+    """Trains, evaluates and predicts according to the options."""
+    tokenizer = tokenization.open_tokenizer(options)
+    task_runs.run(MultipleChoice, options, tokenizer)
 
 
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, lambda options: run_card.record(run, options))

@@ -1,6 +1,6 @@
 """The interface of a fine-tuning task.
 
-A script defines a `Task`; `training.fine_tuning.run` trains, evaluates and
+A script defines a `Task`; `training.task_runs.run` trains, evaluates and
 predicts with it according to the flags of `training.flags`.
 """
 
@@ -100,6 +100,7 @@ class Task(abc.ABC):
 
     Args:
         options: `training.flags.FineTuningOptions` of the run.
+        tokenizer: the `vocab.tokenization.FullTokenizer` of the model.
 
     Attributes:
         name: identifies the task; a folder of another task is rejected.
@@ -115,8 +116,8 @@ class Task(abc.ABC):
     labels: Mapping[str, object] | None = None
     writes_everything = False
 
-    def __init__(self, options: Any):
-        self.options = options
+    def __init__(self, options: Any, tokenizer: Any):
+        self.options, self.tokenizer = options, tokenizer
 
     @property
     @abc.abstractmethod

@@ -41,22 +41,18 @@ _IDENTITY = (
 )
 
 
-def run(
-    task: task_lib.Task, config: config_lib.BertConfig, tokenizer: Any
-) -> None:
+def run(task: task_lib.Task, config: config_lib.BertConfig) -> None:
     """Trains, evaluates and predicts according to the options of a task.
 
     Args:
         task: the task, whose options passed `option_checks`.
         config: the configuration of the model.
-        tokenizer: the tokenizer of the task's text. Its `vocab` maps every
-            piece to an id below its `vocab_size`.
 
     Raises:
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
-    setup = _prepare(task.options, config, tokenizer)
+    setup = _prepare(task, config)
     folds = task.folds
     data = [_make_data(setup, fold) for fold in folds]
     plan = trials.plan_run(
@@ -99,9 +95,7 @@ def _make_data(
 
 
 def _prepare(
-    options: training_flags.FineTuningOptions,
-    config: config_lib.BertConfig,
-    tokenizer: Any,
+    task: task_lib.Task, config: config_lib.BertConfig
 ) -> task_data.Setup:
     """Checks existing checkpoints and chooses devices.
 
@@ -109,6 +103,7 @@ def _prepare(
         ValueError: the options do not fit the checkpoints or the devices, or
             workers do not share the folder of the run.
     """
+    options: training_flags.FineTuningOptions = task.options
     model_checks.check_attention(options)
     strategy = devices.prepare(
         flags.narrow(devices.DeviceOptions, options),
@@ -132,10 +127,10 @@ def _prepare(
         options=options,
         config=config,
         text={
-            "vocab_sha256": records.vocab_sha256(tokenizer.vocab),
+            "vocab_sha256": records.vocab_sha256(task.tokenizer.vocab),
             "do_lower_case": options.do_lower_case,
         },
-        vocab_size=tokenizer.vocab_size,
+        vocab_size=task.tokenizer.vocab_size,
         strategy=strategy,
     )
 

@@ -32,6 +32,7 @@ _CASED_MODELS = frozenset(
     }
 )
 _RELEASED_CHECKPOINT = re.compile(r"([A-Za-z0-9_-]+)/bert_model\.ckpt")
+_TEXT_TOKENS = ("[UNK]", "[CLS]", "[SEP]")
 _MAX_CACHED_WORDS = 1 << 17  # About 30 MB; English text repeats most words.
 # As released: Extensions F and later, kana and hangul are not included.
 _CJK_BLOCKS = (
@@ -230,7 +231,8 @@ def open_tokenizer(options: TextOptions, *special_tokens: str) -> FullTokenizer:
 
     Args:
         options: of the run.
-        *special_tokens: required tokens of the vocabulary.
+        *special_tokens: required tokens of the vocabulary; by default those
+            of encoded text.
 
     Raises:
         OSError: the vocabulary cannot be opened.
@@ -241,7 +243,7 @@ def open_tokenizer(options: TextOptions, *special_tokens: str) -> FullTokenizer:
         options.do_lower_case, options.init_checkpoint
     )
     tokenizer = FullTokenizer(options.vocab_file, options.do_lower_case)
-    tokenizer.require_tokens(*special_tokens)
+    tokenizer.require_tokens(*(special_tokens or _TEXT_TOKENS))
     return tokenizer
 
 
