@@ -34,19 +34,30 @@ def _released_folder(folder):
         shutil.copyfile(_GOLDEN / "inputs" / name, folder / name)
 
 
-def test_python_example_runs(tmp_path, monkeypatch):
+def test_python_examples_run(tmp_path, monkeypatch):
     _released_folder(tmp_path / _FOLDER)
     monkeypatch.chdir(tmp_path)
-    code, _ = _blocks("From Python")
+    loading, loading_keras = _blocks("From Python")
     golden = np.load(_GOLDEN / "model/forward_gelu.npz")
-    scope = {"input_ids": golden["defaults/in/input_ids"]}
-    exec(code, scope)  # The page is ours.
+    ids = golden["defaults/in/input_ids"]
+    scope = {"input_ids": ids}
+    exec(loading, scope)  # The page is ours.
     assert isinstance(scope["model"], bert.BertModel)
-    np.testing.assert_allclose(
-        scope["outputs"]["pooled_output"],
-        golden["defaults/out/pooled_output"],
-        atol=1e-5,
+    convert_checkpoint.convert(
+        programs.parse(
+            convert_checkpoint.Options,
+            f"--input={_FOLDER}",
+            "--output=bert_model.weights.h5",
+            "--output_format=keras",
+        )
     )
+    exec(loading_keras, scope)
+    for outputs in (scope["outputs"], scope["encoder"](ids)):
+        np.testing.assert_allclose(
+            outputs["pooled_output"],
+            golden["defaults/out/pooled_output"],
+            atol=1e-5,
+        )
 
 
 def test_command_examples_convert_there_and_back(tmp_path, monkeypatch):
