@@ -4,9 +4,9 @@ For example:
 
   python -m tools.export_model --model_dir=mrpc --export_dir=served/mrpc
 
-`--model_dir` is the --output_dir of run_classifier.py, run_squad.py, run_ner.py
-or run_pretraining.py; flags override its settings. docs/serving.md lists the
-inputs and outputs of the models. For a checkpoint without such a folder:
+`--model_dir` is the --output_dir of a training script; flags override its
+settings. docs/serving.md lists the inputs and outputs of the models. For a
+checkpoint without such a folder:
 
   python -m tools.export_model --task=embed --export_dir=served/bert \\
     --bert_config_file=bert_config.json --vocab_file=vocab.txt \\
