@@ -180,26 +180,14 @@ def _read_config(options, tokenizer) -> config_lib.BertConfig:
 
 def _load_model(options, config):
     """Loads the model that computes the hidden layers."""
-    from modeling import bert, checkpoints
-    from training import devices, model_checks, model_folder, prediction
+    from modeling import bert
+    from training import devices, initialization, prediction
 
-    model_checks.check_bidirectional(options.init_checkpoint)
-    model_folder.check_casing(
-        model_folder.of_checkpoint(options.init_checkpoint),
-        options.do_lower_case,
-    )
-    strategy = devices.prepare(
-        flags.narrow(devices.DeviceOptions, options),
-        precision=options.precision,
-        batch_sizes={"batch_size": options.batch_size},
-    )
+    strategy = devices.prepare(options, ["batch_size"])
     with strategy.scope():
         model = bert.BertModel(config)
         # No hidden layer depends on the pooler.
-        report = checkpoints.load(
-            model, options.init_checkpoint, new=["bert/pooler/.*"]
-        )
-    logging.info("%s: %s", options.init_checkpoint, report)
+        initialization.load_pretrained(model, options, ["bert/pooler/.*"])
     return prediction.HiddenLayers(
         strategy, model, options.layer_numbers, options.batch_size
     )

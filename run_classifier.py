@@ -203,9 +203,7 @@ class SentenceClassification(labelled.LabelledTask):
         files = predictions.result_files(
             info, split, data.data_set.suffix, answers.outputs
         )
-        for name, lines in files.items():
-            with writing.whole_file(os.path.join(output_dir, name)) as file:
-                file.writelines(lines)
+        writing.write_files(output_dir, files)
         if self.options.write_submission and (name := split.submission):
             submission.add_to_zip(
                 self.options.write_submission,

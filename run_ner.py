@@ -192,9 +192,7 @@ class Tagging(task.Task):
             report = entities.score(tagged.gold, answers.tags).report()
             logging.info("%s\n%s", tagged.file.path, report)
             files[f"{prefix}_report.txt"] = [report]
-        for name, lines in files.items():
-            with writing.whole_file(os.path.join(output_dir, name)) as file:
-                file.writelines(lines)
+        writing.write_files(output_dir, files)
 
 
 class FeatureBasedTagging(Tagging):

@@ -132,12 +132,11 @@ class MultipleChoice(labelled.LabelledTask):
         self, data: task.Data, answers: labelled.Answers, output_dir: str
     ) -> None:
         outputs = answers.outputs
-        for name, lines in (
-            ("test_results.tsv", predictions.result_lines(outputs)),
-            ("predictions.csv", swag.prediction_lines(self.label_set, outputs)),
-        ):
-            with writing.whole_file(os.path.join(output_dir, name)) as file:
-                file.writelines(lines)
+        files = {
+            "test_results.tsv": predictions.result_lines(outputs),
+            "predictions.csv": swag.prediction_lines(self.label_set, outputs),
+        }
+        writing.write_files(output_dir, files)
 
 
 def _find(options: Options, split: str) -> str:

@@ -8,7 +8,7 @@ import platform
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from absl import logging
@@ -333,6 +333,13 @@ def copy_file(source: str, target: str) -> None:
     """Copies a file atomically."""
     with whole_file(target, "wb") as file:
         file.writelines(paths.chunks_of(source))
+
+
+def write_files(folder: str, files: Mapping[str, Iterable[str]]) -> None:
+    """Writes the lines of files by name, each atomically."""
+    for name, lines in files.items():
+        with whole_file(os.path.join(folder, name)) as file:
+            file.writelines(lines)
 
 
 def write_json(path: str, value: Any) -> None:

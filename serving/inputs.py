@@ -192,7 +192,7 @@ def fit(
     budget = packing.max_seq_length - tf.cast(specials, tf.int64)  # [N]
     if packing.long_text == sentence_pairs.WINDOWS:
         return _windows(tokens_a, tokens_b, budget, packing.window_stride)
-    # `sentence_pairs.lengths_cut_from_the_longer` without a loop: a text
+    # `sentence_pairs.truncated_lengths` without a loop: a text
     # shorter than half of the budget stays complete; two longer ones get half
     # each, A the odd token.
     half = (budget + 1) // 2

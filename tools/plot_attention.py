@@ -145,10 +145,11 @@ def run(options: Options) -> None:
     from matplotlib.backends import backend_agg
 
     from modeling import bert
+    from training import initialization
 
     model = bert.BertModel(config)
     # Attention needs no pooler.
-    text_model.load_weights(model, options, ["bert/pooler/.*"])
+    initialization.load_pretrained(model, options, ["bert/pooler/.*"])
     of_layers = model.attention_probs(
         np.array([tokenizer.convert_tokens_to_ids(tokens)], np.int32),
         segment_ids=np.array([segment_ids], np.int32),

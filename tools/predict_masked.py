@@ -189,11 +189,12 @@ def run(
     config, tokenizer = text_model.open_files(
         options, "[CLS]", "[SEP]", "[UNK]", _MASK
     )
-    from modeling import heads  # Late: it imports TensorFlow.
+    from modeling import heads  # Late: these import TensorFlow.
+    from training import initialization
 
     model = heads.BertForPreTraining(config)
     # Masked words need neither the pooler nor next sentence prediction.
-    text_model.load_weights(
+    initialization.load_pretrained(
         model, options, ["bert/pooler/.*", "cls/seq_relationship/.*"]
     )
     with contextlib.ExitStack() as stack:

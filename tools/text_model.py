@@ -4,16 +4,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from absl import logging
-
 from commands import flags
 from tasks import features
 from tasks.classification import sentence_pairs
 from vocab import tokenization
 
 if TYPE_CHECKING:
-    import keras
-
     from modeling import config as config_lib
 
 
@@ -57,32 +53,6 @@ def open_files(
     tokenizer = tokenization.open_tokenizer(options, *special_tokens)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     return config, tokenizer
-
-
-def load_weights(
-    model: "keras.Model", options: ModelOptions, unused: list[str]
-) -> None:
-    """Loads the checkpoint into a model.
-
-    Args:
-        model: gets the weights.
-        options: of the tool.
-        unused: patterns of variables on which no output depends.
-
-    Raises:
-        ValueError: the checkpoint is not of BERT, was trained with another
-            casing, or lacks a weight.
-    """
-    from modeling import checkpoints
-    from training import model_checks, model_folder
-
-    model_checks.check_bidirectional(options.init_checkpoint)
-    model_folder.check_casing(
-        model_folder.of_checkpoint(options.init_checkpoint),
-        options.do_lower_case,
-    )
-    report = checkpoints.load(model, options.init_checkpoint, new=unused)
-    logging.info("%s: %s", options.init_checkpoint, report)
 
 
 def encode(

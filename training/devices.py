@@ -4,7 +4,7 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from commands import flags
 from files import paths
 from training import checkpointing, input_pipeline, workers
 from training import flags as training_flags
@@ -32,25 +33,24 @@ _FIRST_GPU_CAPABILITY = (8, 0)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DeviceOptions(training_flags.TpuOptions):
-    """The devices of a run; see the flags of these names."""
+    """The devices and precision of a run; see the flags of these names."""
 
     distribution_strategy: str = AUTO
     num_cpu_devices: int = 0
+    precision: str = FLOAT32
 
 
 def prepare(
-    options: DeviceOptions,
-    *,
-    precision: str,
-    batch_sizes: Mapping[str, int],
+    options: Any,
+    batch_sizes: Sequence[str] = (),
     output_dir: str | None = None,
 ) -> tf.distribute.Strategy:
     """Chooses and logs the devices and the precision.
 
     Args:
-        options: the devices to use.
-        precision: one of `PRECISIONS`, or "auto".
-        batch_sizes: global batch sizes by flag, other than of training.
+        options: of the run, with some of `DeviceOptions`.
+        batch_sizes: the names of its global batch sizes, other than of
+            training.
         output_dir: the folder of the run. With "auto", a resumed run keeps the
             precision of its checkpoints.
 
@@ -59,11 +59,13 @@ def prepare(
         ValueError: a batch does not divide among the devices.
     """
     _check_backend()
-    strategy = make_strategy(options)
-    for name, size in batch_sizes.items():
+    chosen = flags.narrow(DeviceOptions, options)
+    strategy = make_strategy(chosen)
+    for name in batch_sizes:
         input_pipeline.check_batch_size(
-            name, size, strategy.num_replicas_in_sync
+            name, getattr(options, name), strategy.num_replicas_in_sync
         )
+    precision = chosen.precision
     if precision == AUTO:
         choice = choose_precision(strategy, output_dir)
         precision = choice.precision

@@ -8,7 +8,6 @@ from typing import Any
 
 from absl import logging
 
-from commands import flags
 from files import writing
 from modeling import config as config_lib
 from tasks import task as task_lib
@@ -105,15 +104,11 @@ def _prepare(
     """
     options: training_flags.FineTuningOptions = task.options
     model_checks.check_attention(options)
+    sizes = ("eval_batch_size", "predict_batch_size")
     strategy = devices.prepare(
-        flags.narrow(devices.DeviceOptions, options),
-        precision=options.precision,
-        batch_sizes={
-            name: getattr(options, name)
-            for name in ("eval_batch_size", "predict_batch_size")
-            if hasattr(options, name)
-        },
-        output_dir=options.output_dir,
+        options,
+        [name for name in sizes if hasattr(options, name)],
+        options.output_dir,
     )
     for setting in options.grid:
         input_pipeline.check_batch_size(

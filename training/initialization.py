@@ -16,6 +16,7 @@ from modeling import checkpoints, heads, name_tables
 from training import (
     checkpointing,
     devices,
+    model_checks,
     model_folder,
     objectives,
     optimization,
@@ -225,6 +226,29 @@ def load_for_evaluation(
         if order is not None:
             _reorder_outputs(objective.model, order)
     return checkpointing.load_step(prefix) if prefix else 0
+
+
+def load_pretrained(
+    model: keras.Model, options: Any, unused: Sequence[str]
+) -> None:
+    """Loads a checkpoint of BERT for a program that does not train.
+
+    Args:
+        model: receives the weights.
+        options: `init_checkpoint` and `do_lower_case`.
+        unused: patterns of variables on which no output depends.
+
+    Raises:
+        ValueError: the checkpoint is not of BERT, was trained with another
+            casing, or lacks a weight.
+    """
+    path = options.init_checkpoint
+    model_checks.check_bidirectional(path)
+    model_folder.check_casing(
+        model_folder.of_checkpoint(path), options.do_lower_case
+    )
+    report = checkpoints.load(model, path, new=unused)
+    logging.info("%s: %s", path, report)
 
 
 def _output_order(

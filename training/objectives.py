@@ -22,7 +22,7 @@ PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WORD_INPUTS = ("word_features", "label_mask")
 
-Features = Mapping[str, tf.Tensor]
+Tensors = Mapping[str, tf.Tensor]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,14 +51,14 @@ class Objective(abc.ABC):
         self.model = model
 
     @abc.abstractmethod
-    def denominators(self, features: Features) -> dict[str, tf.Tensor]:
+    def denominators(self, features: Tensors) -> dict[str, tf.Tensor]:
         """Computes the part of these rows in the denominator of each loss."""
 
     @abc.abstractmethod
     def outcome(
         self,
-        features: Features,
-        denominators: Mapping[str, tf.Tensor],
+        features: Tensors,
+        denominators: Tensors,
         dropout_seed: tf.Tensor | None,
     ) -> Outcome:
         """Runs the model; without a dropout seed in evaluation mode."""
@@ -80,7 +80,7 @@ class Pretraining(Objective):
         super().__init__(model)
         self._objective = objective
 
-    def denominators(self, features: Features) -> dict[str, tf.Tensor]:
+    def denominators(self, features: Tensors) -> dict[str, tf.Tensor]:
         targets = self._targets(features)
         counts = {"masked_lm_loss": tf.reduce_sum(targets.weights)}
         if self._objective == "mlm_nsp":
@@ -91,8 +91,8 @@ class Pretraining(Objective):
 
     def outcome(
         self,
-        features: Features,
-        denominators: Mapping[str, tf.Tensor],
+        features: Tensors,
+        denominators: Tensors,
         dropout_seed: tf.Tensor | None,
     ) -> Outcome:
         targets = self._targets(features)
@@ -133,7 +133,7 @@ class Pretraining(Objective):
             )
         return Outcome(losses=terms, metrics=metrics)
 
-    def _targets(self, features: Features) -> "_Targets":
+    def _targets(self, features: Tensors) -> "_Targets":
         if self._objective == "ltr":
             return _next_tokens(features)
         weights = features["masked_lm_weights"]
@@ -162,7 +162,7 @@ class _Targets:
     weights: tf.Tensor
 
 
-def _next_tokens(features: Features) -> _Targets:
+def _next_tokens(features: Tensors) -> _Targets:
     """Restores the text of masked records; each token predicts the next."""
     masked = features["input_ids"]
     batch, length = masked.shape
@@ -190,7 +190,7 @@ class FineTuning(Objective):
     """Base class of the objectives of tasks that predict."""
 
     @abc.abstractmethod
-    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+    def predictions(self, features: Tensors) -> dict[str, tf.Tensor]:
         """Scores rows: `[B, ...]` tensors by name."""
 
 
@@ -200,13 +200,13 @@ class PerExample(FineTuning):
     A subclass defines `row_losses` and `predictions`.
     """
 
-    def denominators(self, features: Features) -> dict[str, tf.Tensor]:
+    def denominators(self, features: Tensors) -> dict[str, tf.Tensor]:
         return {"loss": tf.reduce_sum(self.row_weights(features))}
 
     def outcome(
         self,
-        features: Features,
-        denominators: Mapping[str, tf.Tensor],
+        features: Tensors,
+        denominators: Tensors,
         dropout_seed: tf.Tensor | None,
     ) -> Outcome:
         outputs = self.outputs(features, dropout_seed)
@@ -223,7 +223,7 @@ class PerExample(FineTuning):
         return Outcome(losses={"loss": loss}, metrics=metrics)
 
     def outputs(
-        self, features: Features, dropout_seed: tf.Tensor | None
+        self, features: Tensors, dropout_seed: tf.Tensor | None
     ) -> dict[str, tf.Tensor]:
         """Runs the model; without a dropout seed in evaluation mode."""
         return self.model(
@@ -234,17 +234,15 @@ class PerExample(FineTuning):
         )
 
     @abc.abstractmethod
-    def row_losses(
-        self, features: Features, outputs: Mapping[str, tf.Tensor]
-    ) -> tf.Tensor:
+    def row_losses(self, features: Tensors, outputs: Tensors) -> tf.Tensor:
         """Computes the loss of each row, `[B]` float32."""
 
-    def row_weights(self, features: Features) -> tf.Tensor:
+    def row_weights(self, features: Tensors) -> tf.Tensor:
         """Returns the weight of each row in the mean loss, `[B]` float32."""
         return example_weights(features)
 
     def row_metrics(
-        self, features: Features, outputs: Mapping[str, tf.Tensor]
+        self, features: Tensors, outputs: Tensors
     ) -> dict[str, tf.Tensor]:
         """Computes metrics of each row: `[B]` float32 by name; default none."""
         del features, outputs
@@ -287,18 +285,16 @@ class Classification(PerExample):
         self._problem_type = problem_type
         self._class_weights = tuple(class_weights)
 
-    def row_losses(
-        self, features: Features, outputs: Mapping[str, tf.Tensor]
-    ) -> tf.Tensor:
+    def row_losses(self, features: Tensors, outputs: Tensors) -> tf.Tensor:
         weights = self._class_weights_of(features)
         return self._losses(features, outputs["logits"], weights)
 
-    def row_weights(self, features: Features) -> tf.Tensor:
+    def row_weights(self, features: Tensors) -> tf.Tensor:
         rows = example_weights(features)
         weights = self._class_weights_of(features)
         return rows if weights is None else rows * tf.reduce_mean(weights, 1)
 
-    def _class_weights_of(self, features: Features) -> tf.Tensor | None:
+    def _class_weights_of(self, features: Tensors) -> tf.Tensor | None:
         """Returns class weights: `[B, 1]`, or `[B, K]` for several labels."""
         if not self._class_weights:
             return None
@@ -318,14 +314,14 @@ class Classification(PerExample):
         )
 
     def row_metrics(
-        self, features: Features, outputs: Mapping[str, tf.Tensor]
+        self, features: Tensors, outputs: Tensors
     ) -> dict[str, tf.Tensor]:
         if self._problem_type != SINGLE_LABEL:
             return {}
         labels = features["label_ids"][:, 0]
         return {"accuracy": correct(outputs["logits"], labels)}
 
-    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+    def predictions(self, features: Tensors) -> dict[str, tf.Tensor]:
         """Scores each row.
 
         Returns:
@@ -355,9 +351,7 @@ class SpanExtraction(PerExample):
         model: returns `start_logits` and `end_logits`, `[B, T]`.
     """
 
-    def row_losses(
-        self, features: Features, outputs: Mapping[str, tf.Tensor]
-    ) -> tf.Tensor:
+    def row_losses(self, features: Tensors, outputs: Tensors) -> tf.Tensor:
         return losses.span_cross_entropy(
             (outputs["start_logits"], outputs["end_logits"]),
             (
@@ -366,7 +360,7 @@ class SpanExtraction(PerExample):
             ),
         )
 
-    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+    def predictions(self, features: Tensors) -> dict[str, tf.Tensor]:
         """Scores each position of each window.
 
         Returns:
@@ -393,13 +387,13 @@ class Tagging(FineTuning):
         super().__init__(model)
         self._inputs = tuple(inputs)
 
-    def denominators(self, features: Features) -> dict[str, tf.Tensor]:
+    def denominators(self, features: Tensors) -> dict[str, tf.Tensor]:
         return {"loss": tf.reduce_sum(_word_weights(features))}
 
     def outcome(
         self,
-        features: Features,
-        denominators: Mapping[str, tf.Tensor],
+        features: Tensors,
+        denominators: Tensors,
         dropout_seed: tf.Tensor | None,
     ) -> Outcome:
         logits, label_ids, weights = self._scored(features, dropout_seed)
@@ -410,7 +404,7 @@ class Tagging(FineTuning):
             metrics={"accuracy": weighted(correct(logits, label_ids), weights)},
         )
 
-    def predictions(self, features: Features) -> dict[str, tf.Tensor]:
+    def predictions(self, features: Tensors) -> dict[str, tf.Tensor]:
         """Labels the words of each row.
 
         Returns:
@@ -438,7 +432,7 @@ class Tagging(FineTuning):
         )
 
 
-def example_weights(features: Features) -> tf.Tensor:
+def example_weights(features: Tensors) -> tf.Tensor:
     """Returns `[B]` float32: 0 for padding rows of the batch."""
     weights = features.get("example_weights")
     if weights is None:
@@ -459,7 +453,7 @@ def weighted(
     return tf.reduce_sum(values * weights), tf.reduce_sum(weights)
 
 
-def _word_weights(features: Features) -> tf.Tensor:
+def _word_weights(features: Tensors) -> tf.Tensor:
     """Returns `[B, T]` float32: 1 for a labeled word of a real row."""
     weights = tf.cast(features["label_mask"], tf.float32)
     rows = features.get("example_weights")

@@ -136,12 +136,7 @@ def prepare_devices(
     Raises:
         ValueError: a batch does not divide among the devices.
     """
-    strategy = devices.prepare(
-        flags.narrow(devices.DeviceOptions, options),
-        precision=options.precision,
-        batch_sizes={"eval_batch_size": options.eval_batch_size},
-        output_dir=options.output_dir,
-    )
+    strategy = devices.prepare(options, ["eval_batch_size"], options.output_dir)
     for phase in phases:
         input_pipeline.check_batch_size(
             "train_batch_size",
@@ -224,7 +219,7 @@ def _sanity_checks(
     lengths = [phase.options.max_seq_length for phase in phases]
     checks = sanity_checks.SanityChecks(
         sanity_checks.measure(sources[0]),
-        sanity_checks.Plan(
+        sanity_checks.Run(
             vocab_size=sources[0].vocab_size,
             batch_size=max(batches),
             pieces_per_step=min(map(operator.mul, batches, lengths)),

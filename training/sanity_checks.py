@@ -131,7 +131,7 @@ def entropy(counts: np.ndarray) -> float:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
+class Run:
     """The settings of a run that the checks depend on.
 
     Attributes:
@@ -154,12 +154,12 @@ class SanityChecks:
 
     Args:
         records: the statistics of the training records.
-        plan: the settings of the run.
+        run: the settings of the run.
     """
 
-    def __init__(self, records: RecordStatistics, plan: Plan):
+    def __init__(self, records: RecordStatistics, run: Run):
         self._records = records
-        self._plan = plan
+        self._run = run
         self._steps: list[int] = []
         self._losses: list[float] = []
         self._accuracies: list[float] = []
@@ -167,15 +167,15 @@ class SanityChecks:
 
     def announce(self) -> list[str]:
         """Returns lines on the baselines and expected losses of the run."""
-        records, plan = self._records, self._plan
-        even = math.log(plan.vocab_size)
+        records, run = self._records, self._run
+        even = math.log(run.vocab_size)
         lines = [
             f"Baselines, from {records.num_sampled:,} records: masked-LM loss "
             f"{even:.2f} (uniform guess),",
             f"  {records.entropy:.2f} (word-piece frequencies); "
             f"next-sentence accuracy {records.chance:.1%} (majority class).",
         ]
-        if not plan.is_fresh:
+        if not run.is_fresh:
             return lines
         frequent = records.entropy
         expected = [
@@ -191,9 +191,9 @@ class SanityChecks:
 
     def _step_of(self, wanted: float) -> int | None:
         """Returns the first step that is worth `wanted` reference steps."""
-        steps = range(self._plan.schedule.num_train_steps + 1)
+        steps = range(self._run.schedule.num_train_steps + 1)
         step = bisect.bisect_left(
-            steps, wanted, key=lambda step: reference_steps(self._plan, step)
+            steps, wanted, key=lambda step: reference_steps(self._run, step)
         )
         return step if step < len(steps) else None
 
@@ -234,18 +234,18 @@ class SanityChecks:
     @property
     def _made(self) -> float:
         """The number of reference steps completed so far."""
-        return reference_steps(self._plan, self._steps[-1])
+        return reference_steps(self._run, self._steps[-1])
 
     @property
     def _is_warm(self) -> bool:
-        return self._steps[-1] >= self._plan.schedule.num_warmup_steps
+        return self._steps[-1] >= self._run.schedule.num_warmup_steps
 
     def _impossible(self) -> str | None:
         epochs = (
-            self._steps[-1] * self._plan.batch_size / self._records.num_records
+            self._steps[-1] * self._run.batch_size / self._records.num_records
         )
         least = _IMPOSSIBLE_LOSS_OF_TRAINED
-        if self._plan.is_fresh:
+        if self._run.is_fresh:
             least = min(_IMPOSSIBLE_LOSS, self._records.entropy / 4)
         if self._loss >= least or epochs > _FEW_EPOCHS:
             return None
@@ -271,7 +271,7 @@ class SanityChecks:
         )
 
     def _unfitting(self) -> str | None:
-        if self._plan.is_fresh or self._loss < 0.95 * self._records.entropy:
+        if self._run.is_fresh or self._loss < 0.95 * self._records.entropy:
             return None
         return (
             f"the masked-LM loss, {self._loss:.2f}, is no better than that of "
@@ -284,7 +284,7 @@ class SanityChecks:
     def _above_frequency(self) -> str | None:
         is_early = self._made < _BAND[0][0] or not self._is_warm
         high = self._records.entropy
-        if not self._plan.is_fresh or is_early or self._loss <= high:
+        if not self._run.is_fresh or is_early or self._loss <= high:
             return None
         return (
             f"after the warm-up, the masked-LM loss, {self._loss:.2f}, is "
@@ -295,7 +295,7 @@ class SanityChecks:
 
     def _above_band(self) -> str | None:
         made = self._made
-        if not self._plan.is_fresh or made < _BAND[0][0] or not self._is_warm:
+        if not self._run.is_fresh or made < _BAND[0][0] or not self._is_warm:
             return None
         steps, _, highs = zip(*_BAND, strict=True)
         high = float(np.interp(made, steps, highs)) * self._records.entropy
@@ -312,7 +312,7 @@ class SanityChecks:
 
     def _not_falling(self) -> str | None:
         is_high = self._loss > _STILL_HIGH * self._records.entropy
-        if not self._plan.is_fresh or not is_high or self._made < _BAND[2][0]:
+        if not self._run.is_fresh or not is_high or self._made < _BAND[2][0]:
             return None
         middle = int(np.searchsorted(self._steps, self._steps[-1] / 2))
         # Means over a tenth of the run, since the expected fall is small.
@@ -349,7 +349,7 @@ class SanityChecks:
         )
 
 
-def reference_steps(plan: Plan, step: int) -> float:
+def reference_steps(run: Run, step: int) -> float:
     """Converts the first steps of a run to steps of the reference runs.
 
     A step is worth at most one reference step, at most its share of the word
@@ -358,6 +358,6 @@ def reference_steps(plan: Plan, step: int) -> float:
     """
     return min(
         step,
-        step * plan.pieces_per_step / _REFERENCE_PIECES,
-        plan.schedule.sum_of_rates(step) / _REFERENCE_RATE,
+        step * run.pieces_per_step / _REFERENCE_PIECES,
+        run.schedule.sum_of_rates(step) / _REFERENCE_RATE,
     )

@@ -66,10 +66,10 @@ class Packing:
             )
 
 
-def lengths_cut_from_the_longer(
+def truncated_lengths(
     len_a: int, len_b: int, max_length: int
 ) -> tuple[int, int]:
-    """Returns the truncated lengths of two texts, shortening the longer.
+    """Returns the lengths of two texts after the longer one is truncated.
 
     This is the rule of fine-tuning; pre-training truncates either end at
     random.
@@ -108,9 +108,7 @@ def fit(
     budget = packing.max_seq_length - num_special
     if packing.long_text == WINDOWS:
         return _windows(tokens_a, tokens_b, budget, packing.window_stride)
-    len_a, len_b = lengths_cut_from_the_longer(
-        len(tokens_a), len(tokens_b), budget
-    )
+    len_a, len_b = truncated_lengths(len(tokens_a), len(tokens_b), budget)
     if packing.long_text == HEAD:
         return [(list(tokens_a[:len_a]), list(tokens_b[:len_b]))]
     return [(_head_tail(tokens_a, len_a), _head_tail(tokens_b, len_b))]

@@ -102,18 +102,14 @@ def test_auto_is_resolved_set_and_logged(monkeypatch, caplog):
     monkeypatch.setattr(devices, "cpu_flags", lambda: frozenset(["amx_bf16"]))
     monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
     with caplog.at_level("INFO"):
-        devices.prepare(
-            devices.DeviceOptions(), precision="auto", batch_sizes={}
-        )
+        devices.prepare(devices.DeviceOptions(precision="auto"))
     assert devices.precision_in_use() == "mixed_bfloat16"
     assert "auto: mixed_bfloat16, since this CPU has amx_bf16" in caplog.text
 
 
 def test_a_requested_precision_is_set_on_any_device(monkeypatch):
     monkeypatch.setattr(devices, "cpu_flags", lambda: frozenset(["amx_bf16"]))
-    devices.prepare(
-        devices.DeviceOptions(), precision="float32", batch_sizes={}
-    )
+    devices.prepare(devices.DeviceOptions(precision="float32"))
     assert devices.precision_in_use() == "float32"
 
 

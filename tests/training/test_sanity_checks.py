@@ -18,7 +18,7 @@ def _plan(**changes):
         ),
         "is_fresh": True,
     }
-    return sanity_checks.Plan(**{**values, **changes})
+    return sanity_checks.Run(**{**values, **changes})
 
 
 def _watch(plan=None, **changes):

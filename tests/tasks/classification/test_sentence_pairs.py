@@ -100,7 +100,7 @@ def test_features_are_those_of_the_release(name):
 
 @pytest.mark.parametrize("case", _TRUNCATIONS)
 def test_pair_truncation_is_that_of_the_release(case):
-    lengths = sentence_pairs.lengths_cut_from_the_longer(
+    lengths = sentence_pairs.truncated_lengths(
         case["len_a"], case["len_b"], case["max_length"]
     )
     assert _words("a", lengths[0]) == case["a"]
