@@ -212,7 +212,8 @@ def _record_files(options, tokenizer, text):
             kind="pretraining",
             max_seq_length=options.max_seq_length,
             max_predictions_per_seq=options.max_predictions_per_seq,
-            vocab_size=tokenizer.vocab_size,
+            # As released, blank lines may be random replacements too.
+            vocab_size=max(tokenizer.vocab.values()) + 1,
             vocab_sha256=records.vocab_sha256(tokenizer.vocab),
             do_lower_case=options.do_lower_case,
             num_records=0,

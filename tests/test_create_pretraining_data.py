@@ -105,6 +105,15 @@ def test_sidecar_describes_the_vocabulary(tmp_path, text):
     assert metadata.vocab_sha256 == hashlib.sha256(content).hexdigest()
 
 
+def test_a_blank_line_of_the_vocabulary_may_replace_a_token(tmp_path, text):
+    # As released, random replacements are drawn from all lines, so the model
+    # needs an embedding for each, unlike for reading text.
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text(pathlib.Path(_VOCAB).read_text("utf-8") + "\n", "utf-8")
+    _run(input_file=text, output_file=tmp_path / "x", vocab_file=vocab)
+    assert records.read_metadata(str(tmp_path / "x")).vocab_size == 1201
+
+
 # Flags that the release does not have; all are off.
 _NEW_FLAGS = {
     "masking": "80,10,10",

@@ -172,9 +172,11 @@ class FullTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Minimum `vocab_size` of a model for these ids."""
-        # With repeated lines, ids can exceed the number of tokens.
-        return max(self.vocab.values(), default=-1) + 1
+        """Minimum `vocab_size` of a model that reads tokenized text."""
+        # With repeated lines, ids can exceed the number of tokens. No text has
+        # the token of a blank line.
+        ids = (index for token, index in self.vocab.items() if token)
+        return max(ids, default=-1) + 1
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the word pieces of a text, without [CLS] and [SEP]."""

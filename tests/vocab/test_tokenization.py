@@ -295,6 +295,13 @@ def test_empty_text_and_empty_vocabulary(uncased, tmp_path):
     assert empty.tokenize("a b") == ["[UNK]", "[UNK]"]
 
 
+def test_blank_lines_at_the_end_need_no_embedding(tmp_path):
+    path = _vocab_file(tmp_path, "[UNK]\n\na\n\n \n")
+    tokenizer = tokenization.FullTokenizer(path)
+    assert tokenizer.vocab == {"[UNK]": 0, "a": 2, "": 4}
+    assert tokenizer.vocab_size == 3
+
+
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("name", "entries"),
