@@ -75,16 +75,15 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
         "... and the next random_seed; 0: a single shard.",
         lower_bound=0,
     )
-    shard_by_file: bool = flags.Group.SPEED.flag(
-        False, "Create one shard per input file instead."
+    shard_by_file: bool = flags.Group.SPEED.switch(
+        "Create one shard per input file instead."
     )
     num_workers: int = flags.Group.SPEED.flag(
         0, "Processes that create shards; 0: one per core.", lower_bound=0
     )
-    runner: str | None = flags.Group.SPEED.flag(
-        None,
+    runner: str | None = flags.Group.SPEED.optional(
         "Create the shards with this Apache Beam runner, such as DirectRunner; "
-        "its options follow after --.",
+        "its options follow after --."
     )
 
     def __post_init__(self):

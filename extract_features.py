@@ -94,19 +94,16 @@ class Options(training_flags.TpuOptions):
     precision: str = flags.redeclare(
         training_flags.TrainingOptions, "precision"
     )
-    batch_size: int = flags.Group.SPEED.flag(
-        32,
-        "Global batch size, in lines.",
-        lower_bound=1,
+    batch_size: int = flags.Group.SPEED.count(
+        32, "Global batch size, in lines."
     )
     bucket_by_length: bool = flags.Group.SPEED.flag(
         True,
         "Group lines of similar length and pad each batch to its longest line; "
         "otherwise, and on TPUs, pad every batch to --max_seq_length.",
     )
-    use_one_hot_embeddings: bool = flags.Group.TPU.flag(
-        False,
-        "Accepted as in the release's commands; has no effect.",
+    use_one_hot_embeddings: bool = flags.Group.TPU.switch(
+        "Accepted as in the release's commands; has no effect."
     )
 
     @property

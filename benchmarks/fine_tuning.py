@@ -64,28 +64,27 @@ _GROUP = flags.Group.MEASUREMENT
 class Options:
     """The flags of this program."""
 
-    report: bool = flags.Group.ACTIONS.flag(
-        False, "Run nothing; print the table of all runs in --output_dir."
+    report: bool = flags.Group.ACTIONS.switch(
+        "Run nothing; print the table of all runs in --output_dir."
     )
     task: str = _GROUP.flag("MRPC", f"A task of GLUE, or {SQUAD}.")
-    model: str | None = flags.Group.FILES.flag(
-        None, "Folder with config.json, model.safetensors and vocab.txt."
+    model: str | None = flags.Group.FILES.optional(
+        "Folder with config.json, model.safetensors and vocab.txt."
     )
-    data_dir: str | None = flags.Group.FILES.flag(
-        None, "Of GLUE: the task's folder."
+    data_dir: str | None = flags.Group.FILES.optional(
+        "Of GLUE: the task's folder."
     )
-    train_file: str | None = flags.Group.FILES.flag(
-        None, "Training questions of SQuAD."
+    train_file: str | None = flags.Group.FILES.optional(
+        "Training questions of SQuAD."
     )
-    predict_file: str | None = flags.Group.FILES.flag(
-        None, "Dev questions of SQuAD."
+    predict_file: str | None = flags.Group.FILES.optional(
+        "Dev questions of SQuAD."
     )
     output_dir: str = flags.Group.FILES.required(
         "Folder for the results of all runs."
     )
-    peer_python: str | None = flags.Group.FILES.flag(
-        None,
-        "The Python of an environment with torch, transformers and accelerate.",
+    peer_python: str | None = flags.Group.FILES.optional(
+        "The Python of an environment with torch, transformers and accelerate."
     )
     programs: tuple[str, ...] = _GROUP.flag(
         (OURS, PEER), f"Some of {', '.join(PROGRAMS)}."

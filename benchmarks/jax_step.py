@@ -36,14 +36,10 @@ class Options:
         "Of the arithmetic.",
         choices=("float32", "mixed_bfloat16"),
     )
-    batch_size: int = _GROUP.flag(32, "Rows of a batch.", lower_bound=1)
-    max_seq_length: int = _GROUP.flag(128, "Tokens of a row.", lower_bound=1)
-    max_predictions_per_seq: int = _GROUP.flag(
-        20, "Masked tokens of a row.", lower_bound=1
-    )
-    rounds: int = _GROUP.flag(
-        10, "Measured steps; the median is reported.", lower_bound=1
-    )
+    batch_size: int = _GROUP.count(32, "Rows of a batch.")
+    max_seq_length: int = _GROUP.count(128, "Tokens of a row.")
+    max_predictions_per_seq: int = _GROUP.count(20, "Masked tokens of a row.")
+    rounds: int = _GROUP.count(10, "Measured steps; the median is reported.")
 
 
 def make_step(model):

@@ -64,8 +64,8 @@ class Options:
     memory_gb: tuple[str, ...] = _GROUP.flag(
         ("8", "12", "16", "24", "40", "80"), "Of devices, in GB."
     )
-    measure: bool = _GROUP.flag(
-        False, "Measure steps on this machine's CPU and compare."
+    measure: bool = _GROUP.switch(
+        "Measure steps on this machine's CPU and compare."
     )
     cases: tuple[str, ...] = _GROUP.flag(
         (

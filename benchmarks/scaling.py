@@ -82,7 +82,7 @@ class Options:
     precision: str = _GROUP.flag(
         "mixed_bfloat16", "As for run_pretraining.py.", choices=costs.PRECISIONS
     )
-    recompute: bool = _GROUP.flag(False, "As for run_pretraining.py.")
+    recompute: bool = _GROUP.switch("As for run_pretraining.py.")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -57,15 +57,13 @@ class Options:
     vocab_file: str = _GROUP.flag(
         "vocab/english_uncased_30522.txt", "An uncased vocabulary."
     )
-    text_file: str | None = _GROUP.flag(
-        None,
+    text_file: str | None = _GROUP.optional(
         "Text, a sentence a line, an empty line between documents; Python's "
-        "documentation by default.",
+        "documentation by default."
     )
-    peers: str | None = _GROUP.flag(
-        None,
+    peers: str | None = _GROUP.optional(
         "The Python of an environment with torch, transformers and keras-hub; "
-        "without it peers are skipped.",
+        "without it peers are skipped."
     )
     measurements: tuple[str, ...] = _GROUP.flag(
         MEASUREMENTS, f"Some of {', '.join(MEASUREMENTS)}."
@@ -75,20 +73,16 @@ class Options:
         "Of all contenders.",
         choices=("float32", "mixed_bfloat16"),
     )
-    batch_size: int = _GROUP.flag(32, "Rows of a batch.", lower_bound=1)
-    max_seq_length: int = _GROUP.flag(128, "Tokens of a row.", lower_bound=1)
-    max_predictions_per_seq: int = _GROUP.flag(
-        20, "Masked tokens of a row.", lower_bound=1
-    )
-    num_texts: int = _GROUP.flag(
-        872, "Lines of the text to predict.", lower_bound=1
-    )
+    batch_size: int = _GROUP.count(32, "Rows of a batch.")
+    max_seq_length: int = _GROUP.count(128, "Tokens of a row.")
+    max_predictions_per_seq: int = _GROUP.count(20, "Masked tokens of a row.")
+    num_texts: int = _GROUP.count(872, "Lines of the text to predict.")
     megabytes: float = _GROUP.flag(
         2.0,
         "Of the text, to tokenize and to make records of.",
         lower_bound=0.001,
     )
-    rounds: int = _GROUP.flag(5, "Turns of each contender.", lower_bound=1)
+    rounds: int = _GROUP.count(5, "Turns of each contender.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,7 @@ An option is declared once, where its value is kept:
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Options:
         input_file: str = flags.Group.FILES.required("Text files.")
-        batch_size: int = flags.Group.SPEED.flag(
-            32, "Examples in a batch.", lower_bound=1
-        )
+        batch_size: int = flags.Group.SPEED.count(32, "Examples in a batch.")
 
 `define` defines absl flags for the fields, in their order; `read` fills the
 dataclass from them. The type of a field determines the type of its flag: `str`,
@@ -91,6 +89,18 @@ class Group(enum.Enum):
     def required(self, help: str, **details: Any) -> Any:  # noqa: A002
         """Declares a field as a required flag."""
         return self.flag(dataclasses.MISSING, help, **details)
+
+    def optional(self, help: str, **details: Any) -> Any:  # noqa: A002
+        """Declares a field as a flag whose value is None if not given."""
+        return self.flag(None, help, **details)
+
+    def switch(self, help: str, **details: Any) -> Any:  # noqa: A002
+        """Declares a field as a flag that is False if not given."""
+        return self.flag(False, help, **details)
+
+    def count(self, default: int, help: str) -> Any:  # noqa: A002
+        """Declares a field as a flag that is at least 1."""
+        return self.flag(default, help, lower_bound=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -50,8 +50,7 @@ class RawTextOptions:
     text_field: str = flags.Group.RAW_TEXT.flag(
         "text", "Field or column with the text, for formats that have several."
     )
-    min_paragraph_words: int | None = flags.Group.RAW_TEXT.flag(
-        None,
+    min_paragraph_words: int | None = flags.Group.RAW_TEXT.optional(
         "Drop paragraphs with fewer words, such as headings and list items. By "
         "default 8 for wikiextractor, mediawiki and wet, else 0.",
         lower_bound=0,

@@ -41,8 +41,8 @@ class Options:
         "comma-separated names or globs."
     )
     output_dir: str = _GROUP.required("Folder for train.txt and dev.txt.")
-    num_train: int = _GROUP.flag(20_000, "Sentences at most.", lower_bound=1)
-    num_dev: int = _GROUP.flag(2_500, "Sentences at most.", lower_bound=1)
+    num_train: int = _GROUP.count(20_000, "Sentences at most.")
+    num_dev: int = _GROUP.count(2_500, "Sentences at most.")
 
 
 def run(options: Options) -> None:

@@ -46,8 +46,8 @@ class Options:
         "Every Nth article goes to --holdout_file instead; 0 for none.",
         lower_bound=0,
     )
-    holdout_file: str | None = _GROUP.flag(
-        None, "SQuAD file for the held-out articles."
+    holdout_file: str | None = _GROUP.optional(
+        "SQuAD file for the held-out articles."
     )
     context_words: int = _GROUP.flag(
         0,
@@ -55,9 +55,8 @@ class Options:
         "for full contexts.",
         lower_bound=0,
     )
-    all_answers: bool = _GROUP.flag(
-        False,
-        "Keep all answers of a question in --output_file, to evaluate on.",
+    all_answers: bool = _GROUP.switch(
+        "Keep all answers of a question in --output_file, to evaluate on."
     )
 
     def __post_init__(self):

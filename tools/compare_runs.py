@@ -35,8 +35,8 @@ _Rows = list[tuple[str, ...]]
 class Options:
     """The flags of this tool; see --help."""
 
-    plot: str | None = flags.Group.FILES.flag(
-        None, "PNG for the curves of all runs."
+    plot: str | None = flags.Group.FILES.optional(
+        "PNG for the curves of all runs."
     )
 
 

@@ -59,14 +59,12 @@ class Options:
     output_format: str = flags.Group.FILES.required(
         "Form to write.", choices=("release", "keras", "huggingface")
     )
-    overwrite: bool = flags.Group.FILES.flag(False, "Replace existing files.")
-    bert_config_file: str | None = flags.Group.MODEL.flag(
-        None,
+    overwrite: bool = flags.Group.FILES.switch("Replace existing files.")
+    bert_config_file: str | None = flags.Group.MODEL.optional(
         "JSON file with the sizes of the model; by default that next to the "
-        "input.",
+        "input."
     )
-    architecture: str | None = flags.Group.MODEL.flag(
-        None,
+    architecture: str | None = flags.Group.MODEL.optional(
         "What output_weights and output_bias label, sentences or words, if the "
         "files next to the input do not contain it.",
         choices=(
@@ -74,17 +72,15 @@ class Options:
             name_tables.TOKEN_CLASSIFICATION,
         ),
     )
-    strip_optimizer: bool = flags.Group.MODEL.flag(
-        False, "Omit the moments of the optimizer and the step."
+    strip_optimizer: bool = flags.Group.MODEL.switch(
+        "Omit the moments of the optimizer and the step."
     )
-    vocab_file: str | None = flags.Group.TEXT.flag(
-        None,
-        "Vocabulary of the model; by default the vocab.txt next to the input.",
+    vocab_file: str | None = flags.Group.TEXT.optional(
+        "Vocabulary of the model; by default the vocab.txt next to the input."
     )
-    do_lower_case: bool | None = flags.Group.TEXT.flag(
-        None,
+    do_lower_case: bool | None = flags.Group.TEXT.optional(
         "Whether the model reads lower-cased text; by default taken from the "
-        "files next to the input or from the vocabulary.",
+        "files next to the input or from the vocabulary."
     )
 
 

@@ -30,10 +30,8 @@ class Options:
         "Folder with the pages: evidence/wikipedia."
     )
     output_file: str = flags.Group.FILES.required("SQuAD 1.1 file to write.")
-    max_words: int = flags.Group.TEXT.flag(
-        triviaqa.MAX_WORDS,
-        "Words to keep from the start of a page.",
-        lower_bound=1,
+    max_words: int = flags.Group.TEXT.count(
+        triviaqa.MAX_WORDS, "Words to keep from the start of a page."
     )
 
 

@@ -33,22 +33,21 @@ _ARCHIVES = ".downloads"
 class Options:
     """The flags of this tool; see --help."""
 
-    list: bool = flags.Group.ACTIONS.flag(
-        False, "List all downloads and their folders."
+    list: bool = flags.Group.ACTIONS.switch(
+        "List all downloads and their folders."
     )
-    output_dir: str | None = flags.Group.FILES.flag(
-        None, "Folder for all downloads."
+    output_dir: str | None = flags.Group.FILES.optional(
+        "Folder for all downloads."
     )
-    keep_archive: bool = flags.Group.FILES.flag(
-        False, "Keep zip files, in .downloads, after unpacking."
+    keep_archive: bool = flags.Group.FILES.switch(
+        "Keep zip files, in .downloads, after unpacking."
     )
-    sha256: str | None = flags.Group.FILES.flag(
-        None, "Expected hash of the download; for a single file."
+    sha256: str | None = flags.Group.FILES.optional(
+        "Expected hash of the download; for a single file."
     )
-    mirror: str | None = flags.Group.FILES.flag(
-        None,
+    mirror: str | None = flags.Group.FILES.optional(
         "Address such as https://mirror.example/path, which replaces https:// "
-        "and the host of each address.",
+        "and the host of each address."
     )
 
 

@@ -40,8 +40,8 @@ _SAVED_MODEL, _LITERT, _ONNX = "saved_model", "litert", "onnx"
 class Options:
     """The flags of this tool; None means the setting of the run's folder."""
 
-    model_dir: str | None = flags.Group.FILES.flag(
-        None, "Folder of a run: its --output_dir, or that of one of its trials."
+    model_dir: str | None = flags.Group.FILES.optional(
+        "Folder of a run: its --output_dir, or that of one of its trials."
     )
     task: str = flags.Group.FILES.flag(
         AUTO,
@@ -61,74 +61,64 @@ class Options:
         "its input, for LiteRT or ONNX runtimes.",
         choices=(_SAVED_MODEL, _LITERT, _ONNX),
     )
-    quantize: str | None = flags.Group.FILES.flag(
-        None,
+    quantize: str | None = flags.Group.FILES.optional(
         "litert and onnx: store the matrices as 8-bit integers.",
         choices=("int8",),
     )
-    use_best_checkpoint: bool = flags.Group.MODEL.flag(
-        False, "Use the checkpoint in best/ instead of the latest."
+    use_best_checkpoint: bool = flags.Group.MODEL.switch(
+        "Use the checkpoint in best/ instead of the latest."
     )
-    init_checkpoint: str | None = flags.Group.MODEL.flag(
-        None, "Weights other than those of --model_dir."
+    init_checkpoint: str | None = flags.Group.MODEL.optional(
+        "Weights other than those of --model_dir."
     )
-    encoder_checkpoint: str | None = flags.Group.MODEL.flag(
-        None,
-        "tag: the encoder below a tagger on --features, if it was moved.",
+    encoder_checkpoint: str | None = flags.Group.MODEL.optional(
+        "tag: the encoder below a tagger on --features, if it was moved."
     )
-    bert_config_file: str | None = flags.Group.MODEL.flag(
-        None, "JSON file with the sizes of the model."
+    bert_config_file: str | None = flags.Group.MODEL.optional(
+        "JSON file with the sizes of the model."
     )
-    vocab_file: str | None = flags.Group.TEXT.flag(
-        None, "Vocabulary of the model."
+    vocab_file: str | None = flags.Group.TEXT.optional(
+        "Vocabulary of the model."
     )
-    do_lower_case: bool | None = flags.Group.TEXT.flag(
-        None, "Lower-case the text; True if the run does not record it."
+    do_lower_case: bool | None = flags.Group.TEXT.optional(
+        "Lower-case the text; True if the run does not record it."
     )
-    max_seq_length: int | None = flags.Group.TEXT.flag(
-        None, "Maximum number of word pieces of a sequence.", lower_bound=3
+    max_seq_length: int | None = flags.Group.TEXT.optional(
+        "Maximum number of word pieces of a sequence.", lower_bound=3
     )
-    long_text: str | None = flags.Group.TEXT.flag(
-        None,
+    long_text: str | None = flags.Group.TEXT.optional(
         "classify, score, embed: the part of long texts that is kept.",
         choices=sentence_pairs.LONG_TEXT,
     )
-    window_stride: int | None = flags.Group.TEXT.flag(
-        None,
+    window_stride: int | None = flags.Group.TEXT.optional(
         "--long_text=windows: tokens between the starts of windows.",
         lower_bound=1,
     )
-    doc_stride: int | None = flags.Group.ANSWERS.flag(
-        None,
-        "answer: word pieces between the starts of windows.",
-        lower_bound=1,
+    doc_stride: int | None = flags.Group.ANSWERS.optional(
+        "answer: word pieces between the starts of windows.", lower_bound=1
     )
-    max_query_length: int | None = flags.Group.ANSWERS.flag(
-        None,
+    max_query_length: int | None = flags.Group.ANSWERS.optional(
         "answer: maximum word pieces of a question; others are truncated.",
         lower_bound=1,
     )
-    max_answer_length: int | None = flags.Group.ANSWERS.flag(
-        None,
-        "answer: maximum word pieces of an answer.",
-        lower_bound=1,
+    max_answer_length: int | None = flags.Group.ANSWERS.optional(
+        "answer: maximum word pieces of an answer.", lower_bound=1
     )
-    n_best_size: int | None = flags.Group.ANSWERS.flag(
-        None,
+    n_best_size: int | None = flags.Group.ANSWERS.optional(
         "answer: candidate starts and ends per window, and listed answers.",
         lower_bound=1,
     )
-    version_2_with_negative: bool | None = flags.Group.ANSWERS.flag(
-        None, "answer: some questions have no answer."
+    version_2_with_negative: bool | None = flags.Group.ANSWERS.optional(
+        "answer: some questions have no answer."
     )
-    null_score_diff_threshold: float | None = flags.Group.ANSWERS.flag(
-        None, "answer: no answer above this difference of logits."
+    null_score_diff_threshold: float | None = flags.Group.ANSWERS.optional(
+        "answer: no answer above this difference of logits."
     )
     layers: str = flags.Group.VECTORS.flag(
         "-1", "embed: layers, comma-separated; -1 for the highest."
     )
-    top_k: int = flags.Group.MASKS.flag(
-        5, "fill_mask: candidates for each [MASK].", lower_bound=1
+    top_k: int = flags.Group.MASKS.count(
+        5, "fill_mask: candidates for each [MASK]."
     )
 
 

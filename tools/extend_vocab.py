@@ -41,32 +41,26 @@ class Options:
     output_file: str = flags.Group.FILES.required(
         "Vocabulary to write, of the same size."
     )
-    input_file: str | None = flags.Group.FILES.flag(
-        None, "Text of the field, UTF-8: globs, comma-separated."
+    input_file: str | None = flags.Group.FILES.optional(
+        "Text of the field, UTF-8: globs, comma-separated."
     )
-    words_file: str | None = flags.Group.FILES.flag(
-        None,
-        "Words to add, one per line, instead of words of --input_file.",
+    words_file: str | None = flags.Group.FILES.optional(
+        "Words to add, one per line, instead of words of --input_file."
     )
-    init_checkpoint: str | None = flags.Group.MODEL.flag(
-        None,
-        "Model to copy; a new word gets the mean embedding of its pieces.",
+    init_checkpoint: str | None = flags.Group.MODEL.optional(
+        "Model to copy; a new word gets the mean embedding of its pieces."
     )
-    output_checkpoint: str | None = flags.Group.MODEL.flag(
-        None, "Prefix of the checkpoint to write."
+    output_checkpoint: str | None = flags.Group.MODEL.optional(
+        "Prefix of the checkpoint to write."
     )
     do_lower_case: bool = flags.Group.TEXT.flag(
         True, "Lower-case and strip accents, as the model's tokenizer does."
     )
-    num_words: int = flags.Group.VOCABULARY.flag(
-        500,
-        "Maximum number of words; limited by the [unused] entries.",
-        lower_bound=1,
+    num_words: int = flags.Group.VOCABULARY.count(
+        500, "Maximum number of words; limited by the [unused] entries."
     )
-    min_count: int = flags.Group.VOCABULARY.flag(
-        20,
-        "Skip words with fewer occurrences: a model could not learn them.",
-        lower_bound=1,
+    min_count: int = flags.Group.VOCABULARY.count(
+        20, "Skip words with fewer occurrences: a model could not learn them."
     )
     num_workers: int = flags.Group.SPEED.flag(
         0, "Processes that count words; 0 for one per core.", lower_bound=0

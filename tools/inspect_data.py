@@ -50,14 +50,14 @@ _CHOICE_FEATURES = {"input_ids", "input_mask", "segment_ids"}
 class Options:
     """The flags of this tool; see --help."""
 
-    input_file: str | None = flags.Group.FILES.flag(
-        None, "Text to inspect: comma-separated paths or globs."
+    input_file: str | None = flags.Group.FILES.optional(
+        "Text to inspect: comma-separated paths or globs."
     )
-    record_file: str | None = flags.Group.FILES.flag(
-        None, "TFRecords to inspect: comma-separated paths or globs."
+    record_file: str | None = flags.Group.FILES.optional(
+        "TFRecords to inspect: comma-separated paths or globs."
     )
-    output_file: str | None = flags.Group.FILES.flag(
-        None, "JSON file to write with the numbers."
+    output_file: str | None = flags.Group.FILES.optional(
+        "JSON file to write with the numbers."
     )
     vocab_file: str = flags.Group.TEXT.required("Vocabulary of the model.")
     do_lower_case: bool = flags.Group.TEXT.flag(
@@ -72,8 +72,8 @@ class Options:
     masked_lm_prob: float = flags.Group.PAIRS.flag(
         0.15, "Of text: share of tokens to predict."
     )
-    do_whole_word_mask: bool = flags.Group.PAIRS.flag(
-        False, "Of text: predict all pieces of a word together."
+    do_whole_word_mask: bool = flags.Group.PAIRS.switch(
+        "Of text: predict all pieces of a word together."
     )
     short_seq_prob: float = flags.Group.PAIRS.flag(
         0.1, "Of text: share of sequences with a random shorter length."

@@ -32,17 +32,15 @@ class Options:
         _DEFAULTS.do_lower_case,
         "Lower-case and strip accents, as the model's tokenizer will.",
     )
-    language_exponent: float | None = flags.Group.TEXT.flag(
-        None,
+    language_exponent: float | None = flags.Group.TEXT.optional(
         "Weight the words of each language by its share of the text to this "
         "power, 0.7 for multilingual BERT; --input_file=en=FILES,is=FILES.",
         lower_bound=0.0,
         upper_bound=1.0,
     )
-    vocab_size: int = flags.Group.VOCABULARY.flag(
+    vocab_size: int = flags.Group.VOCABULARY.count(
         _DEFAULTS.vocab_size,
         "Entries, special tokens included: vocab_size of the model.",
-        lower_bound=1,
     )
     num_unused: int = flags.Group.VOCABULARY.flag(
         _DEFAULTS.num_unused,
@@ -50,16 +48,14 @@ class Options:
         "99, [UNK] to [MASK] have the released ids 100 to 103; more follow.",
         lower_bound=_DEFAULTS.num_unused,
     )
-    min_character_count: int = flags.Group.VOCABULARY.flag(
+    min_character_count: int = flags.Group.VOCABULARY.count(
         _DEFAULTS.min_character_count,
         "Omit rarer characters; words with one become [UNK].",
-        lower_bound=1,
     )
-    max_words: int = flags.Group.SPEED.flag(
+    max_words: int = flags.Group.SPEED.count(
         _DEFAULTS.max_words,
         "Maximum number of distinct words in memory, about 1 kB each; then the "
         "rarest are dropped.",
-        lower_bound=1,
     )
     num_workers: int = flags.Group.SPEED.flag(
         _DEFAULTS.num_workers,

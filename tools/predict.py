@@ -45,23 +45,21 @@ class Options:
     model: str = flags.Group.FILES.required(
         "Folder of a run: its --output_dir, or that of one of its trials."
     )
-    input_file: str | None = flags.Group.FILES.flag(
-        None, "File with one example per line; - for standard input."
+    input_file: str | None = flags.Group.FILES.optional(
+        "File with one example per line; - for standard input."
     )
-    context_file: str | None = flags.Group.FILES.flag(
-        None, "For questions: file with the paragraph of all of them."
+    context_file: str | None = flags.Group.FILES.optional(
+        "For questions: file with the paragraph of all of them."
     )
     format: str = flags.Group.FILES.flag(
         _TEXT,
         "Output: text for people, or one JSON object per line.",
         choices=(_TEXT, _JSON),
     )
-    use_best_checkpoint: bool = flags.Group.MODEL.flag(
-        False, "Use the checkpoint in best/ instead of the latest."
+    use_best_checkpoint: bool = flags.Group.MODEL.switch(
+        "Use the checkpoint in best/ instead of the latest."
     )
-    batch_size: int = flags.Group.SPEED.flag(
-        32, "Rows per batch.", lower_bound=1
-    )
+    batch_size: int = flags.Group.SPEED.count(32, "Rows per batch.")
 
 
 def run(

@@ -29,21 +29,17 @@ _MASK = "[MASK]"
 class Options(text_model.ModelOptions):
     """The flags of this tool; see --help."""
 
-    text: str | None = flags.Group.FILES.flag(
-        None, "Text with at least one [MASK]."
+    text: str | None = flags.Group.FILES.optional(
+        "Text with at least one [MASK]."
     )
-    input_file: str | None = flags.Group.FILES.flag(
-        None, "File with one such text per line; - for standard input."
+    input_file: str | None = flags.Group.FILES.optional(
+        "File with one such text per line; - for standard input."
     )
-    output_file: str | None = flags.Group.FILES.flag(
-        None, "File of JSON lines to write instead of the table on stdout."
+    output_file: str | None = flags.Group.FILES.optional(
+        "File of JSON lines to write instead of the table on stdout."
     )
-    top_k: int = flags.Group.MASKS.flag(
-        5, "Candidates for each [MASK].", lower_bound=1
-    )
-    batch_size: int = flags.Group.SPEED.flag(
-        8, "Texts per batch.", lower_bound=1
-    )
+    top_k: int = flags.Group.MASKS.count(5, "Candidates for each [MASK].")
+    batch_size: int = flags.Group.SPEED.count(8, "Texts per batch.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

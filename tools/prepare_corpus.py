@@ -32,35 +32,31 @@ class Options(preparation.RawTextOptions):
         + ".",
         choices=tuple(formats.FORMATS),
     )
-    input_file: str | None = flags.Group.FILES.flag(
-        None,
+    input_file: str | None = flags.Group.FILES.optional(
         "Raw text: globs, comma-separated; also .xz, .gz, .bz2 and .tar.*. "
-        "None for python_docs.",
+        "None for python_docs."
     )
     output_file: str = flags.Group.FILES.required(
         "Text file to write; OUT-%05d.txt for numbered files."
     )
-    num_output_files: int = flags.Group.FILES.flag(
-        1,
-        "Number of files; documents are written to them in turn.",
-        lower_bound=1,
+    num_output_files: int = flags.Group.FILES.count(
+        1, "Number of files; documents are written to them in turn."
     )
     holdout_every: int = flags.Group.FILES.flag(
         0,
         "Write every Nth document to --holdout_file instead; 0 for none.",
         lower_bound=0,
     )
-    holdout_file: str | None = flags.Group.FILES.flag(
-        None, "Held-out text, for evaluation."
+    holdout_file: str | None = flags.Group.FILES.optional(
+        "Held-out text, for evaluation."
     )
-    min_document_sentences: int = flags.Group.RAW_TEXT.flag(
-        1, "Drop documents of fewer sentences.", lower_bound=1
+    min_document_sentences: int = flags.Group.RAW_TEXT.count(
+        1, "Drop documents of fewer sentences."
     )
     min_document_characters: int = flags.Group.RAW_TEXT.flag(
         0, "Drop documents of fewer characters.", lower_bound=0
     )
-    language_exponent: float | None = flags.Group.RAW_TEXT.flag(
-        None,
+    language_exponent: float | None = flags.Group.RAW_TEXT.optional(
         "Sample the text of each language by its share to this power, 0.7 for "
         "multilingual BERT; --input_file=en=FILES,is=FILES then gives the "
         "--language of each file.",

@@ -39,22 +39,20 @@ FEATURE_BASED = {"learning_rate": 1e-3, "num_train_epochs": 20.0}
 class TpuOptions:
     """The TPU flags of the release."""
 
-    use_tpu: bool = flags.Group.TPU.flag(False, "Run on a TPU.")
-    tpu_name: str | None = flags.Group.TPU.flag(
-        None, "Name or address of the TPU; `local` on a TPU VM."
+    use_tpu: bool = flags.Group.TPU.switch("Run on a TPU.")
+    tpu_name: str | None = flags.Group.TPU.optional(
+        "Name or address of the TPU; `local` on a TPU VM."
     )
-    tpu_zone: str | None = flags.Group.TPU.flag(None, "Zone of the TPU.")
-    gcp_project: str | None = flags.Group.TPU.flag(None, "Project of the TPU.")
-    master: str | None = flags.Group.TPU.flag(
-        None, "Address of the TPU, if --tpu_name is not given."
+    tpu_zone: str | None = flags.Group.TPU.optional("Zone of the TPU.")
+    gcp_project: str | None = flags.Group.TPU.optional("Project of the TPU.")
+    master: str | None = flags.Group.TPU.optional(
+        "Address of the TPU, if --tpu_name is not given."
     )
     num_tpu_cores: int = flags.Group.TPU.flag(
         8, "Expected number of TPU cores; all cores are used."
     )
-    iterations_per_loop: int = flags.Group.TPU.flag(
-        1000,
-        "Maximum number of steps on a TPU between two checks by the host.",
-        lower_bound=1,
+    iterations_per_loop: int = flags.Group.TPU.count(
+        1000, "Maximum number of steps on a TPU between two checks by the host."
     )
 
 
@@ -65,8 +63,8 @@ class TrainingOptions(TpuOptions):
     if TYPE_CHECKING:
         early_stopping_patience: int  # Declared by both.
 
-    do_train: bool = flags.Group.ACTIONS.flag(False, "Train.")
-    do_eval: bool = flags.Group.ACTIONS.flag(False, "Evaluate.")
+    do_train: bool = flags.Group.ACTIONS.switch("Train.")
+    do_eval: bool = flags.Group.ACTIONS.switch("Evaluate.")
     output_dir: str = flags.Group.FILES.required(
         "Folder for checkpoints and results. Training resumes from the latest "
         "checkpoint in it."
@@ -74,15 +72,12 @@ class TrainingOptions(TpuOptions):
     bert_config_file: str = flags.Group.MODEL.required(
         "JSON file with the configuration of the model."
     )
-    init_checkpoint: str | None = flags.Group.MODEL.flag(
-        None,
+    init_checkpoint: str | None = flags.Group.MODEL.optional(
         "Checkpoint to start from (prefix, .index file or folder); only its "
-        "weights are used. A checkpoint in --output_dir takes precedence.",
+        "weights are used. A checkpoint in --output_dir takes precedence."
     )
-    train_batch_size: int = flags.Group.TRAINING.flag(
-        32,
-        "Examples in a training step, over all devices together.",
-        lower_bound=1,
+    train_batch_size: int = flags.Group.TRAINING.count(
+        32, "Examples in a training step, over all devices together."
     )
     learning_rate: float = flags.Group.TRAINING.flag(
         5e-5, "Peak learning rate of Adam.", lower_bound=0.0
@@ -99,19 +94,19 @@ class TrainingOptions(TpuOptions):
         "the warm-up ends; continuous: it starts at the end of the warm-up.",
         choices=("release", "continuous"),
     )
-    adam_bias_correction: bool = flags.Group.TRAINING.flag(
-        False, "Correct the bias of Adam's moments; the release does not."
+    adam_bias_correction: bool = flags.Group.TRAINING.switch(
+        "Correct the bias of Adam's moments; the release does not."
     )
     random_seed: int = flags.Group.TRAINING.flag(
         12345,
         "Seed of initial weights, order of examples and dropout.",
         lower_bound=0,
     )
-    log_every_steps: int = flags.Group.CHECKPOINTS.flag(
-        100, "Steps between progress reports.", lower_bound=1
+    log_every_steps: int = flags.Group.CHECKPOINTS.count(
+        100, "Steps between progress reports."
     )
-    save_checkpoints_steps: int = flags.Group.CHECKPOINTS.flag(
-        1000, "Steps between checkpoints.", lower_bound=1
+    save_checkpoints_steps: int = flags.Group.CHECKPOINTS.count(
+        1000, "Steps between checkpoints."
     )
     keep_checkpoint_max: int = flags.Group.CHECKPOINTS.flag(
         5, "Number of checkpoints to keep; 0 for all.", lower_bound=0
@@ -121,17 +116,15 @@ class TrainingOptions(TpuOptions):
         "Steps between checkpoints that are never deleted; 0 for none.",
         lower_bound=0,
     )
-    num_accumulation_steps: int = flags.Group.SPEED.flag(
+    num_accumulation_steps: int = flags.Group.SPEED.count(
         1,
         "Number of micro-batches per update and device; memory is needed for "
         "one micro-batch at a time.",
-        lower_bound=1,
     )
-    recompute: bool = flags.Group.SPEED.flag(
-        False,
+    recompute: bool = flags.Group.SPEED.switch(
         "Gradient checkpointing: keep only the inputs of the Transformer "
         "layers and recompute the rest in the backward pass. It needs less "
-        "memory and a third more arithmetic.",
+        "memory and a third more arithmetic."
     )
     distribution_strategy: str = flags.Group.DEVICES.flag(
         "auto",
@@ -157,10 +150,9 @@ class TrainingOptions(TpuOptions):
         "Results then differ in their last bits.",
         choices=("auto", "true", "false"),
     )
-    deterministic: bool = flags.Group.DEVICES.flag(
-        False,
+    deterministic: bool = flags.Group.DEVICES.switch(
         "Make runs on GPUs reproducible bit for bit, also after a resume; "
-        "slower. Runs on a CPU always are.",
+        "slower. Runs on a CPU always are."
     )
     precision: str = flags.Group.SPEED.flag(
         "float32",
@@ -175,19 +167,17 @@ class TrainingOptions(TpuOptions):
 class PretrainingInput:
     """The input and the length of pre-training."""
 
-    input_file: str | None = flags.Group.FILES.flag(
-        None,
+    input_file: str | None = flags.Group.FILES.optional(
         "Record files: comma-separated names or globs. Required unless all "
-        "--phases have their own.",
+        "--phases have their own."
     )
-    eval_input_file: str | None = flags.Group.FILES.flag(
-        None, "Held-out record files for evaluation; default --input_file."
+    eval_input_file: str | None = flags.Group.FILES.optional(
+        "Held-out record files for evaluation; default --input_file."
     )
-    shard_input_files: bool = flags.Group.FILES.flag(
-        False,
+    shard_input_files: bool = flags.Group.FILES.switch(
         "Split the files among the workers: of N workers each reads every N-th "
         "file of the sorted names. The order of the records then depends on "
-        "the number of workers.",
+        "the number of workers."
     )
     num_train_steps: int = flags.Group.TRAINING.flag(
         100000, "Total number of steps, including those before a resume."
@@ -195,15 +185,14 @@ class PretrainingInput:
     num_warmup_steps: int = flags.Group.TRAINING.flag(
         10000, "Steps of learning-rate warm-up.", lower_bound=0
     )
-    phases: str | None = flags.Group.TRAINING.flag(
-        None,
+    phases: str | None = flags.Group.TRAINING.optional(
         "Consecutive phases of the run, separated by semicolons. Each is "
         "key=value pairs: `steps`, a number or a percentage (90%) of "
         "--num_train_steps, and values that differ from the flags of the same "
         "names: input_file, max_seq_length, max_predictions_per_seq, "
         "train_batch_size, num_accumulation_steps. One learning-rate schedule "
         "covers all phases. Held-out records have the lengths of the last "
-        "phase.",
+        "phase."
     )
 
 
@@ -211,10 +200,9 @@ class PretrainingInput:
 class PretrainingOptions(TrainingOptions, PretrainingInput):
     """The flags of run_pretraining.py."""
 
-    eval_all_checkpoints: bool = flags.Group.ACTIONS.flag(
-        False,
+    eval_all_checkpoints: bool = flags.Group.ACTIONS.switch(
         "With --do_eval: also evaluate every checkpoint in --output_dir and "
-        "write metrics and perplexities to eval_checkpoints.jsonl.",
+        "write metrics and perplexities to eval_checkpoints.jsonl."
     )
     objective: str = flags.Group.MODEL.flag(
         "mlm_nsp",
@@ -222,20 +210,14 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
         "a left-to-right LM with causal attention.",
         choices=("mlm_nsp", "mlm", "ltr"),
     )
-    max_seq_length: int = flags.Group.PAIRS.flag(
-        128,
-        "Word pieces per record; must match the records.",
-        lower_bound=1,
+    max_seq_length: int = flags.Group.PAIRS.count(
+        128, "Word pieces per record; must match the records."
     )
-    max_predictions_per_seq: int = flags.Group.PAIRS.flag(
-        20,
-        "Masked word pieces per record; must match the records.",
-        lower_bound=1,
+    max_predictions_per_seq: int = flags.Group.PAIRS.count(
+        20, "Masked word pieces per record; must match the records."
     )
-    eval_batch_size: int = flags.Group.EVALUATION.flag(
-        8,
-        "Examples in an evaluation batch, over all devices together.",
-        lower_bound=1,
+    eval_batch_size: int = flags.Group.EVALUATION.count(
+        8, "Examples in an evaluation batch, over all devices together."
     )
     max_eval_steps: int = flags.Group.EVALUATION.flag(
         100,
@@ -248,10 +230,9 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
         "Steps between evaluations while training; 0 for none.",
         lower_bound=0,
     )
-    keep_best_checkpoint: bool = flags.Group.EVALUATION.flag(
-        False,
+    keep_best_checkpoint: bool = flags.Group.EVALUATION.switch(
         "Keep the weights with the lowest held-out loss in best/; needs "
-        "--eval_every_steps.",
+        "--eval_every_steps."
     )
     early_stopping_patience: int = flags.Group.EVALUATION.flag(
         0,
@@ -298,8 +279,7 @@ class _NumbersParser(absl_flags.ArgumentParser):
 
 
 def _numbers(kind: type[int] | type[float], help: str) -> Any:  # noqa: A002
-    return flags.Group.TRIALS.flag(
-        None,
+    return flags.Group.TRIALS.optional(
         help,
         parser=_NumbersParser(kind),
         serializer=absl_flags.ListSerializer(","),
@@ -330,7 +310,7 @@ class FineTuningOptions(TrainingOptions, Epochs):
     if TYPE_CHECKING:
         max_seq_length: int  # Declared by each task.
 
-    do_predict: bool = flags.Group.ACTIONS.flag(False, "Predict.")
+    do_predict: bool = flags.Group.ACTIONS.switch("Predict.")
     vocab_file: str = flags.Group.TEXT.required("Vocabulary file of the model.")
     do_lower_case: bool = flags.Group.TEXT.flag(
         True, "Lower-case the text; False for cased models."
@@ -341,10 +321,8 @@ class FineTuningOptions(TrainingOptions, Epochs):
         "everything.",
         lower_bound=0,
     )
-    predict_batch_size: int = flags.Group.EVALUATION.flag(
-        8,
-        "Examples in a prediction batch, over all devices together.",
-        lower_bound=1,
+    predict_batch_size: int = flags.Group.EVALUATION.count(
+        8, "Examples in a prediction batch, over all devices together."
     )
     eval_every_steps: int = flags.Group.EVALUATION.flag(
         0,
@@ -352,27 +330,24 @@ class FineTuningOptions(TrainingOptions, Epochs):
         "weights are kept in best/.",
         lower_bound=0,
     )
-    eval_every_epoch: bool = flags.Group.EVALUATION.flag(
-        False, "Evaluate after each epoch while training."
+    eval_every_epoch: bool = flags.Group.EVALUATION.switch(
+        "Evaluate after each epoch while training."
     )
     early_stopping_patience: int = flags.Group.EVALUATION.flag(
         0,
         "Stop after this many evaluations without improvement; 0 for never.",
         lower_bound=0,
     )
-    use_best_checkpoint: bool = flags.Group.EVALUATION.flag(
-        False,
-        "Evaluate and predict with best/ instead of the latest checkpoint.",
+    use_best_checkpoint: bool = flags.Group.EVALUATION.switch(
+        "Evaluate and predict with best/ instead of the latest checkpoint."
     )
-    bucket_by_length: bool = flags.Group.SPEED.flag(
-        False,
-        "Batch texts of similar lengths and remove their common padding.",
+    bucket_by_length: bool = flags.Group.SPEED.switch(
+        "Batch texts of similar lengths and remove their common padding."
     )
-    num_trials: int = flags.Group.TRIALS.flag(
+    num_trials: int = flags.Group.TRIALS.count(
         1,
         "Number of runs with different seeds, each in its own folder; the best "
         "one predicts.",
-        lower_bound=1,
     )
     learning_rates: tuple[float, ...] | None = _numbers(
         float,
@@ -389,11 +364,10 @@ class FineTuningOptions(TrainingOptions, Epochs):
         "Numbers of epochs to try instead of --num_train_epochs, each with "
         "every rate and batch size; the paper's are 2,3,4.",
     )
-    stable: bool = flags.Group.TRIALS.flag(
-        False,
+    stable: bool = flags.Group.TRIALS.switch(
         "Change defaults for small data sets, whose runs may collapse: "
         + ", ".join(f"--{name}={value}" for name, value in STABLE.items())
-        + ". Source: Mosbach et al. 2021.",
+        + ". Source: Mosbach et al. 2021."
     )
 
     @property
@@ -430,11 +404,10 @@ class SequenceOptions(FineTuningOptions):
     eval_batch_size: int = flags.redeclare(
         PretrainingOptions, "eval_batch_size"
     )
-    max_seq_length: int = flags.Group.TEXT.flag(
+    max_seq_length: int = flags.Group.TEXT.count(
         128,
         "Maximum sequence length in word pieces; longer text is truncated, "
         "shorter text is padded.",
-        lower_bound=1,
     )
 
 
@@ -452,18 +425,15 @@ class TaggingOptions(SequenceOptions):
     max_seq_length: int = flags.redeclare(
         SequenceOptions, "max_seq_length", 512
     )
-    features: str | None = flags.Group.MODEL.flag(
-        None,
+    features: str | None = flags.Group.MODEL.optional(
         "Instead of fine-tuning, train a BiLSTM on these hidden layers of "
         "--init_checkpoint, which is frozen. Changes the defaults to "
         + ", ".join(f"--{name}={x}" for name, x in FEATURE_BASED.items())
         + ".",
         choices=feature_layers.CHOICES,
     )
-    lstm_units: int = flags.Group.MODEL.flag(
-        768,
-        "Units of the BiLSTM in each direction, with --features.",
-        lower_bound=1,
+    lstm_units: int = flags.Group.MODEL.count(
+        768, "Units of the BiLSTM in each direction, with --features."
     )
 
     @classmethod
@@ -486,10 +456,9 @@ class AblationOptions:
         "models trained by run_pretraining.py with --objective=ltr.",
         choices=ATTENTIONS,
     )
-    bilstm_head: bool = flags.Group.MODEL.flag(
-        False,
+    bilstm_head: bool = flags.Group.MODEL.switch(
         "Insert a randomly initialized BiLSTM between the encoder and the "
-        "output layer.",
+        "output layer."
     )
 
     @property

@@ -55,10 +55,9 @@ class DataOptions:
         "The labels, separated by commas; by default those of the "
         "training file.",
     )
-    has_header: bool | None = flags.Group.OWN_DATA.flag(
-        None,
+    has_header: bool | None = flags.Group.OWN_DATA.optional(
         "Whether TSV and CSV files begin with column names; by default true if "
-        "a column is given by name.",
+        "a column is given by name."
     )
 
     def check_columns(self) -> None:

@@ -29,10 +29,9 @@ class SentenceOptions(custom.DataOptions):
         f"{', '.join(glue.DATASETS)}, XNLI or custom."
     )
     data_dir: str = flags.Group.FILES.required("Folder of the task's files.")
-    write_submission: str | None = flags.Group.FILES.flag(
-        None,
+    write_submission: str | None = flags.Group.FILES.optional(
         "GLUE: zip file for the GLUE server to which the predictions for the "
-        "test set are added.",
+        "test set are added."
     )
     xnli_language: str = flags.Group.XNLI.flag(
         "zh", "The language.", choices=glue.XNLI_LANGUAGES
@@ -49,8 +48,7 @@ class SentenceOptions(custom.DataOptions):
         "and tail; or all of it, in windows whose predictions are averaged.",
         choices=sentence_pairs.LONG_TEXT,
     )
-    window_stride: int | None = flags.Group.TEXT.flag(
-        None,
+    window_stride: int | None = flags.Group.TEXT.optional(
         "--long_text=windows: tokens between starts of windows; by default "
         "half a window.",
         lower_bound=1,
@@ -61,11 +59,10 @@ class SentenceOptions(custom.DataOptions):
         "labels.json, or `balanced`, which gives all labels the same total "
         "weight.",
     )
-    tune_thresholds: bool = flags.Group.EVALUATION.flag(
-        False,
+    tune_thresholds: bool = flags.Group.EVALUATION.switch(
         "--problem_type=multi_label: tune the probability threshold of each "
         "label for the highest F1 on the dev file, and save it with the model; "
-        "otherwise 0.5.",
+        "otherwise 0.5."
     )
     dev_fraction: float = flags.Group.FILES.flag(
         0.0,

@@ -43,8 +43,8 @@ class InstanceOptions:
     masked_lm_prob: float = flags.Group.PAIRS.flag(
         0.15, "Share of the tokens to predict."
     )
-    do_whole_word_mask: bool = flags.Group.PAIRS.flag(
-        False, "Mask all pieces of a word together."
+    do_whole_word_mask: bool = flags.Group.PAIRS.switch(
+        "Mask all pieces of a word together."
     )
     # Source: Devlin et al. 2019, Table 8.
     masking: str = flags.Group.PAIRS.flag(
@@ -52,11 +52,10 @@ class InstanceOptions:
         "Percentages of predicted tokens that become [MASK], are kept, and "
         "become a random token (not in the release).",
     )
-    dynamic_masking: bool = flags.Group.PAIRS.flag(
-        False,
+    dynamic_masking: bool = flags.Group.PAIRS.switch(
         "Write unmasked pairs, which run_pretraining.py masks anew in each "
         "epoch; the default of dupe_factor is then 1 (not in the "
-        "release).",
+        "release)."
     )
     short_seq_prob: float = flags.Group.PAIRS.flag(
         0.1,

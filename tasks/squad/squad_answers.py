@@ -33,17 +33,16 @@ class AnswerOptions:
     With `version_2_with_negative` "no answer" is a candidate, as token 0.
     """
 
-    n_best_size: int = flags.Group.ANSWERS.flag(
+    n_best_size: int = flags.Group.ANSWERS.count(
         20,
         "Candidate starts and ends per window, and answers in "
         "nbest_predictions.json.",
-        lower_bound=1,
     )
-    max_answer_length: int = flags.Group.ANSWERS.flag(
-        30, "Maximum word pieces of an answer.", lower_bound=1
+    max_answer_length: int = flags.Group.ANSWERS.count(
+        30, "Maximum word pieces of an answer."
     )
-    version_2_with_negative: bool = flags.Group.ANSWERS.flag(
-        False, "The files are of SQuAD 2.0: some questions have no answer."
+    version_2_with_negative: bool = flags.Group.ANSWERS.switch(
+        "The files are of SQuAD 2.0: some questions have no answer."
     )
 
 

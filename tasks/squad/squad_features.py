@@ -30,21 +30,16 @@ class WindowOptions:
         ValueError: no room is left for the paragraph.
     """
 
-    max_seq_length: int = flags.Group.TEXT.flag(
+    max_seq_length: int = flags.Group.TEXT.count(
         384,
         "Word pieces of a window: question, part of the paragraph, three "
         "special tokens.",
-        lower_bound=1,
     )
-    doc_stride: int = flags.Group.TEXT.flag(
-        128,
-        "Word pieces between the starts of consecutive windows.",
-        lower_bound=1,
+    doc_stride: int = flags.Group.TEXT.count(
+        128, "Word pieces between the starts of consecutive windows."
     )
-    max_query_length: int = flags.Group.TEXT.flag(
-        64,
-        "Maximum word pieces of a question; longer questions are truncated.",
-        lower_bound=1,
+    max_query_length: int = flags.Group.TEXT.count(
+        64, "Maximum word pieces of a question; longer questions are truncated."
     )
 
     def __post_init__(self):

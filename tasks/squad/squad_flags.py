@@ -37,32 +37,27 @@ class _ThresholdParser(absl_flags.ArgumentParser):
 class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
     """Flags of run_squad.py for its questions and answers."""
 
-    train_file: str | None = flags.Group.FILES.flag(
-        None,
+    train_file: str | None = flags.Group.FILES.optional(
         "SQuAD training files: comma-separated names or globs, trained on in "
-        "order, each for --num_train_epochs.",
+        "order, each for --num_train_epochs."
     )
-    predict_file: str | None = flags.Group.FILES.flag(
-        None, "SQuAD file with the questions to answer."
+    predict_file: str | None = flags.Group.FILES.optional(
+        "SQuAD file with the questions to answer."
     )
-    predictions_file: str | None = flags.Group.FILES.flag(
-        None,
+    predictions_file: str | None = flags.Group.FILES.optional(
         "Predictions for --do_eval without --do_predict; predictions.json in "
-        "--output_dir if not given.",
+        "--output_dir if not given."
     )
-    null_odds_file: str | None = flags.Group.FILES.flag(
-        None,
-        "Null odds of --predictions_file; by default null_odds.json next to "
-        "it.",
+    null_odds_file: str | None = flags.Group.FILES.optional(
+        "Null odds of --predictions_file; by default null_odds.json next to it."
     )
-    ensemble: str | None = flags.Group.FILES.flag(
-        None,
+    ensemble: str | None = flags.Group.FILES.optional(
         "nbest_predictions.json or logits (.npz) of several systems, "
         "comma-separated names or globs: --do_predict combines them and "
-        "runs no model.",
+        "runs no model."
     )
-    save_logits: bool = flags.Group.FILES.flag(
-        False, "Also write logits.npz, for --ensemble."
+    save_logits: bool = flags.Group.FILES.switch(
+        "Also write logits.npz, for --ensemble."
     )
     null_score_diff_threshold: float | str = flags.Group.ANSWERS.flag(
         0.0,
@@ -71,8 +66,8 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
         parser=_ThresholdParser(),
         serializer=absl_flags.ArgumentSerializer(),
     )
-    verbose_logging: bool = flags.Group.CHECKPOINTS.flag(
-        False, "Log word pieces that could not be located in the paragraph."
+    verbose_logging: bool = flags.Group.CHECKPOINTS.switch(
+        "Log word pieces that could not be located in the paragraph."
     )
 
     @property
