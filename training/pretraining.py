@@ -23,6 +23,7 @@ from training import (
     model_checks,
     objectives,
     option_checks,
+    pretraining_records,
     record_files,
     record_order,
     records,
@@ -65,7 +66,7 @@ def open_records(
         len(files.paths),
         ", ".join(files.paths[:5]) + (", ..." if files.paths[5:] else ""),
     )
-    sidecars = records.check_pretraining_records(
+    sidecars = pretraining_records.check(
         files,
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=options.max_predictions_per_seq,

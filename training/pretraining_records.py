@@ -1,16 +1,26 @@
-"""The record files of pre-training data, and their completed shards."""
+"""The record files of pre-training data: shards, and checks before training."""
 
 import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
+from absl import logging
 
 from files import paths, writing
 from training import record_files, records
 
 _NUMBER = "-%05d"
+_NEEDS_SIDECAR = (
+    " Records created with --dynamic_masking need their .meta.json file, which "
+    "holds the masking options."
+)
+# Records to sample from files without a sidecar: over all files, and the least
+# number from each.
+_SAMPLED_RECORDS = 1000
+_SAMPLED_RECORDS_PER_FILE = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,3 +141,137 @@ def _remove_remains(path: str) -> None:
     """Removes the temporary files of a killed run."""
     for final in (path, records.metadata_path(path)):
         writing.remove_remains(final)
+
+
+def check(
+    files: record_files.RecordFiles,
+    *,
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    vocab_size: int,
+) -> dict[str, records.Metadata | None]:
+    """Checks that pre-training records fit the flags and the model.
+
+    The checks use the sidecars of create_pretraining_data, or a sample of the
+    records of a file without one.
+
+    Returns:
+        The contents of each file's sidecar; None if it has none.
+
+    Raises:
+        ValueError: the lengths differ, the vocabulary of the records is larger
+            than the model's, or files were created with different ones.
+    """
+    lengths = {
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+    }
+    hashes: dict[str, str] = {}
+    sidecars: dict[str, records.Metadata | None] = {}
+    for number, path in enumerate(files.paths):
+        metadata = sidecars[path] = records.read_metadata(path)
+        if metadata is None:
+            _check_sample(files, number, lengths, vocab_size)
+            continue
+        if metadata.kind != "pretraining":
+            raise ValueError(
+                f"{path} must hold pre-training records; got records for "
+                f"{metadata.kind!r}."
+            )
+        made_with = {name: getattr(metadata, name) for name in lengths}
+        _check_lengths(path, made_with, lengths)
+        _check_vocabulary(path, metadata.vocab_size, vocab_size)
+        hashes.setdefault(metadata.vocab_sha256, path)
+    if len(hashes) > 1:
+        raise ValueError(
+            "All records must be created with the same vocabulary; these "
+            "differ: " + ", ".join(hashes.values())
+        )
+    return sidecars
+
+
+def _check_lengths(
+    path: str, made_with: Mapping[str, int], lengths: Mapping[str, int]
+) -> None:
+    for name, length in lengths.items():
+        if made_with[name] != length:
+            raise ValueError(
+                f"{path} was created with --{name}={made_with[name]}, but this "
+                f"run has --{name}={length}. Pass the same value, or create "
+                "the records again."
+            )
+
+
+def _check_vocabulary(path: str, made_with: int, vocab_size: int) -> None:
+    if made_with > vocab_size:
+        raise ValueError(
+            f"{path} was created with a vocabulary of {made_with} entries, but "
+            f"the model's vocab_size is {vocab_size}. Use the vocabulary that "
+            "belongs to this configuration, or a configuration whose "
+            "vocab_size is that of the vocabulary."
+        )
+    if made_with < vocab_size:
+        logging.warning(
+            "%s was created with a vocabulary of %d entries; the model's "
+            "vocab_size is %d. The last %d rows of its word embeddings are "
+            "not used.",
+            path,
+            made_with,
+            vocab_size,
+            vocab_size - made_with,
+        )
+
+
+def _check_sample(
+    files: record_files.RecordFiles,
+    number: int,
+    lengths: Mapping[str, int],
+    vocab_size: int,
+) -> None:
+    """Checks records spread over a file that has no sidecar."""
+    path, count = files.paths[number], files.counts()[number]
+    if not count:
+        return
+    first = sum(files.counts()[:number])
+    share = max(_SAMPLED_RECORDS // len(files.paths), _SAMPLED_RECORDS_PER_FILE)
+    places = np.unique(np.linspace(0, count - 1, share, dtype=int))
+    largest = 0
+    for place, record in zip(places, files.read(first + places), strict=True):
+        name = f"{path}, record {place}"
+        features = _parse_pretraining(name, record)
+        ids = features["input_ids"].int64_list.value
+        masked_ids = features["masked_lm_ids"].int64_list.value
+        made_with = {
+            "max_seq_length": len(ids),
+            "max_predictions_per_seq": len(masked_ids),
+        }
+        _check_lengths(name, made_with, lengths)
+        largest = max(largest, *ids, *masked_ids)
+    if largest >= vocab_size:
+        raise ValueError(
+            f"{path} contains the token id {largest}, but the model's "
+            f"vocab_size is {vocab_size}. Use the vocabulary that belongs to "
+            "this configuration."
+        )
+
+
+def _parse_pretraining(name: str, record: bytes) -> Mapping[str, Any]:
+    """Returns the features of a pre-training record."""
+    import tensorflow as tf
+    from google.protobuf import message
+
+    example = tf.train.Example()
+    try:
+        example.ParseFromString(record)
+    except message.DecodeError as error:
+        raise ValueError(f"{name}: not a tf.train.Example.") from error
+    features = example.features.feature
+    expected = {"input_ids", "masked_lm_ids", "next_sentence_labels"}
+    missing = expected - set(features)
+    if missing:
+        raise ValueError(
+            f"{name}: not a pre-training record; it lacks "
+            f"{', '.join(sorted(missing))}; got {', '.join(sorted(features))}."
+            + (_NEEDS_SIDECAR if missing == {"masked_lm_ids"} else "")
+        )
+    return features
