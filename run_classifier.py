@@ -60,10 +60,6 @@ class Options(
 class SentenceClassification(labelled.LabelledTask):
     """Classification or regression of texts and pairs of texts.
 
-    Args:
-        options: the flags of the run.
-        tokenizer: the tokenizer of the model.
-
     Raises:
         OSError: a file of the task is missing.
         ValueError: the task is unknown, or its files do not match the options.

@@ -67,10 +67,6 @@ class _Answers:
 class Tagging(task.Task):
     """Token classification that fine-tunes the complete encoder.
 
-    Args:
-        options: the flags of the run.
-        tokenizer: the tokenizer of the model.
-
     Raises:
         OSError: a file is missing.
         ValueError: a file does not match the options.

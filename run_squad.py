@@ -67,10 +67,6 @@ class _Answers:
 class QuestionAnswering(task.Task):
     """Extractive question answering: a span of the paragraph, or no answer.
 
-    Args:
-        options: the flags of the run.
-        tokenizer: the tokenizer of the model.
-
     Raises:
         OSError: a file is missing.
         ValueError: a file is not in SQuAD format, or has the wrong version.

@@ -68,10 +68,6 @@ class Options(training_flags.SequenceOptions, _Files, swag.Layout):
 class MultipleChoice(labelled.LabelledTask):
     """Multiple choice among several endings.
 
-    Args:
-        options: the flags of the run.
-        tokenizer: the tokenizer of the model.
-
     Raises:
         FileNotFoundError: a file is missing.
     """
