@@ -64,8 +64,8 @@ def _encoder(
     of_heads = ((width // heads, length), (length, width // heads))
     last = sizes["num_hidden_layers"] - 1
     for layer in range(last + 1):
-        # Prediction uses the last layer's output only at [CLS].
-        wanted = 1 if job.kind == "prediction" and layer == last else length
+        # Classification uses the last layer's output only at [CLS].
+        wanted = 1 if job.kind != "pretraining" and layer == last else length
         projections = [(length, 2 * width), (wanted, width)]
         if wanted == length:
             projections = [(length, 3 * width)]

@@ -115,7 +115,12 @@ def attend(
 
 
 def attend_from_first(
-    query: Tensor, key: Tensor, value: Tensor, adder: Tensor, num_heads: int
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    adder: Tensor,
+    num_heads: int,
+    drop: Dropout,
 ) -> Tensor:
     """Computes `attention` of the first position of each sequence.
 
@@ -124,6 +129,7 @@ def attend_from_first(
         key, value: `[B, T, D]` or `[B * T, D]` float.
         adder: `[B, 1, 1, S]` float32, from `adder_of`.
         num_heads: N.
+        drop: as for `attention`.
 
     Returns:
         `[B, D]`, of the type of `value`.
@@ -135,7 +141,7 @@ def attend_from_first(
         )
         for x in (query, key, value)
     )
-    return _heads_last(attention(query, key, value, adder, (0.0, None)))[:, 0]
+    return _heads_last(attention(query, key, value, adder, drop))[:, 0]
 
 
 def _attend(products, bias, adder, num_heads, drop):

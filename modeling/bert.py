@@ -89,8 +89,8 @@ class Encoder(layers.BertLayer):
         first_only: as for `BertModel`.
 
     Returns:
-        The output of every layer, each `[B, T, D]`; with `first_only` and
-        without dropout that of the last is `[B, 1, D]`.
+        The output of every layer, each `[B, T, D]`; with `first_only` that of
+        the last is `[B, 1, D]`.
 
     Attributes:
         recompute: gradient checkpointing: each layer keeps only its output.
@@ -115,19 +115,17 @@ class Encoder(layers.BertLayer):
         hidden = ops.reshape(hidden, (-1, hidden.shape[-1]))  # [B * T, D]
         outputs = []
         others = {"adder": adder, "dropout_seed": dropout_seed}
-        stack = self.stack
-        if first_only and dropout_seed is None:
-            stack = stack[:-1]
-        for layer in stack:
+        for layer in self.stack[:-1] if first_only else self.stack:
             hidden = (
                 compilation.recomputed(layer, hidden, **others)
                 if self.recompute
                 else layer(hidden, **others)
             )
             outputs.append(ops.reshape(hidden, shape))
-        for layer in self.stack[len(stack) :]:
+        if first_only:
             first = ops.reshape(hidden, shape)[:, 0]  # [B, D]
-            outputs.append(layer(hidden, adder, first=first)[:, None])
+            last = self.stack[-1](hidden, first=first, **others)  # [B, D]
+            outputs.append(last[:, None])
         return outputs
 
 
@@ -149,8 +147,8 @@ class BertModel(keras.Model):
         dropout_seed: `[2]` int32, of which all dropout is a pure function, or
             None for no dropout (evaluation).
         first_only: compute the last layer only at the first position, [CLS];
-            its output is then `[B, 1, D]`. It has no effect with dropout, and
-            must not be used with causal attention.
+            its output is then `[B, 1, D]`. It must not be used with causal
+            attention.
 
     Returns:
         A dict: `embedding_output` `[B, T, D]`, `all_encoder_layers` (a list of

@@ -156,7 +156,7 @@ class SelfAttention(BertLayer):
         adder: `[B, 1, 1 or T, S]` float32, from `attention.adder_of`.
         dropout_seed: `[2]` int32, or None for no dropout.
         first: `[B, D]`, the rows of `hidden` at the first positions, if only
-            their result is needed, without dropout; else None.
+            their result is needed; else None.
 
     Returns:
         As `hidden`, or as `first` if given, of the policy's compute type.
@@ -197,24 +197,22 @@ class SelfAttention(BertLayer):
         return attention.attention_probs(query, key, adder)
 
     def call(self, hidden, adder, dropout_seed=None, first=None):
-        config = self.config
+        num_heads = self.config.num_attention_heads
+        drop = (
+            self.config.attention_probs_dropout_prob,
+            _seed_at(dropout_seed, self.site),
+        )
         if first is not None:
-            return attention.attend_from_first(
+            query, key, value = (
                 self.query(first),
                 self.key(hidden),
                 self.value(hidden),
-                adder,
-                config.num_attention_heads,
             )
-        seed = _seed_at(dropout_seed, self.site)
+            return attention.attend_from_first(
+                query, key, value, adder, num_heads, drop
+            )
         products, bias = self._projections(hidden)
-        return attention.attend(
-            products,
-            bias,
-            adder,
-            config.num_attention_heads,
-            (config.attention_probs_dropout_prob, seed),
-        )
+        return attention.attend(products, bias, adder, num_heads, drop)
 
 
 class BlockOutput(BertLayer):

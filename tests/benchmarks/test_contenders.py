@@ -59,8 +59,8 @@ def _layers(num_rows, length, count=3):
     )
 
 
-def _predicted(num_rows, length):
-    """Counts those of three layers of which the last is read at [CLS]."""
+def _classifier(num_rows, length):
+    """Counts those of three layers, of which the last is read at [CLS]."""
     last = (
         2 * num_rows * length * 8 * 16  # Keys and values.
         + 2 * num_rows * (8 * 8 + 8 * 8 + 2 * 8 * 16)
@@ -72,13 +72,13 @@ def _predicted(num_rows, length):
 def test_products_count_every_multiplication_three_times():
     vocabulary = 2 * (4 * 2) * 8 * 50
     assert _operations(_job()) == 3 * (_layers(4, 6) + vocabulary)
-    assert _operations(_job(kind="fine_tuning")) == 3 * _layers(4, 6)
+    assert _operations(_job(kind="fine_tuning")) == 3 * _classifier(4, 6)
 
 
 def test_products_of_prediction_are_of_the_longest_text_of_each_batch():
     job = _job(kind="prediction", lengths=[3, 5, 2, 2, 4], by_length=True)
     assert job.batches() == [[5, 4, 3, 2], [2]]
-    assert _operations(job) == _predicted(4, 5) + _predicted(1, 2)
+    assert _operations(job) == _classifier(4, 5) + _classifier(1, 2)
 
 
 class _Fake:

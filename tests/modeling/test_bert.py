@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import bert, compilation, heads, layers
+from modeling import attention, bert, compilation, heads, layers
 from modeling import config as config_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -86,12 +86,41 @@ def test_the_first_position_alone_gets_the_same_output(num_hidden_layers):
     )
 
 
-def test_dropout_is_that_of_all_positions():
-    model = _model()
-    np.testing.assert_array_equal(
-        model(_IDS, dropout_seed=_SEED, first_only=True)["sequence_output"],
-        model(_IDS, dropout_seed=_SEED)["sequence_output"],
-    )
+def test_the_first_position_alone_gives_the_same_gradients():
+    model = _model(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    mask = np.array([[1] * 7, [1, 1, 1, 1, 0, 0, 0]], np.int32)
+
+    def gradients(first_only):
+        with tf.GradientTape() as tape:
+            outputs = model(
+                _IDS, mask, dropout_seed=_SEED, first_only=first_only
+            )
+            loss = tf.reduce_sum(outputs["pooled_output"] ** 3)
+        return tape.gradient(loss, [v.value for v in model.trainable_variables])
+
+    for pair in zip(gradients(False), gradients(True), strict=True):
+        want, got = map(tf.convert_to_tensor, pair)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "rate", ["hidden_dropout_prob", "attention_probs_dropout_prob"]
+)
+def test_the_first_position_alone_has_dropout_in_the_last_layer(rate):
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    model = _model(num_hidden_layers=1, **{**rates, rate: 0.5})
+    mask = np.ones_like(_IDS)
+
+    def output(seed):
+        embedded = model.embeddings(_IDS, np.zeros_like(_IDS))
+        adder = attention.adder_of(mask, causal=False)
+        return model.encoder(
+            embedded, adder, dropout_seed=seed, first_only=True
+        )[-1]
+
+    np.testing.assert_array_equal(output(_SEED), output(_SEED))
+    assert np.abs(output(_SEED) - output(None)).max() > 1e-2
+    assert np.abs(output(_SEED) - output(_SEED + 1)).max() > 1e-2
 
 
 def test_padding_changes_no_other_position():
