@@ -36,8 +36,8 @@ from tasks.classification import (
     sentence_pairs,
     submission,
 )
+from training import fine_tuning, option_checks, run_card
 from training import flags as training_flags
-from training import option_checks, run_card, task_runs
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class SentenceClassification(labelled.LabelledTask):
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
     tokenizer = tokenization.open_tokenizer(options)
-    task_runs.run(SentenceClassification, options, tokenizer)
+    fine_tuning.run(SentenceClassification, options, tokenizer)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from files import paths, writing
 from tasks import task
 from tasks.classification import labels
 from tasks.tagging import conll, entities, ner
+from training import fine_tuning, option_checks, run_card
 from training import flags as training_flags
-from training import option_checks, run_card, task_runs
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from training import word_features
 
 _LABELS_FILE = "labels.json"
-_PREFIX = {task.EVAL: "eval", task.PREDICT: "test"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,7 +167,7 @@ class Tagging(task.Task):
         scores = entities.score(data.content.gold, answers.tags)
         split = data.data_set.split
         results = {
-            f"{_PREFIX[split]}_{name}": value
+            f"{task.RESULTS_PREFIX[split]}_{name}": value
             for name, value in scores.metrics().items()
         }
         if split == task.EVAL:
@@ -178,7 +177,7 @@ class Tagging(task.Task):
     def write_answers(
         self, data: task.Data, answers: _Answers, output_dir: str
     ) -> None:
-        tagged, prefix = data.content, _PREFIX[data.data_set.split]
+        tagged, prefix = data.content, task.RESULTS_PREFIX[data.data_set.split]
         files: dict[str, Iterable[str]] = {
             f"{prefix}_predictions.txt": conll.prediction_lines(
                 tagged.file.sentences, tagged.gold, answers.tags
@@ -252,7 +251,7 @@ def _find_labels(
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
     kind = FeatureBasedTagging if options.features else Tagging
-    task_runs.run(kind, options, tokenization.open_tokenizer(options))
+    fine_tuning.run(kind, options, tokenization.open_tokenizer(options))
 
 
 if __name__ == "__main__":

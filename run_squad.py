@@ -34,8 +34,8 @@ from tasks.squad import (
     squad_flags,
     squad_results,
 )
+from training import fine_tuning, option_checks, reporting, run_card
 from training import flags as training_flags
-from training import option_checks, reporting, run_card, task_runs
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def run(options: Options) -> None:
     """
     if options.do_train or (options.do_predict and not options.ensemble):
         tokenizer = tokenization.open_tokenizer(options)
-        task_runs.run(QuestionAnswering, options, tokenizer)
+        fine_tuning.run(QuestionAnswering, options, tokenizer)
     else:
         _run_without_model(options)
 

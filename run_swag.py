@@ -23,8 +23,8 @@ from commands import flags, program
 from files import paths, writing
 from tasks import labelled, swag, task
 from tasks.classification import predictions, sentence_pairs
+from training import fine_tuning, option_checks, run_card
 from training import flags as training_flags
-from training import option_checks, run_card, task_runs
 from vocab import tokenization
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _find(options: Options, split: str) -> str:
 def run(options: Options) -> None:
     """Trains, evaluates and predicts according to the options."""
     tokenizer = tokenization.open_tokenizer(options)
-    task_runs.run(MultipleChoice, options, tokenizer)
+    fine_tuning.run(MultipleChoice, options, tokenizer)
 
 
 if __name__ == "__main__":

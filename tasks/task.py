@@ -1,6 +1,6 @@
 """The interface of a fine-tuning task.
 
-A script defines a `Task`; `training.task_runs.run` trains, evaluates and
+A script defines a `Task`; `training.fine_tuning.run` trains, evaluates and
 predicts with it according to the flags of `training.flags`.
 """
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 TRAIN, EVAL, PREDICT = "train", "eval", "predict"
+# Of the names of result files.
+RESULTS_PREFIX = {EVAL: "eval", PREDICT: "test"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from tests import (
 )
 from tests.fuzz import harness, mutations
 from tools import convert_checkpoint
-from training import fine_tuning, record_files, records
+from training import record_files, records, task_models
 from vocab import tokenization
 
 # Of each program and file; a case takes up to a tenth of a second.
@@ -70,7 +70,7 @@ class _Model:
 
 @pytest.fixture(autouse=True)
 def _no_model(monkeypatch):
-    monkeypatch.setattr(fine_tuning, "Model", lambda _: _Model())
+    monkeypatch.setattr(task_models, "Model", lambda _: _Model())
 
 
 def _check(run, folder, name, num_cases, is_right=lambda result, content: True):

@@ -15,6 +15,7 @@ from training import (
     option_checks,
     record_order,
     task_data,
+    task_models,
     workers,
 )
 
@@ -49,7 +50,7 @@ def _make(setup, folder, labels=_LABELS):
             model=model, predictions=None
         ),
     )
-    fine_tuning.Model(setup).start(learnt, options)
+    task_models.Model(setup).start(learnt, options)
 
 
 def test_a_trial_and_the_run_hold_what_it_takes_to_use_the_model(tmp_path):
@@ -134,9 +135,10 @@ def test_trials_are_summarized_once_for_each_file(
         )
         for number in (1, 2)
     ]
-    learnt = types.SimpleNamespace(metric="f1", writes_everything=False)
+    learnt = types.SimpleNamespace(
+        metric="f1", writes_everything=False, options=_setup(tmp_path).options
+    )
     best = fine_tuning._summarize(
-        _setup(tmp_path),
         learnt,
         runs,
         [dict.fromkeys(names, value) for value in (0.5, 0.75)],

@@ -1,0 +1,308 @@
+"""The model of a task: its training, evaluation and prediction."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from absl import logging
+
+from modeling import config as config_lib
+from tasks import task as task_lib
+from training import (
+    checkpointing,
+    devices,
+    initialization,
+    input_pipeline,
+    loop,
+    model_checks,
+    model_folder,
+    objectives,
+    option_checks,
+    prediction,
+    records,
+    reporting,
+    steps,
+    task_data,
+    workers,
+)
+from training import flags as training_flags
+
+_OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
+# Options of fine-tuning that must stay the same when a run resumes.
+_IDENTITY = (
+    *("num_train_epochs", "warmup_proportion"),
+    *("freeze_layers", "bucket_by_length"),
+)
+
+
+def prepare(
+    task: task_lib.Task, config: config_lib.BertConfig
+) -> task_data.Setup:
+    """Checks existing checkpoints and chooses devices.
+
+    Raises:
+        ValueError: the options do not fit the checkpoints or the devices, or
+            workers do not share the folder of the run.
+    """
+    options: training_flags.FineTuningOptions = task.options
+    model_checks.check_attention(options)
+    sizes = ("eval_batch_size", "predict_batch_size")
+    strategy = devices.prepare(
+        options,
+        [name for name in sizes if hasattr(options, name)],
+        options.output_dir,
+    )
+    for setting in options.grid:
+        input_pipeline.check_batch_size(
+            "train_batch_size",
+            setting["train_batch_size"],
+            strategy.num_replicas_in_sync,
+            options.num_accumulation_steps,
+        )
+    workers.check_shared(workers.Communicator(strategy), options.output_dir)
+    return task_data.Setup(
+        options=options,
+        config=config,
+        text={
+            "vocab_sha256": records.vocab_sha256(task.tokenizer.vocab),
+            "do_lower_case": options.do_lower_case,
+        },
+        vocab_size=task.tokenizer.vocab_size,
+        strategy=strategy,
+    )
+
+
+class Model:
+    """A network that each trial of a run trains, and the folder of the trial.
+
+    The trials share the network, because compilation takes much of the time of
+    a short training.
+
+    Args:
+        setup: the setup of the run.
+
+    Attributes:
+        options: the options of the trial, with its own `output_dir`,
+            `random_seed` and setting of the grid.
+    """
+
+    task: task_lib.Task
+    options: training_flags.FineTuningOptions
+    _objective: objectives.FineTuning
+    _predictor: prediction.Predictor
+
+    def __init__(self, setup: task_data.Setup):
+        self._setup = setup
+        self._strategy = setup.strategy
+        self._is_chief = workers.Communicator(setup.strategy).is_chief
+        self._has_network = False
+        self._trainer: steps.Trainer | None = None
+        # Answers of the restored weights, by data set.
+        self._answers: dict[str, Any] = {}
+
+    def start(
+        self, task: task_lib.Task, options: training_flags.FineTuningOptions
+    ) -> None:
+        """Starts a trial with new weights, and describes the model.
+
+        The configuration, vocabulary and so on are written to the folders of
+        the trial and of the run.
+
+        Args:
+            task: the task.
+            options: those of the run, with the folder, setting and seed of the
+                trial.
+
+        Raises:
+            ValueError: a folder contains another model, or `init_checkpoint`
+                was trained with other text options.
+        """
+        self.task, self.options, self._answers = task, options, {}
+        workers.run_on_chief(
+            self._strategy, options.output_dir, self._validate_folders
+        )
+        devices.set_seed(
+            options.random_seed, deterministic=options.deterministic
+        )
+        with self._strategy.scope():
+            new = task.make_objective(self._setup.config)
+            if self._has_network:
+                for ours, theirs in zip(
+                    self._objective.model.variables,
+                    new.model.variables,
+                    strict=True,
+                ):
+                    ours.assign(theirs)
+                return
+        self._has_network, self._objective = True, new
+        self._predictor = prediction.Predictor(self._strategy, new)
+        logging.info("%s parameters", f"{new.model.count_params():,}")
+
+    def _validate_folders(self) -> None:
+        """Checks the folders of a trial and of the run; describes the model."""
+        whole, text = self._setup.options, self._setup.text
+        if whole.init_checkpoint:
+            origin = model_folder.of_checkpoint(whole.init_checkpoint)
+            model_folder.check_text(origin, text)
+        described = model_folder.Description(
+            config=self._setup.config.to_dict(),
+            vocab_file=whole.vocab_file,
+            text=text,
+            labels=self.task.labels,
+        )
+        for folder in dict.fromkeys(
+            (self.options.output_dir, whole.output_dir)
+        ):
+            model_folder.validate_output_dir(folder, described)
+
+    def train(self, data: Mapping[str, Sequence[task_lib.Data]]) -> None:
+        """Trains on the data of `TRAIN`, resuming from the folder's checkpoint.
+
+        Raises:
+            ValueError: there are too few examples for one step, or the folder
+                contains another run.
+        """
+        (train,) = data[task_lib.TRAIN]
+        options = self.options
+        parts = task_data.parts(train, options.num_train_epochs)
+        length = task_data.length(
+            task_data.num_examples(train),
+            options.train_batch_size,
+            options.num_train_epochs,
+            options.warmup_proportion,
+        )
+        evaluates = option_checks.evaluates_while_training(options)
+        every = options.eval_every_steps
+        if options.eval_every_epoch:
+            every = length.steps_per_epoch
+        plan = initialization.Plan(
+            num_train_steps=length.num_train_steps,
+            num_warmup_steps=length.num_warmup_steps,
+            identity=self._identity(train, parts),
+            new_variables=(_OUTPUT_LAYER,),
+            frozen_variables=frozen_variables(options.freeze_layers),
+            evaluate=(lambda: self._metrics(data)) if evaluates else None,
+            eval_every_steps=every,
+            best_metric=self.task.metric if evaluates else None,
+        )
+        self._trainer = loop.train(
+            self._strategy,
+            self._objective,
+            task_data.training_batches(train.source, options, parts),
+            options,
+            plan,
+            self._trainer,
+        ).trainer
+
+    def _identity(self, train, parts) -> dict[str, object]:
+        """Returns the values that must stay the same when a run resumes."""
+        return {
+            "objective": self.task.name,
+            "num_records": [part.num_records for part in parts]
+            or len(train.source.files),
+            "records_fingerprint": train.source.files.fingerprint(),
+            **{name: getattr(self.options, name) for name in _IDENTITY},
+            **self.task.identity,
+        }
+
+    def _metrics(self, data) -> Mapping[str, float]:
+        """Evaluates the first held-out data set with the current weights."""
+        held_out = data[task_lib.EVAL][0]
+        return self.task.metrics(held_out, self._answer(held_out))
+
+    def evaluate(
+        self, data: Mapping[str, Sequence[task_lib.Data]], *, predicts: bool
+    ) -> dict[str, float]:
+        """Evaluates and predicts according to the options; writes the results.
+
+        Args:
+            data: the data sets by split; missing splits are skipped.
+            predicts: whether to predict, if the options request it.
+
+        Returns:
+            The contents of the result files.
+        """
+        results: dict[str, float] = {}
+        wanted = {
+            task_lib.EVAL: self.options.do_eval,
+            task_lib.PREDICT: self.options.do_predict and predicts,
+        }
+        splits = [split for split in wanted if wanted[split] and split in data]
+        step = self._restore() if splits else 0
+        for split in splits:
+            scores: dict[str, float] = {}
+            for each in data[split]:
+                scores |= self._results(each)
+            if scores and self._is_chief:
+                reporting.write_results(
+                    os.path.join(
+                        self.options.output_dir,
+                        f"{task_lib.RESULTS_PREFIX[split]}_results.txt",
+                    ),
+                    {**scores, "global_step": step},
+                )
+            results |= scores
+        return results
+
+    def _results(self, data: task_lib.Data) -> Mapping[str, float]:
+        """Answers a data set, writes the files and returns the results."""
+        task, folder, name = (
+            self.task,
+            self.options.output_dir,
+            data.data_set.name,
+        )
+        is_evaluation = data.data_set.split == task_lib.EVAL
+        # Once, for evaluation and prediction.
+        if name not in self._answers:
+            self._answers[name] = self._answer(data)
+        answers = task.calibrate(data, self._answers[name], folder)
+        if self._is_chief and is_evaluation:
+            task.write_report(data, answers, folder)
+        if self._is_chief and (task.writes_everything or not is_evaluation):
+            task.write_answers(data, answers, folder)
+        if is_evaluation or data.data_set.has_labels:
+            return task.results(data, answers)
+        return {}
+
+    def _answer(self, data: task_lib.Data) -> Any:
+        """Answers a data set with the current weights."""
+        options, outputs = self.options, {}
+        batch_size = options.predict_batch_size
+        if data.data_set.split == task_lib.EVAL:
+            batch_size = getattr(options, "eval_batch_size", batch_size)
+        if data.source is not None:
+            with workers.communication_errors():
+                outputs = self._predictor.predict(
+                    data.source,
+                    batch_size=batch_size,
+                    by_length=options.bucket_by_length,
+                )
+        return self.task.decode(data, outputs)
+
+    def _restore(self) -> int:
+        """Loads the weights for evaluation or prediction.
+
+        They are those of the best or latest checkpoint of the folder, or else
+        of `init_checkpoint`.
+
+        Returns:
+            The step of the checkpoint; 0 for `init_checkpoint`, as released.
+
+        Raises:
+            ValueError: there is no checkpoint, or it lacks the output layer.
+        """
+        prefix = checkpointing.best_or_latest(
+            self.options.output_dir, best=self.options.use_best_checkpoint
+        )
+        self._answers.clear()
+        return initialization.load_for_evaluation(
+            self._strategy, self._objective, prefix, self.options
+        )
+
+
+def frozen_variables(num_layers: int) -> tuple[str, ...]:
+    """Lists patterns of the embeddings and the first layers; 0 for nothing."""
+    if not num_layers:
+        return ()
+    numbers = "|".join(map(str, range(num_layers)))
+    return ("bert/embeddings/.*", f"bert/encoder/layer_({numbers})/.*")
