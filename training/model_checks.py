@@ -169,8 +169,11 @@ def check_same_vocabulary(ours: str, theirs: str) -> None:
 
 
 def _entries(path: str) -> list[str]:
-    """Lists the entries of a vocabulary file, in order."""
-    return [line.strip() for line in lines.read_lines(path)]
+    """Lists the entries of a vocabulary file, up to blank lines at its end."""
+    entries = [line.strip() for line in lines.read_lines(path)]
+    while entries and not entries[-1]:
+        entries.pop()
+    return entries
 
 
 def _lowered(word: str) -> str:

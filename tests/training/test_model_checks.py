@@ -167,7 +167,7 @@ def test_released_vocabularies_show_their_casing(name, want):
 
 def test_the_first_difference_is_named(tmp_path):
     theirs = _vocabulary(tmp_path / "theirs", ["[PAD]", "a", "b"])
-    same = _vocabulary(tmp_path / "same", ["[PAD]", "a", " b\r"])
+    same = _vocabulary(tmp_path / "same", ["[PAD]", "a", " b\r", "", " "])
     model_checks.check_same_vocabulary(same, theirs)
     for entries, message in (
         (["[PAD]", "c", "d"], r"first in line 2: 'c', there 'a'"),
