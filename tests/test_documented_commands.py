@@ -1,5 +1,9 @@
 """Every command that the manual or a docstring shows is one that works."""
 
+import json
+import re
+import subprocess
+
 import pytest
 
 from tests import documented_commands as documented
@@ -63,3 +67,27 @@ def test_flags_that_the_manual_names_exist(page):
         if (message := documented.fault_of_flag(word))
     ]
     assert wrong == []
+
+
+# Replacements of SLURM's programs, and a `python` that prints its TF_CONFIG.
+_SLURM = """
+scontrol() { printf 'node1\\nnode2\\n'; }
+srun() { "$@"; }
+python() { printf '%s' "$TF_CONFIG"; }
+export -f python
+export SLURM_PROCID=1 SLURM_JOB_NODELIST=node[1-2]
+"""
+
+
+def test_slurm_recipe_makes_a_valid_cluster():
+    page = documented.ROOT / "docs" / "distributed_training.md"
+    text = page.read_text(encoding="utf-8")
+    recipe = re.search(r"^#SBATCH.*?^```$", text, re.MULTILINE | re.DOTALL)
+    script = _SLURM + recipe.group().removesuffix("```")
+    printed = subprocess.run(
+        ["bash", "-c", script], check=True, capture_output=True
+    ).stdout
+    assert json.loads(printed) == {
+        "cluster": {"worker": ["node1:2222", "node2:2222"]},
+        "task": {"type": "worker", "index": 1},
+    }
