@@ -19,7 +19,11 @@ _BYTE_ORDER_MARK = "\ufeff"
 # here may be a complete document.
 _MAX_FIELD_CHARACTERS = 2**31 - 1
 
-_SEPARATORS = (("\t", "tabs", ".tsv"), (",", "commas", ".csv"))
+_SEPARATORS = {
+    "\t": "tabs: rename it to end in .tsv",
+    ",": "commas: rename it to end in .csv",
+    ";": "semicolons: save it with commas or tabs instead",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,12 +75,9 @@ class Table:
     def _advice(self, header: list[str]) -> str:
         """Returns advice for a header without the requested column."""
         if len(header) == 1:
-            for separator, name, ending in _SEPARATORS:
+            for separator, advice in _SEPARATORS.items():
                 if separator in header[0]:
-                    return (
-                        f" The file seems to be separated by {name}: rename it "
-                        f"to end in {ending}."
-                    )
+                    return f" The file seems to be separated by {advice}."
         return (
             " If the file has no header, pass --has_header=False and "
             "column numbers from 0."

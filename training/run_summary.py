@@ -49,7 +49,9 @@ def summary_lines(card: Mapping[str, Any]) -> list[str]:
 
 
 def run_text(card: Mapping[str, Any]) -> str:
-    training = card["training"]
+    # Without a new report, the speeds are those of an earlier run.
+    trained = reporting.METRICS_FILE in card["written"]
+    training = card["training"] if trained else {}
     parts = [
         f"{card['program']} {card['ended']} in "
         f"{progress.duration(card['seconds'])}, started {card['started']}",

@@ -89,6 +89,7 @@ def test_header_without_the_name_is_an_error(tmp_path, header, message):
     [
         ("tsv", "a,x", "separated by commas: rename it to end in .csv"),
         ("csv", "a\tx", "separated by tabs: rename it to end in .tsv"),
+        ("csv", "a;x", "separated by semicolons: save it with commas"),
     ],
 )
 def test_a_file_named_for_another_format_is_told(

@@ -267,6 +267,7 @@ _CARD = {
     },
     "results": {"eval_results.txt": {"loss": 6.9, "global_step": 20}},
     "written": {
+        "metrics.jsonl": 1_000,
         "model.ckpt-20.index": 400_000,
         "model.ckpt-20.data-00000-of-00001": 53_000_000,
         "best/model.ckpt-10.index": 100_000,
@@ -285,10 +286,16 @@ def test_a_card_in_lines():
         "  training, step 20  loss 6.543",
         "  held out, step 10  loss 7",
         "  eval_results.txt   loss 6.9  global_step 20",
-        "  wrote              model.ckpt-20.* (53.4 MB), "
-        "best/model.ckpt-10.* (100.0 kB),",
-        "                     events.out.tfevents.* (200.0 kB)",
+        "  wrote              metrics.jsonl (1.0 kB), "
+        "model.ckpt-20.* (53.4 MB), best/model.ckpt-10.*",
+        "                     (100.0 kB), events.out.tfevents.* (200.0 kB)",
     ]
+
+
+def test_a_run_without_training_shows_no_training_speed():
+    card = {**_CARD, "written": {"predictions.jsonl": 5_000}}
+    text = run_summary.run_text(card)
+    assert text.endswith("peak memory 1,500.0 MB")
 
 
 def test_many_files_are_counted():
