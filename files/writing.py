@@ -8,6 +8,7 @@ import platform
 import re
 import shutil
 import stat
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
@@ -340,6 +341,17 @@ def write_files(folder: str, files: Mapping[str, Iterable[str]]) -> None:
     for name, lines in files.items():
         with whole_file(os.path.join(folder, name)) as file:
             file.writelines(lines)
+
+
+def save_png(figure: Any, file: IO[bytes], dpi: int = 120) -> None:
+    """Saves a matplotlib figure; logs one line if its font lacks characters."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure.savefig(file, format="png", dpi=dpi)
+    if any("missing from font" in str(warning.message) for warning in caught):
+        logging.warning(
+            "The font of a picture lacks some characters; it shows boxes."
+        )
 
 
 def write_json(path: str, value: Any) -> None:

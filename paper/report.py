@@ -304,7 +304,7 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
     axes.grid(alpha=0.3)
     drawing.legend(loc="outside right upper")
     with writing.whole_file(path, "wb") as file:
-        drawing.savefig(file, format="png", dpi=150)
+        writing.save_png(drawing, file, 150)
     return True
 
 

@@ -162,7 +162,7 @@ def run(options: Options) -> None:
     )
     backend_agg.FigureCanvasAgg(figure)
     with writing.whole_file(options.output_file, "wb") as file:
-        figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
+        writing.save_png(figure, file, _DOTS_PER_INCH)
     logging.info("Wrote %s.", options.output_file)
 
 

@@ -29,7 +29,6 @@ _SPEEDS = ("examples_per_second", "input_wait")
 _RECORD_SHAPE = {"step": int, "*": (int, float, type(None))}
 
 _PANEL_INCHES = (7.0, 2.2)
-_DOTS_PER_INCH = 120
 _LEARNING_RATE = "learning_rate"
 # Values that do not show the quality of a run.
 _NOT_DRAWN = {"step", *_SPEEDS, "gradient_norm", "skipped_steps"}
@@ -345,7 +344,7 @@ def draw_curves(runs: Mapping[str, Sequence[Record]], path: str) -> None:
     axes[-1].set_xlabel("step")
     backend_agg.FigureCanvasAgg(figure)
     with writing.whole_file(path, "wb") as file:
-        figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
+        writing.save_png(figure, file)
 
 
 def _panels(runs: Mapping[str, Sequence[Record]]) -> list[str]:

@@ -18,7 +18,6 @@ _NUM_EXAMPLES = 50  # Number of listed examples of highest loss.
 _MOST_NUMBERS = 30  # Maximum classes for numbers and names in the plot.
 _LONGEST_NAME = 25  # Maximum characters of a name in the plot.
 _LARGE_INCHES = 10.0
-_DOTS_PER_INCH = 120
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -199,7 +198,7 @@ def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:
     axis.set_xlabel("prediction")
     axis.set_ylabel("label")
     figure.colorbar(image, shrink=0.8, label="share of the label")
-    figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
+    writing.save_png(figure, file)
 
 
 def highest_losses(evaluated: Evaluated) -> Iterator[str]:
