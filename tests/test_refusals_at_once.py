@@ -101,6 +101,9 @@ _REFUSALS = {
     f"{_MRPC} --max_seq_length=32 --do_train --task_name=MPRC": (
         "The task must be one of CoLA, SST-2, MRPC"
     ),
+    f"{_MRPC} --max_seq_length=32 --do_train --task_name=custm": (
+        "XNLI, custom; got 'custm'. Did you mean custom?"
+    ),
     f"{_MRPC} --max_seq_length=32 --do_train --vocab_file=folder": (
         "folder: Is a directory (--vocab_file=folder)."
     ),

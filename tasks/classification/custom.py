@@ -5,7 +5,7 @@ import os
 import re
 
 from commands import flags
-from files import paths
+from files import messages, paths
 from tasks import tables
 from tasks.classification import datasets, labels, metrics
 
@@ -155,9 +155,9 @@ def find_labels(
     ):
         raise ValueError(
             f"The model of {saved} was trained for {before.problem_type} "
-            f"with the labels {list(before.names)}; got "
-            f"{now.problem_type} with {list(now.names)}. Use another output "
-            "folder, or the same labels."
+            f"with the labels {messages.listed(before.names)}; got "
+            f"{now.problem_type} with {messages.listed(now.names)}. Use "
+            "another output folder, or the same labels."
         )
     return dataclasses.replace(now, separator=options.label_separator)
 

@@ -212,8 +212,15 @@ def find_dataset(
     name: str,
     xnli_language: str = "zh",
     xnli_mode: str = TRANSLATE_TRAIN,
+    others: tuple[str, ...] = (),
 ) -> _Info:
     """Returns a data set by its name, ignoring case and hyphens.
+
+    Args:
+        name: of the data set.
+        xnli_language: see `xnli`.
+        xnli_mode: see `xnli`.
+        others: further valid names, for the message.
 
     Raises:
         ValueError: the name is unknown; the message lists all.
@@ -224,7 +231,7 @@ def find_dataset(
     for info in DATASETS.values():
         if datasets.key(info.name) == key:
             return info
-    names = [*DATASETS, XNLI]
+    names = [*DATASETS, XNLI, *others]
     raise ValueError(
         f"The task must be one of {', '.join(names)}; got {name!r}."
         + messages.meant(name, names)

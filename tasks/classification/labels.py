@@ -266,10 +266,20 @@ def discover(
             f"least {least}."
         )
     in_order = tuple(sorted(counts, key=_sort_key))
+    shown = in_order[: messages.MOST_VALUES]
+    rest = len(in_order) - len(shown)
     logging.info(
-        "labels found: %s",
-        ", ".join(f"{messages.short(n)} x {counts[n]}" for n in in_order),
+        "labels found: %s%s",
+        ", ".join(f"{messages.short(n)} x {counts[n]}" for n in shown),
+        f" and {rest} more" if rest else "",
     )
+    if rest and 2 * len(counts) > counts.total():
+        logging.warning(
+            "%d labels are %d different ones. Is it the column of the "
+            "labels? For scores, use --problem_type=regression.",
+            counts.total(),
+            len(counts),
+        )
     if first and counts[first[0]] == 1 and not has_header:
         logging.warning(
             "the first label, %s, occurs nowhere else; is it the header?",

@@ -112,7 +112,10 @@ def find_dataset(
         info = custom.dataset_info(options, options.data_dir, label_set)
     else:
         info = glue.find_dataset(
-            options.task_name, options.xnli_language, options.xnli_mode
+            options.task_name,
+            options.xnli_language,
+            options.xnli_mode,
+            others=(custom.NAME,),
         )
         if options.text_a_column or options.label_column:
             raise ValueError(

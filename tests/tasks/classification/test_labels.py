@@ -95,6 +95,20 @@ def test_json_numbers_and_truth_values_are_names():
     assert found.names == ("0", "1", "true")
 
 
+def test_labels_that_are_rarely_the_same_are_suspected(caplog):
+    texts = [f"text {n}" for n in range(30)]
+    labels.discover(_found(*texts), "single_label", has_header=True)
+    found, warning = (record.message for record in caplog.records)
+    assert found.endswith("'text 26' x 1 and 10 more")
+    assert warning == (
+        "30 labels are 30 different ones. Is it the column of the labels? "
+        "For scores, use --problem_type=regression."
+    )
+    caplog.clear()
+    labels.discover(_found(*texts, *texts), "single_label")
+    assert "different labels" not in caplog.text
+
+
 def test_lone_first_label_is_suspected_to_be_the_header(caplog):
     labels.discover(_found("label", "a", "b", "a"), "single_label")
     assert "'label', occurs nowhere else" in caplog.text
