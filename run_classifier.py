@@ -36,7 +36,7 @@ from tasks.classification import (
     sentence_pairs,
     submission,
 )
-from training import fine_tuning, option_checks, run_card
+from training import fine_tuning, run_card
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -89,7 +89,7 @@ class SentenceClassification(labelled.LabelledTask):
             split: datasets.find_files(
                 info, splits[split], options.data_dir, packing
             )
-            for split in option_checks.needed_splits(options)
+            for split in options.needed_splits
         }
         self._class_weights: tuple[float, ...] = ()
         if options.do_train:

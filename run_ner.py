@@ -77,8 +77,7 @@ class Tagging(task.Task):
     def __init__(self, options: Options, tokenizer: tokenization.FullTokenizer):
         super().__init__(options, tokenizer)
         self._files = {
-            split: ner.read(options, split)
-            for split in option_checks.needed_splits(options)
+            split: ner.read(options, split) for split in options.needed_splits
         }
         self._names = _find_labels(options, self._files.get(task.TRAIN))
         logging.info("Labels: %s", ", ".join(self._names))

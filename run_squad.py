@@ -34,7 +34,7 @@ from tasks.squad import (
     squad_flags,
     squad_results,
 )
-from training import fine_tuning, option_checks, reporting, run_card
+from training import fine_tuning, reporting, run_card
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -81,7 +81,7 @@ class QuestionAnswering(task.Task):
             # Raises OSError if the file is missing.
             paths.expand(flags.given(options.train_file, "train_file"))
         self._questions: squad_results.Questions | None = None
-        needs_gold = option_checks.needs_held_out(options)
+        needs_gold = task.EVAL in options.needed_splits
         if options.do_predict or needs_gold:
             self._questions = squad_results.read_questions(
                 options, with_gold=needs_gold

@@ -23,7 +23,7 @@ from commands import flags, program
 from files import paths, writing
 from tasks import labelled, swag, task
 from tasks.classification import predictions, sentence_pairs
-from training import fine_tuning, option_checks, run_card
+from training import fine_tuning, run_card
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -85,8 +85,7 @@ class MultipleChoice(labelled.LabelledTask):
         self._layout = flags.narrow(swag.Layout, options)
         self.label_set = self._layout.label_set()
         self._paths = {
-            split: _find(options, split)
-            for split in option_checks.needed_splits(options)
+            split: _find(options, split) for split in options.needed_splits
         }
 
     def data_sets(self, split: str) -> list[task.DataSet]:

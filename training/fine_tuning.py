@@ -79,7 +79,7 @@ def _make_data(
             task.make_data(setup, data_set)
             for data_set in task.data_sets(split)
         ]
-        for split in option_checks.needed_splits(task.options)
+        for split in task.options.needed_splits
     }
 
 

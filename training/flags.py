@@ -12,6 +12,7 @@ from absl import flags as absl_flags
 
 from commands import flags
 from modeling import feature_layers
+from tasks import task
 
 DISTRIBUTION_STRATEGIES = (
     *("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu"),
@@ -390,6 +391,23 @@ class FineTuningOptions(TrainingOptions, Epochs):
     def has_several_runs(self) -> bool:
         """Whether there are several seeds or settings to try."""
         return self.num_trials > 1 or len(self.grid) > 1
+
+    @property
+    def evaluates_while_training(self) -> bool:
+        """Whether held-out data are evaluated during training."""
+        return self.do_train and bool(
+            self.eval_every_epoch or self.eval_every_steps
+        )
+
+    @property
+    def needed_splits(self) -> list[str]:
+        """The splits of a task that its run needs."""
+        wanted = {
+            task.TRAIN: self.do_train,
+            task.EVAL: self.do_eval or self.evaluates_while_training,
+            task.PREDICT: self.do_predict,
+        }
+        return [split for split, is_wanted in wanted.items() if is_wanted]
 
     @classmethod
     def presets(cls, chosen: Mapping[str, Any]) -> Mapping[str, Any]:

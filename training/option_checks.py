@@ -18,7 +18,6 @@ from absl import logging
 from commands import flags
 from files import json_text, paths, writing
 from modeling import config as config_lib
-from tasks import task
 from training import flags as training_flags
 from training import run_card
 
@@ -102,9 +101,7 @@ def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
         raise ValueError(
             "Pass one of --eval_every_epoch and --eval_every_steps; got both."
         )
-    if options.early_stopping_patience and not evaluates_while_training(
-        options
-    ):
+    if options.early_stopping_patience and not options.evaluates_while_training:
         raise ValueError(
             "--early_stopping_patience counts evaluations; it needs "
             "--eval_every_epoch or --eval_every_steps."
@@ -173,31 +170,6 @@ def check_weights(
             f"There is nothing to evaluate: {folder} holds no checkpoint and "
             "--init_checkpoint is not given."
         )
-
-
-def evaluates_while_training(
-    options: training_flags.FineTuningOptions,
-) -> bool:
-    """Returns whether held-out data are evaluated during training."""
-    return bool(
-        options.do_train
-        and (options.eval_every_epoch or options.eval_every_steps)
-    )
-
-
-def needs_held_out(options: training_flags.FineTuningOptions) -> bool:
-    """Returns whether held-out data are evaluated, during or after training."""
-    return options.do_eval or evaluates_while_training(options)
-
-
-def needed_splits(options: training_flags.FineTuningOptions) -> list[str]:
-    """Lists the splits of a task that its run needs."""
-    wanted = {
-        task.TRAIN: options.do_train,
-        task.EVAL: needs_held_out(options),
-        task.PREDICT: options.do_predict,
-    }
-    return [split for split, is_wanted in wanted.items() if is_wanted]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,6 @@ from training import (
     model_checks,
     model_folder,
     objectives,
-    option_checks,
     prediction,
     records,
     reporting,
@@ -171,7 +170,7 @@ class Model:
             options.num_train_epochs,
             options.warmup_proportion,
         )
-        evaluates = option_checks.evaluates_while_training(options)
+        evaluates = options.evaluates_while_training
         every = options.eval_every_steps
         if options.eval_every_epoch:
             every = length.steps_per_epoch

@@ -12,7 +12,6 @@ from tasks import task
 from tests import toy_data
 from training import (
     fine_tuning,
-    option_checks,
     record_order,
     task_data,
     task_models,
@@ -194,27 +193,3 @@ def test_files_get_their_share_of_the_stream():
         record_order.Part(num_records=3, num_taken=3),
         record_order.Part(num_records=5, num_taken=4),
     )
-
-
-@pytest.mark.parametrize(
-    ("do_train", "do_eval", "every_epoch", "every_steps", "expected"),
-    [
-        (True, False, False, 0, False),
-        (True, True, False, 0, True),
-        (True, False, True, 0, True),
-        (True, False, False, 5, True),
-        # Nothing is evaluated while nothing is trained.
-        (False, False, True, 5, False),
-    ],
-)
-def test_held_out_data_are_read_where_they_are_scored(
-    do_train, do_eval, every_epoch, every_steps, expected
-):
-    options = types.SimpleNamespace(
-        do_train=do_train,
-        do_eval=do_eval,
-        eval_every_epoch=every_epoch,
-        eval_every_steps=every_steps,
-        do_predict=False,
-    )
-    assert (task.EVAL in option_checks.needed_splits(options)) is expected

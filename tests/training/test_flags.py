@@ -6,7 +6,9 @@ from absl import flags
 
 import run_pretraining
 from commands import flags as flags_lib
+from tasks import task
 from tests import programs
+from training import flags as training_flags
 
 _ROOT = pathlib.Path(__file__).parents[2]
 # Source: run_pretraining.py of the release.
@@ -141,3 +143,29 @@ def test_help_shows_every_flag_without_importing_tensorflow():
     ]
     assert "absl" in imported
     assert not {"tensorflow", "keras", "numpy"} & set(imported)
+
+
+@pytest.mark.parametrize(
+    ("do_train", "do_eval", "every_epoch", "every_steps", "expected"),
+    [
+        (True, False, False, 0, False),
+        (True, True, False, 0, True),
+        (True, False, True, 0, True),
+        (True, False, False, 5, True),
+        # Nothing is evaluated while nothing is trained.
+        (False, False, True, 5, False),
+    ],
+)
+def test_held_out_data_are_read_where_they_are_scored(
+    do_train, do_eval, every_epoch, every_steps, expected
+):
+    options = training_flags.FineTuningOptions(
+        output_dir="out",
+        bert_config_file="config.json",
+        vocab_file="vocab.txt",
+        do_train=do_train,
+        do_eval=do_eval,
+        eval_every_epoch=every_epoch,
+        eval_every_steps=every_steps,
+    )
+    assert (task.EVAL in options.needed_splits) is expected

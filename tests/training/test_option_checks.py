@@ -1,7 +1,5 @@
 """Options of a run; tests/test_refusals_at_once.py has the refusals."""
 
-import types
-
 import pytest
 
 import run_pretraining
@@ -70,25 +68,6 @@ def test_a_checkpoint_anywhere_in_the_folder_can_be_evaluated(tmp_path):
     (tmp_path / "out/trial-1").mkdir(parents=True)
     (tmp_path / "out/trial-1/model.ckpt-3.index").touch()
     option_checks.check_pretraining(options)
-
-
-def test_held_out_data_are_needed_where_they_are_scored():
-    def options(**changes):
-        plain = dict.fromkeys(("do_train", "do_eval", "eval_every_epoch"))
-        return types.SimpleNamespace(
-            **{**plain, "eval_every_steps": 0, **changes}
-        )
-
-    assert option_checks.needs_held_out(options(do_eval=True))
-    assert option_checks.needs_held_out(
-        options(do_train=True, eval_every_epoch=True)
-    )
-    assert option_checks.needs_held_out(
-        options(do_train=True, eval_every_steps=5)
-    )
-    assert not option_checks.needs_held_out(options(do_train=True))
-    # Nothing is evaluated on the way where nothing is trained.
-    assert not option_checks.needs_held_out(options(eval_every_steps=5))
 
 
 def _phases(tmp_path, **changes):
