@@ -22,9 +22,11 @@ _LIST_ITEM = "\0"
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
 _QUOTES = re.compile(r"'{2,}")  # Italic (two), bold (three), both (five).
 _QUOTES_IN_WORD = re.compile(r"(?<=\w)'''(?=\w)")
-# Remains of removed templates: "Moss (; ) is" and "Moss (; plural mosses) is".
+# Remains of removed templates: "Moss (; ) is", "Moss (; plural mosses) is" and
+# "Moss (plural mosses; ) is".
 _EMPTY_BRACKETS = re.compile(r" ?\([\s,;:]*\)")
 _OPENED_BRACKETS = re.compile(r"\([\s,;:]+")
+_CLOSED_BRACKETS = re.compile(r"[ ,;:]+\)")
 
 
 def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
@@ -113,6 +115,7 @@ def paragraphs(lines: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
         return
     text = _without_quotes(_MAGIC_WORD.sub("", text))
     text = _OPENED_BRACKETS.sub("(", _EMPTY_BRACKETS.sub("", text))
+    text = _CLOSED_BRACKETS.sub(")", text)
     kept = [
         line for line in text.split("\n") if not line.startswith(_LIST_ITEM)
     ]

@@ -18,6 +18,7 @@ def _paragraphs(markup):
         ('It<ref name=x>A [[b]].</ref> grows.<ref name="y" />', "It grows."),
         ("Moss ({{lang|la|muscus}}; old) is.", "Moss (old) is."),
         ("Moss ({{lang|la|muscus}}) is.", "Moss is."),
+        ("Moss (old: {{IPA|x}}, {{IPA|y}}) is.", "Moss (old) is."),
         ("A&nbsp;b &amp; c &lt; d.", "A b & c < d."),
         ("[http://x the site] and [http://y].", "the site and ."),
         ("One<br />two. <!-- no -->__NOTOC__", "One two."),
