@@ -337,10 +337,12 @@ def copy_file(source: str, target: str) -> None:
 
 
 def write_files(folder: str, files: Mapping[str, Iterable[str]]) -> None:
-    """Writes the lines of files by name, each atomically."""
+    """Writes the lines of files by name, each atomically, and logs them."""
     for name, lines in files.items():
         with whole_file(os.path.join(folder, name)) as file:
             file.writelines(lines)
+    names = ", ".join(os.path.join(folder, name) for name in files)
+    logging.info("Wrote %s.", names)
 
 
 def save_png(figure: Any, file: IO[bytes], dpi: int = 120) -> None:

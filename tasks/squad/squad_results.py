@@ -1,6 +1,7 @@
 """SQuAD results: answers, their files and their scores."""
 
 import dataclasses
+import itertools
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -164,10 +165,12 @@ def write_answers(
         },
         **({} if None in odds.values() else {_NULL_ODDS: odds}),
     }
-    for name, value in files.items():
-        with writing.whole_file(os.path.join(output_dir, name)) as file:
-            json.dump(value, file, indent=4)
-            file.write("\n")
+    encoder = json.JSONEncoder(indent=4)
+    lines = {
+        name: itertools.chain(encoder.iterencode(value), "\n")
+        for name, value in files.items()
+    }
+    writing.write_files(output_dir, lines)
 
 
 def read_predictions(path: str) -> dict[str, str]:

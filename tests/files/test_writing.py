@@ -157,3 +157,10 @@ def test_unwritable_folders_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(writing.os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match=f"write in {tmp_path}"):
         writing.check_file(str(tmp_path / "new"))
+
+
+def test_files_that_were_written_are_logged(tmp_path, caplog):
+    caplog.set_level("INFO")
+    writing.write_files(str(tmp_path), {"a.txt": ["1\n", "2\n"], "b.txt": []})
+    assert (tmp_path / "a.txt").read_text() == "1\n2\n"
+    assert caplog.messages == [f"Wrote {tmp_path}/a.txt, {tmp_path}/b.txt."]
