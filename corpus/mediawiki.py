@@ -26,7 +26,7 @@ _QUOTES_IN_WORD = re.compile(r"(?<=\w)'''(?=\w)")
 # "Moss (plural mosses; ) is".
 _EMPTY_BRACKETS = re.compile(r" ?\([\s,;:]*\)")
 _OPENED_BRACKETS = re.compile(r"\([\s,;:]+")
-_CLOSED_BRACKETS = re.compile(r"[ ,;:]+\)")
+_CLOSED_BRACKETS = re.compile(r"(?<![ ,;:])[ ,;:]+\)")  # In linear time.
 
 
 def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:

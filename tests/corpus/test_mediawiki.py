@@ -1,5 +1,7 @@
 """The prose in wiki markup."""
 
+import time
+
 import pytest
 
 from corpus import cleaning, mediawiki
@@ -79,3 +81,11 @@ def test_italics_left_open_in_a_note_or_table_end_there(markup):
 @pytest.mark.parametrize("opening", ["{{", "[[", "<ref>", "'''", "{|\n"])
 def test_markup_that_is_never_closed_ends(opening):
     assert "One." in " ".join(_paragraphs(f"One.\n\n{opening * 200}"))
+
+
+def test_long_runs_of_separators_take_linear_time():
+    begun = time.process_time()
+    assert _paragraphs("One" + " ;" * 30_000 + "x") == [
+        "One" + " ;" * 30_000 + "x"
+    ]
+    assert time.process_time() - begun < 1
