@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 from absl import logging
 
 from corpus import cleaning
+from files import messages
 
 _ARTICLES = "0"
 _FILES, _CATEGORIES = "6", "14"
@@ -53,8 +54,9 @@ def read_articles(file: IO[bytes], name: str) -> Iterator[tuple[str, str]]:
                 root = element
                 if tag != "mediawiki":
                     raise ValueError(
-                        f"{name}: expected <mediawiki>, got <{tag}>. Is this "
-                        "a MediaWiki dump such as pages-articles.xml.bz2?"
+                        f"{name}: expected <mediawiki>, got "
+                        f"<{messages.truncate(tag, 60)}>. Is this a MediaWiki "
+                        "dump such as pages-articles.xml.bz2?"
                     )
             elif event == "start":
                 continue

@@ -422,6 +422,8 @@ def test_articles_of_a_mediawiki_dump_are_documents(tmp_path, caplog):
 def test_incomplete_dumps_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"in\.txt: expected <mediawiki>, got"):
         _read("mediawiki", "<html></html>")
+    with pytest.raises(ValueError, match=r"got <x{57}\.\.\.>\. Is this"):
+        _read("mediawiki", f"<{'x' * 5000}></{'x' * 5000}>")
     with pytest.raises(
         ValueError, match=r"in\.txt, line 14: not XML .* truncated"
     ):
