@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -266,20 +266,7 @@ def discover(
             f"least {least}."
         )
     in_order = tuple(sorted(counts, key=_sort_key))
-    shown = in_order[: messages.MOST_VALUES]
-    rest = len(in_order) - len(shown)
-    logging.info(
-        "labels found: %s%s",
-        ", ".join(f"{messages.short(n)} x {counts[n]}" for n in shown),
-        f" and {rest} more" if rest else "",
-    )
-    if rest and 2 * len(counts) > counts.total():
-        logging.warning(
-            "%d labels are %d different ones. Is it the column of the "
-            "labels? For scores, use --problem_type=regression.",
-            counts.total(),
-            len(counts),
-        )
+    _log_labels(in_order, counts)
     if first and counts[first[0]] == 1 and not has_header:
         logging.warning(
             "the first label, %s, occurs nowhere else; is it the header?",
@@ -288,6 +275,24 @@ def discover(
     return LabelSet(
         problem_type=problem_type, names=in_order, separator=separator
     )
+
+
+def _log_labels(names: Sequence[str], counts: collections.Counter[str]) -> None:
+    """Logs the first labels, and warns if the column seems a wrong one."""
+    shown = names[: messages.MOST_VALUES]
+    rest = len(names) - len(shown)
+    logging.info(
+        "labels found: %s%s",
+        ", ".join(f"{messages.short(n)} x {counts[n]}" for n in shown),
+        f" and {rest} more" if rest else "",
+    )
+    if rest and 2 * len(counts) > counts.total():
+        logging.warning(
+            "Of %d labels, %d are different. Is it the column of the "
+            "labels? For scores, use --problem_type=regression.",
+            counts.total(),
+            len(counts),
+        )
 
 
 def _sort_key(name: str) -> tuple[bool, int, str]:

@@ -101,7 +101,7 @@ def test_labels_that_are_rarely_the_same_are_suspected(caplog):
     found, warning = (record.message for record in caplog.records)
     assert found.endswith("'text 26' x 1 and 10 more")
     assert warning == (
-        "30 labels are 30 different ones. Is it the column of the labels? "
+        "Of 30 labels, 30 are different. Is it the column of the labels? "
         "For scores, use --problem_type=regression."
     )
     caplog.clear()
