@@ -192,7 +192,7 @@ def _load_model(options, config):
 
 @contextlib.contextmanager
 def _open_output(options):
-    from training import prediction, workers
+    from training import records, workers
 
     if not workers.cluster().is_chief:
         # Only the chief writes the output of all workers.
@@ -201,7 +201,7 @@ def _open_output(options):
     writers: dict[str, Any] = {
         "jsonl": features.JsonLines,
         "npz": features.Npz,
-        "tfrecord": prediction.FeatureRecords,
+        "tfrecord": records.FeatureRecords,
     }
     with writing.whole_file(options.output_file, "wb") as file:
         output = writers[options.output_format](file, options.layer_numbers)

@@ -298,10 +298,7 @@ def write(
     stored = _stored(variables, num_layers, architectures)
     held = {name for name, _ in stored.values()}
     others = sorted(set(variables) - held)
-    specs = {}
-    for theirs, (name, is_transposed) in stored.items():
-        shape, dtype = variables[name]
-        specs[theirs] = (shape[::-1] if is_transposed else shape, dtype)
+    specs = _specs(stored, variables)
     # PyTorch's readers require the first; the second is ours.
     metadata = {"format": "pt"}
     if _CHOICE in held and _CHOICE_BIAS not in stored:
@@ -327,6 +324,17 @@ def write(
     path = os.path.join(folder, WEIGHTS)
     huggingface_weights.write_safetensors(path, specs, read_stored, metadata)
     return {**written, path: len(stored)}
+
+
+def _specs(
+    stored: Mapping[str, tuple[str, bool]], variables: Mapping[str, Spec]
+) -> dict[str, Spec]:
+    """Returns the shape and type of each weight."""
+    specs = {}
+    for theirs, (name, is_transposed) in stored.items():
+        shape, dtype = variables[name]
+        specs[theirs] = (shape[::-1] if is_transposed else shape, dtype)
+    return specs
 
 
 def _stored(

@@ -3,14 +3,14 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from files import progress
 from modeling import compilation
-from training import input_pipeline, objectives, record_files
+from training import input_pipeline, objectives
 
 # The score of truncated padding; below any real score.
 _CUT_PADDING = np.float32(-1e9)
@@ -285,48 +285,3 @@ class HiddenLayers:
             outputs = self._model(**batch)["all_encoder_layers"]
         chosen = [tf.cast(outputs[layer], tf.float32) for layer in self._layers]
         return tf.stack(chosen, axis=2)  # [B, T, L, D]
-
-
-class FeatureRecords:
-    """A writer of one TFRecord for each line of the input.
-
-    A record is a `tf.train.Example` with `linex_index` (one integer), `values`
-    (one string: the values as little-endian bytes), `dtype` (one string, such
-    as "float32"), `shape` (`[n, L, D]`, or `[L, D]` if the line has one
-    vector), `layers` (L integers) and, for several vectors, `tokens` (n
-    strings).
-
-    Args:
-        file: the output, open in binary mode.
-        layers: the `L` indices of the layers.
-    """
-
-    def __init__(self, file: IO[bytes], layers: Sequence[int]):
-        self._file = file
-        self._layers = layers
-
-    def write(self, part) -> None:
-        """Writes the records of some lines.
-
-        Args:
-            part: for each line its `index`, `names` and `values`.
-        """
-        for vectors in part:
-            message = tf.train.Example()
-            stored = message.features.feature
-            stored["linex_index"].int64_list.value.append(vectors.index)
-            stored["layers"].int64_list.value.extend(self._layers)
-            stored["shape"].int64_list.value.extend(vectors.values.shape)
-            dtype = vectors.values.dtype
-            values = vectors.values.astype(dtype.newbyteorder("<"))
-            stored["values"].bytes_list.value.append(values.tobytes())
-            stored["dtype"].bytes_list.value.append(dtype.name.encode())
-            if vectors.names is not None:
-                stored["tokens"].bytes_list.value.extend(
-                    name.encode("utf-8") for name in vectors.names
-                )
-            record = message.SerializeToString(deterministic=True)
-            self._file.write(record_files.frame(record))
-
-    def close(self) -> None:
-        """Does nothing: the caller closes the file."""

@@ -5,7 +5,7 @@ import pytest
 
 from modeling import config as config_lib
 from tasks.classification import glue
-from tools import download_checks, download_table
+from tools import download_table
 
 
 def test_table_names_all_that_was_released():
@@ -48,7 +48,12 @@ def test_checkpoint_has_the_shipped_configurations_sizes():
         config = config_lib.BertConfig.from_json_file(
             os.path.join(folder, f"{name}.json")
         )
-        download_checks._check_sizes(config, folder, item.folder)
+        sizes = re.search(r"_L-(\d+)_H-(\d+)_A-(\d+)", item.folder).groups()
+        assert tuple(map(int, sizes)) == (
+            config.num_hidden_layers,
+            config.hidden_size,
+            config.num_attention_heads,
+        )
 
 
 def test_release_name_of_two_archives_is_the_older():

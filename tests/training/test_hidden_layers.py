@@ -11,7 +11,7 @@ import tensorflow as tf
 from modeling import bert, checkpoints
 from modeling import config as config_lib
 from tests import programs
-from training import prediction
+from training import prediction, records
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _GOLDEN = _ROOT / "tests/golden"
@@ -124,7 +124,7 @@ def test_records_hold_every_line(dtype, tmp_path):
         ),
     ]
     file = io.BytesIO()
-    output = prediction.FeatureRecords(file, [-1, 0])
+    output = records.FeatureRecords(file, [-1, 0])
     output.write(part)
     output.close()
     path = tmp_path / "features.tfrecord"

@@ -111,9 +111,10 @@ def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path):
     model_checks.check_attention(_options(tmp_path, attention="causal"))
 
 
-def test_nothing_is_said_of_checkpoints_that_are_not_there(tmp_path):
+def test_nothing_is_said_of_checkpoints_that_are_not_there(tmp_path, caplog):
     options = _options(tmp_path, init_checkpoint=str(tmp_path / "none"))
     model_checks.check_attention(options)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_others_are_the_numbered_files_not_written(tmp_path):
 
 
 def _check(paths, **changes):
-    pretraining_records.check(
+    return pretraining_records.check(
         record_files.RecordFiles([str(path) for path in paths]),
         **{
             "max_seq_length": 10,
@@ -151,7 +151,8 @@ def test_records_that_fit_are_accepted_with_and_without_sidecars(made, caplog):
 
 def test_an_empty_file_among_others_is_accepted(made, tmp_path):
     (tmp_path / "c").write_bytes(b"")
-    _check([tmp_path / "c", *made])
+    checked = _check([tmp_path / "c", *made])
+    assert checked == {str(tmp_path / "c"): None, **_check(made)}
 
 
 @pytest.mark.parametrize(
