@@ -190,6 +190,7 @@ class AdamWeightDecayOptimizer:
         *,
         learning_rate: tf.Tensor,
         step: tf.Tensor,
+        factor: tf.Tensor | float = 1.0,
         only_if: tf.Tensor | None = None,
     ) -> None:
         """Updates the variables, in replica context.
@@ -200,6 +201,7 @@ class AdamWeightDecayOptimizer:
                 unchanged, without decay.
             learning_rate: `[]` float32.
             step: `[]` int64, counted from 0; only bias correction uses it.
+            factor: `[]` float32, of all gradients; see `clipping_factor`.
             only_if: `[]` bool; if False, nothing changes.
         """
         updates = [
@@ -225,7 +227,7 @@ class AdamWeightDecayOptimizer:
             update,
             args=(
                 [gradient for _, _, gradient in updates],
-                (learning_rate, *self._corrections(step)),
+                (learning_rate, factor, *self._corrections(step)),
                 only_if,
             ),
         )
@@ -286,7 +288,8 @@ def _adam(
 ):
     """Computes the next weight and moments, all of one shape, float32."""
     weight, m, v = values
-    learning_rate, correction_1, correction_2 = rates
+    learning_rate, factor, correction_1, correction_2 = rates
+    gradient *= factor
     # As released: 1 - beta is computed in double precision. In float32,
     # 1 - 0.999 has a relative error of 1.3e-5.
     m = options.beta_1 * m + (1.0 - options.beta_1) * gradient
@@ -310,21 +313,20 @@ def _trust_ratio(weight, update):
     return tf.where(both, tf.math.divide_no_nan(weight_norm, update_norm), 1.0)
 
 
-def clip_by_global_norm(
+def clipping_factor(
     gradients: Sequence[tf.Tensor | None], clip_norm: float
-) -> tuple[list[tf.Tensor | None], tf.Tensor]:
-    """Scales gradients down so that their global norm is at most `clip_norm`.
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Computes the factor that limits the global norm to `clip_norm`.
 
     Differs: the release computes the norm of a sparse gradient before it sums
     the rows of repeated ids; here every gradient is dense, so the norm is the
     true one.
 
     Returns:
-        The gradients, and the norm before clipping: `[]` float32.
+        The factor, at most 1, and the norm before clipping: `[]` float32.
     """
     norm = tf.linalg.global_norm([g for g in gradients if g is not None])
-    scale = clip_norm / tf.maximum(norm, clip_norm)
-    return [g if g is None else g * scale for g in gradients], norm
+    return clip_norm / tf.maximum(norm, clip_norm), norm
 
 
 def _zeros_like(variable: tf.Variable) -> tf.Variable:

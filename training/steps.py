@@ -250,12 +250,13 @@ class Trainer:
 
         gradients, sums = sum_over_parts(part, num_parts)
         gradients = self._sum_gradients(context, gradients, scale)
-        gradients, norm = optimization.clip_by_global_norm(gradients, CLIP_NORM)
+        factor, norm = optimization.clipping_factor(gradients, CLIP_NORM)
         finite = tf.math.is_finite(norm)
         state.optimizer.apply_gradients(
             gradients,
             learning_rate=learning_rate,
             step=step,
+            factor=factor,
             # A step whose float16 gradients overflowed changes nothing.
             only_if=finite if state.loss_scale.active else None,
         )

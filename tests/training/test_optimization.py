@@ -11,13 +11,13 @@ _GOLDEN = toy.GOLDEN / "optimizer"
 _ONE_DEVICE = tf.distribute.OneDeviceStrategy("/CPU:0")
 
 
-def _apply(optimizer, gradients, learning_rate=0.5, step=0, only_if=None):
+def _apply(optimizer, gradients, learning_rate=0.5, step=0, **options):
     _ONE_DEVICE.run(
         lambda: optimizer.apply_gradients(
             gradients,
             learning_rate=tf.constant(learning_rate, tf.float32),
             step=tf.constant(step, tf.int64),
-            only_if=only_if,
+            **options,
         )
     )
 
@@ -256,17 +256,27 @@ def test_gradients_must_be_one_per_variable():
 
 def test_joint_norm_is_clipped_only_above_the_limit():
     gradients = [tf.constant([3.0]), None, tf.constant([[4.0]])]
-    clipped, norm = optimization.clip_by_global_norm(gradients, 1.0)
+    factor, norm = optimization.clipping_factor(gradients, 1.0)
     assert norm == 5.0
-    assert clipped[1] is None
-    np.testing.assert_allclose(clipped[0], [0.6], rtol=1e-6)
-    np.testing.assert_allclose(clipped[2], [[0.8]], rtol=1e-6)
-    same, norm = optimization.clip_by_global_norm(gradients, 5.0)
-    assert norm == 5.0
-    np.testing.assert_array_equal(same[0], [3.0])
-    zero, norm = optimization.clip_by_global_norm([tf.zeros([2])], 1.0)
-    assert norm == 0.0
-    np.testing.assert_array_equal(zero[0], [0.0, 0.0])
+    np.testing.assert_allclose(factor, 0.2, rtol=1e-6)
+    factor, norm = optimization.clipping_factor(gradients, 5.0)
+    assert (factor, norm) == (1.0, 5.0)
+    factor, norm = optimization.clipping_factor([tf.zeros([2])], 1.0)
+    assert (factor, norm) == (1.0, 0.0)
+
+
+def test_the_factor_scales_all_gradients():
+    optimizer = _optimizer({"kernel": [2.0], "bias": [1.0]})
+    _apply(
+        optimizer,
+        [tf.constant([3.0]), tf.constant([4.0])],
+        factor=tf.constant(0.2),
+    )
+    plain = _optimizer({"kernel": [2.0], "bias": [1.0]})
+    _apply(plain, [tf.constant([3.0 * 0.2]), tf.constant([4.0 * 0.2])])
+    expected = _values(plain)
+    for name, value in _values(optimizer).items():
+        np.testing.assert_allclose(value, expected[name], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
