@@ -244,18 +244,12 @@ class FrozenEncoder:
             report = checkpoints.load(model, self._checkpoint)
         logging.info("Frozen encoder: %s", report)
 
-        def embeddings_first(**inputs: tf.Tensor) -> dict[str, list[tf.Tensor]]:
-            outputs = model(**inputs)
-            layers = outputs["all_encoder_layers"]
-            return {
-                "all_encoder_layers": [outputs["embedding_output"], *layers]
-            }
-
         return prediction.HiddenLayers(
             strategy,
-            embeddings_first,
+            model,
             self._chosen.numbers,
             self._options.predict_batch_size,
+            embeddings_first=True,
         )
 
 

@@ -67,6 +67,22 @@ def test_padding_and_missing_rows_change_nothing():
     np.testing.assert_allclose(alone[0, :2], values[1, :2], atol=_TOLERANCE)
 
 
+def test_embeddings_may_be_the_first_layer():
+    strategy = tf.distribute.get_strategy()
+    hidden = prediction.HiddenLayers(
+        strategy, _model(), [0, 1], 1, embeddings_first=True
+    )
+    values = hidden.compute([_ROWS[0]], [_SEGMENTS[0]], 4)
+    outputs = _model()(
+        tf.constant([_ROWS[0]]), segment_ids=tf.constant([_SEGMENTS[0]])
+    )
+    expected = (outputs["embedding_output"], outputs["all_encoder_layers"][0])
+    for place, layer in enumerate(expected):
+        np.testing.assert_allclose(
+            values[0, :4, place], layer[0], atol=_TOLERANCE
+        )
+
+
 def test_no_batch_is_longer_than_asked():
     strategy = tf.distribute.get_strategy()
     hidden = prediction.HiddenLayers(strategy, _model(), [1], 1)

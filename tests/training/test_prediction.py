@@ -11,10 +11,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from modeling import config as config_lib
+from modeling import heads
 from tests import toy_sentences as toy
 from training import prediction
 
 _ROOT = pathlib.Path(__file__).parents[2]
+_CONFIG = config_lib.BertConfig(
+    vocab_size=16,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+)
 
 
 _PROGRAM = """
@@ -62,6 +71,35 @@ def test_two_devices_answer_as_one(tmp_path):
     np.testing.assert_allclose(ours, wanted, atol=1e-5)
     two = toy.results(tmp_path / "two")
     assert two == pytest.approx(toy.results(one), abs=1e-5)
+
+
+@pytest.mark.usefixtures("_bfloat16")
+def test_kernels_are_cast_for_each_prediction():
+    model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
+    words = {"input_ids": tf.constant([[2, 5, 9, 3]])}
+    kernels = prediction.CastKernels(tf.distribute.get_strategy(), model)
+
+    def logits():
+        return model(**words)["logits"]
+
+    @tf.function
+    def with_copies():
+        with kernels.used():
+            return logits()
+
+    without_copies = tf.function(logits)
+    changed = model.bert.encoder.stack[0].intermediate.dense.kernel
+    for value in (changed.numpy(), tf.zeros(changed.shape)):
+        changed.assign(value)
+        kernels.refresh()
+        np.testing.assert_array_equal(with_copies(), without_copies())
+    cast = [
+        op.inputs[0].shape
+        for op in with_copies.get_concrete_function().graph.get_operations()
+        if op.type == "Cast" and op.inputs[0].dtype == tf.float32
+    ]
+    assert cast  # Embeddings, biases.
+    assert changed.shape not in cast
 
 
 def test_joins_scores_of_different_lengths():
