@@ -34,7 +34,6 @@ from tasks.classification import (
     report,
     sentence_flags,
     sentence_pairs,
-    submission,
 )
 from training import fine_tuning, run_card
 from training import flags as training_flags
@@ -201,7 +200,7 @@ class SentenceClassification(labelled.LabelledTask):
         )
         writing.write_files(output_dir, files)
         if self.options.write_submission and (name := split.submission):
-            submission.add_to_zip(
+            predictions.add_to_zip(
                 self.options.write_submission,
                 {name: "".join(files[f"{name}.tsv"])},
             )

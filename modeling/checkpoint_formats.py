@@ -17,7 +17,6 @@ from modeling import (
     huggingface_weights,
     keras_format,
     keras_hub,
-    keras_hub_config,
     release_format,
 )
 
@@ -113,7 +112,7 @@ def find(path: str) -> Place:
     if not tf.io.gfile.exists(path):
         raise missing
     folder, name = os.path.split(path)
-    if keras_hub_config.is_preset(folder) and name in keras_hub.FILES:
+    if keras_hub.is_preset(folder) and name in keras_hub.FILES:
         return Place(format=KERAS_HUB, path=_local(folder or "."))
     if path.endswith(keras_format.SUFFIX):
         return Place(format=KERAS, path=_local(path))
@@ -141,7 +140,7 @@ def _find_in(folder: str) -> Place:
     prefix = release_format.latest(folder)
     if prefix is not None:
         found.append(Place(format=RELEASE, path=prefix))
-    if keras_hub_config.is_preset(folder) and keras_hub.FILES[0] in names:
+    if keras_hub.is_preset(folder) and keras_hub.FILES[0] in names:
         found.append(Place(format=KERAS_HUB, path=folder))
         names = [name for name in names if name not in keras_hub.FILES]
     found += [

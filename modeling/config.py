@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from files import json_text, paths
-from modeling import huggingface_config, keras_hub_config
+from modeling import huggingface_config, keras_hub, name_tables
 
 # In the folder of a checkpoint.
 FILE = "bert_config.json"
@@ -187,9 +187,9 @@ class BertConfig:
                 network is not BERT.
         """
         values = json_text.read_object(path)
-        if huggingface_config.is_huggingface(
+        if huggingface_config.is_huggingface(values) or keras_hub.is_config(
             values
-        ) or keras_hub_config.is_config(values):
+        ):
             return cls._from_foreign(values, path)
         is_open = values.get("vocab_size") in (None, 0)
         if is_open and find_vocab_size and (found := find_vocab_size()):
@@ -204,8 +204,8 @@ class BertConfig:
     @classmethod
     def _from_foreign(cls, values: Mapping[str, Any], path: str) -> Self:
         """Builds a config from the keys of a Hugging Face or keras-hub file."""
-        if keras_hub_config.is_config(values):
-            ours = keras_hub_config.to_release(values, path)
+        if keras_hub.is_config(values):
+            ours = keras_hub.to_release(values, path)
         else:
             huggingface_config.check(values, path)
             ours = huggingface_config.to_release(values, path)
@@ -231,7 +231,7 @@ class BertConfig:
         values = json_text.read_object(theirs)
         if not (
             huggingface_config.is_of_a_model(values)
-            or keras_hub_config.is_config(values)
+            or keras_hub.is_config(values)
         ):
             return None
         return cls._from_foreign(values, theirs)
@@ -334,6 +334,16 @@ class BertConfig:
                 vocab_size,
                 self.vocab_size,
             )
+
+    def encoder_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of an encoder's variables, by release name."""
+        shapes = {}
+        for variable in name_tables.encoder(self.num_hidden_layers):
+            name = variable.release
+            rank = 2 if name.endswith(("kernel", "_embeddings")) else 1
+            fields = name_tables.axes_of(name)[:rank]
+            shapes[name] = tuple(getattr(self, field) for field in fields)
+        return shapes
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields of a `bert_config.json` by name."""

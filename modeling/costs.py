@@ -11,7 +11,6 @@ import dataclasses
 import math
 
 from modeling import config as config_lib
-from modeling import name_tables
 
 FLOAT_BYTES = 4
 _COMPUTE_BYTES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
@@ -69,7 +68,7 @@ class Memory:
 
 def encoder_parameters(config: config_lib.BertConfig) -> int:
     """Counts the parameters under `bert/`: embeddings, layers and pooler."""
-    shapes = name_tables.encoder_shapes(config)
+    shapes = config.encoder_shapes()
     return sum(map(math.prod, shapes.values()))
 
 

@@ -9,12 +9,8 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from modeling import config as config_lib
 
 # The names in the release and in Hugging Face, the number in Keras, and whether
 # PyTorch stores the variable transposed.
@@ -166,18 +162,6 @@ def axes_of(name: str) -> tuple[str, ...]:
             a vector.
     """
     return next(fields for pattern, fields in _AXES if re.search(pattern, name))
-
-
-def encoder_shapes(
-    config: "config_lib.BertConfig",
-) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of an encoder's variables, by release name."""
-    shapes = {}
-    for name in (v.release for v in encoder(config.num_hidden_layers)):
-        rank = 2 if name.endswith(("kernel", "_embeddings")) else 1
-        fields = axes_of(name)[:rank]
-        shapes[name] = tuple(getattr(config, field) for field in fields)
-    return shapes
 
 
 def head(architecture: str) -> tuple[Variable, ...]:

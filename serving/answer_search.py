@@ -18,7 +18,7 @@ from serving import inputs
 from tasks.squad import squad_answers, squad_features
 
 # From the first and last piece, `[2]`, to the text and its characters
-# (`answer_texts.find`).
+# (`answerer`).
 FindText = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 

@@ -26,8 +26,8 @@ _MAY_IMPORT = {
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
-    *("annotations", "huggingface_config", "keras_hub_config"),
-    *("config", "compilation"),
+    *("annotations", "hdf5", "name_tables"),
+    *("huggingface_config", "keras_hub", "config", "compilation"),
     *(
         "kernels",
         "attention",

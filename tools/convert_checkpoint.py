@@ -194,7 +194,7 @@ def _understand(options: Options, source: "checkpoints.Source") -> Model:
         }
     config = _config(options, source)
     if config is not None and name_tables.WORD_EMBEDDINGS in variables:
-        wanted = name_tables.encoder_shapes(config)
+        wanted = config.encoder_shapes()
         held = {name: shape for name, (shape, _) in variables.items()}
         optional = ["bert/pooler/.*"]
         checkpoints.check_names(source.origin, wanted, held, optional)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from absl import logging
 
 from commands import flags, program
-from files import archives, json_text, paths, progress, transfer, writing
+from files import json_text, paths, progress, transfer, writing
 from tasks.classification import mrpc
 from tools import download_checks, download_table
 
@@ -166,7 +166,7 @@ def _install_checkpoints(
         _archive(item, output_dir, options) as archive,
         writing.temporary_folder(whole) as unpacked,
     ):
-        archives.unpack(archive.path, unpacked)
+        transfer.unpack(archive.path, unpacked)
         inner = {
             name: os.path.join(parent, name)
             for parent, _, names in os.walk(unpacked)
@@ -247,7 +247,7 @@ def _unpack(
         folder: where to.
     """
     with writing.whole_folder(folder) as unpacked:
-        archives.unpack(path, unpacked, item.inside)
+        transfer.unpack(path, unpacked, item.inside)
         download_checks.check_files(unpacked, item.files, item.urls[0])
         found = ""
         if item.kind in (download_table.CHECKPOINT, download_table.PACKAGE):

@@ -141,12 +141,12 @@ def run(options: Options) -> str:
             f"--quantize requires --format={_LITERT} or {_ONNX}: a SavedModel "
             "has no operations for 8-bit matrices."
         )
-    from serving import converting, loading, networks, run_folder, saving
+    from serving import exporting, models, networks, run_folder
     from training import records
 
-    converting.check_installed(options.format, options.quantize)
+    exporting.check_installed(options.format, options.quantize)
     target = os.path.join(options.export_dir, str(options.version))
-    saving.check_new(target)
+    exporting.check_new(target)
     found = run_folder.read(options.model_dir) if options.model_dir else {}
     if options.init_checkpoint:
         weights = run_folder.weights(options.init_checkpoint)
@@ -172,13 +172,13 @@ def run(options: Options) -> str:
     if options.init_checkpoint:
         _check_origin(options.init_checkpoint, described, task, settings)
     model = networks.load(task, settings)
-    servable = loading.servable(task, model, settings)
+    servable = models.servable(task, model, settings)
     converted = None
     if options.format != _SAVED_MODEL:
-        converted = converting.convert(
+        converted = exporting.convert(
             task, model, settings, options.format, options.quantize
         )
-    saving.write(servable, target, settings.vocab_file, described, converted)
+    exporting.write(servable, target, settings.vocab_file, described, converted)
     logging.info("Wrote %s", target)
     return target
 

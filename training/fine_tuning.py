@@ -1,20 +1,31 @@
 """Fine-tuning of any task: checks, data, trials and their summary.
 
+Trials are runs with other seeds, settings or folds.
+Source: Devlin et al. 2019, section 4.1: the best learning rate of a grid, and
+of several random restarts, on the development set.
+
 TensorFlow is imported after the checks, so that errors appear at once.
 """
 
 import dataclasses
+import glob
+import itertools
 import os
 import statistics
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from absl import logging
 
-from files import writing
+from files import json_text, paths, writing
 from tasks import task as task_lib
 from training import flags as training_flags
-from training import option_checks, trials
+from training import option_checks
+
+SUMMARY_FILE = "trials.json"
+_NAME = "trial-"
+
+_Options = TypeVar("_Options", bound=training_flags.FineTuningOptions)
 
 
 def run(
@@ -35,7 +46,7 @@ def run(
         OSError: a file cannot be read or written.
         ValueError: options, folders, checkpoints and data are inconsistent.
     """
-    options = trials.with_best_trial(options)
+    options = with_best_trial(options)
     config = option_checks.check_task(options, tokenizer.vocab_size)
     task = make_task(options, tokenizer)
     option_checks.check_weights(options)
@@ -44,7 +55,7 @@ def run(
     setup = task_models.prepare(task, config)
     folds = task.folds
     data = [_make_data(setup, fold) for fold in folds]
-    plan = trials.plan_run(
+    plan = plan_run(
         dataclasses.replace(options, init_checkpoint=task.init_checkpoint),
         len(folds),
     )
@@ -95,12 +106,243 @@ def _summarize(
         if split == task_lib.EVAL and name not in results[0]:
             name = task.metric  # SQuAD's names have no prefix.
         if name in results[0]:
-            summaries[prefix] = trials.summarize(plan, results, name, constant)
+            summaries[prefix] = summarize(plan, results, name, constant)
     if workers.cluster().is_chief:
-        path = os.path.join(task.options.output_dir, trials.SUMMARY_FILE)
+        path = os.path.join(task.options.output_dir, SUMMARY_FILE)
         content = summaries if task.writes_everything else summaries["eval"]
         writing.write_json(path, content)
     for summary in summaries.values():
-        logging.info("%s", trials.table(summary))
+        logging.info("%s", table(summary))
     best = summaries["eval"]["best_trial"]
     return next(trial.options for trial in plan if trial.name == best)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A run of several.
+
+    Attributes:
+        name: the name of the run; empty for a single one.
+        setting: its options of the grid, by name.
+        fold: the number of its fold of the data, from 0.
+        options: its options, with its folder, setting and seed.
+    """
+
+    name: str
+    setting: Mapping[str, Any]
+    fold: int
+    options: training_flags.FineTuningOptions
+
+
+def plan_run(
+    options: training_flags.FineTuningOptions, num_folds: int = 1
+) -> list[Trial]:
+    """Lists the runs of an experiment.
+
+    There is a run for each setting of the grid, seed and fold. A single run
+    writes to the output folder itself; several write to `trial-1` and so on in
+    it. All settings have the same seeds.
+    """
+    runs = list(
+        itertools.product(
+            options.grid, range(options.num_trials), range(num_folds)
+        )
+    )
+    planned = []
+    for number, (setting, trial, fold) in enumerate(runs, start=1):
+        name = f"{_NAME}{number}" if len(runs) > 1 else ""
+        own = dataclasses.replace(
+            options,
+            output_dir=os.path.join(options.output_dir, name)
+            if name
+            else options.output_dir,
+            random_seed=options.random_seed + trial,
+            **setting,
+        )
+        planned.append(
+            Trial(name=name, setting=setting, fold=fold, options=own)
+        )
+    return planned
+
+
+def with_best_trial(options: _Options) -> _Options:
+    """Replaces a folder of trials by that of the best one, without training.
+
+    A run without training evaluates or predicts with one model. If its folder
+    contains several trials and no checkpoint of its own, it uses the best trial
+    according to `trials.json`.
+
+    Args:
+        options: the options of a run.
+
+    Returns:
+        The options, with `output_dir` replaced if it is a folder of trials.
+
+    Raises:
+        ValueError: there are trials, but `trials.json` does not name the best.
+    """
+    folder = options.output_dir
+    if (
+        options.do_train
+        or options.has_several_runs
+        or options.init_checkpoint
+        or paths.is_remote(folder)
+        or _checkpoints_in(folder)
+    ):
+        return options
+    names = sorted(
+        {
+            os.path.basename(os.path.dirname(path))
+            for path in _checkpoints_in(folder, f"{_NAME}[0-9]*")
+        },
+        key=lambda name: (len(name), name),
+    )
+    if not names:
+        return options
+    best = _best_trial(folder)
+    if best not in names:
+        raise ValueError(
+            f"{folder} contains several trials, {', '.join(names)}, but no "
+            f"{SUMMARY_FILE} that names the best one. Pass "
+            f"--output_dir={os.path.join(folder, names[0])}, or the folder of "
+            "another trial."
+        )
+    logging.info(
+        "%s contains several trials; using %s, the best one according to %s.",
+        *(folder, best, SUMMARY_FILE),
+    )
+    return dataclasses.replace(options, output_dir=os.path.join(folder, best))
+
+
+def _checkpoints_in(*parts: str) -> list[str]:
+    folder, *patterns = parts
+    return glob.glob(os.path.join(glob.escape(folder), *patterns, "*.index"))
+
+
+def _best_trial(folder: str) -> Any:
+    """Reads the name of the best trial; None if there is none."""
+    path = os.path.join(folder, SUMMARY_FILE)
+    if not paths.exists(path):
+        return None
+    with paths.open_to_read(path) as file:
+        summary = json_text.parse(file.read(), path)
+    if not isinstance(summary, dict):
+        return None
+    # Taggers write a summary for each file; that of held-out data decides.
+    decisive = summary.get("eval", summary)
+    return decisive.get("best_trial") if isinstance(decisive, dict) else None
+
+
+def summarize(
+    runs: Sequence[Trial],
+    results: Sequence[Mapping[str, float]],
+    metric: str,
+    baseline: float,
+) -> dict[str, Any]:
+    """Summarizes the results of several runs for `trials.json`.
+
+    Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT",
+    section 3: a run has failed, or collapsed, if it is no better than a
+    constant answer.
+
+    Args:
+        runs: the runs.
+        results: the results of each, by metric.
+        metric: the metric that decides; higher is better.
+        baseline: the score of the best constant answer.
+    """
+    values = [float(result[metric]) for result in results]
+    best = values.index(max(values))  # The first of equal ones.
+
+    def grouped(names: Sequence[str]) -> list[dict[str, Any]]:
+        groups: dict[tuple[Any, ...], list[float]] = {}
+        for run, value in zip(runs, values, strict=True):
+            key = tuple(run.setting[name] for name in names)
+            groups.setdefault(key, []).append(value)
+        return [
+            {**dict(zip(names, key, strict=True)), **_statistics(of, baseline)}
+            for key, of in groups.items()
+        ]
+
+    by_setting = grouped(list(runs[0].setting))
+    num_folds = 1 + max(run.fold for run in runs)
+    return {
+        "metric": metric,
+        "constant_answer": baseline,
+        "best_trial": runs[best].name,
+        **_statistics(values, baseline),
+        "best_setting": max(by_setting, key=lambda group: group["mean"]),
+        "by_setting": by_setting,
+        "by_learning_rate": sorted(
+            grouped(["learning_rate"]),
+            key=lambda group: -group["learning_rate"],
+        ),
+        "trials": [
+            {
+                "name": run.name,
+                **run.setting,
+                "random_seed": run.options.random_seed,
+                **({"fold": run.fold + 1} if num_folds > 1 else {}),
+                "collapsed": value <= baseline,
+                **result,
+            }
+            for run, value, result in zip(runs, values, results, strict=True)
+        ],
+    }
+
+
+def table(summary: Mapping[str, Any]) -> str:
+    """Formats a summary as a table.
+
+    It has a line for each run; one for each setting, if there are several with
+    several runs each; and one for all runs.
+    """
+    metric, best = summary["metric"], summary["best_trial"]
+    lines = [
+        f"{'trial':10} {'rate':>8} {'batch':>5} {'epochs':>6} {'seed':>8} "
+        f"{'fold':>4} {metric:>12}"
+    ]
+    for trial in summary["trials"]:
+        note = "  collapsed" if trial["collapsed"] else ""
+        note += "  best" if trial["name"] == best else ""
+        lines.append(
+            f"{trial['name']:10} {_setting(trial)} {trial['random_seed']:8} "
+            f"{trial.get('fold', ''):>4} {trial[metric]:12.4f}{note}"
+        )
+    settings = summary["by_setting"]
+    if 1 < len(settings) < summary["num_trials"]:
+        for group in settings:
+            note = "  best" if group == summary["best_setting"] else ""
+            lines.append(
+                f"{'mean':10} {_setting(group)} {'':13} {group['mean']:12.4f} "
+                f"± {group['standard_deviation']:.4f}{note}"
+            )
+    lines.append(
+        f"{metric}: mean {summary['mean']:.4f} ± "
+        f"{summary['standard_deviation']:.4f}, median "
+        f"{summary['median']:.4f}, best {summary['best']:.4f} ({best}), "
+        f"{summary['num_collapsed']} of "
+        f"{summary['num_trials']} collapsed (no better than a constant "
+        f"answer, {summary['constant_answer']:.4f})"
+    )
+    return "\n".join(lines)
+
+
+def _setting(values: Mapping[str, Any]) -> str:
+    return (
+        f"{values['learning_rate']:8.1e} {values['train_batch_size']:5} "
+        f"{values['num_train_epochs']:6g}"
+    )
+
+
+def _statistics(values: Sequence[float], baseline: float) -> dict[str, Any]:
+    return {
+        "num_trials": len(values),
+        "num_collapsed": sum(value <= baseline for value in values),
+        "median": statistics.median(values),
+        "mean": statistics.fmean(values),
+        "standard_deviation": (
+            statistics.stdev(values) if len(values) > 1 else 0.0
+        ),
+        "best": max(values),
+    }

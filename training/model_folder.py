@@ -15,12 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from files import json_text, messages, writing
-from modeling import (
-    checkpoints,
-    huggingface_config,
-    keras_hub_config,
-    name_tables,
-)
+from modeling import checkpoints, huggingface_config, keras_hub, name_tables
 from modeling import config as config_lib
 from training import checkpointing, model_checks
 
@@ -222,7 +217,7 @@ def check_vocabulary(folder: str, vocab_file: str) -> None:
 
 def vocabulary(folder: str) -> str | None:
     """Returns the path of the vocabulary in a model's folder, if it has one."""
-    names = (VOCABULARY, keras_hub_config.VOCABULARY)
+    names = (VOCABULARY, keras_hub.VOCABULARY)
     places = (os.path.join(folder, name) for name in names)
     return next((path for path in places if tf.io.gfile.exists(path)), None)
 

@@ -1,4 +1,4 @@
-"""Labels of a sentence classifier: one class, several, or a score."""
+"""Labels of a sentence classifier, and their weights in the loss."""
 
 import collections
 import dataclasses
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from absl import logging
 
 from files import json_text, messages, writing
@@ -25,6 +26,7 @@ _LEAST_LABELS = {SINGLE_LABEL: 2, MULTI_LABEL: 1, REGRESSION: 0}
 # Python does not parse longer ones; they are sorted last, as text.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,300}")
 _FRACTION = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
+BALANCED_WEIGHTS = ("balanced",)  # Value of --class_weights.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -298,3 +300,60 @@ def _log_labels(names: Sequence[str], counts: collections.Counter[str]) -> None:
 def _sort_key(name: str) -> tuple[bool, int, str]:
     is_number = _WHOLE.fullmatch(name) is not None
     return (not is_number, int(name) if is_number else 0, name)
+
+
+def parse_weights(
+    given: Sequence[str], label_set: LabelSet
+) -> tuple[float, ...]:
+    """Parses the given weights, one for each label.
+
+    Raises:
+        ValueError: there is not one positive number for each label.
+    """
+    try:
+        weights = tuple(map(float, given))
+    except ValueError:
+        weights = ()
+    if len(weights) != len(label_set.names) or not all(
+        weight > 0 and math.isfinite(weight) for weight in weights
+    ):
+        raise ValueError(
+            "--class_weights must be balanced, or a positive number for each "
+            f"label, in the order {messages.listed(label_set.names)}; got "
+            f"{messages.listed(given)}."
+        )
+    return weights
+
+
+def balanced_weights(
+    found: Iterable[Label], label_set: LabelSet
+) -> tuple[float, ...]:
+    """Computes weights that give all labels the same total weight in the loss.
+
+    Source: King and Zeng 2001, "Logistic Regression in Rare Events Data", as in
+    scikit-learn's `class_weight="balanced"`: `n / (K * count)`. With several
+    labels, the positive weight is `(n - count) / count`, which gives positive
+    and negative examples the same total weight.
+
+    Args:
+        found: labels of the training examples.
+        label_set: the labels.
+
+    Raises:
+        ValueError: a label has no positive or no negative examples.
+    """
+    ids = np.array([label_set.encode(label) for label in found])
+    if label_set.problem_type == MULTI_LABEL:
+        counts = ids.sum(axis=0)
+        weighed = len(ids) - counts
+    else:
+        counts = np.bincount(ids, minlength=len(label_set.names))
+        weighed = np.float64(len(ids) / len(counts))
+    for name, count in zip(label_set.names, counts, strict=True):
+        if not 0 < count < len(ids):
+            raise ValueError(
+                "--class_weights=balanced needs examples with and without each "
+                f"label; {count:g} of {len(ids)} to train on have "
+                f"{messages.short(name)}. Give numbers instead."
+            )
+    return tuple((weighed / counts).tolist())

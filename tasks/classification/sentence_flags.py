@@ -10,14 +10,13 @@ from commands import flags
 from files import writing
 from tasks import task
 from tasks.classification import (
-    class_weights,
     custom,
     datasets,
     glue,
     labels,
+    predictions,
     sentence_pairs,
     splitting,
-    submission,
 )
 
 
@@ -142,8 +141,8 @@ def _check_labels(options: SentenceOptions, label_set: labels.LabelSet) -> None:
         )
     if options.class_weights and kind == labels.REGRESSION:
         raise ValueError("--class_weights is for labels; got regression.")
-    if options.class_weights not in ((), class_weights.BALANCED):
-        class_weights.numbers(options.class_weights, label_set)
+    if options.class_weights not in ((), labels.BALANCED_WEIGHTS):
+        labels.parse_weights(options.class_weights, label_set)
     if options.dev_fraction and options.num_folds:
         raise ValueError(
             "Pass one of --dev_fraction and --num_folds; got both."
@@ -166,11 +165,11 @@ def weights_of_labels(
     given, label_set = options.class_weights, train.info.label_set
     if not given:
         return ()
-    if given == class_weights.BALANCED:
+    if given == labels.BALANCED_WEIGHTS:
         found = [example.label for example in train.examples(with_labels=True)]
-        weights = class_weights.balanced(found, label_set)
+        weights = labels.balanced_weights(found, label_set)
     else:
-        weights = class_weights.numbers(given, label_set)
+        weights = labels.parse_weights(given, label_set)
     logging.info(
         "class weights: %s", dict(zip(label_set.names, weights, strict=True))
     )
@@ -237,7 +236,7 @@ def _check_outputs(
     ]
     writing.check_files(answers, filter(None, found))
     if options.write_submission:
-        submission.check_zip(options.write_submission)
+        predictions.check_zip(options.write_submission)
 
 
 def packing(options: SentenceOptions) -> sentence_pairs.Packing:

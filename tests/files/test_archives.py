@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from files import archives
+from files import transfer
 
 
 def _zip(path, entries):
@@ -34,14 +34,14 @@ def test_folder_around_everything_is_left_out(tmp_path, around):
         {f"{around}vocab.txt": "v", f"{around}sub/x.txt": "x"},
     )
     folder = tmp_path / "out"
-    assert archives.unpack(path, str(folder)) == ["sub/x.txt", "vocab.txt"]
+    assert transfer.unpack(path, str(folder)) == ["sub/x.txt", "vocab.txt"]
     assert _tree(folder) == {"vocab.txt": "v", "sub/x.txt": "x"}
 
 
 def test_two_folders_are_both_kept(tmp_path):
     path = _zip(tmp_path / "a.zip", {"one/a": "1", "two/a": "2"})
     folder = tmp_path / "out"
-    assert archives.unpack(path, str(folder)) == ["one/a", "two/a"]
+    assert transfer.unpack(path, str(folder)) == ["one/a", "two/a"]
 
 
 def test_files_of_desktops_are_left_out(tmp_path):
@@ -55,7 +55,7 @@ def test_files_of_desktops_are_left_out(tmp_path):
         },
     )
     folder = tmp_path / "out"
-    archives.unpack(path, str(folder))
+    transfer.unpack(path, str(folder))
     assert _tree(folder) == {"train.tsv": "t"}
 
 
@@ -67,7 +67,7 @@ def test_entry_that_may_lie_outside_is_refused(tmp_path, name):
     path = _zip(tmp_path / "a.zip", {"a/good": "g", name: "evil"})
     folder = tmp_path / "below" / "out"
     with pytest.raises(ValueError, match="outside the folder"):
-        archives.unpack(path, str(folder))
+        transfer.unpack(path, str(folder))
     assert not folder.exists()
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["a.zip"]
 
@@ -79,7 +79,7 @@ def test_link_is_refused(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(link, "/etc/passwd")
     with pytest.raises(ValueError, match="'a/link', a link"):
-        archives.unpack(str(path), str(tmp_path / "out"))
+        transfer.unpack(str(path), str(tmp_path / "out"))
 
 
 def test_encrypted_entry_is_refused(tmp_path):
@@ -90,7 +90,7 @@ def test_encrypted_entry_is_refused(tmp_path):
     content[content.index(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(content)
     with pytest.raises(ValueError, match="'secret', encrypted"):
-        archives.unpack(str(path), str(tmp_path / "out"))
+        transfer.unpack(str(path), str(tmp_path / "out"))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -100,21 +100,21 @@ def test_name_given_twice_is_refused(tmp_path):
         archive.writestr("x", "1")
         archive.writestr("x", "2")
     with pytest.raises(ValueError, match="'x' twice"):
-        archives.unpack(str(path), str(tmp_path / "out"))
+        transfer.unpack(str(path), str(tmp_path / "out"))
 
 
 def test_archive_without_files_is_refused(tmp_path):
     path = _zip(tmp_path / "a.zip", {})
     with pytest.raises(ValueError, match="must contain files"):
-        archives.unpack(path, str(tmp_path / "out"))
+        transfer.unpack(path, str(tmp_path / "out"))
 
 
 def test_changed_byte_is_found_by_the_crc(tmp_path):
     path = tmp_path / "a.zip"
     content = _zip_bytes(path, {"x": "abcdefgh"})
     path.write_bytes(content.replace(b"abcdefgh", b"abcdefgi"))
-    with pytest.raises(archives.DamagedArchiveError, match="CRC"):
-        archives.unpack(str(path), str(tmp_path / "out"))
+    with pytest.raises(transfer.DamagedArchiveError, match="CRC"):
+        transfer.unpack(str(path), str(tmp_path / "out"))
 
 
 @pytest.mark.parametrize("keep", [0, 10, 120])
@@ -123,9 +123,9 @@ def test_part_of_an_archive_is_named(tmp_path, keep):
     content = _zip_bytes(path, {"x": "y" * 200})
     path.write_bytes(content[:keep])
     with pytest.raises(
-        archives.DamagedArchiveError, match=r"a\.zip: not a zip"
+        transfer.DamagedArchiveError, match=r"a\.zip: not a zip"
     ):
-        archives.unpack(str(path), str(tmp_path / "out"))
+        transfer.unpack(str(path), str(tmp_path / "out"))
 
 
 def test_full_disk_is_named_before_anything_is_unpacked(tmp_path, monkeypatch):
@@ -133,5 +133,5 @@ def test_full_disk_is_named_before_anything_is_unpacked(tmp_path, monkeypatch):
     usage = shutil._ntuple_diskusage(10**9, 10**9 - 1000, 1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
     with pytest.raises(OSError, match=r"Unpacking .* needs 2\.0 MB"):
-        archives.unpack(path, str(tmp_path / "out"))
+        transfer.unpack(path, str(tmp_path / "out"))
     assert _tree(tmp_path / "out") == {}

@@ -13,9 +13,9 @@ from tasks.squad import (
     squad_ensemble,
     squad_examples,
     squad_results,
-    triviaqa,
 )
 from tests.fuzz import harness, mutations
+from tools import convert_triviaqa
 
 _CONTEXT = "Ada wrote the first program in 1843. Babbage built no engine."
 _QUESTIONS = [
@@ -213,7 +213,7 @@ def test_evidence_stays_in_its_folder_or_an_error(tmp_path, num_cases):
         )
 
     assert harness.read_all(
-        lambda path: triviaqa.convert(path, str(evidence)),
+        lambda path: convert_triviaqa.convert(path, str(evidence)),
         tmp_path / "train.json",
         _cases(_TRIVIA, num_cases),
         is_right,
@@ -257,7 +257,7 @@ def test_pages_outside_of_the_evidence_are_refused(tmp_path, name):
     record = {**record, "EntityPages": [{"Filename": name}]}
     path.write_text(json.dumps({"Data": [record]}))
     with pytest.raises(ValueError, match=r"EntityPages\[0\]\.Filename must"):
-        triviaqa.convert(str(path), str(tmp_path / "evidence"))
+        convert_triviaqa.convert(str(path), str(tmp_path / "evidence"))
 
 
 def test_a_boolean_offset_is_refused(tmp_path):

@@ -69,7 +69,7 @@ def test_kernels_alone_are_transposed():
 
 def test_shapes_of_an_encoder_are_those_of_the_model():
     model = bert.BertModel(_CONFIG)
-    assert name_tables.encoder_shapes(_CONFIG) == {
+    assert _CONFIG.encoder_shapes() == {
         name: tuple(variable.shape)
         for name, variable in checkpoints.variables_by_name(model).items()
     }

@@ -6,15 +6,7 @@ import os
 
 import pytest
 
-from paper import (
-    jobs,
-    report,
-    reproduce,
-    results,
-    runner,
-    scales,
-    tables,
-)
+from paper import jobs, report, reproduce, runner, scales, tables
 
 _BAND = tables.Band(below=1.0, above=2.0, reason="because of this")
 
@@ -151,8 +143,8 @@ def test_results_outside_the_band_are_marked(table, folders):
 )
 def test_verdicts(table, better, worse, verdict):
     def summary(values):
-        return results.summarize(
-            [results.Trial(learning_rate=None, value=v) for v in values]
+        return report.summarize(
+            [report.Trial(learning_rate=None, value=v) for v in values]
         )
 
     found = {
@@ -175,7 +167,7 @@ def test_of_perplexity_the_lower_is_better():
         expected=(expected,),
     )
     one = [
-        results.summarize([results.Trial(learning_rate=None, value=value)])
+        report.summarize([report.Trial(learning_rate=None, value=value)])
         for value in (4.0, 5.5)
     ]
     found = {("large", "LM"): one[0], ("small", "LM"): one[1]}

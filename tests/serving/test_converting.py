@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from modeling import checkpoints
 from modeling import config as config_lib
-from serving import converting, networks, run_folder
+from serving import exporting, networks, run_folder
 from serving import settings as settings_lib
 from tasks.classification import labels, sentence_pairs
 
@@ -75,7 +75,7 @@ def _ids(task, batch, length):
 
 def _runner(converted):
     """Opens a converted network in its own runtime."""
-    if converted.description["format"] == converting.ONNX:
+    if converted.description["format"] == exporting.ONNX:
         runtime = importlib.import_module("onnxruntime")
         session = runtime.InferenceSession(converted.content)
         names = [output.name for output in session.get_outputs()]
@@ -95,7 +95,7 @@ def _compare(task, model, settings, target, tolerance, quantize=None):
     compute = networks.outputs_of(task, model, settings)
     cases = [_ids(task, 3, 7), _ids(task, 2, 11), _ids(task, 1, 4)]
     wanted = [compute(*ids.values()) for ids in cases]
-    converted = converting.convert(task, model, settings, target, quantize)
+    converted = exporting.convert(task, model, settings, target, quantize)
     run = _runner(converted)
     for ids, want in zip(cases, wanted, strict=True):
         got = run(ids)
@@ -189,5 +189,5 @@ def test_a_missing_converter_is_named(monkeypatch, quantize):
         "importlib.util.find_spec", lambda name: None if name == needed else 1
     )
     with pytest.raises(ValueError, match=f"package {needed}; install it with"):
-        converting.check_installed("onnx", quantize)
-    converting.check_installed("litert", quantize)
+        exporting.check_installed("onnx", quantize)
+    exporting.check_installed("litert", quantize)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import writing
-from serving import saving, signatures
+from serving import exporting, signatures
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def _servable():
 
 def _written(tmp_path, vocab_file):
     folder = tmp_path / "name" / "3"
-    saving.write(_servable(), str(folder), vocab_file, {"vocab_size": 1})
+    exporting.write(_servable(), str(folder), vocab_file, {"vocab_size": 1})
     return folder
 
 
@@ -52,20 +52,20 @@ def test_saving_logs_no_notices_of_tensorflow(tmp_path, vocab_file, caplog):
 def test_folders_that_cannot_be_written_are_refused(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="file must be a folder"):
-        saving.check_new(str(tmp_path / "file" / "3"))
+        exporting.check_new(str(tmp_path / "file" / "3"))
     (tmp_path / "3").symlink_to(tmp_path / "nothing")
     with pytest.raises(ValueError, match="exists"):
-        saving.check_new(str(tmp_path / "3"))
+        exporting.check_new(str(tmp_path / "3"))
     # The superuser, who may run the tests, may write anywhere.
     monkeypatch.setattr(writing.os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match="No permission to write in"):
-        saving.check_new(str(tmp_path / "4"))
+        exporting.check_new(str(tmp_path / "4"))
 
 
 def test_what_tensorflow_cannot_write_is_refused(tmp_path, vocab_file):
     # Nobody can make a file there, not even the superuser.
     with pytest.raises(OSError, match="/proc/3x could not be written: "):
-        saving.write(_servable(), "/proc/3x", vocab_file, {})
+        exporting.write(_servable(), "/proc/3x", vocab_file, {})
 
 
 def test_model_is_described_beside_it(tmp_path, vocab_file):
@@ -108,20 +108,20 @@ def test_a_path_that_tensorflow_cannot_load_is_refused(tmp_path, name):
     with pytest.raises(
         ValueError, match=r"cannot load .* another --export_dir"
     ):
-        saving.check_new(str(tmp_path / name / "1"))
+        exporting.check_new(str(tmp_path / name / "1"))
 
 
 def test_version_that_exists_is_not_written_again(tmp_path, vocab_file):
     folder = _written(tmp_path, vocab_file)
     before = (folder / "model.json").read_bytes()
     with pytest.raises(ValueError, match=r"3 exists.* another --version"):
-        saving.write(_servable(), str(folder), vocab_file, {})
+        exporting.write(_servable(), str(folder), vocab_file, {})
     assert (folder / "model.json").read_bytes() == before
 
 
 def test_failure_leaves_nothing(tmp_path, vocab_file):
     with pytest.raises(TypeError):
-        saving.write(
+        exporting.write(
             _servable(), str(tmp_path / "name/1"), vocab_file, {"a": object()}
         )
     assert os.listdir(tmp_path / "name") == []

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from training import fine_tuning
 from training import flags as training_flags
-from training import trials
 
 
 def _options(**changes):
@@ -22,7 +22,7 @@ def _options(**changes):
 
 def _plan(rates=(5e-5, 2e-5), num_trials=2, num_folds=1):
     options = _options(learning_rates=rates, num_trials=num_trials)
-    return trials.plan_run(options, num_folds)
+    return fine_tuning.plan_run(options, num_folds)
 
 
 def test_each_rate_gets_each_seed_and_a_folder():
@@ -45,7 +45,7 @@ def test_a_single_run_takes_the_whole_folder():
 
 def test_each_run_has_options_of_its_own():
     options = _options(learning_rates=(5e-5, 2e-5))
-    runs = trials.plan_run(options)
+    runs = fine_tuning.plan_run(options)
     assert [run.name for run in runs] == ["trial-1", "trial-2"]
     assert [run.options for run in runs] == [
         dataclasses.replace(
@@ -56,14 +56,14 @@ def test_each_run_has_options_of_its_own():
         for n, r in ((1, 5e-5), (2, 2e-5))
     ]
     alone = _options(learning_rate=3e-5)
-    assert trials.plan_run(alone)[0].options == alone
+    assert fine_tuning.plan_run(alone)[0].options == alone
 
 
 def test_a_grid_tries_all_settings_each_with_all_seeds_and_folds():
     options = _options(
         train_batch_sizes=(16, 32), train_epochs=(2.0,), num_trials=2
     )
-    runs = trials.plan_run(options, num_folds=3)
+    runs = fine_tuning.plan_run(options, num_folds=3)
     assert len(runs) == 2 * 2 * 3
     seen = [
         (run.options.train_batch_size, run.options.random_seed, run.fold)
@@ -78,7 +78,7 @@ def test_a_grid_tries_all_settings_each_with_all_seeds_and_folds():
 def test_summary_of_runs_worked_by_hand():
     values = [0.5, 0.9, 0.8, 0.6]
     results = [{"f1": value, "loss": 1.0} for value in values]
-    summary = trials.summarize(_plan(), results, "f1", 0.6)
+    summary = fine_tuning.summarize(_plan(), results, "f1", 0.6)
     assert summary["best_trial"] == "trial-2"
     assert summary["best"] == 0.9
     assert summary["median"] == pytest.approx(0.7)
@@ -96,14 +96,14 @@ def test_summary_of_runs_worked_by_hand():
 def test_the_first_of_equal_runs_is_the_best():
     results = [{"f1": value} for value in (0.5, 0.9)] * 2
     plan = _plan(rates=(1e-4, 2e-4))[:4]
-    summary = trials.summarize(plan, results[: len(plan)], "f1", 0.5)
+    summary = fine_tuning.summarize(plan, results[: len(plan)], "f1", 0.5)
     assert summary["best_trial"] == plan[1].name
 
 
 def test_table_names_the_best_and_the_collapsed():
     results = [{"f1": value} for value in (0.5, 0.9)]
-    summary = trials.summarize(_plan(rates=(1e-4,)), results, "f1", 0.5)
-    lines = trials.table(summary).splitlines()
+    summary = fine_tuning.summarize(_plan(rates=(1e-4,)), results, "f1", 0.5)
+    lines = fine_tuning.table(summary).splitlines()
     assert lines[1].endswith("0.5000  collapsed")
     assert lines[2].endswith("0.9000  best")
     assert "mean 0.7000 ± 0.2828, median 0.7000" in lines[3]
@@ -113,7 +113,7 @@ def test_table_names_the_best_and_the_collapsed():
 def test_the_best_setting_has_the_best_mean_over_seeds_and_folds():
     runs = _plan(num_folds=2, num_trials=1)
     results = [{"f1": value} for value in (0.9, 0.5, 0.7, 0.8)]
-    summary = trials.summarize(runs, results, "f1", 0.1)
+    summary = fine_tuning.summarize(runs, results, "f1", 0.1)
     assert summary["best_trial"] == "trial-1"
     best = summary["best_setting"]
     assert best == summary["by_setting"][1]
@@ -121,7 +121,7 @@ def test_the_best_setting_has_the_best_mean_over_seeds_and_folds():
     assert best["mean"] == pytest.approx(0.75)
     assert best["standard_deviation"] == pytest.approx(0.005**0.5)
     assert [trial["fold"] for trial in summary["trials"]] == [1, 2, 1, 2]
-    *_, first, second, _ = trials.table(summary).splitlines()
+    *_, first, second, _ = fine_tuning.table(summary).splitlines()
     assert first.split()[1:] == ["5.0e-05", "32", "3", "0.7000", "±", "0.2828"]
     assert second.endswith("0.7500 ± 0.0707  best")
 
@@ -144,7 +144,7 @@ def _folder(tmp_path, summary=None, *, checkpoints=("trial-1", "trial-2")):
 )
 def test_prediction_uses_the_best_trial(tmp_path, summary):
     options = _folder(tmp_path, summary)
-    best = trials.with_best_trial(options)
+    best = fine_tuning.with_best_trial(options)
     assert best == dataclasses.replace(
         options, output_dir=os.path.join(options.output_dir, "trial-2")
     )
@@ -164,15 +164,15 @@ def test_prediction_uses_the_best_trial(tmp_path, summary):
 def test_other_runs_keep_their_folder(tmp_path, changes):
     options = _folder(tmp_path, {"best_trial": "trial-2"})
     options = dataclasses.replace(options, **changes)
-    assert trials.with_best_trial(options) is options
+    assert fine_tuning.with_best_trial(options) is options
 
 
 def test_a_checkpoint_of_the_folder_goes_before_its_trials(tmp_path):
     options = _folder(tmp_path, {"best_trial": "trial-2"}, checkpoints=["."])
-    assert trials.with_best_trial(options) is options
+    assert fine_tuning.with_best_trial(options) is options
     (tmp_path / "empty").mkdir()
     options = dataclasses.replace(options, output_dir=str(tmp_path / "empty"))
-    assert trials.with_best_trial(options) is options
+    assert fine_tuning.with_best_trial(options) is options
 
 
 @pytest.mark.parametrize(
@@ -183,4 +183,4 @@ def test_trials_without_a_best_one_are_named(tmp_path, summary):
     with pytest.raises(
         ValueError, match=r"trial-1, trial-2.*Pass --output_dir=\S+/trial-1"
     ):
-        trials.with_best_trial(options)
+        fine_tuning.with_best_trial(options)

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from tasks.squad import squad_examples, triviaqa
+from tasks.squad import squad_examples
+from tools import convert_triviaqa
 
 _PAGE = (
     "\n Stockholm is the capital of Sweden.\n\nThe  city of\nKing "
@@ -24,7 +25,9 @@ def _convert(tmp_path, *questions, max_words=400, pages=None):
     path.write_text(json.dumps({"Data": questions}))
     for name, text in (pages or {"Stockholm.txt": _PAGE}).items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    return triviaqa.convert(str(path), str(tmp_path), max_words=max_words)
+    return convert_triviaqa.convert(
+        str(path), str(tmp_path), max_words=max_words
+    )
 
 
 def _answers(dataset):
