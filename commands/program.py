@@ -1,18 +1,22 @@
-"""Program start: flag parsing, --help and one-line error messages."""
+"""Program start: flag parsing, --help, one-line errors, quiet TensorFlow."""
 
+import contextlib
+import importlib.abc
+import importlib.util
 import os
 import pathlib
 import re
 import select
+import subprocess
 import sys
+import textwrap
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from absl import app, flags
 
 from commands import flags as flags_lib
-from commands import help_page, tensorflow_import
 from files import log_lines
 
 # The types of errors whose messages are for users.
@@ -23,6 +27,22 @@ _INSTALLED = "site-packages"
 _REMOTE = "_RemoteTraceback"
 _REMOTE_FRAME = re.compile(r'File "(.+)", line \d+, in .*\n +(.*)')
 _INTERRUPTED = 130  # Source: shells' 128 + the number of SIGINT.
+_MOST_COLUMNS = 80
+_INDENT = " " * 6
+_LAST_LINES = (
+    "--flagfile=FILE reads flags from a file, one per line. --verbosity=-1 "
+    "logs only warnings, --log_format=full uses the log format of absl. "
+    "--traceback shows the traceback of error messages. --helpfull lists these "
+    "and other absl flags."
+)
+_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+_EVERYTHING, _ERRORS = "0", "2"
+_TENSORFLOW = "tensorflow"
+# Information, warnings, and absl's line before them.
+_NOTICES = r"^[IW][0-9]{4} |^WARNING: All log messages before absl::Init"
+# On a machine without an NVIDIA GPU this is logged as an error.
+_NO_GPU = r"|failed call to cuInit"
+_GPU_DEVICES = "nvidia[0-9]*"
 
 
 def start(
@@ -101,7 +121,7 @@ def _parse(
     module = sys.modules[main_module]
 
     def page() -> str:
-        return help_page.write(
+        return help_page(
             flags.FLAGS,
             module.__doc__ or "",
             f"{_command(module)} [--FLAG=VALUE ...] {arguments or ''}".strip(),
@@ -133,7 +153,7 @@ def _command(module: Any) -> str:
 
 def _run(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
     log_lines.use(flags.FLAGS.log_format)
-    tensorflow_import.hide_notices()
+    hide_tensorflow_notices()
     try:
         return _quietly_if_closed(lambda: main(argv))
     except REFUSALS as error:
@@ -235,3 +255,135 @@ def _is_raised_here(error: Exception) -> bool:
         and _INSTALLED not in path.parts
         and line.startswith("raise")
     )
+
+
+def help_page(
+    values: flags.FlagValues, docstring: str, command: str, width: int
+) -> str:
+    """Writes the text of --help.
+
+    Args:
+        values: the flags of the program.
+        docstring: the docstring of the program. Its first paragraph is shown
+            first, the rest, with examples, last.
+        command: the usage, with arguments if the program takes any.
+        width: columns of the terminal; at most 80 are used.
+
+    Returns:
+        Lines of at most 80 columns, except for longer words.
+    """
+    about, _, rest = textwrap.dedent(docstring).strip().partition("\n\n")
+    parts = [about, _filled(f"Usage: {command}", " " * 7, width)]
+    for group in flags_lib.Group:
+        members = flags_lib.of(values, group)
+        if members:
+            lines = [line for flag in members for line in _lines(flag, width)]
+            parts.append("\n".join([f"{group.value}:", *lines]))
+    parts.append(_filled(_LAST_LINES, "", width))
+    if rest:
+        parts.append(rest)
+    return "\n\n".join(parts) + "\n"
+
+
+def _filled(text: str, indent: str, width: int) -> str:
+    return textwrap.fill(
+        text,
+        min(width, _MOST_COLUMNS),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _lines(flag: flags.Flag, width: int) -> Iterator[str]:
+    """Yields the flag with its type and default, then its help."""
+    no = "[no]" if flag.boolean else ""
+    yield _filled(f"  --{no}{flag.name}  ({_takes(flag)})", _INDENT, width)
+    # absl inserts <A|B>: before the help of a choice; `_takes` shows it too.
+    about = re.sub(r"^<[^>]*>: ", "", " ".join(flag.help.split()))
+    yield _filled(_INDENT + about, _INDENT, width)
+
+
+def _takes(flag: flags.Flag) -> str:
+    """Describes the values of a flag, and its default."""
+    choices = getattr(flag.parser, "enum_values", None)
+    kind = "" if flag.boolean else flag.parser.syntactic_help
+    if choices:
+        kind = f"one of {', '.join(choices)}"
+    if flags_lib.is_required(flag):
+        value = "required"
+    elif flag.default is None:
+        value = "no default"
+    else:
+        value = f"default {_default(flag.default)}"
+    return "; ".join(filter(None, [kind, value]))
+
+
+def _default(value: object) -> str:
+    """Formats a default as on a command line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    return str(value) if value != "" else '""'
+
+
+def hide_tensorflow_notices() -> None:
+    """Hides all messages of TensorFlow's C++ code except errors.
+
+    `TF_CPP_MIN_LOG_LEVEL` hides notices of CPU instructions and GPUs, but not
+    those of the import itself: TensorFlow 2.21 writes them at any level, before
+    its logging starts, and absl reads no environment variable. So stderr is
+    filtered during the import.
+
+    A TF_CPP_MIN_LOG_LEVEL set by the user is kept; 0 hides nothing.
+    """
+    if os.environ.setdefault(_LEVEL, _ERRORS) == _EVERYTHING:
+        return
+    if _TENSORFLOW not in sys.modules:
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """A finder that makes the import of TensorFlow hide its notices."""
+
+    def find_spec(self, fullname, path, target=None):
+        if fullname != _TENSORFLOW:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec and spec.loader:
+            self._execute = spec.loader.exec_module
+            spec.loader.exec_module = self._import  # type: ignore[method-assign]
+        return spec
+
+    def _import(self, module):
+        with _without_notices():
+            self._execute(module)
+            # Searches for GPUs, and logs it, once per process.
+            module.config.list_physical_devices()
+
+
+@contextlib.contextmanager
+def _without_notices() -> Iterator[None]:
+    """Filters notices from stderr, also those of C++ code.
+
+    A separate process filters, so that the error message appears even if the
+    import kills the program, as on an unsupported processor.
+    """
+    has_gpu = any(pathlib.Path("/dev").glob(_GPU_DEVICES))
+    pattern = _NOTICES if has_gpu else _NOTICES + _NO_GPU
+    stderr = os.dup(2)
+    read, write = os.pipe()
+    with subprocess.Popen(
+        ["grep", "-v", "-E", pattern], stdin=read, stdout=stderr
+    ):
+        os.dup2(write, 2)
+        os.close(read)
+        os.close(write)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(stderr, 2)
+            os.close(stderr)

@@ -5,7 +5,7 @@ import pytest
 from absl import flags
 
 from commands import flags as flags_lib
-from commands import help_page
+from commands import program
 from tests import documented_commands as documented
 
 Group = flags_lib.Group
@@ -30,7 +30,7 @@ class _Options:
 def test_a_page():
     values = flags.FlagValues()
     flags_lib.define(_Options, values)
-    page = help_page.write(
+    page = program.help_page(
         values, "Does it.\n\nExample:\n\n  python x.py\n", "python x.py", 50
     )
     assert (
@@ -70,11 +70,11 @@ Example:
     )
 
 
-def _page(program):
+def _page(name):
     values = flags.FlagValues()
-    module = documented.module(program)
+    module = documented.module(name)
     flags_lib.define(module.Options, values)
-    return values, help_page.write(values, module.__doc__, "python x.py", 200)
+    return values, program.help_page(values, module.__doc__, "python x.py", 200)
 
 
 @pytest.mark.parametrize("program", sorted(documented.programs()))

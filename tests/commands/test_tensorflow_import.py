@@ -22,8 +22,8 @@ if "ABORT" in os.environ:
     os.abort()
 """
 _USE = """
-from commands import tensorflow_import
-tensorflow_import.hide_notices()
+from commands import program
+program.hide_tensorflow_notices()
 import os, sys
 import tensorflow
 print(os.environ["TF_CPP_MIN_LOG_LEVEL"], file=sys.stderr)
