@@ -33,7 +33,7 @@ ARGUMENTS = "[-- OPTION_OF_BEAM ...]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _TextOptions(preparation.RawTextOptions):
+class _TextOptions(preparation.RawTextOptions, flags.TokenizerOptions):
     """Input text, output files, format and vocabulary."""
 
     input_file: str = flags.Group.FILES.required(
@@ -54,21 +54,12 @@ class _TextOptions(preparation.RawTextOptions):
         + ".",
         choices=tuple(_FORMATS),
     )
-    vocab_file: str = flags.Group.TEXT.required(
-        "Vocabulary file: one word piece per line."
-    )
-    do_lower_case: bool = flags.Group.TEXT.flag(
-        True, "Lower-case and strip accents: True for an uncased vocabulary."
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options(masked_pairs.InstanceOptions, _TextOptions):
     """The flags of this script; see --help."""
 
-    random_seed: int = flags.Group.PAIRS.flag(
-        12345, "Decides every random draw."
-    )
     shard_documents: int = flags.Group.SPEED.flag(
         0,
         "Documents per shard. Each shard has its own file OUT-00000, OUT-00001 "
@@ -77,9 +68,6 @@ class Options(masked_pairs.InstanceOptions, _TextOptions):
     )
     shard_by_file: bool = flags.Group.SPEED.switch(
         "Create one shard per input file instead."
-    )
-    num_workers: int = flags.Group.SPEED.flag(
-        0, "Processes that create shards; 0: one per core.", lower_bound=0
     )
     runner: str | None = flags.Group.SPEED.optional(
         "Create the shards with this Apache Beam runner, such as DirectRunner; "

@@ -36,7 +36,7 @@ _FLOAT_BYTES = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.TpuOptions):
+class Options(training_flags.TpuOptions, training_flags.ModelOptions):
     """The flags of this script; see --help."""
 
     input_file: str = flags.Group.FILES.required(
@@ -53,18 +53,6 @@ class Options(training_flags.TpuOptions):
         "float32",
         "Data type of the numbers in npz and tfrecord files.",
         choices=("float32", "float16"),
-    )
-    bert_config_file: str = flags.Group.MODEL.required(
-        "JSON file with the model configuration."
-    )
-    init_checkpoint: str = flags.Group.MODEL.required(
-        "Checkpoint: prefix, .index file or folder."
-    )
-    vocab_file: str = flags.Group.TEXT.required(
-        "Vocabulary that the model was trained with."
-    )
-    do_lower_case: bool = flags.Group.TEXT.flag(
-        True, "Lower-case the text; False for cased models."
     )
     max_seq_length: int = flags.Group.TEXT.flag(
         128,

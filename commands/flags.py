@@ -126,6 +126,18 @@ class Declaration:
     serializer: flags.ArgumentSerializer | None = None
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenizerOptions:
+    """The flags of all programs that tokenize text for a model."""
+
+    vocab_file: str = Group.TEXT.required(
+        "Vocabulary of the model, one word piece per line."
+    )
+    do_lower_case: bool = Group.TEXT.flag(
+        True, "Lower-case the text and strip accents; False for cased models."
+    )
+
+
 def given(value: _Value | None, name: str) -> _Value:
     """Returns the value of a flag that other flags require.
 

@@ -10,14 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from files import json_text, messages, paths
 from modeling import hdf5, name_tables
 from modeling.annotations import Spec
 
 if TYPE_CHECKING:
     import h5py
+    import numpy as np
 
 FILES = ("model.weights.h5", "task.weights.h5")
 
@@ -125,10 +124,10 @@ class Reader:
                 if not place.startswith(_OPTIMIZER):
                     self._arrays[_release_name(place, table)] = array
 
-    def read(self, name: str) -> np.ndarray:
+    def read(self, name: str) -> "np.ndarray":
         """Reads a variable by the release's name."""
         with hdf5.explained(self.origin):
-            value = np.asarray(self._arrays[name][()])
+            value = self._arrays[name][...]
         return name_tables.from_keras_layer(name, value)
 
     def close(self) -> None:

@@ -9,8 +9,10 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 # The names in the release and in Hugging Face, the number in Keras, and whether
 # PyTorch stores the variable transposed.
@@ -240,7 +242,7 @@ def keras_layer_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (math.prod(shape),) if name.endswith("/bias") else shape
 
 
-def from_keras_layer(name: str, value: np.ndarray) -> np.ndarray:
+def from_keras_layer(name: str, value: "np.ndarray") -> "np.ndarray":
     """Returns a value of a standard Keras layer in the release's shape."""
     if name.endswith("output_weights"):
         return value.T

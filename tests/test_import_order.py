@@ -13,7 +13,7 @@ _MAY_IMPORT = {
     "commands": {"files"},
     "files": set(),
     "modeling": {"files"},
-    "vocab": {"files"},
+    "vocab": {"commands", "files"},
     "tasks": {"commands", "files"},
     "corpus": {"commands", "files", "vocab", "tasks"},
     # Of `tasks` the interface of a task, and the options of masking.

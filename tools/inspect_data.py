@@ -47,7 +47,7 @@ _CHOICE_FEATURES = {"input_ids", "input_mask", "segment_ids"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(masked_pairs.PairOptions, flags.TokenizerOptions):
     """The flags of this tool; see --help."""
 
     input_file: str | None = flags.Group.FILES.optional(
@@ -58,28 +58,6 @@ class Options:
     )
     output_file: str | None = flags.Group.FILES.optional(
         "JSON file to write with the numbers."
-    )
-    vocab_file: str = flags.Group.TEXT.required("Vocabulary of the model.")
-    do_lower_case: bool = flags.Group.TEXT.flag(
-        True, "Lower-case and strip accents, as the model's tokenizer does."
-    )
-    max_seq_length: int = flags.Group.PAIRS.flag(
-        128, "Of text: tokens per pair."
-    )
-    max_predictions_per_seq: int = flags.Group.PAIRS.flag(
-        20, "Of text: maximum number of tokens to predict per pair."
-    )
-    masked_lm_prob: float = flags.Group.PAIRS.flag(
-        0.15, "Of text: share of tokens to predict."
-    )
-    do_whole_word_mask: bool = flags.Group.PAIRS.switch(
-        "Of text: predict all pieces of a word together."
-    )
-    short_seq_prob: float = flags.Group.PAIRS.flag(
-        0.1, "Of text: share of sequences with a random shorter length."
-    )
-    random_seed: int = flags.Group.PAIRS.flag(
-        12345, "Of text: seed of all random numbers."
     )
     max_documents: int = flags.Group.DISPLAY.flag(
         20000,

@@ -15,11 +15,9 @@ from commands import flags, program
 from files import paths, writing
 from vocab import languages, learning
 
-_DEFAULTS = learning.Options()
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(learning.Options):
     """The flags of this tool; see --help."""
 
     input_file: str = flags.Group.FILES.required(
@@ -28,40 +26,11 @@ class Options:
     output_file: str = flags.Group.FILES.required(
         "Vocabulary to write, one entry a line."
     )
-    do_lower_case: bool = flags.Group.TEXT.flag(
-        _DEFAULTS.do_lower_case,
-        "Lower-case and strip accents, as the model's tokenizer will.",
-    )
     language_exponent: float | None = flags.Group.TEXT.optional(
         "Weight the words of each language by its share of the text to this "
         "power, 0.7 for multilingual BERT; --input_file=en=FILES,is=FILES.",
         lower_bound=0.0,
         upper_bound=1.0,
-    )
-    vocab_size: int = flags.Group.VOCABULARY.count(
-        _DEFAULTS.vocab_size,
-        "Entries, special tokens included: vocab_size of the model.",
-    )
-    num_unused: int = flags.Group.VOCABULARY.flag(
-        _DEFAULTS.num_unused,
-        "[unusedN] entries, which can be replaced by other words later. With "
-        "99, [UNK] to [MASK] have the released ids 100 to 103; more follow.",
-        lower_bound=_DEFAULTS.num_unused,
-    )
-    min_character_count: int = flags.Group.VOCABULARY.count(
-        _DEFAULTS.min_character_count,
-        "Omit rarer characters; words with one become [UNK].",
-    )
-    max_words: int = flags.Group.SPEED.count(
-        _DEFAULTS.max_words,
-        "Maximum number of distinct words in memory, about 1 kB each; then the "
-        "rarest are dropped.",
-    )
-    num_workers: int = flags.Group.SPEED.flag(
-        _DEFAULTS.num_workers,
-        "Processes that count words; 0 for one per core. The vocabulary is "
-        "the same.",
-        lower_bound=0,
     )
 
 
@@ -80,12 +49,11 @@ def run(options: Options) -> None:
     input_files = [name for names in files.values() for name in names]
     writing.check_files([options.output_file], input_files)
     start = time.monotonic()
-    vocabulary_options = flags.narrow(learning.Options, options)
     if exponent is None:
-        vocabulary = learning.learn_vocabulary(input_files, vocabulary_options)
+        vocabulary = learning.learn_vocabulary(input_files, options)
     else:
         vocabulary = learning.learn_multilingual_vocabulary(
-            files, exponent, vocabulary_options
+            files, exponent, options
         )
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in vocabulary)

@@ -22,6 +22,7 @@ from absl import logging
 from commands import flags, program
 from files import lines, writing
 from tools import text_model
+from training import flags as training_flags
 
 # Inches; the least for a legible label.
 _TOKEN_INCHES = 0.16
@@ -34,7 +35,7 @@ _DARKEST_PERCENTILE = 99.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(text_model.ModelOptions):
+class Options(training_flags.ModelOptions):
     """The flags of this tool; see --help."""
 
     text: str = flags.Group.FILES.required("Text or pair.")

@@ -20,13 +20,14 @@ from typing import IO, Any, BinaryIO
 from commands import flags, program
 from files import lines, paths, writing
 from tools import text_model
+from training import flags as training_flags
 from vocab import tokenization
 
 _MASK = "[MASK]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(text_model.ModelOptions):
+class Options(training_flags.ModelOptions):
     """The flags of this tool; see --help."""
 
     text: str | None = flags.Group.FILES.optional(

@@ -66,11 +66,6 @@ class Options(preparation.RawTextOptions):
     random_seed: int = flags.Group.RAW_TEXT.flag(
         12345, "Seed for sampling with --language_exponent."
     )
-    num_workers: int = flags.Group.SPEED.flag(
-        0,
-        "Processes; 0 for one per core. The output is the same.",
-        lower_bound=0,
-    )
 
 
 def check(options: Options) -> dict[str, list[str]]:

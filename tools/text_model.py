@@ -1,38 +1,19 @@
 """Model, tokenizer and encoded text of the tools that show model outputs."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from commands import flags
 from tasks import features
 from tasks.classification import sentence_pairs
+from training import flags as training_flags
 from vocab import tokenization
 
 if TYPE_CHECKING:
     from modeling import config as config_lib
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelOptions:
-    """Flags of the model and of its tokenizer."""
-
-    bert_config_file: str = flags.Group.MODEL.required(
-        "JSON file with the sizes of the model."
-    )
-    init_checkpoint: str = flags.Group.MODEL.required(
-        "Checkpoint: prefix, .index file or folder."
-    )
-    vocab_file: str = flags.Group.TEXT.required(
-        "Vocabulary the model was trained with."
-    )
-    do_lower_case: bool = flags.Group.TEXT.flag(
-        True, "Lower-case and strip accents: what the model was trained with."
-    )
-
-
 def open_files(
-    options: ModelOptions, *special_tokens: str
+    options: training_flags.ModelOptions, *special_tokens: str
 ) -> tuple["config_lib.BertConfig", tokenization.FullTokenizer]:
     """Reads configuration and vocabulary, without importing TensorFlow.
 

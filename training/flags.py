@@ -58,6 +58,18 @@ class TpuOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelOptions(flags.TokenizerOptions):
+    """The flags of a trained model that a program applies to text."""
+
+    bert_config_file: str = flags.Group.MODEL.required(
+        "JSON file with the configuration of the model."
+    )
+    init_checkpoint: str = flags.Group.MODEL.required(
+        "Checkpoint: prefix, .index file or folder."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingOptions(TpuOptions):
     """Options of both pre-training and fine-tuning."""
 
@@ -70,9 +82,7 @@ class TrainingOptions(TpuOptions):
         "Folder for checkpoints and results. Training resumes from the latest "
         "checkpoint in it."
     )
-    bert_config_file: str = flags.Group.MODEL.required(
-        "JSON file with the configuration of the model."
-    )
+    bert_config_file: str = flags.redeclare(ModelOptions, "bert_config_file")
     init_checkpoint: str | None = flags.Group.MODEL.optional(
         "Checkpoint to start from (prefix, .index file or folder); only its "
         "weights are used. A checkpoint in --output_dir takes precedence."
@@ -305,17 +315,13 @@ class Epochs:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FineTuningOptions(TrainingOptions, Epochs):
+class FineTuningOptions(TrainingOptions, Epochs, flags.TokenizerOptions):
     """Options of all fine-tuning tasks, also of several runs of one."""
 
     if TYPE_CHECKING:
         max_seq_length: int  # Declared by each task.
 
     do_predict: bool = flags.Group.ACTIONS.switch("Predict.")
-    vocab_file: str = flags.Group.TEXT.required("Vocabulary file of the model.")
-    do_lower_case: bool = flags.Group.TEXT.flag(
-        True, "Lower-case the text; False for cased models."
-    )
     freeze_layers: int = flags.Group.TRAINING.flag(
         0,
         "Freeze the embeddings and this many of the first layers; 0 trains "

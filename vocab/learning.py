@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from absl import logging
 
+from commands import flags
 from files import lines, processes, progress
 from vocab import languages, tokenization
 
@@ -34,26 +35,37 @@ _LOG_EVERY_PIECES = 5000
 class Options:
     """Options of vocabulary learning.
 
-    Attributes:
-        vocab_size: entries of the vocabulary, special ones included.
-        do_lower_case: must match the tokenizer that uses the vocabulary.
-        num_unused: `[unusedN]` entries, at least 99.
-        min_character_count: rarer characters get no entry, and words with them
-            become [UNK].
-        max_words: maximum number of distinct words in memory; the rarest are
-            dropped beyond it.
-        num_workers: processes that count words; 0 for one per core.
-
     Raises:
         ValueError: a number is too small.
     """
 
-    vocab_size: int = 30522  # Source: the released uncased vocabulary.
-    do_lower_case: bool = True
-    num_unused: int = _UNUSED_BEFORE_UNK
-    min_character_count: int = 1
-    max_words: int = 4_000_000
-    num_workers: int = 0
+    do_lower_case: bool = flags.Group.TEXT.flag(
+        True, "Lower-case and strip accents, as the model's tokenizer will."
+    )
+    vocab_size: int = flags.Group.VOCABULARY.count(
+        30522,  # Source: the released uncased vocabulary.
+        "Entries, special tokens included: vocab_size of the model.",
+    )
+    num_unused: int = flags.Group.VOCABULARY.flag(
+        _UNUSED_BEFORE_UNK,
+        "[unusedN] entries, which can be replaced by other words later. With "
+        "99, [UNK] to [MASK] have the released ids 100 to 103; more follow.",
+        lower_bound=_UNUSED_BEFORE_UNK,
+    )
+    min_character_count: int = flags.Group.VOCABULARY.count(
+        1, "Omit rarer characters; words with one become [UNK]."
+    )
+    max_words: int = flags.Group.SPEED.count(
+        4_000_000,
+        "Maximum number of distinct words in memory, about 1 kB each; then the "
+        "rarest are dropped.",
+    )
+    num_workers: int = flags.Group.SPEED.flag(
+        0,
+        "Processes that count words; 0 for one per core. The vocabulary is "
+        "the same.",
+        lower_bound=0,
+    )
 
     def __post_init__(self):
         for name, lowest in (

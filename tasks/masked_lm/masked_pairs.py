@@ -29,12 +29,8 @@ TRIES_FOR_ANOTHER_DOCUMENT = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class InstanceOptions:
-    """Options for creating instances; defaults as released.
-
-    Raises:
-        ValueError: a value is invalid; names it and the condition.
-    """
+class PairOptions:
+    """Options of masked pairs; defaults as released."""
 
     max_seq_length: int = flags.Group.PAIRS.flag(128, "Tokens per pair.")
     max_predictions_per_seq: int = flags.Group.PAIRS.flag(
@@ -46,6 +42,23 @@ class InstanceOptions:
     do_whole_word_mask: bool = flags.Group.PAIRS.switch(
         "Mask all pieces of a word together."
     )
+    short_seq_prob: float = flags.Group.PAIRS.flag(
+        0.1,
+        "Share of documents split into pairs of a random shorter length.",
+    )
+    random_seed: int = flags.Group.PAIRS.flag(
+        12345, "Decides every random draw."
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InstanceOptions(PairOptions):
+    """Options for creating instances; defaults as released.
+
+    Raises:
+        ValueError: a value is invalid; names it and the condition.
+    """
+
     # Source: Devlin et al. 2019, Table 8.
     masking: str = flags.Group.PAIRS.flag(
         "80,10,10",
@@ -56,10 +69,6 @@ class InstanceOptions:
         "Write unmasked pairs, which run_pretraining.py masks anew in each "
         "epoch; the default of dupe_factor is then 1 (not in the "
         "release)."
-    )
-    short_seq_prob: float = flags.Group.PAIRS.flag(
-        0.1,
-        "Share of documents split into pairs of a random shorter length.",
     )
     dupe_factor: int = flags.Group.PAIRS.flag(10, "Passes over the text.")
 
