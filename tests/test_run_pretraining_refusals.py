@@ -21,24 +21,6 @@ def _refused(folder, match, kind=ValueError, **changes):
     assert not list((folder / "out").glob("model.ckpt*"))
 
 
-def test_a_run_without_a_task_is_refused(tmp_path):
-    _refused(
-        tmp_path, "At least one of `do_train` or `do_eval`", do_train=False
-    )
-
-
-def test_a_run_without_steps_is_refused(tmp_path):
-    _refused(tmp_path, "training steps > 0; got 0", num_train_steps=0)
-
-
-def test_an_evaluation_of_nothing_is_refused(tmp_path):
-    _refused(tmp_path, "nothing to evaluate", do_train=False, do_eval=True)
-
-
-def test_sequences_longer_than_the_table_are_refused(tmp_path):
-    _refused(tmp_path, "sequence length 17 .* up to .* 16", max_seq_length=17)
-
-
 def test_unmasked_records_without_a_sidecar_are_refused(tmp_path):
     path = toy.write_unmasked_records(tmp_path / "records")
     records.remove_metadata(path)
@@ -53,42 +35,6 @@ def test_masked_and_unmasked_records_together_are_refused(tmp_path):
         "must be masked alike",
         input_file=f"{tmp_path}/a,{tmp_path}/b",
     )
-
-
-def test_records_of_other_lengths_are_refused(tmp_path):
-    _refused(
-        tmp_path,
-        "records, record 0 was created with --max_seq_length=10, but this run "
-        "has --max_seq_length=12",
-        max_seq_length=12,
-    )
-    _refused(
-        tmp_path,
-        "--max_predictions_per_seq=2, .* --max_predictions_per_seq=3",
-        max_predictions_per_seq=3,
-    )
-    _write_sidecar(tmp_path / "records")
-    _refused(
-        tmp_path,
-        "records was created with --max_seq_length=10",
-        max_seq_length=12,
-    )
-
-
-def test_a_larger_vocabulary_than_the_models_is_refused(tmp_path):
-    toy.flags_of(tmp_path)
-    toy.write_config(tmp_path / "config.json", vocab_size=20)
-    _refused(tmp_path, r"contains the token id \d+, .* vocab_size is 20")
-    _write_sidecar(tmp_path / "records")
-    _refused(tmp_path, "vocabulary of 31 entries, .* vocab_size is 20")
-
-
-def test_a_smaller_vocabulary_than_the_models_is_warned_of(tmp_path, caplog):
-    toy.flags_of(tmp_path)
-    toy.write_config(tmp_path / "config.json", vocab_size=33)
-    _write_sidecar(tmp_path / "records")
-    _refused(tmp_path, "steps > 0", num_train_steps=0)
-    assert "The last 2 rows of its word embeddings" in caplog.text
 
 
 @pytest.mark.parametrize("size", [None, 0, "absent"])
@@ -115,12 +61,6 @@ def test_an_open_vocab_size_is_that_of_the_records(tmp_path, caplog, size):
     )
 
 
-def test_a_truncated_file_is_named(tmp_path):
-    path = pathlib.Path(toy.flags_of(tmp_path)["input_file"])
-    path.write_bytes(path.read_bytes()[:-5])
-    _refused(tmp_path, r"records, record 49 at byte \d+: .* truncated")
-
-
 def test_a_damaged_record_is_named_when_it_is_read(tmp_path):
     path = pathlib.Path(toy.flags_of(tmp_path)["input_file"])
     _write_sidecar(path)
@@ -132,11 +72,3 @@ def test_a_damaged_record_is_named_when_it_is_read(tmp_path):
         match=r"records, record 0 at byte 0: .* checksum",
     ):
         toy.run(tmp_path, save_checkpoints_steps=100)
-
-
-def test_a_checkpoint_of_another_size_is_refused(tmp_path):
-    _refused(
-        tmp_path,
-        "hidden_size is 12 in the model and 32 in the checkpoint",
-        init_checkpoint=toy.CHECKPOINT,
-    )

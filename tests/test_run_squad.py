@@ -110,16 +110,18 @@ def test_cutting_shared_padding_changes_no_logit_of_a_token(golden, tmp_path):
     np.testing.assert_allclose(whole.values[kept], cut.values[kept], atol=2e-5)
 
 
+_TRAINING = {
+    "num_train_epochs": 4,
+    "eval_every_steps": 9,
+    "bucket_by_length": True,
+}
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A toy run of SQuAD 1.1, trained, evaluated as it went."""
     folder = tmp_path_factory.mktemp("toy")
-    toy_squad.run(
-        folder,
-        **programs.STAGES,
-        num_train_epochs=4,
-        eval_every_steps=9,
-    )
+    toy_squad.run(folder, **programs.STAGES, **_TRAINING)
     return folder
 
 
@@ -185,15 +187,14 @@ def test_given_predictions_are_scored_without_a_model(trained, tmp_path):
     }
 
 
-def test_a_resumed_run_is_the_unbroken_one(tmp_path):
-    flags_of = {"do_train": True, "bucket_by_length": True}
-    whole = toy_squad.run(tmp_path, **flags_of)
-    parts = tmp_path / "parts"
+def test_a_resumed_run_is_the_unbroken_one(trained, tmp_path):
+    whole, parts = trained / "out", tmp_path / "parts"
     shutil.copytree(whole, parts)
-    for path in parts.glob("model.ckpt-20.*"):
-        path.unlink()
+    for step in (35, 40):
+        for path in parts.glob(f"model.ckpt-{step}.*"):
+            path.unlink()
     (parts / "checkpoint").unlink()
-    toy_squad.run(tmp_path, output_dir=parts, **flags_of)
+    toy_squad.run(trained, do_train=True, output_dir=parts, **_TRAINING)
     assert toy_squad.losses(parts) == toy_squad.losses(whole)
     a, b = checkpoints.read(str(whole)), checkpoints.read(str(parts))
     assert a.keys() == b.keys()

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import pathlib
 import shutil
 
 import numpy as np
@@ -16,7 +15,6 @@ from tests import programs
 from tests import toy_swag as toy
 from tools import export_model
 
-_ROOT = pathlib.Path(__file__).parents[1]
 # Six steps, longer than every interval.
 _TRAINING = {
     "do_train": True,
@@ -216,22 +214,6 @@ def test_starts_from_a_pretrained_checkpoint_without_its_vector(trained):
             output_dir=trained / "none",
             init_checkpoint=trained / "bert.ckpt",
         )
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({}, "At least one of"),
-        ({"do_train": True, "max_seq_length": 17}, "sequence length 16"),
-        ({"do_train": True, "ending_columns": "a,b"}, "no column named 'a'"),
-        ({"do_train": True, "ending_columns": "ending0"}, "at least two"),
-        ({"do_train": True, "ending_columns": "ending0,ending1"}, "unknown"),
-        ({"do_predict": True}, "nothing to evaluate"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(folder, changes, message):
-    with pytest.raises(ValueError, match=message):
-        _run(folder, **changes)
 
 
 def test_defaults_are_the_papers():
