@@ -101,8 +101,6 @@ def attend(
     Returns:
         `[B, T, D]` or `[B * T, D]`, of the type of `products`.
     """
-    if compilation.is_forward_only():
-        products, bias = kernels.biased(products, bias), None
     shape = ops.shape(products)
     batch, length = ops.shape(adder)[0], ops.shape(adder)[-1]
     products = ops.reshape(products, (batch, length, shape[-1]))
@@ -114,7 +112,7 @@ def attend(
     return ops.reshape(context, (*shape[:-1], shape[-1] // 3))
 
 
-def attend_from_first(
+def attend_apart(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -122,26 +120,27 @@ def attend_from_first(
     num_heads: int,
     drop: Dropout,
 ) -> Tensor:
-    """Computes `attention` of the first position of each sequence.
+    """Computes `attention` from separate queries, keys and values.
 
     Args:
-        query: `[B, D]` float, of the first positions.
-        key, value: `[B, T, D]` or `[B * T, D]` float.
-        adder: `[B, 1, 1, S]` float32, from `adder_of`.
-        num_heads: N.
-        drop: as for `attention`.
+        query: `[B, T, D]` or `[B * T, D]` float; or fewer positions of each
+            sequence.
+        key, value: `[B, S, D]` or `[B * S, D]` float.
+        adder, num_heads, drop: as for `attend`.
 
     Returns:
-        `[B, D]`, of the type of `value`.
+        As `query`.
     """
     batch = ops.shape(adder)[0]
+    shape = ops.shape(query)
     query, key, value = (
         _heads_first(
             ops.reshape(x, (batch, -1, x.shape[-1])), num_heads=num_heads
         )
         for x in (query, key, value)
     )
-    return _heads_last(attention(query, key, value, adder, drop))[:, 0]
+    context = attention(query, key, value, adder, drop)
+    return ops.reshape(_heads_last(context), shape)
 
 
 def _attend(products, bias, adder, num_heads, drop):
@@ -200,13 +199,11 @@ def _scores_gradient(kept, d_kept, context, d_context, *, scale):
 
 
 def split_heads(
-    products: Tensor, bias: Tensor | None, *, num_heads: int
+    products: Tensor, bias: Tensor, *, num_heads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Adds the bias to `[B, T, 3 * D]` and splits it: three `[B, N, T, H]`."""
-    biased = products
-    if bias is not None:
-        biased = ops.cast(products, "float32") + bias
-        biased = ops.cast(biased, products.dtype)
+    biased = ops.cast(products, "float32") + bias
+    biased = ops.cast(biased, products.dtype)
     width = biased.shape[-1] // 3
     query, key, value = (
         _heads_first(

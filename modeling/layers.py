@@ -9,7 +9,7 @@ matrix products have the policy's compute type.
 import keras
 from keras import ops
 
-from modeling import attention, kernels
+from modeling import attention, compilation, kernels
 from modeling import config as config_lib
 from modeling.annotations import Policy, Tensor
 
@@ -202,17 +202,19 @@ class SelfAttention(BertLayer):
             self.config.attention_probs_dropout_prob,
             _seed_at(dropout_seed, self.site),
         )
-        if first is not None:
-            query, key, value = (
-                self.query(first),
-                self.key(hidden),
-                self.value(hidden),
-            )
-            return attention.attend_from_first(
-                query, key, value, adder, num_heads, drop
-            )
-        products, bias = self._projections(hidden)
-        return attention.attend(products, bias, adder, num_heads, drop)
+        if first is None and not compilation.is_forward_only():
+            products, bias = self._projections(hidden)
+            return attention.attend(products, bias, adder, num_heads, drop)
+        # Faster than the joint product if nothing is compiled: neither kernels
+        # nor results are copied.
+        return attention.attend_apart(
+            self.query(hidden if first is None else first),
+            self.key(hidden),
+            self.value(hidden),
+            adder,
+            num_heads,
+            drop,
+        )
 
 
 class BlockOutput(BertLayer):
