@@ -76,11 +76,6 @@ def test_text_outside_articles_is_an_error():
         _read("wikiextractor", "Just some text.\n")
 
 
-def test_wiki_paragraph_without_title_is_kept_where_it_is_all():
-    text = '<doc id="1" title="Moss">\nMoss is green.\n</doc>\n'
-    assert _read("wikiextractor", text) == [["Moss is green."]]
-
-
 def test_json_of_wikiextractor_is_cleaned_as_its_other_layout():
     lines = [
         json.dumps({"id": "1", "title": "Moss", "text": "It is <i>green.\n|x"}),

@@ -108,13 +108,6 @@ def test_file_cut_short_is_an_error_that_names_it(tmp_path, suffix):
         _lines(path)
 
 
-def test_invalid_archive_is_an_error_that_names_it(tmp_path):
-    path = tmp_path / "books.tar.xz"
-    path.write_bytes(b"not an archive at all")
-    with pytest.raises(ValueError, match=r"books\.tar\.xz: damaged"):
-        _lines(path)
-
-
 def test_missing_file_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         _lines(tmp_path / "missing.txt")

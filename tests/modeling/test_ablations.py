@@ -146,7 +146,3 @@ class AblationsTest(parameterized.TestCase, tf.test.TestCase):
         mask = np.array([[1, 1, 0], [0, 0, 0]], np.int32)
         found = heads.last_token(hidden, mask)
         self.assertAllEqual(found, [[2, 3], [6, 7]])
-
-    def test_there_must_be_an_output(self):
-        with self.assertRaisesRegex(ValueError, "must be positive; got 0"):
-            heads.BertForTokenClassification(_SIZES, num_labels=0, **_LTR)

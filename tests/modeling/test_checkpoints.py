@@ -272,13 +272,6 @@ def test_checkpoint_of_something_else_is_refused(tmp_path):
         checkpoints.load(_pretraining(), prefix, new=[".*"])
 
 
-def test_object_checkpoint_is_named(tmp_path):
-    prefix = str(tmp_path / "c")
-    tf.train.Checkpoint(v=tf.Variable(1.0)).write(prefix)
-    with pytest.raises(ValueError, match="_CHECKPOINTABLE_OBJECT_GRAPH"):
-        checkpoints.load(_pretraining(), prefix)
-
-
 @pytest.mark.parametrize("text", ["", "hello " * 500])
 @pytest.mark.parametrize("name", ["c", "c.index"])
 def test_file_that_is_no_checkpoint_is_refused(tmp_path, name, text):

@@ -274,21 +274,11 @@ def test_hugging_face_needs_a_configuration(tmp_path):
         _convert(_CHECKPOINTS["model"], tmp_path / "out", "huggingface")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"hidden_size": 64}, "hidden_size is 64 in the model and 32 in the"),
-        ({"vocab_size": 1300}, "vocab_size is 1300 in the model and 1200"),
-        ({"num_hidden_layers": 5}, "num_hidden_layers is 5 in the model and 4"),
-    ],
-)
-def test_a_config_that_contradicts_the_weights_is_refused(
-    tmp_path, changes, message
-):
-    values = json.loads(pathlib.Path(_CONFIG_FILE).read_text()) | changes
+def test_a_config_that_contradicts_the_weights_is_refused(tmp_path):
+    values = json.loads(pathlib.Path(_CONFIG_FILE).read_text())
     config = tmp_path / "config.json"
-    config.write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=message):
+    config.write_text(json.dumps({**values, "hidden_size": 64}))
+    with pytest.raises(ValueError, match="hidden_size is 64 in the model and"):
         _from_golden("model", tmp_path, "release", bert_config_file=str(config))
     assert not (tmp_path / "out").exists()
 
@@ -315,8 +305,3 @@ def test_another_vocabulary_or_casing_than_beside_is_refused(tmp_path):
         )
     with pytest.raises(ValueError, match="do_lower_case must be True"):
         _convert(folder, tmp_path / "b/x.ckpt", "release", do_lower_case=False)
-
-
-def test_a_checkpoint_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no checkpoint"):
-        _convert(tmp_path / "none", tmp_path / "x.ckpt", "release")

@@ -168,14 +168,11 @@ def test_records_of_choices_are_described(look, tmp_path):
     )
     records.write_metadata(
         path,
-        records.Metadata(
+        toy_pretraining.metadata_of(
             kind="multiple choice",
             max_seq_length=6,
-            vocab_size=len(_ENTRIES),
             num_records=6,
             vocab_sha256=records.vocab_sha256(tokenizer.vocab),
-            do_lower_case=True,
-            flags={},
         ),
     )
     shown, numbers = look(record_file=path, num_examples=1)
@@ -199,18 +196,10 @@ def test_labelled_records_of_another_vocabulary_are_warned_of(look, tmp_path):
     row = {"input_ids": [2, 3], "input_mask": [1, 1]}
     features = [records.Feature(name=name, shape=(2,)) for name in row]
     records.write_records([path], [row], features)
-    records.write_metadata(
-        path,
-        records.Metadata(
-            kind="classification",
-            max_seq_length=2,
-            vocab_size=9,
-            num_records=1,
-            vocab_sha256="another",
-            do_lower_case=True,
-            flags={},
-        ),
+    made_with = toy_pretraining.metadata_of(
+        kind="classification", max_seq_length=2, vocab_size=9, num_records=1
     )
+    records.write_metadata(path, made_with)
     _, numbers = look(record_file=path)
     assert "was created with another vocabulary" in numbers["warnings"][0]
 

@@ -46,39 +46,32 @@ def test_vocabulary_is_written_and_cuts_its_own_text(corpus, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("argument", "message"),
     [
-        (["--vocab_size=110"], "vocab_size must be at least"),
-        (["--input_file=/none/*.txt"], "No file matches '/none/*.txt'"),
-        (["--language_exponent=0.7"], "With --language_exponent, --input_file"),
+        ("--vocab_size=110", "vocab_size must be at least"),
+        ("--input_file=/none/*.txt", "No file matches '/none/*.txt'"),
+        ("--language_exponent=0.7", "With --language_exponent, --input_file"),
     ],
 )
-def test_errors_are_plain_and_leave_the_earlier_file(
-    corpus, tmp_path, arguments, message
-):
+def test_refusals_leave_the_earlier_file(corpus, tmp_path, argument, message):
     output = tmp_path / "vocab"
     output.write_text("earlier\n")
-    result = _run(
-        f"--input_file={corpus}", f"--output_file={output}",
-        "--num_workers=1", *arguments,
-    )  # fmt: skip
-    assert result.returncode == 1
-    assert f"learn_vocab: {message}" in result.stderr
-    assert "Traceback" not in result.stderr
+    given = f"--input_file={corpus}", f"--output_file={output}"
+    given += "--num_workers=1", argument
+    assert programs.refusal("tools.learn_vocab", given).startswith(message)
     assert output.read_text() == "earlier\n"
     assert sorted(os.listdir(tmp_path)) == ["one.txt", "two.txt", "vocab"]
 
 
-def test_languages_are_weighted(corpus, tmp_path):
+def test_languages_are_weighted(corpus, tmp_path, caplog):
+    caplog.set_level("INFO")
     folder = pathlib.Path(corpus).parent
     languages = f"en={folder}/one.txt,fr={folder}/two.txt"
-    result = _run(
-        f"--input_file={languages}", f"--output_file={tmp_path}/vocab",
-        "--vocab_size=150", "--num_workers=1", "--language_exponent=0.7",
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    assert "fr: 42.22% of the text, 44.53% with" in result.stderr
-    assert "Wrote 150 entries" in result.stderr
+    given = f"--input_file={languages}", f"--output_file={tmp_path}/vocab"
+    given += "--vocab_size=150", "--num_workers=1", "--language_exponent=0.7"
+    assert programs.refusal("tools.learn_vocab", given) is None
+    assert "fr: 42.22% of the text, 44.53% with" in caplog.text
+    assert "Wrote 150 entries" in caplog.text
 
 
 def test_every_flag_reaches_the_options_of_learning():

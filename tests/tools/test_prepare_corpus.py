@@ -63,11 +63,8 @@ def test_python_docs_need_no_input(tmp_path):
         ({"holdout_every": 1}, "must be 0 or 2 or more; got 1"),
         ({"holdout_every": 5}, "go together; got 5 and None"),
         ({"holdout_file": "x"}, "go together; got 0 and 'x'"),
-        ({"encoding": "utf-9"}, "one that Python supports; got 'utf-9'"),
-        ({"input_file": None}, "book needs --input_file"),
         ({"input_format": "python_docs"}, "reads no --input_file"),
         ({"language_exponent": 0.7}, "names the language of each glob"),
-        ({"input_file": "missing*"}, "No file matches 'missing"),
         ({"min_document_sentences": 9}, "0 documents are too few"),
     ],
 )
@@ -160,17 +157,6 @@ def test_command_line_tells_its_counts_and_succeeds(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "Wrote 1 of 1 documents" in done.stderr
     assert done.stderr.endswith("sentences without a letter: 1.\n")
-
-
-def test_command_line_reports_an_error_in_one_line(tmp_path):
-    done = _run_program(
-        "--input_format=book", f"--input_file={tmp_path}/none",
-        f"--output_file={tmp_path}/out.txt",
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr == (
-        f"prepare_corpus: No file matches '{tmp_path}/none'.\n"
-    )
 
 
 @pytest.mark.shared

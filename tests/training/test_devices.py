@@ -2,7 +2,6 @@ import pytest
 import tensorflow as tf
 
 from training import devices, input_pipeline, workers
-from training import flags as training_flags
 
 _ALONE = workers.Cluster()
 _TWO = workers.Cluster(
@@ -106,10 +105,3 @@ def test_a_missing_gpu_is_warned_of(
     devices.make_strategy(devices.DeviceOptions(distribution_strategy=strategy))
     assert warning in caplog.text
     assert bool(caplog.records) == bool(warning)
-
-
-def test_a_tpu_is_wanted_in_either_way():
-    wants = training_flags.wants_tpu
-    assert not wants(devices.DeviceOptions())
-    assert wants(devices.DeviceOptions(use_tpu=True))
-    assert wants(devices.DeviceOptions(distribution_strategy="tpu"))

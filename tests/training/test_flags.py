@@ -34,43 +34,10 @@ def _defined():
     return programs.defined(run_pretraining.Options)
 
 
-def test_two_scripts_can_define_the_same_flags():
-    first, second = _defined(), _defined()
-    assert list(first) == list(second) != []
-
-
 def test_defaults_are_those_of_the_release():
     values = _defined()
     found = {name: values[name].default for name in _RELEASED_DEFAULTS}
     assert found == _RELEASED_DEFAULTS
-
-
-def test_options_are_the_flags():
-    fields = {
-        field.name for field in dataclasses.fields(run_pretraining.Options)
-    }
-    assert fields == set(_defined())
-
-
-def test_options_are_read_from_a_command_line():
-    values = _defined()
-    values(
-        [
-            "x",
-            "--input_file=a,b",
-            "--output_dir=o",
-            "--bert_config_file=c",
-            "--learning_rate=1e-3",
-            "--do_train",
-            "--num_train_steps=7",
-        ]
-    )
-    options = flags_lib.read(run_pretraining.Options, values)
-    assert options.input_file == "a,b"
-    assert options.learning_rate == 1e-3
-    assert options.do_train is True
-    assert options.do_eval is False
-    assert options.num_train_steps == 7
 
 
 @pytest.mark.parametrize(
@@ -97,13 +64,6 @@ def test_required_flags_are_required(missing):
         _defined()(["x", *(f"--{name}=x" for name in names)])
 
 
-def test_records_are_required():
-    values = _defined()
-    values(["x", "--output_dir=x", "--bert_config_file=x"])
-    with pytest.raises(ValueError, match="--input_file"):
-        flags_lib.read(run_pretraining.Options, values)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Wide:
     a: int
@@ -123,26 +83,6 @@ def test_narrow_takes_what_has_the_same_name_unless_replaced():
     assert flags_lib.narrow(_Narrow, wide, c=9) == _Narrow(a=1, c=9)
     with pytest.raises(AttributeError, match="b"):
         flags_lib.narrow(_Wide, _Narrow(a=1, c=3))
-
-
-def test_help_shows_every_flag_without_importing_tensorflow():
-    done = programs.python("-X", "importtime", "run_pretraining.py", "--help")
-    shown = {
-        line.split()[0].removeprefix("--").removeprefix("[no]").split(":")[0]
-        for line in done.stdout.splitlines()
-        if line.strip().startswith("--")
-    }
-    assert {
-        field.name for field in dataclasses.fields(run_pretraining.Options)
-    } <= shown
-    assert "masked language model" in done.stdout
-    imported = [
-        line.rpartition("|")[2].strip().partition(".")[0]
-        for line in done.stderr.splitlines()
-        if line.startswith("import time:")
-    ]
-    assert "absl" in imported
-    assert not {"tensorflow", "keras", "numpy"} & set(imported)
 
 
 @pytest.mark.parametrize(

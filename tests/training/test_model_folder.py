@@ -259,10 +259,6 @@ def test_a_folder_of_another_model_is_refused(model, field, value, message):
         )
 
 
-def test_labels_may_differ_if_none_are_recorded(tmp_path):
-    assert not model_folder.answers_differ(str(tmp_path), _MODEL.labels)
-
-
 def test_finds_the_folder_of_a_checkpoint(model):
     folder, _ = model
     for name in (

@@ -287,13 +287,3 @@ def test_a_block_logs_its_seconds_and_memory(caplog):
         line,
     )
     assert int(match.group(1).replace(",", "")) > 10
-
-
-def test_a_speed_that_is_not_finite_is_left_out_of_the_median():
-    records = [
-        {"step": 1, "examples_per_second": None},
-        {"step": 2, "examples_per_second": 4.0, "input_wait": None},
-    ]
-    summary = reporting.summarize(records)
-    assert summary["examples_per_second"] == 4.0
-    assert "input_wait" not in summary

@@ -212,9 +212,6 @@ def test_only_cards_are_read_as_cards(tmp_path):
     path.write_text('{"format": 7}')
     with pytest.raises(ValueError, match="must be a run card of format 1"):
         run_card.read(str(path))
-    path.write_text("{")
-    with pytest.raises(ValueError, match="must be JSON"):
-        run_card.read(str(path))
 
 
 def _be_second(monkeypatch, chief):
