@@ -43,8 +43,7 @@ def _make(setup, folder, labels=_LABELS):
     options = types.SimpleNamespace(
         **{**vars(setup.options), "output_dir": str(folder)}
     )
-    model = keras.Sequential()
-    model.build((None, 1))
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     learnt = types.SimpleNamespace(
         labels=labels,
         make_objective=lambda _: types.SimpleNamespace(
