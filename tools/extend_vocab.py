@@ -53,8 +53,8 @@ class Options:
     output_checkpoint: str | None = flags.Group.MODEL.optional(
         "Prefix of the checkpoint to write."
     )
-    do_lower_case: bool = flags.Group.TEXT.flag(
-        True, "Lower-case and strip accents, as the model's tokenizer does."
+    do_lower_case: bool = flags.redeclare(
+        flags.TokenizerOptions, "do_lower_case"
     )
     num_words: int = flags.Group.VOCABULARY.count(
         500, "Maximum number of words; limited by the [unused] entries."

@@ -8,6 +8,7 @@ number of replicas.
 import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import keras
 import tensorflow as tf
@@ -23,6 +24,7 @@ PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WORD_INPUTS = ("word_features", "label_mask")
 
 Tensors = Mapping[str, tf.Tensor]
+Seed: TypeAlias = tf.Tensor | None  # Of dropout.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,10 +58,7 @@ class Objective(abc.ABC):
 
     @abc.abstractmethod
     def outcome(
-        self,
-        features: Tensors,
-        denominators: Tensors,
-        dropout_seed: tf.Tensor | None,
+        self, features: Tensors, denominators: Tensors, dropout_seed: Seed
     ) -> Outcome:
         """Runs the model; without a dropout seed in evaluation mode."""
 
@@ -90,10 +89,7 @@ class Pretraining(Objective):
         return counts
 
     def outcome(
-        self,
-        features: Tensors,
-        denominators: Tensors,
-        dropout_seed: tf.Tensor | None,
+        self, features: Tensors, denominators: Tensors, dropout_seed: Seed
     ) -> Outcome:
         targets = self._targets(features)
         outputs = self.model(
@@ -204,10 +200,7 @@ class PerExample(FineTuning):
         return {"loss": tf.reduce_sum(self.row_weights(features))}
 
     def outcome(
-        self,
-        features: Tensors,
-        denominators: Tensors,
-        dropout_seed: tf.Tensor | None,
+        self, features: Tensors, denominators: Tensors, dropout_seed: Seed
     ) -> Outcome:
         outputs = self.outputs(features, dropout_seed)
         weights = example_weights(features)
@@ -222,16 +215,10 @@ class PerExample(FineTuning):
         }
         return Outcome(losses={"loss": loss}, metrics=metrics)
 
-    def outputs(
-        self, features: Tensors, dropout_seed: tf.Tensor | None
-    ) -> dict[str, tf.Tensor]:
+    def outputs(self, features: Tensors, dropout_seed: Seed) -> Tensors:
         """Runs the model; without a dropout seed in evaluation mode."""
-        return self.model(
-            input_ids=features["input_ids"],
-            input_mask=features["input_mask"],
-            segment_ids=features["segment_ids"],
-            dropout_seed=dropout_seed,
-        )
+        inputs = {name: features[name] for name in PIECE_INPUTS}
+        return self.model(**inputs, dropout_seed=dropout_seed)
 
     @abc.abstractmethod
     def row_losses(self, features: Tensors, outputs: Tensors) -> tf.Tensor:
@@ -241,9 +228,7 @@ class PerExample(FineTuning):
         """Returns the weight of each row in the mean loss, `[B]` float32."""
         return example_weights(features)
 
-    def row_metrics(
-        self, features: Tensors, outputs: Tensors
-    ) -> dict[str, tf.Tensor]:
+    def row_metrics(self, features: Tensors, outputs: Tensors) -> Tensors:
         """Computes metrics of each row: `[B]` float32 by name; default none."""
         del features, outputs
         return {}
@@ -313,9 +298,7 @@ class Classification(PerExample):
             logits, labels, class_weights
         )
 
-    def row_metrics(
-        self, features: Tensors, outputs: Tensors
-    ) -> dict[str, tf.Tensor]:
+    def row_metrics(self, features: Tensors, outputs: Tensors) -> Tensors:
         if self._problem_type != SINGLE_LABEL:
             return {}
         labels = features["label_ids"][:, 0]
@@ -391,10 +374,7 @@ class Tagging(FineTuning):
         return {"loss": tf.reduce_sum(_word_weights(features))}
 
     def outcome(
-        self,
-        features: Tensors,
-        denominators: Tensors,
-        dropout_seed: tf.Tensor | None,
+        self, features: Tensors, denominators: Tensors, dropout_seed: Seed
     ) -> Outcome:
         logits, label_ids, weights = self._scored(features, dropout_seed)
         word_losses = losses.fused_cross_entropy(logits, label_ids)  # [B, T]
