@@ -152,7 +152,6 @@ def _check_options(options: Options) -> None:
 
 
 def _read_config(options, tokenizer) -> config_lib.BertConfig:
-    """Reads the model configuration and checks the options against it."""
     from modeling import checkpoint_formats
 
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
@@ -164,7 +163,6 @@ def _read_config(options, tokenizer) -> config_lib.BertConfig:
 
 
 def _load_model(options, config):
-    """Loads the model that computes the hidden layers."""
     from modeling import bert
     from training import devices, initialization, prediction
 

@@ -122,7 +122,6 @@ class Tagging(task.Task):
     def _windows(
         self, file: conll.ColumnFile, label_ids: Sequence[Sequence[int]]
     ) -> Iterator[list[ner.Window]]:
-        """Yields the windows of each sentence."""
         return ner.make_windows(
             file.sentences,
             label_ids,
@@ -233,7 +232,6 @@ class FeatureBasedTagging(Tagging):
 def _find_labels(
     options: Options, train: conll.ColumnFile | None
 ) -> tuple[str, ...]:
-    """Lists the labels of the training file, or of the model without one."""
     path = os.path.join(options.output_dir, _LABELS_FILE)
     if train is None and paths.exists(path):
         return labels.load(path).names

@@ -108,7 +108,6 @@ class QuestionAnswering(task.Task):
         ]
 
     def _training_data(self) -> task.DataSet:
-        """Reads the training files, which are trained on in order."""
         options = self.options
         files = paths.expand(options.train_file)
         with reporting.log_cost("Reading training questions"):
@@ -217,7 +216,6 @@ def _split(
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> squad_results.Questions:
-    """Splits the paragraphs into windows."""
     examples = questions.examples
     with reporting.log_cost("Splitting paragraphs"):
         features = list(_windows(examples, options, tokenizer))
@@ -273,7 +271,6 @@ def _run_without_model(options: Options) -> None:
 def _combine(
     options: Options,
 ) -> tuple[squad_results.Questions, list[squad_answers.RankedAnswers]]:
-    """Combines the predictions or logits of other runs."""
     systems = paths.expand(flags.given(options.ensemble, "ensemble"))
     logging.info("Combining %d systems: %s", len(systems), ", ".join(systems))
     questions = squad_results.read_questions(options, with_gold=options.do_eval)

@@ -135,11 +135,7 @@ class MultipleChoice(labelled.LabelledTask):
 
 
 def _find(options: Options, split: str) -> str:
-    """Returns the path of the file of a split.
-
-    Raises:
-        FileNotFoundError: the file is missing.
-    """
+    """Returns the path of the file of a split, which must exist."""
     path = os.path.join(options.data_dir, getattr(options, f"{split}_file"))
     if not paths.exists(path):
         raise FileNotFoundError(

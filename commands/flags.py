@@ -215,7 +215,6 @@ def _define(
 
 
 def _without_none(kind: Any) -> Any:
-    """Removes None from an optional type."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         (kind, *others) = (
             each for each in typing.get_args(kind) if each is not type(None)

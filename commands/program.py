@@ -145,7 +145,6 @@ def _parse(
 
 
 def _command(module: Any) -> str:
-    """Returns the command of a program, without flags."""
     if module.__spec__ is not None:  # python -m tools.NAME
         return f"python -m {module.__spec__.name}"
     return f"python {os.path.basename(sys.argv[0])}"
@@ -320,7 +319,6 @@ def _takes(flag: flags.Flag) -> str:
 
 
 def _default(value: object) -> str:
-    """Formats a default as on a command line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

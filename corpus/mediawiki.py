@@ -129,11 +129,7 @@ def paragraphs(lines: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
 
 
 def _prose(code) -> str:
-    """Returns the visible text of the paragraphs of a page.
-
-    Args:
-        code: markup parsed by mwparserfromhell.
-    """
+    """Returns the visible text of the paragraphs of a parsed page."""
     from mwparserfromhell import definitions, nodes
 
     parts = []

@@ -118,11 +118,7 @@ def _num_columns() -> int:
 
 
 class _Formatter(python_logging.Formatter):
-    """A formatter of time and message, with the level of warnings and errors.
-
-    Args:
-        has_colors: whether to color the levels.
-    """
+    """A formatter of time, message, and the level of warnings and errors."""
 
     def __init__(self, *, has_colors: bool):
         super().__init__()

@@ -329,7 +329,6 @@ def write(
 def _specs(
     stored: Mapping[str, tuple[str, bool]], variables: Mapping[str, Spec]
 ) -> dict[str, Spec]:
-    """Returns the shape and type of each weight."""
     specs = {}
     for theirs, (name, is_transposed) in stored.items():
         shape, dtype = variables[name]

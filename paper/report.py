@@ -117,7 +117,6 @@ def read_trials(folder: str, metric: str) -> list[Trial]:
 
 
 def _read_results(path: str) -> dict[str, str]:
-    """Reads lines of `key = value`."""
     with open(path, encoding="utf-8") as file:
         pairs = (line.partition(" = ") for line in file)
         return {key: value.strip() for key, sign, value in pairs if sign}
@@ -365,7 +364,6 @@ def _notes(table: tables.Table) -> Iterator[str]:
 
 
 def _command_parts(table: tables.Table, folders: jobs.Folders) -> Iterator[str]:
-    """Yields every command and its duration."""
     for job in table.jobs():
         state = runner.read_state(job, folders)
         word = "not run" if state is None else state.state

@@ -23,7 +23,6 @@ _GROUP = flags.Group
 
 
 def _numbers(kind: str) -> tuple[str, ...]:
-    """Lists the numbers of the tables or figures."""
     names = (name.partition("-") for name in tables.NAMES)
     return tuple(number for each, _, number in names if each == kind)
 

@@ -167,7 +167,6 @@ def shorten(article: Mapping[str, Any], num_words: int) -> dict[str, Any]:
 
 
 def _cut(context: str, qa: Mapping[str, Any], num_words: int) -> dict[str, Any]:
-    """Returns a paragraph of one question."""
     answers = qa["answers"]
     words = [found.span() for found in _WORD.finditer(context)]
     draw = random.Random(qa["id"])

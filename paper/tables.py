@@ -287,7 +287,6 @@ def _column(values: Mapping[str, Any], scale: scales.Scale) -> Column:
 def _jobs(
     row: Row, column: Column, content: Mapping[str, Any], scale: scales.Scale
 ) -> tuple[jobs.Job, ...]:
-    """Returns the jobs of a cell."""
     if column.data is None or column.tuning is None:
         return (recipes.pretrain(scale.scheme, _variant(row, scale)),)
     model = (

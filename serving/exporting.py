@@ -158,7 +158,6 @@ def _without_notices() -> Iterator[None]:
 
 
 def _described(servable) -> dict[str, dict[str, Any]]:
-    """Returns the inputs and outputs of each signature."""
     described = {}
     for name, function in servable.signatures.items():
         concrete = function.get_concrete_function()

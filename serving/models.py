@@ -31,7 +31,7 @@ def servable(
 
     Args:
         task: one of `run_folder.TASKS`.
-        model: of `networks.load`.
+        model: of `networks.load`, in float32.
         settings: of the model.
 
     Raises:
@@ -77,11 +77,6 @@ def _classifier(
     - of several: `probabilities` `[B, K]` and `is_chosen` `[B, K]` bool;
     - of a score: `score` `[B]` float32.
 
-    Args:
-        model: in float32.
-        tokenizer: of the model's vocabulary.
-        label_set: the labels, in the order of the model's outputs.
-        packing: how texts are truncated or split.
     """
     net = signatures.Network(model, lambda outputs: outputs["logits"])
     kind = label_set.problem_type
@@ -142,13 +137,8 @@ def _chooser(
     `endings` `[B, C]` string: the texts of a choice are `first`, and `second`
     with an ending. Outputs: `choice` `[B]` int32, from 0, its `ending` `[B]`
     string, and `probabilities` `[B, C]` float32. `ids` takes `[B, C, T]`, and
-    gives `choice` and `probabilities`.
-
-    Args:
-        model: in float32.
-        tokenizer: of the model's vocabulary.
-        max_seq_length: the limit of T; of a longer choice the longer text is
-            truncated.
+    gives `choice` and `probabilities`. The longer text of a longer choice is
+    truncated.
     """
     packing = sentence_pairs.Packing(max_seq_length=max_seq_length)
     net = signatures.Network(
@@ -229,13 +219,6 @@ def _embedder(
     - `pooled_output` `[B, D]` float32, if the model has it.
 
     Values at padding are 0.
-
-    Args:
-        model: in float32.
-        tokenizer: of the model's vocabulary.
-        packing: how texts are truncated; not `windows`.
-        layers: numbers, 0 for the lowest and -1 for the highest.
-        has_pooler: whether the pooler was trained.
 
     Raises:
         ValueError: the model lacks a layer, or texts are split into windows.
@@ -332,12 +315,6 @@ def _mask_filler(
 
     A text that is too long is an error, as for `tools.predict_masked`:
     truncation could remove a mask.
-
-    Args:
-        model: in float32.
-        tokenizer: of the model's vocabulary.
-        max_seq_length: the limit of T.
-        top_k: k; all of the vocabulary if it has fewer words.
 
     Raises:
         ValueError: the vocabulary has no [MASK].

@@ -81,11 +81,7 @@ def _pooled(replacements: Mapping[str, str]) -> tuple[dict[str, int], bytes]:
 
 
 class _DoubleArray:
-    """A trie from the UTF-8 bytes of characters to values.
-
-    Attributes:
-        units: the array, as uint32 values.
-    """
+    """A trie from the UTF-8 bytes of characters to values, in uint32 units."""
 
     def __init__(self, values: Mapping[str, int]):
         root: dict[int, Any] = {}  # Bytes -> nodes alike, or values.

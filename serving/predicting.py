@@ -161,7 +161,6 @@ def _row(record: Mapping[str, Any]) -> _Row:
 
 
 def _labels(example, settings: settings_lib.Settings, model) -> _Encoded:
-    """Predicts a label, several labels or a score."""
     records = sentence_pairs.example_records(
         sentence_pairs.InputExample(guid="", **example),
         0,
@@ -179,7 +178,6 @@ def _labels(example, settings: settings_lib.Settings, model) -> _Encoded:
 
 
 def _choice(example, settings: settings_lib.Settings, model) -> _Encoded:
-    """Chooses one of several endings."""
     record, _ = swag.example_record(
         swag.Example(**example), settings.packing, settings.tokenizer
     )

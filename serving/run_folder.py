@@ -224,7 +224,6 @@ def read(folder: str) -> dict[str, Any]:
 
 
 def _of_state(folder: str) -> dict[str, Any]:
-    """Returns the entries of the latest checkpoint's state."""
     try:
         prefix = checkpoints.resolve(folder)
     except FileNotFoundError:
@@ -252,7 +251,6 @@ def _identity(prefix: str) -> Mapping[str, Any]:
 
 
 def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entries of the records' sidecar."""
     made_from = made.get("flags", {})
     found = {"is_tagger": made.get("kind") == "tagging"}
     if "max_seq_length" in made:
@@ -296,7 +294,6 @@ def _packing(text: str) -> dict[str, Any]:
 def _checked(
     values: Mapping[str, Any], kinds: Mapping[str, type], path: str
 ) -> Mapping[str, Any]:
-    """Checks the types of the values that exist."""
     for name, kind in kinds.items():
         if name in values and type(values[name]) is not kind:
             raise ValueError(
@@ -307,7 +304,6 @@ def _checked(
 
 
 def _json(path: str) -> dict[str, Any]:
-    """Reads a JSON object; an empty one if there is no file."""
     if not paths.exists(path):
         return {}
     return json_text.read_object(path)

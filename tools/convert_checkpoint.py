@@ -156,7 +156,6 @@ def convert(options: Options) -> None:
 
 
 def _counts(variables: Mapping[str, Any]) -> dict[str, int]:
-    """Counts variables by kind, and all weights."""
     counts = collections.Counter(
         next(kind for pattern, kind in _KINDS if pattern.search(name))
         for name in variables
@@ -167,10 +166,6 @@ def _counts(variables: Mapping[str, Any]) -> dict[str, int]:
 
 def _understand(options: Options, source: "checkpoints.Source") -> Model:
     """Checks a checkpoint against the files next to it and the flags.
-
-    Args:
-        options: of the tool.
-        source: a `checkpoints.Source`, open.
 
     Raises:
         OSError: a file given by a flag is missing.

@@ -116,7 +116,6 @@ def _install(
 def _install_files(
     item: download_table.Item, output_dir: str, options: Options
 ) -> str:
-    """Fetches files that are not in an archive."""
     folder = os.path.join(output_dir, item.folder)
     fetched = []
     for url in item.urls:
@@ -240,11 +239,7 @@ def _unpack(
 ) -> str:
     """Unpacks and checks a zip file; returns a description of its content.
 
-    Args:
-        item: the expected content.
-        path: of the zip file.
-        origin: the archive that was fetched: this one or the one around it.
-        folder: where to.
+    `origin` is the archive that was fetched: this one or the one around it.
     """
     with writing.whole_folder(folder) as unpacked:
         transfer.unpack(path, unpacked, item.inside)
@@ -321,7 +316,6 @@ def _fetch_file(url: str, path: str, options: Options) -> None:
 
 
 def _address(url: str, options: Options) -> str:
-    """Returns the address on the mirror, if there is one."""
     if options.mirror is None:
         return url
     return options.mirror.rstrip("/") + urllib.parse.urlsplit(url).path

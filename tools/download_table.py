@@ -99,13 +99,7 @@ _MINIATURE_DATE = "2020_02_20"
 
 
 def _checkpoint(name: str, archive: str, about: str) -> Item:
-    """Returns the download of a released checkpoint.
-
-    Args:
-        name: of the item.
-        archive: the date of the release and the name of the zip file.
-        about: of the item.
-    """
+    """Returns the download of a checkpoint; `archive` is its date and name."""
     return Item(
         name=name,
         kind=CHECKPOINT,

@@ -210,7 +210,6 @@ def _sequence_findings(
 def _read_batches(
     files: "record_files.RecordFiles", places: np.ndarray
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields records in batches, as arrays by feature."""
     import tensorflow as tf
 
     from training import records
@@ -242,7 +241,6 @@ def _read_batches(
 def _features(
     files: "record_files.RecordFiles", place: int
 ) -> list["records_lib.Feature"]:
-    """Returns the features of one record."""
     import tensorflow as tf
     from google.protobuf import message
 
@@ -274,13 +272,11 @@ def _features(
 
 
 def _records(batch: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-    """Splits a batch into its records."""
     count = len(batch["input_ids"])
     return [{name: v[row] for name, v in batch.items()} for row in range(count)]
 
 
 def _labels(batches: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray | None:
-    """Returns the labels, `[R]`, if each record has one whole number."""
     first = batches[0].get("label_ids")
     if first is None or first.shape[1:] != (1,):
         return None

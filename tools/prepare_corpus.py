@@ -136,14 +136,7 @@ def _documents(
     rules: preparation.Rules,
     total: cleaning.Counts,
 ) -> Iterator[tuple[str, bool]]:
-    """Yields the documents of each language in turn, prepared and sampled.
-
-    Args:
-        options: of this tool.
-        files: of each language.
-        rules: for one of them.
-        total: the counts of the input, updated.
-    """
+    """Yields the documents of each language in turn, prepared and sampled."""
     copies = dict.fromkeys(files, 1.0)
     report = progress.Progress()
     if options.language_exponent is not None:

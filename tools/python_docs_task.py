@@ -56,7 +56,6 @@ def run(options: Options) -> None:
 
 
 def _labelled_documents() -> Iterator[list[tuple[str, str]]]:
-    """Yields the paragraphs of each document, with their label."""
     from corpus import cleaning, python_docs
 
     seen = 0

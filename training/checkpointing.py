@@ -107,7 +107,6 @@ def readable_states(
 
 
 def _newest_first(output_dir: str) -> list[str]:
-    """Lists the checkpoints of a run, the latest first."""
     newest = latest(output_dir)
     if newest is None:
         return []

@@ -260,11 +260,7 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
 
 
 class _NumbersParser(absl_flags.ArgumentParser):
-    """A parser of positive numbers separated by commas.
-
-    Args:
-        kind: the type of each number.
-    """
+    """A parser of positive numbers of a type, separated by commas."""
 
     def __init__(self, kind: type[int] | type[float]):
         super().__init__()

@@ -212,13 +212,6 @@ class _Recorder:
     """Reports, checkpoints and best weights of a run.
 
     Only the chief writes files; all workers must call the same methods.
-
-    Args:
-        trainer: the compiled step.
-        batches: the batches of every step.
-        options: the flags of the run.
-        plan: the other settings of the run.
-        first_step: the first step of the run.
     """
 
     def __init__(

@@ -110,7 +110,6 @@ def _validate_labels(output_dir: str, labels_now: Mapping[str, object]) -> None:
 
 
 def _holds_model(folder: str) -> bool:
-    """Returns whether a folder has a checkpoint in any format."""
     try:
         checkpoints.resolve(folder)
     except FileNotFoundError:

@@ -213,7 +213,6 @@ def console_line(progress: Progress, num_train_steps: int) -> str:
 def _extrapolated(
     reported: Progress | None, step: int, num_train_steps: int
 ) -> Progress:
-    """Extrapolates the last report to a later step."""
     if reported is None:
         return Progress(step=step, values={})
     speed = reported.speed

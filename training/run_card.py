@@ -140,7 +140,6 @@ def _has_others() -> bool:
 
 
 def _content(path: str) -> bytes | None:
-    """Returns the current bytes of a card; None if there is none."""
     if not paths.exists(path):
         return None
     with paths.open_to_read(path) as file:
@@ -148,12 +147,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _wait_for_chief(path: str, before: bytes | None) -> None:
-    """Waits until the chief has written its card or exited.
-
-    Args:
-        path: the card.
-        before: its content before the run.
-    """
+    """Waits until the chief has changed its card or exited."""
     from training import workers
 
     if workers.cluster().is_chief:
@@ -210,15 +204,7 @@ def _finish(options: Any, started: float, ended: str) -> None:
 
 
 def _files_written(folder: str, since: float) -> dict[str, int]:
-    """Finds the files of a folder that were modified since a given time.
-
-    Args:
-        folder: local or remote, searched recursively.
-        since: seconds since 1970.
-
-    Returns:
-        Their sizes in bytes by path relative to the folder, sorted.
-    """
+    """Returns the sizes of the files below a folder modified since a time."""
     import tensorflow as tf
 
     found = {}
@@ -347,7 +333,6 @@ def _files_of_flags(
 
 
 def _record_files_of_phases(phases: str) -> list[str]:
-    """Lists the record files in `--phases` of pre-training."""
     start = "input_file="
     return [
         word.removeprefix(start).rstrip(",")
@@ -438,11 +423,7 @@ def _environment() -> dict[str, Any]:
 
 
 def _code() -> dict[str, Any] | None:
-    """Returns the commit of this clone, and whether files are modified.
-
-    Returns:
-        None outside a clone or without git.
-    """
+    """Returns the commit of this clone, and whether files are modified."""
     describe = ["describe", "--always", "--exclude=*", "--abbrev=40", "--dirty"]
     try:
         done = subprocess.run(

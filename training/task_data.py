@@ -120,7 +120,6 @@ def reuse(
 
 
 def _adds_up(counts: Any, total: int) -> bool:
-    """Returns whether the counts in a sidecar add up to `total`."""
     return (
         isinstance(counts, list)
         and all(type(count) is int and count >= 0 for count in counts)

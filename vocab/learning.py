@@ -516,7 +516,6 @@ def _uses(
 
 
 def _alphabet(counts: WordCounts, min_count: int) -> set[str]:
-    """Returns the frequent characters, with and without "##"."""
     frequent = [
         c for c, count in counts.characters.items() if count >= min_count
     ]

@@ -342,7 +342,6 @@ def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:
 
 
 def _rows(table: tables.Table, layout: Layout) -> Iterator[tables.Row]:
-    """Yields the rows selected by a layout."""
     short = []
     width = 1 + max(
         (

@@ -39,12 +39,8 @@ def _simple(
 ) -> _Info:
     """Returns a data set of train.tsv, dev.tsv and test.tsv.
 
-    Args:
-        name: GLUE's name.
-        label_set: its labels.
-        scored_by: its metrics.
-        layout: the columns of all three files, except `label` in the test file.
-        **different: the columns of `train` or `test` if they differ.
+    `layout` has the columns of all three files, except `label` in the test
+    file; `different` has those of `train` or `test` if they differ.
     """
     test = dataclasses.replace(layout, label=None)
     return _Info(

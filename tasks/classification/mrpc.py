@@ -62,7 +62,6 @@ def prepare(folder: str) -> dict[str, int]:
 
 
 def _rows(path: str) -> list[list[str]]:
-    """Reads the cells of every line except the first."""
     rows = list(tables.open_table(path, tables.TSV, has_header=True).rows)
     for row in rows:
         if len(row.cells) != _COLUMNS:

@@ -137,7 +137,6 @@ def scores(
 def _most_confused(
     names: Sequence[str], matrix: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Lists the most frequent errors."""
     pairs = [
         {
             "label": names[row],

@@ -132,7 +132,6 @@ def find_dataset(
 
 
 def _check_labels(options: SentenceOptions, label_set: labels.LabelSet) -> None:
-    """Checks the options that depend on the labels."""
     kind = label_set.problem_type
     if options.tune_thresholds and kind != labels.MULTI_LABEL:
         raise ValueError(

@@ -240,18 +240,7 @@ def create_instances(
 
 
 class _Drawer:
-    """Creator of the instances of documents, by random draws.
-
-    Args:
-        corpus: the text.
-        vocabulary: of the corpus.
-        options: for creating instances.
-        rng: source of all random draws.
-        order: `[D]`, the shuffled documents.
-
-    Attributes:
-        instances: the instances so far.
-    """
+    """Creator of the instances of `[D]` shuffled documents, by random draws."""
 
     def __init__(self, corpus, vocabulary, options, rng, order):
         self.instances = Instances(

@@ -230,7 +230,6 @@ def _windows(
     options: WindowOptions,
     unique_ids: Iterator[int],
 ) -> Iterator[SquadFeatures]:
-    """Yields the windows of a question."""
     cls_id, sep_id = special_ids
     num_query_tokens = len(question.pieces)
     num_pieces = len(paragraph.pieces)
