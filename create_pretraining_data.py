@@ -60,11 +60,10 @@ class _TextOptions(preparation.RawTextOptions, flags.TokenizerOptions):
 class Options(masked_pairs.InstanceOptions, _TextOptions):
     """The flags of this script; see --help."""
 
-    shard_documents: int = flags.Group.SPEED.flag(
+    shard_documents: int = flags.Group.SPEED.whole(
         0,
         "Documents per shard. Each shard has its own file OUT-00000, OUT-00001 "
         "... and the next random_seed; 0: a single shard.",
-        lower_bound=0,
     )
     shard_by_file: bool = flags.Group.SPEED.switch(
         "Create one shard per input file instead."

@@ -102,6 +102,10 @@ class Group(enum.Enum):
         """Declares a field as a flag that is at least 1."""
         return self.flag(default, help, lower_bound=1)
 
+    def whole(self, default: int, help: str) -> Any:  # noqa: A002
+        """Declares a field as a flag that is at least 0."""
+        return self.flag(default, help, lower_bound=0)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declaration:

@@ -55,10 +55,8 @@ class RawTextOptions:
         "default 8 for wikiextractor, mediawiki and wet, else 0.",
         lower_bound=0,
     )
-    num_workers: int = flags.Group.SPEED.flag(
-        0,
-        "Processes; 0 for one per core. The output is the same.",
-        lower_bound=0,
+    num_workers: int = flags.Group.SPEED.whole(
+        0, "Processes; 0 for one per core. The output is the same."
     )
 
     def reading(self) -> formats.ReadOptions:

@@ -38,22 +38,19 @@ class Options:
 
     input_file: str = _GROUP.required("SQuAD file to sample from.")
     output_file: str = _GROUP.required("SQuAD file to write.")
-    num_questions: int = _GROUP.flag(
-        0, "Approximate number of questions; 0 for all.", lower_bound=0
+    num_questions: int = _GROUP.whole(
+        0, "Approximate number of questions; 0 for all."
     )
-    holdout_every: int = _GROUP.flag(
-        0,
-        "Every Nth article goes to --holdout_file instead; 0 for none.",
-        lower_bound=0,
+    holdout_every: int = _GROUP.whole(
+        0, "Every Nth article goes to --holdout_file instead; 0 for none."
     )
     holdout_file: str | None = _GROUP.optional(
         "SQuAD file for the held-out articles."
     )
-    context_words: int = _GROUP.flag(
+    context_words: int = _GROUP.whole(
         0,
         "Words of context to keep around the first answer of each question; 0 "
         "for full contexts.",
-        lower_bound=0,
     )
     all_answers: bool = _GROUP.switch(
         "Keep all answers of a question in --output_file, to evaluate on."

@@ -52,8 +52,8 @@ class Options:
         "Folder for the model, which is written to EXPORT_DIR/VERSION. Servers "
         "use its last part as the model's name."
     )
-    version: int = flags.Group.FILES.flag(
-        1, "Version; servers use the highest.", lower_bound=0
+    version: int = flags.Group.FILES.whole(
+        1, "Version; servers use the highest."
     )
     format: str = flags.Group.FILES.flag(
         _SAVED_MODEL,

@@ -62,8 +62,8 @@ class Options:
     min_count: int = flags.Group.VOCABULARY.count(
         20, "Skip words with fewer occurrences: a model could not learn them."
     )
-    num_workers: int = flags.Group.SPEED.flag(
-        0, "Processes that count words; 0 for one per core.", lower_bound=0
+    num_workers: int = flags.Group.SPEED.whole(
+        0, "Processes that count words; 0 for one per core."
     )
 
 

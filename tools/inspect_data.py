@@ -59,18 +59,14 @@ class Options(masked_pairs.PairOptions, flags.TokenizerOptions):
     output_file: str | None = flags.Group.FILES.optional(
         "JSON file to write with the numbers."
     )
-    max_documents: int = flags.Group.DISPLAY.flag(
-        20000,
-        "Number of documents to inspect, from the start; 0 for all.",
-        lower_bound=0,
+    max_documents: int = flags.Group.DISPLAY.whole(
+        20000, "Number of documents to inspect, from the start; 0 for all."
     )
-    max_records: int = flags.Group.DISPLAY.flag(
-        10000,
-        "Number of records to inspect, spread over the files; 0 for all.",
-        lower_bound=0,
+    max_records: int = flags.Group.DISPLAY.whole(
+        10000, "Number of records to inspect, spread over the files; 0 for all."
     )
-    num_examples: int = flags.Group.DISPLAY.flag(
-        3, "Number of records to show as words.", lower_bound=0
+    num_examples: int = flags.Group.DISPLAY.whole(
+        3, "Number of records to show as words."
     )
     color: str = flags.Group.DISPLAY.flag(
         "auto",

@@ -42,10 +42,8 @@ class Options(preparation.RawTextOptions):
     num_output_files: int = flags.Group.FILES.count(
         1, "Number of files; documents are written to them in turn."
     )
-    holdout_every: int = flags.Group.FILES.flag(
-        0,
-        "Write every Nth document to --holdout_file instead; 0 for none.",
-        lower_bound=0,
+    holdout_every: int = flags.Group.FILES.whole(
+        0, "Write every Nth document to --holdout_file instead; 0 for none."
     )
     holdout_file: str | None = flags.Group.FILES.optional(
         "Held-out text, for evaluation."
@@ -53,8 +51,8 @@ class Options(preparation.RawTextOptions):
     min_document_sentences: int = flags.Group.RAW_TEXT.count(
         1, "Drop documents of fewer sentences."
     )
-    min_document_characters: int = flags.Group.RAW_TEXT.flag(
-        0, "Drop documents of fewer characters.", lower_bound=0
+    min_document_characters: int = flags.Group.RAW_TEXT.whole(
+        0, "Drop documents of fewer characters."
     )
     language_exponent: float | None = flags.Group.RAW_TEXT.optional(
         "Sample the text of each language by its share to this power, 0.7 for "

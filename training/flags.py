@@ -73,9 +73,6 @@ class ModelOptions(flags.TokenizerOptions):
 class TrainingOptions(TpuOptions):
     """Options of both pre-training and fine-tuning."""
 
-    if TYPE_CHECKING:
-        early_stopping_patience: int  # Declared by both.
-
     do_train: bool = flags.Group.ACTIONS.switch("Train.")
     do_eval: bool = flags.Group.ACTIONS.switch("Evaluate.")
     output_dir: str = flags.Group.FILES.required(
@@ -108,10 +105,8 @@ class TrainingOptions(TpuOptions):
     adam_bias_correction: bool = flags.Group.TRAINING.switch(
         "Correct the bias of Adam's moments; the release does not."
     )
-    random_seed: int = flags.Group.TRAINING.flag(
-        12345,
-        "Seed of initial weights, order of examples and dropout.",
-        lower_bound=0,
+    random_seed: int = flags.Group.TRAINING.whole(
+        12345, "Seed of initial weights, order of examples and dropout."
     )
     log_every_steps: int = flags.Group.CHECKPOINTS.count(
         100, "Steps between progress reports."
@@ -119,13 +114,17 @@ class TrainingOptions(TpuOptions):
     save_checkpoints_steps: int = flags.Group.CHECKPOINTS.count(
         1000, "Steps between checkpoints."
     )
-    keep_checkpoint_max: int = flags.Group.CHECKPOINTS.flag(
-        5, "Number of checkpoints to keep; 0 for all.", lower_bound=0
+    keep_checkpoint_max: int = flags.Group.CHECKPOINTS.whole(
+        5, "Number of checkpoints to keep; 0 for all."
     )
-    keep_checkpoint_every_n_steps: int = flags.Group.CHECKPOINTS.flag(
-        0,
-        "Steps between checkpoints that are never deleted; 0 for none.",
-        lower_bound=0,
+    keep_checkpoint_every_n_steps: int = flags.Group.CHECKPOINTS.whole(
+        0, "Steps between checkpoints that are never deleted; 0 for none."
+    )
+    eval_every_steps: int = flags.Group.EVALUATION.whole(
+        0, "Steps between evaluations while training; 0 for none."
+    )
+    early_stopping_patience: int = flags.Group.EVALUATION.whole(
+        0, "Stop after this many evaluations without improvement; 0 for never."
     )
     num_accumulation_steps: int = flags.Group.SPEED.count(
         1,
@@ -143,17 +142,15 @@ class TrainingOptions(TpuOptions):
         "several, else all GPUs of this machine, else its CPU.",
         choices=DISTRIBUTION_STRATEGIES,
     )
-    num_cpu_devices: int = flags.Group.DEVICES.flag(
+    num_cpu_devices: int = flags.Group.DEVICES.whole(
         0,
         "Treat the CPU as this many devices, to test distributed training; 0 "
         "for off.",
-        lower_bound=0,
     )
-    steps_per_loop: int = flags.Group.DEVICES.flag(
+    steps_per_loop: int = flags.Group.DEVICES.whole(
         0,
         "Steps per call of the compiled function; signals are handled between "
         "calls. 0: one step, or --iterations_per_loop on a TPU.",
-        lower_bound=0,
     )
     jit_compile: str = flags.Group.DEVICES.flag(
         "auto",
@@ -193,8 +190,8 @@ class PretrainingInput:
     num_train_steps: int = flags.Group.TRAINING.flag(
         100000, "Total number of steps, including those before a resume."
     )
-    num_warmup_steps: int = flags.Group.TRAINING.flag(
-        10000, "Steps of learning-rate warm-up.", lower_bound=0
+    num_warmup_steps: int = flags.Group.TRAINING.whole(
+        10000, "Steps of learning-rate warm-up."
     )
     phases: str | None = flags.Group.TRAINING.optional(
         "Consecutive phases of the run, separated by semicolons. Each is "
@@ -230,26 +227,14 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
     eval_batch_size: int = flags.Group.EVALUATION.count(
         8, "Examples in an evaluation batch, over all devices together."
     )
-    max_eval_steps: int = flags.Group.EVALUATION.flag(
+    max_eval_steps: int = flags.Group.EVALUATION.whole(
         100,
         "Batches of an evaluation, repeating the records if necessary; 0 for "
         "every record exactly once.",
-        lower_bound=0,
-    )
-    eval_every_steps: int = flags.Group.EVALUATION.flag(
-        0,
-        "Steps between evaluations while training; 0 for none.",
-        lower_bound=0,
     )
     keep_best_checkpoint: bool = flags.Group.EVALUATION.switch(
         "Keep the weights with the lowest held-out loss in best/; needs "
-        "--eval_every_steps."
-    )
-    early_stopping_patience: int = flags.Group.EVALUATION.flag(
-        0,
-        "Stop after this many evaluations without a lower held-out loss; 0 for "
-        "never. Needs --keep_best_checkpoint.",
-        lower_bound=0,
+        "--eval_every_steps, and is needed by --early_stopping_patience."
     )
 
     def __post_init__(self):
@@ -318,31 +303,20 @@ class FineTuningOptions(TrainingOptions, Epochs, flags.TokenizerOptions):
         max_seq_length: int  # Declared by each task.
 
     do_predict: bool = flags.Group.ACTIONS.switch("Predict.")
-    freeze_layers: int = flags.Group.TRAINING.flag(
+    freeze_layers: int = flags.Group.TRAINING.whole(
         0,
         "Freeze the embeddings and this many of the first layers; 0 trains "
         "everything.",
-        lower_bound=0,
     )
     predict_batch_size: int = flags.Group.EVALUATION.count(
         8, "Examples in a prediction batch, over all devices together."
     )
-    eval_every_steps: int = flags.Group.EVALUATION.flag(
-        0,
-        "Steps between evaluations while training; 0 for none. The best "
-        "weights are kept in best/.",
-        lower_bound=0,
-    )
     eval_every_epoch: bool = flags.Group.EVALUATION.switch(
         "Evaluate after each epoch while training."
     )
-    early_stopping_patience: int = flags.Group.EVALUATION.flag(
-        0,
-        "Stop after this many evaluations without improvement; 0 for never.",
-        lower_bound=0,
-    )
     use_best_checkpoint: bool = flags.Group.EVALUATION.switch(
-        "Evaluate and predict with best/ instead of the latest checkpoint."
+        "Evaluate and predict with best/, the best weights of the evaluations "
+        "while training, instead of the latest checkpoint."
     )
     bucket_by_length: bool = flags.Group.SPEED.switch(
         "Batch texts of similar lengths and remove their common padding."

@@ -60,11 +60,10 @@ class Options:
         "Maximum number of distinct words in memory, about 1 kB each; then the "
         "rarest are dropped.",
     )
-    num_workers: int = flags.Group.SPEED.flag(
+    num_workers: int = flags.Group.SPEED.whole(
         0,
         "Processes that count words; 0 for one per core. The vocabulary is "
         "the same.",
-        lower_bound=0,
     )
 
     def __post_init__(self):

@@ -70,16 +70,14 @@ class SentenceOptions(custom.DataOptions):
         lower_bound=0.0,
         upper_bound=0.9,
     )
-    split_seed: int = flags.Group.FILES.flag(
+    split_seed: int = flags.Group.FILES.whole(
         12345,
         "Seed of --dev_fraction and --num_folds, independent of --random_seed.",
-        lower_bound=0,
     )
-    num_folds: int = flags.Group.TRIALS.flag(
+    num_folds: int = flags.Group.TRIALS.whole(
         0,
         "Folds of a cross-validation on the training file: each run evaluates "
         "on one and trains on the others; 0 for no cross-validation.",
-        lower_bound=0,
     )
 
     @property
