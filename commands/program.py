@@ -17,7 +17,7 @@ from typing import Any
 from absl import app, flags
 
 from commands import flags as flags_lib
-from files import log_lines
+from files import progress
 
 # The types of errors whose messages are for users.
 REFUSALS = (OSError, RuntimeError, ValueError)
@@ -87,8 +87,8 @@ def define_common_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     )
     flags.DEFINE_enum(
         "log_format",
-        log_lines.SHORT,
-        log_lines.FORMATS,
+        progress.SHORT,
+        progress.FORMATS,
         "short: log lines of time and message; full: absl's log lines, with "
         "level, date, thread and line of code.",
         flag_values=values,
@@ -151,7 +151,7 @@ def _command(module: Any) -> str:
 
 
 def _run(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
-    log_lines.use(flags.FLAGS.log_format)
+    progress.use_format(flags.FLAGS.log_format)
     hide_tensorflow_notices()
     try:
         return _quietly_if_closed(lambda: main(argv))
@@ -163,11 +163,11 @@ def _run(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
     except KeyboardInterrupt:
         if flags.FLAGS.traceback:
             raise
-        log_lines.keep()
+        progress.keep()
         sys.stderr.write(f"{_name()}: interrupted.\n")
         sys.exit(_INTERRUPTED)
     finally:
-        log_lines.keep()
+        progress.keep()
 
 
 def _refuse(message: str) -> None:

@@ -1,12 +1,165 @@
-"""Progress reports in the log."""
+"""Log formats, and progress reports.
 
+On a terminal, progress is one line that is redrawn in place below the log;
+elsewhere every progress report is a log line.
+"""
+
+import logging as python_logging
+import shutil
+import sys
+import textwrap
 import time
 from collections.abc import Callable
+from typing import IO
 
-from files import log_lines
+from absl import logging
+
+from files import terminal
 
 _LOG_EVERY_SECONDS = 5.0
 _BAR_CHARACTERS = 10
+# `full` is absl's: level, date, microseconds, thread, file and line.
+SHORT, FULL = FORMATS = ("short", "full")
+_CLOCK = "%H:%M:%S"
+_INDENT = " " * 9
+_MOST_COLUMNS = 100
+_REDRAW_EVERY_SECONDS = 0.5
+_ERASE_LINE = "\r\x1b[K"
+_RESET, _DIM, _YELLOW, _RED = (f"\x1b[{n}m" for n in (0, 2, 33, 31))
+
+
+def use_format(log_format: str, stream: IO[str] | None = None) -> None:
+    """Sets the log format of this process.
+
+    Args:
+        log_format: one of `FORMATS`.
+        stream: the output stream; stderr if None.
+    """
+    if log_format == FULL:
+        return
+    stream = stream or sys.stderr
+    handler = logging.get_absl_handler().python_handler
+    if handler.stream is stream and terminal.is_redrawable(stream):
+        _progress.stream = stream
+    has_colors = terminal.has_colors("auto", stream)
+    handler.setFormatter(_Formatter(has_colors=has_colors))
+
+
+def log_paragraph(text: str) -> None:
+    """Logs a long text in lines of at most 100 columns."""
+    lines = textwrap.wrap(
+        text,
+        _MOST_COLUMNS - len(_INDENT),
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    logging.info("%s", "\n".join(lines))
+
+
+def report(text: str) -> None:
+    """Reports progress: in place on a terminal, else as a log line."""
+    if _progress.stream and logging.level_info():
+        _progress.draw(text)
+    else:
+        logging.info("%s", text)
+
+
+def animate(make_text: Callable[[], str]) -> None:
+    """Redraws the progress line of a terminal, a few times a second at most.
+
+    Args:
+        make_text: returns the line; called only when it is redrawn.
+    """
+    if _progress.is_due() and logging.level_info():
+        _progress.draw(make_text())
+
+
+def keep() -> None:
+    """Ends the progress line of a terminal, leaving it in place."""
+    if _progress.is_drawn:
+        _progress.write("\n")
+
+
+class _ProgressLine:
+    """The progress line of a terminal.
+
+    Attributes:
+        stream: the terminal; None if the output is not a terminal.
+        is_drawn: whether the line is on the screen.
+    """
+
+    def __init__(self):
+        self.stream: IO[str] | None = None
+        self.is_drawn = False
+        self._drawn_at = 0.0
+
+    def is_due(self) -> bool:
+        now = time.monotonic()
+        return bool(self.stream) and (
+            now - self._drawn_at >= _REDRAW_EVERY_SECONDS
+        )
+
+    def draw(self, text: str) -> None:
+        self.write(_ERASE_LINE + text[: _num_columns() - 1])
+        self.is_drawn = True
+        self._drawn_at = time.monotonic()
+
+    def write(self, text: str) -> None:
+        if self.stream:
+            self.stream.write(text)
+            self.stream.flush()
+        self.is_drawn = False
+
+
+_progress = _ProgressLine()
+
+
+def _num_columns() -> int:
+    return shutil.get_terminal_size().columns
+
+
+class _Formatter(python_logging.Formatter):
+    """A formatter of time, message, and the level of warnings and errors."""
+
+    def __init__(self, *, has_colors: bool):
+        super().__init__()
+        self._has_colors = has_colors
+
+    def format(self, record: python_logging.LogRecord) -> str:
+        message = super().format(record)
+        if record.levelno > python_logging.INFO:
+            message = f"{record.levelname}: {message}"
+        clock = time.strftime(_CLOCK, time.localtime(record.created))
+        text = f"{clock} {message}"
+        if _progress.stream:
+            text = _wrapped(text, _num_columns())
+            if _progress.is_drawn:
+                _progress.write(_ERASE_LINE)
+        return self._colored(text, record.levelno) if self._has_colors else text
+
+    def _colored(self, text: str, level: int) -> str:
+        clock, message = text[: len(_INDENT)], text[len(_INDENT) :]
+        color = {python_logging.WARNING: _YELLOW, python_logging.ERROR: _RED}
+        if level in color:
+            message = f"{color[level]}{message}{_RESET}"
+        return f"{_DIM}{clock}{_RESET}{message}"
+
+
+def _wrapped(text: str, num_columns: int) -> str:
+    """Wraps lines that are wider than a terminal."""
+    return "\n".join(
+        textwrap.fill(
+            line,
+            num_columns,
+            subsequent_indent=_INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        if len(line) > num_columns
+        else line
+        for line in text.split("\n")
+    )
 
 
 class Progress:
@@ -49,10 +202,10 @@ class Progress:
             return f"{told}, {detail}" if detail else told
 
         if now - self._logged < _LOG_EVERY_SECONDS:
-            log_lines.animate(text)
+            animate(text)
             return
         self._logged = now
-        log_lines.report(text())
+        report(text())
 
 
 def line(phase: str, done: float, total: float | None, seconds: float) -> str:

@@ -7,13 +7,9 @@ import pathlib
 import shlex
 import sys
 
-
-def _module_command() -> str:
-    tool = pathlib.Path(sys.argv[0]).resolve()
-    name = f"{tool.parent.name}.{tool.stem}"
-    words = shlex.join(["python", "-m", name, *sys.argv[1:]])
-    return f"PYTHONPATH={tool.parents[1]} {words}"
-
-
 if __name__ == "commands":
-    sys.exit(f"Run this as a module, from any folder: {_module_command()}")
+    tool = pathlib.Path(sys.argv[0]).resolve()
+    module = f"{tool.parent.name}.{tool.stem}"
+    words = shlex.join(["python", "-m", module, *sys.argv[1:]])
+    command = f"PYTHONPATH={tool.parents[1]} {words}"
+    sys.exit(f"Run this as a module, from any folder: {command}")

@@ -17,7 +17,7 @@ from absl import logging
 
 from commands import flags, program
 from corpus import cleaning, formats, preparation
-from files import locking, log_lines, paths, progress, writing
+from files import locking, paths, progress, writing
 from vocab import languages
 
 
@@ -198,13 +198,13 @@ def _prepared(
 
 
 def _log_totals(total, written, rules, seconds: float) -> None:
-    log_lines.paragraph(
+    progress.log_paragraph(
         f"Wrote {written.documents} of {total.documents_read} documents "
         f"({written.held_out} held out): {written.sentences} sentences, "
         f"{written.words} words ({total.characters_read / 1e6:.1f} MB, "
         f"{seconds:.1f} s)."
     )
-    log_lines.paragraph(preparation.describe_dropped(total, rules))
+    progress.log_paragraph(preparation.describe_dropped(total, rules))
 
 
 def main(options: Options) -> None:

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 from absl import logging
 
-from files import log_lines
+from files import progress
 from modeling import checkpoints, heads, name_tables
 from training import (
     checkpointing,
@@ -322,7 +322,7 @@ def load_weights(
         )
     if encoder_only or is_of_twin or _has_other_shapes(model, held, new):
         report = checkpoints.load(model.bert, path, new=pooler)
-        log_lines.paragraph(
+        progress.log_paragraph(
             f"Initialized the encoder from {path}: {report}. The output layer "
             f"is new ({', '.join(_head(model))}): that of the checkpoint "
             "belongs to another task."
@@ -330,7 +330,7 @@ def load_weights(
         return
     unused = (_NEXT_SENTENCE,) if _reads_single_texts(model) else ()
     report = checkpoints.load(model, path, new=(*new, *pooler, *unused))
-    log_lines.paragraph(f"Initialised from {path}: {report}")
+    progress.log_paragraph(f"Initialised from {path}: {report}")
 
 
 def _head(model: keras.Model) -> list[str]:

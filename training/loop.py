@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import log_lines
+from files import progress
 from training import (
     checkpointing,
     devices,
@@ -289,7 +289,7 @@ class _Recorder:
         self._warn_of_skipped_steps(step)
         left = self._plan.num_train_steps - step
         waited = sum(float(each) for each in self._waits)
-        progress = reporting.Progress(
+        done = reporting.Progress(
             step=step,
             values=_means(self._sums),
             speed=reporting.Speed(
@@ -302,10 +302,10 @@ class _Recorder:
         )
         if self._reporter:
             with self._explained():
-                self._reporter.training(progress)
+                self._reporter.training(done)
         else:
-            log_lines.report(
-                reporting.console_line(progress, self._plan.num_train_steps)
+            progress.report(
+                reporting.console_line(done, self._plan.num_train_steps)
             )
         self._sums, self._waits = {}, []
         self._timed_steps = self._timed_examples = 0

@@ -17,7 +17,7 @@ from typing import Any
 
 from absl import logging
 
-from files import json_text, log_lines, paths, writing
+from files import json_text, paths, writing
 from files import progress as progress_lib
 
 METRICS_FILE = "metrics.jsonl"
@@ -101,7 +101,7 @@ class Reporter:
     def training(self, progress: Progress) -> None:
         """Reports training progress."""
         self._last = progress
-        log_lines.report(console_line(progress, self._num_train_steps))
+        progress_lib.report(console_line(progress, self._num_train_steps))
         values = dict(progress.values)
         if progress.speed is not None:
             values["examples_per_second"] = progress.speed.examples_per_second
@@ -114,7 +114,7 @@ class Reporter:
     def animate(self, step: int) -> None:
         """Updates the progress line of a terminal between two reports."""
         total = self._num_train_steps
-        log_lines.animate(
+        progress_lib.animate(
             lambda: console_line(_extrapolated(self._last, step, total), total)
         )
 
@@ -133,7 +133,7 @@ class Reporter:
 
     def close(self) -> None:
         """Writes buffered events and the plot."""
-        log_lines.keep()
+        progress_lib.keep()
         self._events.close()
         records = read_metrics(self._path)
         draw_curves({"": records}, os.path.join(self._output_dir, PLOT_FILE))

@@ -22,15 +22,7 @@ from typing import Any
 
 from absl import logging
 
-from files import (
-    json_text,
-    lines,
-    locking,
-    log_lines,
-    messages,
-    paths,
-    writing,
-)
+from files import json_text, lines, locking, messages, paths, progress, writing
 from training import reporting, run_summary
 
 FILE = "run_card.json"
@@ -199,7 +191,7 @@ def _finish(options: Any, started: float, ended: str) -> None:
         "earlier": _earlier(path),
     }
     writing.write_json(path, card)
-    log_lines.paragraph(f"{folder}: {run_summary.run_text(card)}")
+    progress.log_paragraph(f"{folder}: {run_summary.run_text(card)}")
     run_summary.write_to_tensorboard(folder, card)
 
 

@@ -14,7 +14,7 @@ _PROGRAM = """
 import dataclasses
 from absl import logging
 from commands import program
-from files import log_lines
+from files import progress
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
@@ -23,12 +23,12 @@ class Options:
 def main(options):
     logging.info("one " * 30)
     for step in (1, 2):
-        log_lines.report(f"step {step} " + 100 * ".")
+        progress.report(f"step {step} " + 100 * ".")
     logging.warning("careful")
-    log_lines.animate(lambda: "too early to redraw")
-    log_lines.report("step 3")
+    progress.animate(lambda: "too early to redraw")
+    progress.report("step 3")
     logging.error("broken")
-    log_lines.report("step 4")
+    progress.report("step 4")
 
 program.start(Options, main)
 """
