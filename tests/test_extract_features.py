@@ -68,7 +68,6 @@ def _is_laid_out_alike(found, expected):
     ("changes", "window_bytes"),
     [
         ({}, 20_000),
-        ({"batch_size": 1}, None),
         ({"batch_size": 3, "bucket_by_length": False}, None),
         ({"batch_size": 32, "use_one_hot_embeddings": True}, None),
     ],
@@ -213,20 +212,13 @@ def test_options_that_do_not_fit_are_refused(tmp_path, changes, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_line_that_is_not_utf8_is_named(tmp_path):
-    (tmp_path / "latin.txt").write_bytes(b"fine\nna\xefve\n")
-    with pytest.raises(ValueError, match=r"latin\.txt, line 2: not UTF-8"):
-        _run(tmp_path, input_file=tmp_path / "latin.txt")
-    assert list(tmp_path.iterdir()) == [tmp_path / "latin.txt"]
-
-
 def test_a_refusal_is_all_that_is_said_of_a_file_half_written(
     tmp_path, monkeypatch
 ):
     (tmp_path / "latin.txt").write_bytes(b"fine\nna\xefve\n")
     said = []
     monkeypatch.setattr(sys, "unraisablehook", said.append)
-    with pytest.raises(ValueError, match="not UTF-8"):
+    with pytest.raises(ValueError, match=r"latin\.txt, line 2: not UTF-8"):
         _run(
             tmp_path,
             input_file=tmp_path / "latin.txt",
@@ -235,6 +227,7 @@ def test_a_refusal_is_all_that_is_said_of_a_file_half_written(
         )
     gc.collect()
     assert not said
+    assert list(tmp_path.iterdir()) == [tmp_path / "latin.txt"]
 
 
 def test_weights_that_are_not_finite_are_noticed(tmp_path):

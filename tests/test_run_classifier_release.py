@@ -21,8 +21,7 @@ def _lines(text):
     return [line.split(" = ") for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("bucketed", [False, True])
-@pytest.mark.parametrize("batch_size", [8, 4])
+@pytest.mark.parametrize(("batch_size", "bucketed"), [(8, False), (4, True)])
 def test_evaluation_is_the_release_s(tmp_path, batch_size, bucketed):
     toy.run(
         tmp_path,

@@ -1,5 +1,4 @@
 import json
-import os
 import shutil
 import signal
 import time
@@ -12,7 +11,7 @@ import tensorflow as tf
 import run_pretraining
 from modeling import checkpoints
 from tests import toy_pretraining as toy
-from training import checkpointing, loop, reporting, steps
+from training import checkpointing, loop, steps
 
 # More steps than every interval.
 _FLAGS = {
@@ -41,36 +40,6 @@ def unbroken(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unbroken")
     toy.run(folder, **_FLAGS)
     return folder
-
-
-def _weights(folder, step=13):
-    return checkpoints.read(str(folder / "out" / f"model.ckpt-{step}"))
-
-
-def _check_same_run(folder, unbroken):
-    assert toy.metrics(folder) == toy.metrics(unbroken)
-    expected = _weights(unbroken)
-    found = _weights(folder)
-    assert set(found) == set(expected)
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
-    results = "eval_results.txt"
-    assert (folder / "out" / results).read_text() == (
-        unbroken / "out" / results
-    ).read_text()
-
-
-def _stop_at(monkeypatch, step, event):
-    """Sends SIGTERM to this process when something happens at a step."""
-    original = getattr(reporting.Reporter, event)
-
-    def then_stop(self, *args):
-        original(self, *args)
-        at = args[0].step if event == "training" else args[0]
-        if at == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(reporting.Reporter, event, then_stop)
 
 
 def test_a_run_writes_what_the_manual_says(unbroken):
@@ -121,7 +90,7 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     tmp_path, unbroken, step, event
 ):
     with pytest.MonkeyPatch.context() as patch:
-        _stop_at(patch, step, event)
+        toy.stop_at(patch, step, event)
         with pytest.raises(SystemExit) as stopped:
             toy.run(tmp_path, **_FLAGS)
     assert stopped.value.code == 128 + signal.SIGTERM
@@ -129,7 +98,7 @@ def test_sigterm_then_the_same_command_gives_the_same_run(
     saved = checkpointing.latest(str(tmp_path / "out"))
     assert checkpointing.load_step(saved) in (step, step + 1)
     toy.run(tmp_path, **_FLAGS)
-    _check_same_run(tmp_path, unbroken)
+    toy.check_same_run(tmp_path, unbroken, 13)
 
 
 @pytest.mark.slow
@@ -141,11 +110,11 @@ def test_masks_drawn_in_training_are_the_same_after_a_stop(tmp_path):
     whole, stopped = (tmp_path / name for name in names)
     toy.run(whole, **_FLAGS)
     with pytest.MonkeyPatch.context() as patch:
-        _stop_at(patch, 4, "training")
+        toy.stop_at(patch, 4, "training")
         with pytest.raises(SystemExit):
             toy.run(stopped, **_FLAGS)
     toy.run(stopped, **_FLAGS)
-    _check_same_run(stopped, whole)
+    toy.check_same_run(stopped, whole, 13)
 
 
 def _kill_when_reported(process, folder, step):
@@ -166,7 +135,7 @@ def test_kill_then_the_same_command_gives_the_same_run(tmp_path, unbroken):
     assert process.returncode == -signal.SIGKILL
     (tmp_path / "out" / ".model.ckpt-5.1.partial.index").write_text("half")
     toy.run(tmp_path, **_FLAGS)
-    _check_same_run(tmp_path, unbroken)
+    toy.check_same_run(tmp_path, unbroken, 13)
     assert not list((tmp_path / "out").glob(".*partial*"))
 
 
@@ -200,7 +169,7 @@ def test_a_finished_run_trains_no_more(tmp_path, unbroken, caplog):
     with caplog.at_level("INFO"):
         toy.run(tmp_path, **{**_FLAGS, "do_eval": False})
     assert "Training is already complete: step 13 of 13" in caplog.text
-    _check_same_run(tmp_path, unbroken)
+    toy.check_same_run(tmp_path, unbroken, 13)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +223,7 @@ def test_every_objective_and_precision_learns(tmp_path, objective, precision):
     assert lines[-1]["masked_lm_loss"] < lines[0]["masked_lm_loss"]
     has_pairs = "next_sentence_loss" in lines[-1]
     assert has_pairs == (objective == "mlm_nsp")
-    weights = _weights(tmp_path, 40)
+    weights = toy.weights(tmp_path, 40)
     assert weights["bert/pooler/dense/kernel"].dtype == np.float32
 
 
@@ -349,11 +318,12 @@ def test_a_run_of_the_release_resumes_at_once_at_a_high_step(tmp_path):
     out.mkdir()
     checkpoints.save(str(out / "model.ckpt-1000000"), values)
     toy.write_records(tmp_path / "ab", toy.golden_examples())
+    sizes = json.loads(toy.CONFIG.read_text()) | _NO_DROPOUT
+    toy.write_config(tmp_path / "config.json", **sizes)
     start = time.process_time()
     toy.run(
         tmp_path,
         input_file=tmp_path / "ab",
-        bert_config_file=toy.CONFIG,
         max_seq_length=128,
         max_predictions_per_seq=20,
         num_train_steps=1_000_003,

@@ -8,12 +8,11 @@ import resource
 import signal
 import time
 
-import numpy as np
 import pytest
 
 from modeling import checkpoints
 from tests import toy_pretraining as toy
-from training import checkpointing, failures, reporting
+from training import checkpointing, failures
 
 # Enough steps that kills come while it trains, at a few milliseconds each.
 _LONG = {
@@ -37,29 +36,6 @@ def _check_no_file_is_partial(out):
             assert f'model_checkpoint_path: "{latest}"' in path.read_text()
 
 
-def _check_same_run(folder, unbroken, step):
-    assert toy.metrics(folder) == toy.metrics(unbroken)
-    found, expected = (
-        checkpoints.read(str(each / "out" / f"model.ckpt-{step}"))
-        for each in (folder, unbroken)
-    )
-    assert set(found) == set(expected)
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
-
-
-def _stop_after(monkeypatch, step):
-    """Sends SIGTERM to this process when a step is reported."""
-    original = reporting.Reporter.training
-
-    def then_stop(self, progress):
-        original(self, progress)
-        if progress.step == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(reporting.Reporter, "training", then_stop)
-
-
 @pytest.mark.slow
 def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
     unbroken, folder = tmp_path / "unbroken", tmp_path / "killed"
@@ -75,7 +51,7 @@ def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
         kills += 1
         _check_no_file_is_partial(folder / "out")
     assert toy.start(folder, **_LONG).wait() == 0
-    _check_same_run(folder, unbroken, _LONG["num_train_steps"])
+    toy.check_same_run(folder, unbroken, _LONG["num_train_steps"])
 
 
 def _reported_steps(folder):
@@ -143,11 +119,11 @@ def test_phases_follow_each_other_and_resume_in_each(tmp_path):
     folder = tmp_path / "stopped"
     for step in (2, 7):
         with pytest.MonkeyPatch.context() as patch:
-            _stop_after(patch, step)
+            toy.stop_at(patch, step)
             with pytest.raises(SystemExit):
                 toy.run(folder, **named)
     toy.run(folder, **named)
-    _check_same_run(folder, unbroken, 10)
+    toy.check_same_run(folder, unbroken, 10)
 
 
 @pytest.mark.slow

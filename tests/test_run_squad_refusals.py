@@ -58,10 +58,6 @@ def _refusal(folder, **changes) -> str:
             "pass --do_predict --ensemble=nbest_predictions.json",
         ),
         (
-            {"do_predict": True, "null_score_diff_threshold": "nan"},
-            "must be a number or auto",
-        ),
-        (
             {"do_predict": True, "max_seq_length": 7},
             "max_seq_length must be greater than max_query_length + 3",
         ),

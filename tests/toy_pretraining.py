@@ -3,14 +3,16 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
 import numpy as np
 
 import run_pretraining
+from modeling import checkpoints
 from tests import programs, toy_config
-from training import records
+from training import records, reporting
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 CONFIG = GOLDEN / "inputs" / "bert_config.json"
@@ -178,3 +180,40 @@ def metrics(folder) -> list[dict[str, float]]:
         {k: v for k, v in json.loads(line).items() if k not in speeds}
         for line in lines
     ]
+
+
+def weights(folder, step) -> dict[str, np.ndarray]:
+    """Reads the checkpoint of a step of a run."""
+    return checkpoints.read(str(folder / "out" / f"model.ckpt-{step}"))
+
+
+def check_same_run(folder, unbroken, step) -> None:
+    """Compares the reports and the last checkpoints of two runs."""
+    assert metrics(folder) == metrics(unbroken)
+    found, expected = weights(folder, step), weights(unbroken, step)
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    results = [each / "out" / "eval_results.txt" for each in (folder, unbroken)]
+    assert results[0].exists() == results[1].exists()
+    if results[0].exists():
+        assert results[0].read_text() == results[1].read_text()
+
+
+def stop_at(monkeypatch, step, event="training") -> None:
+    """Sends SIGTERM to this process when a step is reported.
+
+    Args:
+        monkeypatch: undoes it.
+        step: the one reported.
+        event: the report, a method of `Reporter`.
+    """
+    original = getattr(reporting.Reporter, event)
+
+    def then_stop(self, *args):
+        original(self, *args)
+        at = args[0].step if event == "training" else args[0]
+        if at == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(reporting.Reporter, event, then_stop)

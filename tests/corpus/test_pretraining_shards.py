@@ -154,12 +154,6 @@ def test_a_shard_without_a_sentence_has_no_file(tmp_path, caplog):
     assert len(record_files.RecordFiles([str(tmp_path / "x-00001")])) == 10 // 5
 
 
-def test_an_input_is_never_overwritten(tmp_path):
-    path = _write_text(tmp_path / "x-00000.txt", _documents(2))
-    with pytest.raises(ValueError, match="it is the input"):
-        _run(path, tmp_path / "x.txt", shard_documents=1)
-
-
 _WIKI = """<doc id="1" url="u" title="Rain">
 Rain
 

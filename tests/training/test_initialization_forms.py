@@ -1,5 +1,6 @@
 """Starting from checkpoints of every form and of other tasks."""
 
+import functools
 import json
 import pathlib
 
@@ -157,18 +158,22 @@ _OBJECTIVES = {
 }
 
 
+@functools.cache
+def _model(name):
+    return _HEADS[name](_CONFIG)
+
+
 @pytest.mark.parametrize("form", ["release", "huggingface"])
 @pytest.mark.parametrize("held", _HEADS)
 def test_no_head_is_evaluated_as_another(tmp_path, held, form):
-    model = _HEADS[held](_CONFIG)
-    path = _saved(tmp_path, model)
+    path = _saved(tmp_path, _model(held))
     identity = {"objective": _OBJECTIVES.get(held, "other")}
     state = pathlib.Path(f"{path}.state.json")
     state.write_text(json.dumps({"identity": identity}))
     if form == "huggingface":
         path = _convert(path, tmp_path / "hf", form)
-    for wanted, make in _HEADS.items():
-        objective = _Objective(make(_CONFIG))
+    for wanted in _HEADS:
+        objective = _Objective(_model(wanted))
         if wanted == held:
             initialization.load_weights(objective, path)
             continue

@@ -1,12 +1,9 @@
 """The fast implementation of masked pairs equals the definition."""
 
-import json
-import pathlib
 import random
 
 import hypothesis
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
 from tasks.masked_lm import (
@@ -14,10 +11,7 @@ from tasks.masked_lm import (
     fast_masked_pairs,
     masked_pairs,
 )
-from vocab import word_memory
 
-_GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
-_CASES = json.loads((_GOLDEN / "pretraining/cases.json").read_text("utf-8"))
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -71,37 +65,6 @@ def _assert_same(documents, vocab, options, seed):
         )
 
 
-@pytest.mark.parametrize("case", sorted(_CASES))
-def test_instances_are_the_release_s(case):
-    flags = _CASES[case]["flags"]
-    tokenizer = word_memory.WordMemory(
-        str(_GOLDEN / flags["vocab_file"]), flags["do_lower_case"]
-    )
-    paths = [str(_GOLDEN / path) for path in flags["input_file"]]
-    corpus = encoded_corpus.encode_documents(
-        encoded_corpus.read_documents(paths), tokenizer.encode
-    )
-    rng = random.Random(flags["random_seed"])
-    names = ("max_seq_length", "max_predictions_per_seq", "dupe_factor")
-    names += ("short_seq_prob", "masked_lm_prob", "do_whole_word_mask")
-    instances = fast_masked_pairs.create_instances(
-        corpus,
-        encoded_corpus.vocabulary(tokenizer.definition.vocab),
-        masked_pairs.InstanceOptions(**{name: flags[name] for name in names}),
-        rng,
-    )
-    assert rng.random() == _CASES[case]["next_random_after"]
-    assert instances.num_random_next() == _CASES[case]["random_next"]
-    num_files = len(_CASES[case]["records"])
-    with np.load(_GOLDEN / f"pretraining/{case}.npz") as arrays:
-        for name, values in _arrays(instances).items():
-            for number in range(num_files):
-                prefix = f"file{number}/" if num_files > 1 else ""
-                np.testing.assert_array_equal(
-                    values[number::num_files], arrays[prefix + name]
-                )
-
-
 _WORDS = [*"abcdef", "##g", "##h", "##i"]
 _DOCUMENTS = st.lists(
     st.lists(
@@ -153,25 +116,6 @@ def test_long_sequences_and_many_instances():
     _assert_same(documents, vocab, options, 1)
 
 
-def test_truncation_shortens_the_longer_at_a_random_end():
-    uniforms = [0.49, 0.5, 0.0]
-
-    class Coin(random.Random):
-        def random(self):
-            return uniforms.pop(0)
-
-    # The front of A, the back of A; then both are equal: the front of B.
-    assert fast_masked_pairs.truncate_pair_at_random_ends(
-        (10, 14), (30, 32), 3, Coin()
-    ) == ((11, 13), (31, 32))
-
-
-def test_truncation_leaves_a_pair_that_fits():
-    assert fast_masked_pairs.truncate_pair_at_random_ends(
-        (0, 1), (5, 6), 2, random.Random()
-    ) == ((0, 1), (5, 6))
-
-
 def test_progress_goes_to_the_end():
     shares = []
     vocab = {token: n for n, token in enumerate(_SPECIAL + _WORDS)}
@@ -186,41 +130,3 @@ def test_progress_goes_to_the_end():
         shares.append,
     )
     assert shares == [0.25, 0.5, 0.75, 1.0]
-
-
-def test_pieces_of_words_are_joined():
-    assert fast_masked_pairs.whole_words([1, 2, 3, 5], bytes([0, 1, 0, 1])) == [
-        [1, 2],
-        [3, 5],
-    ]
-    # B was cut within a word, and there is no word before it.
-    assert fast_masked_pairs.whole_words([1, 2], bytes([1, 1])) == [[1, 2]]
-    assert fast_masked_pairs.whole_words([], b"") == []
-
-
-def test_words_that_do_not_fit_are_passed_over():
-    for seed in range(20):
-        places = fast_masked_pairs.choose_words(
-            [[1, 2, 3], [5, 6]], 2, random.Random(seed)
-        )
-        assert places == [5, 6]
-
-
-def test_replacements_are_drawn_in_the_order_of_the_release():
-    uniforms = [0.79, 0.8, 0.49, 0.99, 0.5]
-
-    class Draws(random.Random):
-        def random(self):
-            return uniforms.pop(0)
-
-        def getrandbits(self, k):
-            assert k == 6
-            return 49
-
-    assert fast_masked_pairs.draw_replacements(
-        3, 50, (80, 10, 10), Draws()
-    ) == [
-        fast_masked_pairs.MASK,
-        fast_masked_pairs.SAME,
-        49,
-    ]

@@ -212,31 +212,6 @@ def test_null_is_added_to_the_best_where_it_is_not_among_them(tokenizer):
     assert answer.nbest[1].probability == pytest.approx(0.119202922)
 
 
-def test_window_without_logits_is_named(tokenizer):
-    feature = next(
-        squad_features.convert_examples_to_features(
-            [_example()], tokenizer, squad_features.WindowOptions()
-        )
-    )
-    with pytest.raises(ValueError, match="window 1000000000 has none"):
-        squad_answers.rank_answers(
-            [_example()],
-            [feature],
-            squad_answers.NO_LOGITS,
-            squad_answers.AnswerOptions(),
-            tokenizer.basic_tokenizer,
-        )
-
-
-def test_files_come_back(tmp_path, tokenizer):
-    answer = _rank(_example(()), tokenizer, version_2_with_negative=True)
-    squad_results.write_answers(str(tmp_path), [answer])
-    path = str(tmp_path / "predictions.json")
-    assert squad_results.read_predictions(path) == {"q": ""}
-    path = str(tmp_path / "null_odds.json")
-    assert squad_results.read_null_odds(path) == {"q": 1e6}
-
-
 @pytest.mark.parametrize(
     ("read", "content", "message"),
     [

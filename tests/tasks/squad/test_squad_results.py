@@ -1,6 +1,5 @@
 """Ranked answers, decisions and scores, and the files they are read from."""
 
-import json
 import math
 
 import numpy as np
@@ -154,14 +153,3 @@ def test_records_come_example_by_example():
     ids = [[row["unique_ids"] for row in of_example] for of_example in rows]
     assert ids == [[], [[10], [11]], [], [[12]], []]
     assert list(squad_features.records_by_example(2, [])) == [[], []]
-
-
-def test_written_numbers_survive(tmp_path):
-    squad_results.decide_and_write(
-        squad_results.Questions(examples=[], gold=None),
-        _version_2(),
-        _options(version_2_with_negative=True),
-        str(tmp_path),
-    )
-    odds = json.loads((tmp_path / "null_odds.json").read_text())
-    assert odds == {"a": -3.0, "b": 0.5, "c": 0.25}
