@@ -113,16 +113,26 @@ def run(options: Options) -> None:
             f"{', '.join(sorted(unknown))}."
         )
     task = _task(options)
-    first = options.seeds[0]
-    scores = {}
-    for rate in options.learning_rates:
-        row = _row(task, PEER, rate, first)
-        scores[rate] = row["metrics"][task.metrics[0]]
-    best = max(scores, key=lambda rate: scores[rate])
-    logging.info("learning rate %s: best of %s", best, scores)
+    best = _best_rate(task, options)
     for seed in options.seeds:
         for name in options.programs:
             _row(task, name, best, seed)
+
+
+def _best_rate(task, options):
+    """Returns the learning rate with which the peer has the best score."""
+    rates = options.learning_rates
+    if len(rates) == 1:
+        return rates[0]
+    scores = {
+        rate: _row(task, PEER, rate, options.seeds[0])["metrics"][
+            task.metrics[0]
+        ]
+        for rate in rates
+    }
+    best = max(scores, key=lambda rate: scores[rate])
+    logging.info("learning rate %s: best of %s", best, scores)
+    return best
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

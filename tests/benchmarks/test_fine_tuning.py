@@ -113,6 +113,19 @@ def test_rate_is_the_peer_s_best_and_no_run_is_made_twice(tmp_path, made):
     assert len(made) == 5
 
 
+def test_one_rate_needs_no_selection(tmp_path, made):
+    _write_questions(tmp_path)
+    fine_tuning.run(
+        dataclasses.replace(
+            _options(tmp_path),
+            learning_rates=("5e-5",),
+            seeds=("1",),
+            programs=("ours_bfloat16",),
+        )
+    )
+    assert len(made) == 1
+
+
 def test_unknown_program_is_refused(tmp_path):
     options = dataclasses.replace(_options(tmp_path), programs=("mine",))
     with pytest.raises(ValueError, match="peer_bfloat16; got mine"):
