@@ -13,8 +13,8 @@ from typing import IO
 
 import numpy as np
 
-from tasks import word_pieces
 from tasks.classification import sentence_pairs
+from vocab import tokenization
 
 POOLINGS = ("none", "mean", "cls", "max")
 WORD_VECTORS = ("first", "mean")
@@ -134,7 +134,7 @@ def prepare(
     index: int,
     text: str,
     packing: sentence_pairs.Packing,
-    tokenizer: word_pieces.Tokenizer,
+    tokenizer: tokenization.FullTokenizer,
     *,
     with_words: bool = False,
 ) -> Line:

@@ -17,6 +17,7 @@ from absl import logging
 from commands import flags
 from tasks import tables, word_pieces
 from tasks.classification import labels, predictions, sentence_pairs
+from vocab import tokenization
 
 PROBLEM_TYPE = "multiple_choice"
 
@@ -141,7 +142,7 @@ def _label_id(label_set: labels.LabelSet, value: Any) -> int:
 def example_record(
     example: Example,
     packing: sentence_pairs.Packing,
-    tokenizer: word_pieces.Tokenizer,
+    tokenizer: tokenization.FullTokenizer,
 ) -> tuple[dict[str, Any], bool]:
     """Converts an example to C sequences: [CLS] A [SEP] B [SEP].
 
@@ -178,7 +179,7 @@ def example_record(
 def records(
     examples: Iterable[Example],
     packing: sentence_pairs.Packing,
-    tokenizer: word_pieces.Tokenizer,
+    tokenizer: tokenization.FullTokenizer,
 ) -> Iterator[list[dict[str, Any]]]:
     """Yields the one record of each example; logs how many were truncated."""
     num_examples = num_cut = 0

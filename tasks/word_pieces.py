@@ -1,12 +1,12 @@
-"""The interface of tokenizers, tokenization of many words, and padding."""
+"""Tokenization of many words, and padding."""
 
 import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from files import processes
+from vocab import tokenization
 
 _WORDS_PER_CHUNK = 8192
 # Starting a process takes 0.6 s, about as long as tokenizing this many words.
@@ -14,18 +14,6 @@ _WORDS_PER_CHUNK = 8192
 _MIN_WORDS_PER_PROCESS = 60000
 # Called with the name of a phase, the amount done and the total.
 Progress = Callable[[str, int, int], None]
-
-
-class Tokenizer(Protocol):
-    """Interface from text to word pieces to ids.
-
-    The pieces of a text must be the concatenated pieces of its parts between
-    spaces; the tokenizers of `vocab` have this property.
-    """
-
-    def tokenize(self, text: str) -> list[str]: ...
-
-    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]: ...
 
 
 def padded(
@@ -48,7 +36,7 @@ def padded(
 
 def tokenize_words(
     words: Iterable[str],
-    tokenizer: Tokenizer,
+    tokenizer: tokenization.FullTokenizer,
     num_workers: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, tuple[str, ...]]:
@@ -76,7 +64,7 @@ def tokenize_words(
 def pieces_of_text(
     text: str, pieces_of: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """Concatenates the pieces of the words of a text."""
+    """Concatenates the pieces of the words of a text, which are its pieces."""
     words = text.split(" ")
     return tuple(
         itertools.chain.from_iterable(map(pieces_of.__getitem__, words))
@@ -84,6 +72,6 @@ def pieces_of_text(
 
 
 def _tokenize(
-    tokenizer: Tokenizer, words: Sequence[str]
+    tokenizer: tokenization.FullTokenizer, words: Sequence[str]
 ) -> list[tuple[str, ...]]:
     return [tuple(tokenizer.tokenize(word)) for word in words]

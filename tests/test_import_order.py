@@ -14,7 +14,7 @@ _MAY_IMPORT = {
     "files": set(),
     "modeling": {"files"},
     "vocab": {"commands", "files"},
-    "tasks": {"commands", "files"},
+    "tasks": {"commands", "files", "vocab"},
     "corpus": {"commands", "files", "vocab", "tasks"},
     # Of `tasks` the interface of a task, and the options of masking.
     "training": {

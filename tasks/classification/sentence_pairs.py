@@ -10,6 +10,7 @@ from absl import logging
 
 from tasks import word_pieces
 from tasks.classification import labels
+from vocab import tokenization
 
 HEAD, HEAD_TAIL, WINDOWS = "head", "head_tail", "windows"
 LONG_TEXT = (HEAD, HEAD_TAIL, WINDOWS)
@@ -147,7 +148,7 @@ def example_records(
     example: InputExample,
     label_id: labels.LabelId,
     packing: Packing,
-    tokenizer: word_pieces.Tokenizer,
+    tokenizer: tokenization.FullTokenizer,
 ) -> list[dict[str, list[int] | list[float]]]:
     """Converts an example to records: one, or one per window.
 
@@ -179,7 +180,7 @@ def records(
     examples: Iterable[InputExample],
     label_set: labels.LabelSet,
     packing: Packing,
-    tokenizer: word_pieces.Tokenizer,
+    tokenizer: tokenization.FullTokenizer,
 ) -> Iterator[list[dict[str, list[int] | list[float]]]]:
     """Yields the records of each example, in order, and logs the first few.
 

@@ -4,29 +4,14 @@ import array
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
 
 import numpy as np
 
 from files import lines, processes
+from vocab import word_memory
 
 _BATCH_CHARACTERS = 1 << 20
 _CONTINUATION = "##"
-
-
-class EncodedTexts(Protocol):
-    """Concatenated ids of `N` texts.
-
-    Attributes:
-        ids: `[total]` int32.
-        row_lengths: `[N]` integers, the number of ids of each text.
-    """
-
-    @property
-    def ids(self) -> np.ndarray: ...
-
-    @property
-    def row_lengths(self) -> np.ndarray: ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,7 +99,7 @@ def read_documents(input_paths: Iterable[str]) -> Iterator[list[str]]:
 
 def encode_documents(
     documents: Iterable[list[str]],
-    encode: Callable[[list[str]], EncodedTexts],
+    encode: Callable[[list[str]], word_memory.RaggedIds],
 ) -> Corpus:
     """Tokenizes documents into one corpus.
 

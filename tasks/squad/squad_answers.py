@@ -10,13 +10,13 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 from absl import logging
 
 from commands import flags
 from tasks.squad import squad_examples, squad_features
+from vocab import tokenization
 
 # As released: the null score of a question without any window. Differs: also
 # its odds; the release stops there with an error (docs/differences.md).
@@ -206,16 +206,6 @@ def _span(logits: np.ndarray, window: int, start: int, end: int) -> Span:
     )
 
 
-class BasicTokenizer(Protocol):
-    """Tokenizer from text to words and punctuation marks.
-
-    The tokens of a text are the concatenated tokens of its parts between
-    spaces; `vocab.tokenization.BasicTokenizer` has this property.
-    """
-
-    def tokenize(self, text: str) -> list[str]: ...
-
-
 def final_text(pred_text: str, orig_text: str, tok_text: str) -> str:
     """Returns the text of the paragraph for the word pieces of an answer.
 
@@ -253,7 +243,7 @@ def final_text(pred_text: str, orig_text: str, tok_text: str) -> str:
 class BasicText:
     """Tokenizes the words of a paragraph, with a cache."""
 
-    def __init__(self, basic_tokenizer: BasicTokenizer):
+    def __init__(self, basic_tokenizer: tokenization.BasicTokenizer):
         self._tokenizer = basic_tokenizer
         self._text_of: dict[str, str] = {}
 
@@ -310,7 +300,7 @@ def rank_answers(
     features: Iterable[squad_features.SquadFeatures],
     logits: Logits,
     options: AnswerOptions,
-    basic_tokenizer: BasicTokenizer,
+    basic_tokenizer: tokenization.BasicTokenizer,
 ) -> list[RankedAnswers]:
     """Ranks the answers to every question over all its windows.
 

@@ -17,6 +17,7 @@ import numpy as np
 from commands import flags
 from tasks import word_pieces
 from tasks.squad import squad_examples
+from vocab import tokenization
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] question [SEP] part [SEP]
 _FIRST_UNIQUE_ID = 1000000000  # Source: run_squad.py of the release.
@@ -133,7 +134,7 @@ class _Question:
 
 def convert_examples_to_features(
     examples: Sequence[squad_examples.SquadExample],
-    tokenizer: word_pieces.Tokenizer,
+    tokenizer: tokenization.FullTokenizer,
     options: WindowOptions,
     *,
     num_workers: int = 0,
@@ -309,7 +310,7 @@ def _answer_span(
 def _paragraph(
     words: Sequence[str],
     pieces_of: Mapping[str, tuple[str, ...]],
-    tokenizer: word_pieces.Tokenizer,
+    tokenizer: tokenization.FullTokenizer,
 ) -> _Paragraph:
     pieces_of_words = [pieces_of[word] for word in words]
     lengths = [len(pieces) for pieces in pieces_of_words]
@@ -324,7 +325,9 @@ def _paragraph(
     )
 
 
-def _ids(pieces: Sequence[str], tokenizer: word_pieces.Tokenizer) -> np.ndarray:
+def _ids(
+    pieces: Sequence[str], tokenizer: tokenization.FullTokenizer
+) -> np.ndarray:
     return np.array(tokenizer.convert_tokens_to_ids(pieces), np.int32)
 
 

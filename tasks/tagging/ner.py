@@ -17,6 +17,7 @@ from commands import flags
 from files import paths
 from tasks import word_pieces
 from tasks.tagging import conll, entities
+from vocab import tokenization
 
 # File names of CoNLL-2003 and common alternatives, in order of preference.
 _NAMES = {
@@ -178,7 +179,7 @@ class Window:
 def make_windows(
     sentences: Sequence[conll.Sentence],
     label_ids: Sequence[Sequence[int]],
-    tokenizer: word_pieces.Tokenizer,
+    tokenizer: tokenization.FullTokenizer,
     options: WindowOptions,
 ) -> Iterator[list[Window]]:
     """Splits sentences into windows; each word is labeled in exactly one.
