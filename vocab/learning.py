@@ -33,11 +33,7 @@ _LOG_EVERY_PIECES = 5000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of vocabulary learning.
-
-    Raises:
-        ValueError: a number is too small.
-    """
+    """Options of vocabulary learning."""
 
     do_lower_case: bool = flags.Group.TEXT.flag(
         True, "Lower-case and strip accents, as the model's tokenizer will."
@@ -65,19 +61,6 @@ class Options:
         "Processes that count words; 0 for one per core. The vocabulary is "
         "the same.",
     )
-
-    def __post_init__(self):
-        for name, lowest in (
-            ("num_unused", _UNUSED_BEFORE_UNK),  # Gives [UNK] the id 100.
-            ("min_character_count", 1),
-            ("max_words", 1),
-            ("num_workers", 0),
-        ):
-            if getattr(self, name) < lowest:
-                raise ValueError(
-                    f"{name} must be at least {lowest}; "
-                    f"got {getattr(self, name)}."
-                )
 
 
 def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:

@@ -95,7 +95,10 @@ def test_every_flag_reaches_the_options_of_learning():
 
 @pytest.mark.parametrize(
     "argument",
-    ["--num_unused=98", "--vocab_size=0", "--num_workers=-1"],
+    [
+        *("--num_unused=98", "--vocab_size=0", "--num_workers=-1"),
+        *("--min_character_count=0", "--max_words=0"),
+    ],
 )
 def test_number_out_of_range_is_refused(argument):
     with pytest.raises(flags.IllegalFlagValueError):

@@ -192,22 +192,6 @@ def test_text_must_be_utf8(tmp_path):
         learning.learn_vocabulary([str(path)], learning.Options(num_workers=1))
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "lowest"),
-    [
-        ("num_unused", 98, 99),
-        ("min_character_count", 0, 1),
-        ("max_words", 0, 1),
-        ("num_workers", -1, 0),
-    ],
-)
-def test_option_too_small_is_refused(name, value, lowest):
-    with pytest.raises(
-        ValueError, match=f"{name} must be at least {lowest}; got {value}"
-    ):
-        learning.Options(**{name: value})
-
-
 # ------------------------------------------------------------ Counting words
 
 
