@@ -36,7 +36,9 @@ _FLOAT_BYTES = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(training_flags.TpuOptions, training_flags.ModelOptions):
+class Options(
+    training_flags.TpuOptions, training_flags.ModelOptions, features.Reduction
+):
     """The flags of this script; see --help."""
 
     input_file: str = flags.Group.FILES.required(
@@ -49,11 +51,6 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
         "several parts; tfrecord: one tf.train.Example per line.",
         choices=("jsonl", "npz", "tfrecord"),
     )
-    dtype: str = flags.Group.FILES.flag(
-        "float32",
-        "Data type of the numbers in npz and tfrecord files.",
-        choices=("float32", "float16"),
-    )
     max_seq_length: int = flags.Group.TEXT.flag(
         128,
         "Maximum word pieces per line; the rest is truncated.",
@@ -63,21 +60,10 @@ class Options(training_flags.TpuOptions, training_flags.ModelOptions):
         "-1,-2,-3,-4",
         "Comma-separated layer numbers: 0 for the lowest, -1 for the highest.",
     )
-    pooling: str = flags.Group.VECTORS.flag(
-        "none",
-        "none: one vector per token; mean, max: over all tokens; cls: that of "
-        "[CLS], which does not represent its sentence without fine-tuning.",
-        choices=features.POOLINGS,
-    )
     align: str = flags.Group.VECTORS.flag(
         "none",
         "word: one vector per whitespace-separated word instead of per token.",
         choices=("none", "word"),
-    )
-    word_vector: str = flags.Group.VECTORS.flag(
-        "first",
-        "With --align=word: the vector of a word's first token, or their mean.",
-        choices=features.WORD_VECTORS,
     )
     precision: str = flags.redeclare(
         training_flags.TrainingOptions, "precision"
@@ -199,7 +185,6 @@ def _extract(window, hidden_layers, options, counter) -> list:
     """Computes the vectors of a window of lines, in input order."""
     by_length = options.bucket_by_length and not options.use_tpu
     batches = features.batches(window, options.batch_size, by_length=by_length)
-    reduction = flags.narrow(features.Reduction, options)
     found: list[features.Vectors | None] = [None] * len(window)
     for batch in batches:
         values = hidden_layers.compute(
@@ -211,7 +196,7 @@ def _extract(window, hidden_layers, options, counter) -> list:
         for row, place in enumerate(batch):
             line = window[place]
             found[place] = features.reduce(
-                line, values[row, : len(line.tokens)], reduction
+                line, values[row, : len(line.tokens)], options
             )
         counter.add(window[place] for place in batch)
     return found

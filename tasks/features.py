@@ -13,11 +13,9 @@ from typing import IO
 
 import numpy as np
 
+from commands import flags
 from tasks.classification import sentence_pairs
 from vocab import tokenization
-
-POOLINGS = ("none", "mean", "cls", "max")
-WORD_VECTORS = ("first", "mean")
 
 _SEPARATOR = " ||| "
 # The tokenizer removes these control characters, which joins the words around
@@ -71,17 +69,24 @@ class Vectors:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reduction:
-    """Options for reducing the hidden layers of a line to vectors.
+    """Options for reducing the hidden layers of a line to vectors."""
 
-    Attributes:
-        pooling: one of `POOLINGS`; "none" for a vector per token or word.
-        word_vector: one of `WORD_VECTORS`, for lines with words.
-        dtype: data type of the vectors, "float32" or "float16".
-    """
-
-    pooling: str = "none"
-    word_vector: str = "first"
-    dtype: str = "float32"
+    dtype: str = flags.Group.FILES.flag(
+        "float32",
+        "Data type of the numbers in npz and tfrecord files.",
+        choices=("float32", "float16"),
+    )
+    pooling: str = flags.Group.VECTORS.flag(
+        "none",
+        "none: one vector per token; mean, max: over all tokens; cls: that of "
+        "[CLS], which does not represent its sentence without fine-tuning.",
+        choices=("none", "mean", "cls", "max"),
+    )
+    word_vector: str = flags.Group.VECTORS.flag(
+        "first",
+        "With --align=word: the vector of a word's first token, or their mean.",
+        choices=("first", "mean"),
+    )
 
 
 def parse_layers(text: str) -> list[int]:
