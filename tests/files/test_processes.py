@@ -1,6 +1,7 @@
 """Work on other processes."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -83,37 +84,43 @@ work = lambda: [0 for _ in preparation.prepare(documents, rules, 2)]
 }
 
 
-@pytest.mark.parametrize("user", _ENDLESS)
-def test_workers_end_with_their_parent(tmp_path, user):
-    script = tmp_path / "script.py"
-    script.write_text(
-        f"{_ENDLESS[user]}\n"
-        "if __name__ == '__main__':\n"
-        "    print('started', flush=True)\n"
-        "    work()\n"
-    )
-    parent = subprocess.Popen(
+def _children(parent):
+    path = pathlib.Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    if not path.exists():
+        pytest.skip("needs Linux")
+    return [int(pid) for pid in path.read_text().split()]
+
+
+def _start(script, work):
+    script.write_text(f"{work}\nif __name__ == '__main__':\n    work()\n")
+    return subprocess.Popen(
         [sys.executable, str(script)],
         env=os.environ | {"PYTHONPATH": os.getcwd()},
-        stdout=subprocess.PIPE,
     )
-    parent.stdout.readline()
-    children = f"/proc/{parent.pid}/task/{parent.pid}/children"
-    if not os.path.exists(children):
-        parent.kill()
-        pytest.skip("needs Linux")
-    pids = []
-    while len(pids) < 3:  # Python's tracker of resources is the third.
-        assert parent.poll() is None
-        with open(children) as file:
-            pids = [int(pid) for pid in file.read().split()]
+
+
+def test_workers_end_with_their_parent(tmp_path):
+    parents = {}
+    for user, work in _ENDLESS.items():
+        parents[user] = _start(tmp_path / f"{user}.py", work)
+    workers = {}
+    try:
+        for user, parent in parents.items():
+            # Python's tracker of resources is the third.
+            while len(_children(parent)) < 3:
+                assert parent.poll() is None, user
+                time.sleep(0.05)
+        time.sleep(0.5)  # They may be starting still.
+        workers = {user: _children(parents[user]) for user in parents}
+    finally:
+        for parent in parents.values():
+            parent.kill()
+            parent.wait()
+    until = time.monotonic() + 30
+    while alive := {
+        user
+        for user, pids in workers.items()
+        if any(os.path.exists(f"/proc/{pid}/cmdline") for pid in pids)
+    }:
+        assert time.monotonic() < until, alive
         time.sleep(0.05)
-    time.sleep(0.5)  # They may be starting still.
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
-    for _ in range(300):
-        alive = [pid for pid in pids if os.path.exists(f"/proc/{pid}/cmdline")]
-        if not alive:
-            break
-        time.sleep(0.05)
-    assert alive == []

@@ -1,5 +1,7 @@
 """The output layers of tokens and sequences, and their ablations."""
 
+import functools
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -29,14 +31,18 @@ _ABLATIONS = (
 _ALL = (*_ABLATIONS, ("plain", {}))
 
 
-def _classifier(ablation):
+@functools.cache
+def _made(head, ablation):
     keras.utils.set_random_seed(1)
-    return heads.BertForSequenceClassification(_SIZES, num_labels=5, **ablation)
+    return head(_SIZES, num_labels=5, **dict(ablation))
+
+
+def _classifier(ablation):
+    return _made(heads.BertForSequenceClassification, (*ablation.items(),))
 
 
 def _tagger(ablation):
-    keras.utils.set_random_seed(1)
-    return heads.BertForTokenClassification(_SIZES, num_labels=5, **ablation)
+    return _made(heads.BertForTokenClassification, (*ablation.items(),))
 
 
 class AblationsTest(parameterized.TestCase, tf.test.TestCase):
