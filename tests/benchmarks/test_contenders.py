@@ -9,22 +9,16 @@ import numpy as np
 import pytest
 
 from benchmarks import contenders, floor, speed
-from tests import programs
+from tests import programs, toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_SIZES = {
-    "vocab_size": 50,
-    "hidden_size": 8,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "max_position_embeddings": 12,
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "initializer_range": 0.02,
-}
+_SIZES = toy_config.sizes(
+    vocab_size=50,
+    hidden_size=8,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    intermediate_size=16,
+)
 
 
 def _job(**others):

@@ -9,19 +9,11 @@ import pytest
 from files import json_text
 from modeling import config as config_lib
 from modeling import huggingface_config
-from tests import toy_pretraining
+from tests import toy_config, toy_pretraining
 from tests.fuzz import harness, mutations
 from training import records, reporting
 
-_CONFIG = config_lib.BertConfig(
-    vocab_size=22,
-    hidden_size=12,
-    num_attention_heads=3,
-    intermediate_size=20,
-    num_hidden_layers=2,
-    max_position_embeddings=32,
-    type_vocab_size=2,
-)
+_CONFIG = config_lib.BertConfig.from_dict(toy_config.sizes())
 _THEIRS = huggingface_config.from_release(
     _CONFIG.to_dict(),
     ["BertForSequenceClassification"],

@@ -5,6 +5,7 @@ import pathlib
 import pytest
 
 from modeling import config, costs
+from tests import toy_config
 
 _FOLDER = pathlib.Path(config.__file__).parent / "configs"
 _FILES = sorted(_FOLDER.glob("*.json"))
@@ -100,15 +101,7 @@ def test_counts_are_those_of_the_released_medium_checkpoint():
 def test_counts_are_those_of_a_built_model():
     from modeling import heads
 
-    values = config.BertConfig(
-        vocab_size=37,
-        hidden_size=12,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=20,
-        max_position_embeddings=9,
-        type_vocab_size=2,
-    )
+    values = config.BertConfig.from_dict(toy_config.sizes(num_hidden_layers=3))
     model = heads.BertForPreTraining(values)
     assert model.count_params() == costs.pretraining_parameters(values)
     encoder = sum(

@@ -6,27 +6,17 @@ import tensorflow as tf
 
 from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
+from tests import toy_config
 
 _B, _C, _T, _D = 2, 3, 5, 12
 _TOLERANCE = 1e-5
 
 
 def _model(**changes):
-    config = config_lib.BertConfig(
-        **{
-            "vocab_size": 11,
-            "hidden_size": _D,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 3,
-            "intermediate_size": 17,
-            "max_position_embeddings": 7,
-            "type_vocab_size": 2,
-            "initializer_range": 0.5,
-            **changes,
-        }
-    )
+    sizes = {"vocab_size": 11, "max_position_embeddings": 7, **changes}
+    sizes = toy_config.sizes(hidden_size=_D, initializer_range=0.5, **sizes)
     keras.utils.set_random_seed(1)
-    return heads.BertForMultipleChoice(config)
+    return heads.BertForMultipleChoice(config_lib.BertConfig.from_dict(sizes))
 
 
 def _inputs():

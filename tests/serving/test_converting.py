@@ -12,18 +12,14 @@ from modeling import config as config_lib
 from serving import exporting, networks, run_folder
 from serving import settings as settings_lib
 from tasks.classification import labels, sentence_pairs
+from tests import toy_config
 
-_SIZES = {
-    "vocab_size": 17,
-    "hidden_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 20,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 11,
-    "type_vocab_size": 2,
-    "initializer_range": 0.4,
-}
+_SIZES = toy_config.sizes(
+    vocab_size=17,
+    num_hidden_layers=2,
+    max_position_embeddings=11,
+    initializer_range=0.4,
+)
 # float32 in another order of the same sums.
 _TOLERANCE = 1e-5
 

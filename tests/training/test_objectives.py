@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from modeling import config as config_lib
 from modeling import heads
+from tests import toy_config
 from tests import toy_pretraining as toy
 from training import objectives
 
@@ -22,16 +23,8 @@ def _features(num_examples=3):
 def models():
     """One model for each objective, all of the same weights."""
     keras.config.set_dtype_policy("float32")
-    config = config_lib.BertConfig(
-        vocab_size=31,
-        hidden_size=12,
-        num_hidden_layers=1,
-        num_attention_heads=3,
-        intermediate_size=17,
-        max_position_embeddings=16,
-        type_vocab_size=2,
-        initializer_range=0.2,
-    )
+    sizes = toy_config.sizes(initializer_range=0.2)
+    config = config_lib.BertConfig.from_dict(sizes)
     made = {
         name: heads.BertForPreTraining(config, objective=name)
         for name in heads.OBJECTIVES
