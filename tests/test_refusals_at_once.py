@@ -25,7 +25,12 @@ _MRPC = f"run_classifier --task_name=MRPC --data_dir=MRPC {_RUN} "
 _CUSTOM = (
     f"run_classifier --task_name=custom --do_train {_RUN} --data_dir=reviews "
 )
+_LABELLED = (
+    f"{_CUSTOM} --max_seq_length=32 --text_a_column=text --label_column=label"
+)
 _SQUAD = f"run_squad --max_seq_length=32 --max_query_length=8 {_RUN} "
+_TRAIN_SQUAD = f"{_SQUAD} --do_train --train_file=train.json"
+_ASK_SQUAD = f"{_SQUAD} --do_predict --predict_file=train.json"
 _SWAG = f"run_swag --max_seq_length=32 {_RUN} "
 _NER = f"run_ner --max_seq_length=32 {_RUN} "
 _PRETRAIN = (
@@ -118,7 +123,69 @@ _REFUSALS = {
     ),
     f"{_CUSTOM} --max_seq_length=32 --text_a_column=words "
     "--label_column=label": "no column named 'words'; the columns are 'text'",
+    f"{_LABELLED} --early_stopping_patience=1": "needs --eval_every_epoch or",
+    f"{_LABELLED} --eval_every_epoch --eval_every_steps=1": (
+        "one of --eval_every_epoch and"
+    ),
+    f"{_LABELLED} --num_trials=2": "pass --do_eval too",
+    f"{_LABELLED} --num_folds=2": "pass --do_eval too.",
+    f"{_LABELLED} --do_eval --dev_fraction=0.1 --num_folds=2": (
+        "one of --dev_fraction and --num_folds"
+    ),
+    f"{_LABELLED} --freeze_layers=2": "at most 1, the number of layers",
+    f"{_LABELLED} --class_weights=1,2,3": (
+        "--class_weights must be balanced, or a positive number for each"
+    ),
+    f"{_LABELLED} --class_weights=balanced --problem_type=regression": (
+        "--class_weights is for labels; got regression"
+    ),
+    f"{_LABELLED} --tune_thresholds": (
+        "--tune_thresholds tunes on evaluated data: pass --do_eval too."
+    ),
+    f"{_LABELLED} --nodo_train --do_eval --label_names=no,yes "
+    "--tune_thresholds": (
+        "--tune_thresholds is for --problem_type=multi_label; got"
+    ),
+    f"{_LABELLED} --nodo_train --do_predict --label_names=no,yes "
+    "--write_submission=x.zip": "--write_submission is for",
     # The other tasks.
+    _SQUAD: "At least one of `do_train`, `do_predict` or `do_eval`",
+    **{
+        f"{_SQUAD} --{action}": (
+            f"If `{action}` is True, then `{file}` must be specified"
+        )
+        for action, file in (
+            ("do_train", "train_file"),
+            ("do_predict", "predict_file"),
+            ("do_eval", "predict_file"),
+        )
+    },
+    f"{_TRAIN_SQUAD} --do_eval --predict_file=train.json": (
+        "--do_eval scores the output of --do_predict"
+    ),
+    f"{_TRAIN_SQUAD} --eval_every_steps=2": (
+        "score the answers to --predict_file"
+    ),
+    f"{_TRAIN_SQUAD} --ensemble=a.npz": (
+        "it requires --do_predict without --do_train"
+    ),
+    f"{_TRAIN_SQUAD} --doc_stride=0": "doc_stride",
+    f"{_TRAIN_SQUAD} --init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt": (
+        "Pass --do_lower_case=False"
+    ),
+    f"{_ASK_SQUAD} --predictions_file=a.json": (
+        "require --do_eval without --do_predict"
+    ),
+    f"{_ASK_SQUAD} --null_score_diff_threshold=auto": (
+        "auto requires --version_2_with_negative"
+    ),
+    f"{_ASK_SQUAD} --nodo_predict --do_eval --version_2_with_negative "
+    "--null_score_diff_threshold=auto": (
+        "pass --do_predict --ensemble=nbest_predictions.json"
+    ),
+    f"{_ASK_SQUAD} --max_seq_length=11": (
+        "max_seq_length must be greater than max_query_length + 3"
+    ),
     f"{_SQUAD} --do_train --train_file=nothing.json": (
         "No file matches 'nothing.json'."
     ),
@@ -221,7 +288,8 @@ def told(tmp_path_factory):
     folder = tmp_path_factory.mktemp("refusals")
     toy_sentences.write_model(folder)
     (folder / "bert_config.json").rename(folder / "config.json")
-    toy_sentences.write_data(folder / "reviews", toy_sentences.sentences(4, 1))
+    reviews = [("good match", "yes"), ("bad match", "no")]
+    toy_sentences.write_data(folder / "reviews", reviews)
     toy_squad.write_json(folder / "train.json", toy_squad.dataset(3))
     for name in ("folder", "swag", "MRPC"):
         (folder / name).mkdir()

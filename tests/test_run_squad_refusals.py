@@ -14,75 +14,9 @@ def _refusal(folder, **changes) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, "At least one of `do_train`, `do_predict` or `do_eval`"),
-        *(
-            (
-                {action: True, file: ""},
-                f"If `{action}` is True, then `{file}` must be specified",
-            )
-            for action, file in (
-                ("do_train", "train_file"),
-                ("do_predict", "predict_file"),
-                ("do_eval", "predict_file"),
-            )
-        ),
-        (
-            {"do_train": True, "do_eval": True},
-            "--do_eval scores the output of --do_predict",
-        ),
-        (
-            {"do_train": True, "predict_file": "", "eval_every_steps": 2},
-            "score the answers to --predict_file",
-        ),
-        (
-            {"do_train": True, "ensemble": "a.npz"},
-            "it requires --do_predict without --do_train",
-        ),
-        (
-            {"do_predict": True, "predictions_file": "a.json"},
-            "require --do_eval without --do_predict",
-        ),
-        (
-            {"do_predict": True, "null_score_diff_threshold": "auto"},
-            "auto requires --version_2_with_negative",
-        ),
-        (
-            {
-                "do_eval": True,
-                "version_2_with_negative": True,
-                "null_score_diff_threshold": "auto",
-            },
-            "pass --do_predict --ensemble=nbest_predictions.json",
-        ),
-        (
-            {"do_predict": True, "max_seq_length": 7},
-            "max_seq_length must be greater than max_query_length + 3",
-        ),
-        ({"do_train": True, "doc_stride": 0}, "doc_stride"),
-    ],
-)
-def test_flags_that_do_not_fit_together(changes, words, tmp_path):
-    assert words in _refusal(tmp_path, **changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {"num_train_epochs": 0.05},
-            "40 examples in batches of 4 for 0.05 epochs make less than one",
-        ),
-        (
-            {"init_checkpoint": "cased_L-12_H-768_A-12/bert_model.ckpt"},
-            "Pass --do_lower_case=False",
-        ),
-    ],
-)
-def test_a_model_that_does_not_fit(changes, words, tmp_path):
-    assert words in _refusal(tmp_path, do_train=True, **changes)
+def test_a_run_of_less_than_a_step(tmp_path):
+    message = _refusal(tmp_path, do_train=True, num_train_epochs=0.05)
+    assert "40 examples in batches of 4 for 0.05 epochs make less" in message
 
 
 @pytest.mark.parametrize("use", ["train", "predict", "eval"])
