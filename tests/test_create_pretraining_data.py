@@ -221,29 +221,6 @@ def test_doubtful_input_is_warned_of(
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"output_file": ","}, "output_file must name one or more files"),
-        ({"masking": "80,10"}, "masking must be .* got 80,10"),
-        (
-            {"min_paragraph_words": 3},
-            "min_paragraph_words is for formats that are",
-        ),
-        ({"shard_documents": 1, "shard_by_file": True}, "pass one of them"),
-    ],
-)
-def test_an_impossible_flag_is_named(tmp_path, text, values, message):
-    usual = {
-        "input_file": text,
-        "output_file": tmp_path / "out",
-        "vocab_file": _VOCAB,
-    }
-    with pytest.raises(ValueError, match=message):
-        _run(**(usual | values))
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "at least one sentence; got none in .*bad"),

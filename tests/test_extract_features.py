@@ -194,24 +194,6 @@ def test_empty_file_gives_no_line(tmp_path):
     assert _run(tmp_path, input_file=tmp_path / "empty.txt").read_bytes() == b""
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"max_seq_length": 161}, "trained up to sequence length 160"),
-        ({"align": "word", "pooling": "mean"}, "pass one of them"),
-        ({"dtype": "float16"}, "JSON lines hold"),
-        (
-            {"vocab_file": _GOLDEN / "inputs/vocab_cased.txt"},
-            "entries, but the model's vocab_size is 1200",
-        ),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(tmp_path, changes, message):
-    with pytest.raises(ValueError, match=message):
-        _run(tmp_path, **changes)
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_refusal_is_all_that_is_said_of_a_file_half_written(
     tmp_path, monkeypatch
 ):

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests import documented_commands as documented
-from tests import programs, toy_sentences, toy_squad, toy_swag
+from tests import programs, toy_config, toy_sentences, toy_squad, toy_swag
 
 _DRIVER = """
 import json, sys
@@ -228,6 +228,12 @@ _REFUSALS = {
     ),
     _EXTRACT: "There is no checkpoint 'nothing'",
     f"{_EXTRACT} --layers=-9": "it has no layer -9. Choose others",
+    f"{_EXTRACT} --max_seq_length=33": "trained up to sequence length 32",
+    f"{_EXTRACT} --align=word --pooling=mean": "pass one of them",
+    f"{_EXTRACT} --dtype=float16": "JSON lines hold",
+    f"{_EXTRACT} --bert_config_file=small.json": (
+        "entries, but the model's vocab_size is 9"
+    ),
     f"{_EXTRACT} --input_file=nowhere": (
         "nowhere: No such file or directory (--input_file=nowhere)."
     ),
@@ -258,6 +264,10 @@ _REFUSALS = {
     f"{_CREATE} --input_format=book --encoding=utf-99": (
         "encoding must be one that Python supports; got 'utf-99'."
     ),
+    f"{_CREATE} --output_file=,": "output_file must name one or more files",
+    f"{_CREATE} --masking=80,10": "masking must be ",
+    f"{_CREATE} --min_paragraph_words=3": "is for formats that are",
+    f"{_CREATE} --shard_documents=1 --shard_by_file": "pass one of them",
     f"{_CREATE} --masked_lm_prob=15": "must be from 0 to 1; got 15.0.",
     _PREPARE: "--input_format=book needs --input_file.",
     f"{_PREPARE} --input_file=text.txt --output_file=./text.txt": (
@@ -291,6 +301,7 @@ def told(tmp_path_factory):
     reviews = [("good match", "yes"), ("bad match", "no")]
     toy_sentences.write_data(folder / "reviews", reviews)
     toy_squad.write_json(folder / "train.json", toy_squad.dataset(3))
+    toy_config.write(folder / "small.json", vocab_size=9)
     for name in ("folder", "swag", "MRPC"):
         (folder / name).mkdir()
     toy_swag.write(folder / "swag/train.csv", toy_swag.copying(3, 1))

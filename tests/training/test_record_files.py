@@ -178,20 +178,21 @@ def test_a_file_changed_meanwhile_is_named(tmp_path):
         files.read([0])
 
 
+_FRAME = record_files.frame(b"0123456789" * 9)
+
+
 @pytest.mark.parametrize(
-    ("compress", "name"), [(gzip.compress, "gzip"), (zlib.compress, "zlib")]
+    ("content", "message"),
+    [
+        (gzip.compress(_FRAME), r"x, .*got gzip.*Decompress"),
+        (zlib.compress(_FRAME), r"x, .*got zlib.*Decompress"),
+        (b"A sentence.\nAnother one.\n", "x, record 0 .*not a TFRecord file"),
+    ],
 )
-def test_compressed_files_are_named(tmp_path, compress, name):
+def test_other_files_are_named(tmp_path, content, message):
     path = tmp_path / "x"
-    path.write_bytes(compress(record_files.frame(b"0123456789" * 9)))
-    with pytest.raises(ValueError, match=rf"x, .*got {name}.*Decompress"):
-        record_files.RecordFiles([str(path)])
-
-
-def test_text_is_no_tfrecord_file(tmp_path):
-    path = tmp_path / "x"
-    path.write_text("A sentence.\nAnother one.\n")
-    with pytest.raises(ValueError, match=r"x, record 0 .*not a TFRecord file"):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
         record_files.RecordFiles([str(path)])
 
 

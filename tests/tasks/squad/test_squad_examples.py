@@ -134,7 +134,9 @@ def test_version_2_file_needs_its_flag(tmp_path, read):
         )
 
 
-@pytest.mark.parametrize("version", ["2020-05-01", "20", "2.0.2020", "v2.0"])
+@pytest.mark.parametrize(
+    "version", ["1.1", "2020-05-01", "20", "2.0.2020", "v2.0"]
+)
 @pytest.mark.parametrize("read", [_train, _predict])
 def test_a_file_without_is_impossible_is_of_version_1(tmp_path, read, version):
     qa = _qa(answers=[_answer("mill")])
@@ -154,12 +156,6 @@ def test_a_date_is_no_version_2(tmp_path, version, is_refused):
             _predict(tmp_path, qa, version=version)
     else:
         assert len(_predict(tmp_path, qa, version=version)) == 1
-
-
-@pytest.mark.parametrize("read", [_train, _predict])
-def test_version_1_file_refuses_the_flag_of_version_2(tmp_path, read):
-    with pytest.raises(ValueError, match=r"SQuAD 1\.1\. Leave the flag out"):
-        read(tmp_path, _qa(answers=[_answer("mill")]), version_2=True)
 
 
 def test_questions_without_answers_are_predicted_in_either_version(tmp_path):
