@@ -28,16 +28,7 @@ _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
     *("annotations", "hdf5", "name_tables"),
     *("huggingface_config", "keras_hub", "config", "compilation"),
-    *(
-        "kernels",
-        "attention",
-        "losses",
-        "layers",
-        "bert",
-        "heads",
-        "feature_layers",
-        "tagging",
-    ),
+    *("kernels", "attention", "losses", "layers", "bert", "heads", "tagging"),
 ]
 # What knows that the backend may be TensorFlow.
 _BACKEND_MODULES = {"compilation", "losses"}

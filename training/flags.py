@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 from absl import flags as absl_flags
 
 from commands import flags
-from modeling import feature_layers
 from tasks import task
 
 DISTRIBUTION_STRATEGIES = (
     *("auto", "one_device", "mirrored", "multi_worker_mirrored", "tpu"),
+)
+# Source: Devlin et al. 2019, table 7, "Feature-based approach".
+FEATURE_LAYERS = (
+    *("embeddings", "second_to_last", "last"),
+    *("sum_last_four", "concat_last_four", "sum_all"),
 )
 BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
 
@@ -424,7 +428,7 @@ class TaggingOptions(SequenceOptions):
         "--init_checkpoint, which is frozen. Changes the defaults to "
         + ", ".join(f"--{name}={x}" for name, x in FEATURE_BASED.items())
         + ".",
-        choices=feature_layers.CHOICES,
+        choices=FEATURE_LAYERS,
     )
     lstm_units: int = flags.Group.MODEL.count(
         768, "Units of the BiLSTM in each direction, with --features."

@@ -18,7 +18,7 @@ from absl import logging
 
 from commands import flags
 from files import progress, writing
-from modeling import bert, checkpoints, feature_layers, tagging
+from modeling import bert, checkpoints, tagging
 from modeling import config as config_lib
 from tasks import task
 from training import (
@@ -164,9 +164,7 @@ class FrozenEncoder:
         self._checkpoint = flags.given(
             setup.options.init_checkpoint, "init_checkpoint"
         )
-        self._chosen = feature_layers.choose(
-            features, setup.config.num_hidden_layers
-        )
+        self._numbers = layer_numbers(features, setup.config.num_hidden_layers)
         self._layers = functools.cache(self._load)
 
     def make_data(self, data_set: task.DataSet) -> task.Data:
@@ -176,16 +174,15 @@ class FrozenEncoder:
             data_set: its `examples` yields the windows of each sentence.
         """
         metadata = self._setup.metadata(data_set)
-        numbers = self._chosen.numbers
         origin = {
             **metadata.flags,
-            "layers": list(numbers),
+            "layers": list(self._numbers),
             "precision": devices.precision_in_use(),
             "encoder_sha256": checkpoints.sha256(self._checkpoint),
         }
         source = make_or_reuse(
             self._setup.record_path(f"{data_set.name}_features"),
-            len(numbers) * self._setup.config.hidden_size,
+            len(self._numbers) * self._setup.config.hidden_size,
             dataclasses.replace(metadata, flags=origin),
             lambda: self.vectors(data_set.examples()),
             workers.Communicator(self._setup.strategy),
@@ -247,7 +244,7 @@ class FrozenEncoder:
         return prediction.HiddenLayers(
             strategy,
             model,
-            self._chosen.numbers,
+            self._numbers,
             self._options.predict_batch_size,
             embeddings_first=True,
         )
@@ -269,6 +266,31 @@ def _no_feature(name: str) -> np.ndarray:
     raise KeyError(f"{name} is not an array, since sentences vary in length.")
 
 
+def layer_numbers(choice: str, num_hidden_layers: int) -> tuple[int, ...]:
+    """Lists the layers of one of `training_flags.FEATURE_LAYERS`.
+
+    0 are the embeddings, 1 is the first layer and so on.
+
+    Raises:
+        ValueError: the encoder has fewer layers.
+    """
+    last = num_hidden_layers
+    first, end = {
+        "embeddings": (0, 0),
+        "second_to_last": (last - 1, last - 1),
+        "last": (last, last),
+        "sum_last_four": (last - 3, last),
+        "concat_last_four": (last - 3, last),
+        "sum_all": (1, last),
+    }[choice]
+    if first < 1 and choice != "embeddings":
+        raise ValueError(
+            f"{choice} needs at least {last + 1 - first} layers; the model has "
+            f"{last}."
+        )
+    return tuple(range(first, end + 1))
+
+
 def make_tagger(
     config: config_lib.BertConfig,
     options: training_flags.TaggingOptions,
@@ -276,11 +298,10 @@ def make_tagger(
 ) -> tagging.LstmTagger:
     """Creates the BiLSTM that is trained on word vectors."""
     features = flags.given(options.features, "features")
-    layers = feature_layers.choose(features, config.num_hidden_layers)
     return tagging.LstmTagger(
-        num_layers=len(layers.numbers),
+        num_layers=len(layer_numbers(features, config.num_hidden_layers)),
         hidden_size=config.hidden_size,
-        is_sum=layers.is_sum,
+        is_sum=features.startswith("sum"),
         num_labels=num_labels,
         num_units=options.lstm_units,
     )

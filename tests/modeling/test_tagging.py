@@ -4,12 +4,11 @@ from unittest import mock
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
 from absl.testing import parameterized
 from keras import ops
 
-from modeling import checkpoints, feature_layers, tagging
+from modeling import checkpoints, tagging
 
 _SEED = np.array([3, 5], np.int32)
 
@@ -133,38 +132,3 @@ class LstmTaggerTest(tf.test.TestCase, parameterized.TestCase):
             tagging.LstmTagger(
                 num_layers=1, hidden_size=6, is_sum=False, num_labels=0
             )
-
-
-@pytest.mark.parametrize(
-    ("choice", "numbers", "is_sum"),
-    [
-        ("embeddings", (0,), False),
-        ("second_to_last", (11,), False),
-        ("last", (12,), False),
-        ("sum_last_four", (9, 10, 11, 12), True),
-        ("concat_last_four", (9, 10, 11, 12), False),
-        ("sum_all", tuple(range(1, 13)), True),
-    ],
-)
-def test_layers_of_the_paper(choice, numbers, is_sum):
-    chosen = feature_layers.choose(choice, 12)
-    assert (chosen.numbers, chosen.is_sum) == (numbers, is_sum)
-
-
-def test_every_choice_has_its_layers():
-    for choice in feature_layers.CHOICES:
-        assert feature_layers.choose(choice, 4).numbers
-
-
-@pytest.mark.parametrize(
-    ("choice", "has", "needs"),
-    [("second_to_last", 1, 2), ("sum_last_four", 3, 4), ("last", 0, 1)],
-)
-def test_layers_that_are_not_there(choice, has, needs):
-    with pytest.raises(ValueError, match=f"{choice} needs at least {needs} "):
-        feature_layers.choose(choice, has)
-
-
-def test_unknown_layers():
-    with pytest.raises(ValueError, match=r"one of embeddings, .*; got 'all'"):
-        feature_layers.choose("all", 12)

@@ -1,5 +1,6 @@
 import dataclasses
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import tensorflow as tf
 from modeling import bert, checkpoints, config
 from tasks.tagging import ner
 from tests import toy_tagging
+from training import flags as training_flags
 from training import (
     input_pipeline,
     option_checks,
@@ -182,3 +184,40 @@ def test_features_need_a_checkpoint_and_its_layers(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
         option_checks.check_features(options)
         _encoder(tmp_path, options.features)
+
+
+@pytest.mark.parametrize(
+    ("choice", "numbers"),
+    [
+        ("embeddings", (0,)),
+        ("second_to_last", (11,)),
+        ("last", (12,)),
+        ("sum_last_four", (9, 10, 11, 12)),
+        ("concat_last_four", (9, 10, 11, 12)),
+        ("sum_all", tuple(range(1, 13))),
+    ],
+)
+def test_layers_of_the_paper(choice, numbers):
+    assert word_features.layer_numbers(choice, 12) == numbers
+
+
+def test_every_choice_has_its_layers():
+    for choice in training_flags.FEATURE_LAYERS:
+        assert word_features.layer_numbers(choice, 4)
+
+
+@pytest.mark.parametrize(
+    ("choice", "has", "needs"),
+    [("second_to_last", 1, 2), ("sum_last_four", 3, 4), ("last", 0, 1)],
+)
+def test_layers_that_are_not_there(choice, has, needs):
+    with pytest.raises(ValueError, match=f"{choice} needs at least {needs} "):
+        word_features.layer_numbers(choice, has)
+
+
+@pytest.mark.parametrize("choice", training_flags.FEATURE_LAYERS)
+def test_sums_alone_have_learned_weights(choice):
+    options = types.SimpleNamespace(features=choice, lstm_units=2)
+    sizes = types.SimpleNamespace(num_hidden_layers=4, hidden_size=6)
+    tagger = word_features.make_tagger(sizes, options, 3)
+    assert tagger.is_sum == (choice in ("sum_last_four", "sum_all"))
