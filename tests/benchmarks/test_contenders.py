@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import pathlib
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from benchmarks import contenders, floor, speed
 from tests import programs, toy_config
 
-_ROOT = pathlib.Path(__file__).parents[2]
 _SIZES = toy_config.sizes(
     vocab_size=50,
     hidden_size=8,

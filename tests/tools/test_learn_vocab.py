@@ -11,8 +11,6 @@ from tests import programs
 from tools import learn_vocab
 from vocab import learning, tokenization
 
-_ROOT = pathlib.Path(__file__).parents[2]
-
 
 def _run(*arguments):
     return programs.python("-m", "tools.learn_vocab", *arguments)

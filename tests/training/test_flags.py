@@ -1,5 +1,4 @@
 import dataclasses
-import pathlib
 
 import pytest
 from absl import flags
@@ -10,7 +9,6 @@ from tasks import task
 from tests import programs
 from training import flags as training_flags
 
-_ROOT = pathlib.Path(__file__).parents[2]
 # Source: run_pretraining.py of the release.
 _RELEASED_DEFAULTS = {
     "init_checkpoint": None,

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import pathlib
 import time
 
 import keras
@@ -27,7 +26,6 @@ _STEPS = 12
 # Source: tests/golden/README.md, "Tolerances".
 _TOLERANCE = 2e-5
 _SLOT_TOLERANCES = {"adam_m": 1e-6, "adam_v": 1e-8}
-_ROOT = pathlib.Path(__file__).parents[2]
 
 
 def _golden_batches():
