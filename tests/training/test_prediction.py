@@ -13,16 +13,13 @@ import tensorflow as tf
 
 from modeling import config as config_lib
 from modeling import heads
+from tests import toy_config
 from tests import toy_sentences as toy
 from training import prediction
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_CONFIG = config_lib.BertConfig(
-    vocab_size=16,
-    hidden_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=64,
+_CONFIG = config_lib.BertConfig.from_dict(
+    toy_config.sizes(num_hidden_layers=2, max_position_embeddings=64)
 )
 
 
