@@ -11,16 +11,9 @@ import safetensors.numpy
 
 from modeling import bert, checkpoints, huggingface, huggingface_config
 from modeling import config as config_lib
+from tests import toy_config
 
-_CONFIG = config_lib.BertConfig(
-    vocab_size=11,
-    hidden_size=6,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=7,
-    max_position_embeddings=5,
-    type_vocab_size=2,
-)
+_CONFIG = config_lib.BertConfig(**toy_config.sizes(num_hidden_layers=2))
 
 
 def _write(path, arrays, metadata=None):
@@ -56,12 +49,12 @@ def _write_ours(folder, arrays, architectures):
 def _encoder(prefix="bert.", weight="weight", bias="bias", dtype=np.float32):
     """Makes an encoder under Hugging Face's names, by hand."""
     rng = np.random.default_rng(1)
-    d, f = 6, 7
+    d, f = 12, 17
     norm = {weight: (d,), bias: (d,)}
     shapes = {
-        "embeddings.word_embeddings": {"weight": (11, d)},
+        "embeddings.word_embeddings": {"weight": (31, d)},
         "embeddings.token_type_embeddings": {"weight": (2, d)},
-        "embeddings.position_embeddings": {"weight": (5, d)},
+        "embeddings.position_embeddings": {"weight": (16, d)},
         "embeddings.LayerNorm": norm,
         "pooler.dense": {"weight": (d, d), "bias": (d,)},
     }
@@ -159,9 +152,9 @@ def test_sixteen_bit_weights_are_widened_and_logged(tmp_path, dtype):
 def test_buffers_and_ties_are_no_variables(tmp_path):
     weights = _encoder()
     words = weights["bert.embeddings.word_embeddings.weight"]
-    bias = np.arange(11, dtype=np.float32)
+    bias = np.arange(31, dtype=np.float32)
     more = {
-        "bert.embeddings.position_ids": np.arange(5)[None],
+        "bert.embeddings.position_ids": np.arange(16)[None],
         "cls.predictions.decoder.weight": words,
         "cls.predictions.decoder.bias": bias,
         "cls.predictions.bias": bias,
@@ -203,7 +196,7 @@ def test_a_classifier_is_what_the_architecture_says(
     tmp_path, architecture, names
 ):
     weights = _encoder() | {
-        "classifier.weight": np.ones([1, 6], np.float32),
+        "classifier.weight": np.ones([1, 12], np.float32),
         "classifier.bias": np.ones([1], np.float32),
     }
     folder = _folder(tmp_path, weights, architectures=[architecture])
@@ -294,7 +287,7 @@ def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
     [
         ({"layer_norm_eps": 1e-5}, "layer_norm_eps must be 1e-12.* got 1e-05"),
         ({"position_embedding_type": "relative_key"}, "must be 'absolute'"),
-        ({"embedding_size": 3}, "embedding_size must be hidden_size, 6"),
+        ({"embedding_size": 3}, "embedding_size must be hidden_size, 12"),
         ({"quantization_config": {"bits": 8}}, "quantized weights"),
         ({"pruned_heads": {"0": [1]}}, "pruned_heads must be {}"),
         ({"pooler_type": "mean"}, "pooler_type must be 'first_token_trans"),
@@ -408,8 +401,8 @@ def test_unknown_names_are_stored_beside_and_restored(tmp_path):
     held = checkpoints.read(_folder(tmp_path, _encoder()))
     held |= {
         "global_step": np.array(3, np.int64),
-        "cls/multiple_choice/output_weights": np.ones([1, 6], np.float32),
-        "bert/encoder/layer_2/output/dense/bias": np.ones(6, np.float32),
+        "cls/multiple_choice/output_weights": np.ones([1, 12], np.float32),
+        "bert/encoder/layer_2/output/dense/bias": np.ones(12, np.float32),
         "huggingface/crf.transitions": rng.normal(size=[2, 2]),
     }
     _write_ours(tmp_path, held, ["BertForMultipleChoice"])
@@ -442,12 +435,12 @@ def test_config_by_hand():
     assert values == {
         "architectures": ["BertForSequenceClassification"],
         "model_type": "bert",
-        "vocab_size": 11,
-        "hidden_size": 6,
+        "vocab_size": 31,
+        "hidden_size": 12,
         "num_hidden_layers": 2,
         "num_attention_heads": 3,
-        "intermediate_size": 7,
-        "max_position_embeddings": 5,
+        "intermediate_size": 17,
+        "max_position_embeddings": 16,
         "type_vocab_size": 2,
         "initializer_range": 0.02,
         "hidden_dropout_prob": 0.1,

@@ -12,7 +12,7 @@ from files import progress
 from modeling import checkpoints, heads
 from modeling import config as config_lib
 from tasks.classification import glue
-from tests import web_server
+from tests import toy_config, web_server
 from tests.tasks.classification import reading
 from tools import (
     convert_checkpoint,
@@ -27,13 +27,12 @@ _ALL_URL = "/bert_models/2020_02_20/all_bert_models.zip"
 # A vocabulary of the right size for a model of 37 pieces: the sizes that a
 # folder's name says are those of the real model, all others are small.
 _CONFIG = config_lib.BertConfig(
-    vocab_size=37,
-    hidden_size=128,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=20,
-    max_position_embeddings=9,
-    type_vocab_size=2,
+    **toy_config.sizes(
+        vocab_size=37,
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+    )
 )
 
 

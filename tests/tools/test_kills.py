@@ -14,7 +14,7 @@ import pytest
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
-from tests import web_server
+from tests import toy_config, web_server
 from tools import (
     convert_checkpoint,
     download,
@@ -26,13 +26,12 @@ _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
 # Enough to write that kills come while it is written.
 _CONFIG = config_lib.BertConfig(
-    vocab_size=1200,
-    hidden_size=384,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    intermediate_size=1536,
-    max_position_embeddings=64,
-    type_vocab_size=2,
+    **toy_config.sizes(
+        vocab_size=1200,
+        hidden_size=384,
+        num_hidden_layers=3,
+        intermediate_size=1536,
+    )
 )
 _SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 
