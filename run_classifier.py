@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from commands import program
 from files import writing
-from tasks import labelled, task
+from tasks import labeled, task
 from tasks.classification import (
     custom,
     datasets,
@@ -56,7 +56,7 @@ class Options(
         return bool(self.num_folds) or super().has_several_runs
 
 
-class SentenceClassification(labelled.LabelledTask):
+class SentenceClassification(labeled.LabeledTask):
     """Classification or regression of texts and pairs of texts.
 
     Raises:
@@ -154,8 +154,8 @@ class SentenceClassification(labelled.LabelledTask):
         )
 
     def calibrate(
-        self, data: task.Data, answers: labelled.Answers, output_dir: str
-    ) -> labelled.Answers:
+        self, data: task.Data, answers: labeled.Answers, output_dir: str
+    ) -> labeled.Answers:
         if self.label_set.problem_type != labels.MULTI_LABEL:
             return answers
         if self._chooses_thresholds(data):
@@ -172,7 +172,7 @@ class SentenceClassification(labelled.LabelledTask):
         return self.options.tune_thresholds and is_evaluated
 
     def write_report(
-        self, data: task.Data, answers: labelled.Answers, output_dir: str
+        self, data: task.Data, answers: labeled.Answers, output_dir: str
     ) -> None:
         label_set = self.decided_by(answers)
         if self._chooses_thresholds(data):
@@ -189,7 +189,7 @@ class SentenceClassification(labelled.LabelledTask):
         report.write(evaluated, output_dir, data.data_set.suffix)
 
     def write_answers(
-        self, data: task.Data, answers: labelled.Answers, output_dir: str
+        self, data: task.Data, answers: labeled.Answers, output_dir: str
     ) -> None:
         info = dataclasses.replace(
             self._info, label_set=self.decided_by(answers)

@@ -43,7 +43,7 @@ class Counts:
     characters_read: int = 0
     documents_read: int = 0
     titles: int = _dropped("titles")
-    licence_lines: int = _dropped("lines of a licence")
+    license_lines: int = _dropped("lines of a license")
     tags: int = _dropped("tags")
     half_characters: int = _dropped("lone surrogates (replaced by U+FFFD)")
     markup_paragraphs: int = _dropped("paragraphs of left-over markup")
@@ -126,7 +126,7 @@ def book_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:
         counts: incremented by the dropped lines.
     """
     lines = [part for line in lines for part in re.split(r"[\r\f]", line)]
-    lines = _without_licence(lines, counts)
+    lines = _without_license(lines, counts)
     width = _wrap_width(lines)
     paragraph: list[str] = []
     previous = ""
@@ -159,7 +159,7 @@ def _wrap_width(lines: list[str]) -> int:
     return lengths[len(lengths) * 97 // 100] if lengths else 0
 
 
-def _without_licence(lines: list[str], counts: Counts) -> list[str]:
+def _without_license(lines: list[str], counts: Counts) -> list[str]:
     """Keeps the text between the marks; a file may contain several books."""
     kept: list[str] = []
     start, ended = 0, False
@@ -176,7 +176,7 @@ def _without_licence(lines: list[str], counts: Counts) -> list[str]:
             start = _end_of_mark(lines, i)
     if not ended:
         kept += lines[start:]
-    counts.licence_lines += num_lines - sum(1 for line in kept if line.strip())
+    counts.license_lines += num_lines - sum(1 for line in kept if line.strip())
     return kept
 
 

@@ -9,7 +9,7 @@ from modeling.annotations import Policy, Tensor
 
 
 class Embeddings(layers.BertLayer):
-    """The sum of word, segment and position embeddings, normalised.
+    """The sum of word, segment and position embeddings, normalized.
 
     Source: Devlin et al. 2019, §3 and fig. 2.
 

@@ -69,7 +69,7 @@ class LoadReport:
     def __str__(self) -> str:
         lines = [f"{len(self.loaded)} variables loaded"]
         for what, names in (
-            ("new, as initialised", self.missing),
+            ("new, as initialized", self.missing),
             ("in the checkpoint only", self.unexpected),
         ):
             if names:
@@ -199,7 +199,7 @@ def load(
     """Loads a checkpoint into a model, by name.
 
     Differs: the release silently leaves variables that it does not find as
-    initialised. All names and shapes are checked before the first value is
+    initialized. All names and shapes are checked before the first value is
     read; values are read one at a time.
 
     Args:

@@ -132,7 +132,7 @@ def layer_activations(
     """Counts the bytes that one layer keeps per sequence for its gradients.
 
     Per token these are queries, keys and values; the context before and after
-    joining its heads; the inputs and outputs of both normalisations: 9 D.
+    joining its heads; the inputs and outputs of both normalizations: 9 D.
     Before and after the activation: 2 F. Probabilities before and after
     dropout: 2 N T.
     """
@@ -174,7 +174,7 @@ def activations(
         * config.hidden_size
         * _COMPUTE_BYTES[method.precision]
     )
-    # The embeddings' sum is normalised in float32.
+    # The embeddings' sum is normalized in float32.
     embeddings = FLOAT_BYTES * shape.max_seq_length * config.hidden_size
     kept, at_once = (output, 2 * layer) if method.recompute else (layer, layer)
     return embeddings + config.num_hidden_layers * kept + at_once + head

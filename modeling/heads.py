@@ -209,7 +209,7 @@ class BertWithHead(keras.Model):
         num_labels: K, the width of the output layer.
         causal: each token attends only to itself and earlier tokens.
         bilstm_head: adds a BiLSTM between encoder and output layer. It is
-            initialised randomly and as wide as the encoder in each direction
+            initialized randomly and as wide as the encoder in each direction
             (the paper does not specify it).
         name: of the model, the first part of its variables' paths; the class
             default if None.

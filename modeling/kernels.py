@@ -130,7 +130,7 @@ def _mixed(words):
 
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
-    """Normalises each row to mean 0 and variance 1, then scales and shifts.
+    """Normalizes each row to mean 0 and variance 1, then scales and shifts.
 
     Args:
         x: `[..., D]` float.
@@ -152,7 +152,7 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
 
 
 def _norm(x, gamma, beta):
-    normal, _ = _normalised(ops.cast(x, "float32"))
+    normal, _ = _normalized(ops.cast(x, "float32"))
     return ops.cast(normal * gamma + beta, x.dtype)
 
 
@@ -170,7 +170,7 @@ def block_end(
     norm: tuple[Tensor, Tensor],
     drop: Dropout,
 ) -> Tensor:
-    """Applies bias, dropout, residual connection and normalisation.
+    """Applies bias, dropout, residual connection and normalization.
 
     Args:
         x: `[..., D]` float, the block's last product.
@@ -209,7 +209,7 @@ def block_end(
 
 def _block_end(*tensors, rate):
     *before_norm, gamma, beta = tensors
-    normal, _ = _normalised(_before_norm(*before_norm, rate=rate))
+    normal, _ = _normalized(_before_norm(*before_norm, rate=rate))
     return ops.cast(normal * gamma + beta, before_norm[0].dtype)
 
 
@@ -238,17 +238,17 @@ def _before_norm(x, bias, residual, seed, *, rate):
     return biased + ops.cast(residual, "float32")
 
 
-def _normalised(rows):
-    """Returns normalised rows, and 1 / their standard deviation."""
-    centred = rows - ops.mean(rows, axis=-1, keepdims=True)
-    variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+def _normalized(rows):
+    """Returns normalized rows, and 1 / their standard deviation."""
+    centered = rows - ops.mean(rows, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
     inverse = ops.rsqrt(variance + _LAYER_NORM_EPSILON)
-    return centred * inverse, inverse
+    return centered * inverse, inverse
 
 
 def _through_norm(rows, gamma, upstream):
     """Returns the gradients of rows, gamma and beta."""
-    normal, inverse = _normalised(rows)
+    normal, inverse = _normalized(rows)
     scaled = upstream * gamma
     along = ops.mean(scaled * normal, axis=-1, keepdims=True)
     mean = ops.mean(scaled, axis=-1, keepdims=True)

@@ -24,7 +24,7 @@ def num_dropout_sites(config: config_lib.BertConfig) -> int:
 
 
 def truncated_normal(stddev: float) -> keras.initializers.Initializer:
-    """Creates the initialiser of a variable: a normal truncated at 2 sigma.
+    """Creates the initializer of a variable: a normal truncated at 2 sigma.
 
     Its seed comes from the generator that `keras.utils.set_random_seed` sets.
     Use a new one for each variable: equal shapes would get equal values.
@@ -54,7 +54,7 @@ class BertLayer(keras.layers.Layer):
     """A layer whose inputs and variables Keras does not cast.
 
     Keras would cast every float input and variable to the type of the policy,
-    which is too narrow for normalisation, softmax and logits.
+    which is too narrow for normalization, softmax and logits.
 
     Args:
         name: of the release.
@@ -116,7 +116,7 @@ class Dense(BertLayer):
 
 
 class LayerNorm(BertLayer):
-    """Layer normalisation.
+    """Layer normalization.
 
     Args:
         size: width of the rows, D.
@@ -218,7 +218,7 @@ class SelfAttention(BertLayer):
 
 
 class BlockOutput(BertLayer):
-    """The end of a block, from projection to normalisation.
+    """The end of a block, from projection to normalization.
 
     Args:
         config: the network's sizes.
@@ -296,7 +296,7 @@ class Transform(BertLayer):
         sizes: width of the input and of the output.
         config: for the initial kernel and the default activation.
         activation: replaces `config.hidden_act`.
-        has_norm: whether a normalisation follows.
+        has_norm: whether a normalization follows.
         name, dtype: as for `BertLayer`.
 
     Call arguments:
@@ -335,9 +335,9 @@ class Transform(BertLayer):
 
 
 class TransformerLayer(BertLayer):
-    """Attention, then a feed-forward block, each normalised at its end.
+    """Attention, then a feed-forward block, each normalized at its end.
 
-    Source: Vaswani et al. 2017, §3.1 (normalisation after the residual).
+    Source: Vaswani et al. 2017, §3.1 (normalization after the residual).
 
     Args:
         config: the network's sizes.

@@ -60,7 +60,7 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Computes -log(softmax(logits)[label]) of each item.
 
     Args:
-        logits: `[..., K]` float, unnormalised.
+        logits: `[..., K]` float, unnormalized.
         labels: `[...]` int, in [0, K).
 
     Returns:
@@ -113,7 +113,7 @@ def span_cross_entropy(
     Source: Devlin et al. 2019, §4.2; the mean of the two as released.
 
     Args:
-        logits: start and end, each `[B, T]` float, unnormalised.
+        logits: start and end, each `[B, T]` float, unnormalized.
         positions: start and end, each `[B]` int, in [0, T).
 
     Returns:
@@ -129,7 +129,7 @@ def several_labels_cross_entropy(
     """Computes the mean binary cross entropy of an item's labels.
 
     Args:
-        logits: `[B, K]` float32, unnormalised.
+        logits: `[B, K]` float32, unnormalized.
         labels: `[B, K]` float32, each 0 or 1.
         weights: `[B, K]` float32, the weight of each label; None for 1.
 
@@ -222,7 +222,7 @@ def _tied(hidden, table, bias, *, labels):
 
     def gradient(upstream, _):
         # The gradient of the logits, (probs - one_hot) * upstream, is never
-        # materialised: its terms are multiplied separately, and the second
+        # materialized: its terms are multiplied separately, and the second
         # needs no matrix product.
         weight = tf.cast(upstream, dtype)[:, tf.newaxis]  # [M, 1]
         mean = tf.cast(tf.matmul(probs, narrow), tf.float32)  # [M, D]

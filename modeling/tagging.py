@@ -16,7 +16,7 @@ class LstmTagger(keras.Model):
     """A BiLSTM word classifier on the hidden layers of a frozen encoder.
 
     Source: Devlin et al. 2019, §5.3, "Feature-based approach": a randomly
-    initialised BiLSTM of two layers before the output layer. The weights of
+    initialized BiLSTM of two layers before the output layer. The weights of
     summed layers are learned, as in Peters et al. 2018, eq. 1. The paper does
     not specify dropout; we apply that of the output layer before every layer.
 

@@ -59,7 +59,7 @@ def run(options: Options) -> None:
     }
     writing.check_files(outputs.values(), input_files)
     documents = _read(input_files)
-    usual = capitalised_words(
+    usual = capitalized_words(
         sentence for document in documents for sentence in document
     )
     chosen: dict[str, list[tuple[list[str], list[str]]]] = {
@@ -96,7 +96,7 @@ def run(options: Options) -> None:
         logging.info("Wrote %d sentences to %s", len(taken), path)
 
 
-def capitalised_words(sentences: Iterable[Sequence[str]]) -> frozenset[str]:
+def capitalized_words(sentences: Iterable[Sequence[str]]) -> frozenset[str]:
     """Returns the lower-cased words that are mostly capitalized.
 
     Only words within a sentence, not at its start, are counted.

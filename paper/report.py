@@ -424,7 +424,7 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
     drawing = figure.Figure(figsize=(7, 4.5), layout="constrained")
     axes = drawing.add_subplot()
     for number, (name, places) in enumerate(_lines(table).items()):
-        colour = f"C{number}"
+        color = f"C{number}"
         ours = [
             (x, summary.mean, summary.deviation or 0.0)
             for x, place in places
@@ -438,7 +438,7 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
                 yerr=deviation,
                 marker="o",
                 capsize=3,
-                color=colour,
+                color=color,
                 label=name,
             )
         paper = [
@@ -450,7 +450,7 @@ def draw(table: tables.Table, found: Found, path: str) -> bool:
             axes.plot(
                 *zip(*paper, strict=True),
                 linestyle="--",
-                color=colour,
+                color=color,
                 label=f"{name}, paper",
             )
     axes.set_title("\n".join(textwrap.wrap(table.title, 50)))

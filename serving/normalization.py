@@ -5,7 +5,7 @@ lower-cases it on request, and puts spaces around punctuation marks and
 ideographs. Nearly every rule depends on one character only, so TensorFlow
 Text can apply a table of replacements.
 
-Two rules of lower-casing depend on the neighbours of a character: a capital
+Two rules of lower-casing depend on the neighbors of a character: a capital
 sigma becomes another letter at the end of a word (`str.lower`), and marks are
 put into canonical order (NFD). `resolve_context` applies these two rules first.
 Regular expressions find the few texts that need them.
@@ -216,7 +216,7 @@ def _normalizer(do_lower_case: bool) -> tf_text.FastBertNormalizer:
     )
 
 
-# -------------------------------------------- Rules that depend on neighbours
+# -------------------------------------------- Rules that depend on neighbors
 
 
 def resolve_context(text: tf.Tensor) -> tf.Tensor:

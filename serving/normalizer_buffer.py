@@ -18,7 +18,7 @@ the definition (`serving.graph_tokenizer` does):
   the unit at index base XOR byte; the value of a key that ends is at the
   base itself, with bit 31 set.
 
-Source: the behaviour of TensorFlow Text 2.21.
+Source: the behavior of TensorFlow Text 2.21.
 """
 
 from collections.abc import Mapping

@@ -139,7 +139,7 @@ class _Graph:
         return self.node(operator, x, **attributes)
 
     def norm(self, name: str, layer: layers.LayerNorm, x: str) -> str:
-        """Adds layer normalisation."""
+        """Adds layer normalization."""
         return self.LayerNormalization(
             x,
             self.weight(f"{name}/gamma", layer.gamma),
@@ -296,7 +296,7 @@ def _attention(
 def _block_end(
     graph: _Graph, name: str, layer: layers.BlockOutput, x: str, residual: str
 ) -> str:
-    """Adds projection, residual connection and normalisation."""
+    """Adds projection, residual connection and normalization."""
     projected = graph.dense(f"{name}/dense", layer.dense, x)
     summed = graph.Add(projected, residual)
     return graph.norm(f"{name}/LayerNorm", layer.norm, summed)

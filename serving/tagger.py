@@ -31,7 +31,7 @@ def servable(
     They are `serving_default` (`text` `[B]` string, words separated by white
     space of ASCII), `words` (`[B, W]` string, "" after the last word of a
     row), `document` (as `serving_default`, but the B sentences are one
-    document, in order, and each is read with its neighbours around it, as
+    document, in order, and each is read with its neighbors around it, as
     `run_ner.py --context=document` does) and `ids`. Outputs: `words`, `tags`
     `[B, W]` string, "" after the last, and `probabilities` `[B, W]` float32 of
     those tags. For `ids` `[B, T]`: `tags` and `probabilities` of each token;
@@ -165,7 +165,7 @@ class TagWindows:
 
     Attributes:
         tokens: `[R, (tokens)]` int32, without [CLS] and [SEP].
-        window_of_word: `[W]` int64, the window in which a word is labelled.
+        window_of_word: `[W]` int64, the window in which a word is labeled.
         place_of_word: `[W]` int64, its first piece there, [CLS] being 0.
     """
 
@@ -179,7 +179,7 @@ def cut_windows(
     sentence_lengths: tf.Tensor,
     options: ner.WindowOptions,
 ) -> TagWindows:
-    """Splits sentences into windows; each word is labelled in just one.
+    """Splits sentences into windows; each word is labeled in just one.
 
     Args:
         pieces: `[W, (pieces)]` int32, of each word at least one and at most

@@ -25,8 +25,8 @@ def _anchor(heading):
 
 
 def test_anchors_are_made_as_on_github():
-    assert _anchor("May I use it at work? `Licences`") == (
-        "may-i-use-it-at-work-licences"
+    assert _anchor("May I use it at work? `Licenses`") == (
+        "may-i-use-it-at-work-licenses"
     )
 
 

@@ -150,7 +150,7 @@ def _rewrite_as_iobes(path):
 
 
 @pytest.mark.slow
-def test_trials_are_summarised(folder):
+def test_trials_are_summarized(folder):
     toy.run(folder, **_SHORT, train_epochs="1,2")
     summary = json.loads((folder / "out" / "trials.json").read_text())
     settings = summary["eval"]["by_setting"]

@@ -150,7 +150,7 @@ def test_results_do_not_depend_on_bucketing_or_batches(trained):
 
 
 @pytest.mark.slow
-def test_trials_are_summarised_with_mean_and_deviation(folder):
+def test_trials_are_summarized_with_mean_and_deviation(folder):
     _run(folder, **programs.STAGES, train_batch_sizes="4,8")
     summary = json.loads((folder / "out/trials.json").read_text())
     trials = [folder / f"out/trial-{n}/eval_results.txt" for n in (1, 2)]

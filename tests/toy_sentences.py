@@ -40,8 +40,8 @@ def write_data(folder, train=None):
     folder.mkdir(parents=True, exist_ok=True)
     write_tsv(folder / "train.tsv", train or sentences(320, seed=1))
     write_tsv(folder / "dev.tsv", sentences(30, seed=2))
-    unlabelled = [(text,) for text, _ in sentences(11, seed=3)]
-    write_tsv(folder / "test.tsv", unlabelled, header=("text",))
+    unlabeled = [(text,) for text, _ in sentences(11, seed=3)]
+    write_tsv(folder / "test.tsv", unlabeled, header=("text",))
     return folder
 
 

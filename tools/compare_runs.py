@@ -230,7 +230,7 @@ def _files_of(folder: str) -> list[str]:
 
 
 def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
-    """Compares the runs in folders, or summarises a single one.
+    """Compares the runs in folders, or summarizes a single one.
 
     Raises:
         OSError: a file cannot be read or written.

@@ -70,7 +70,7 @@ class Options(masked_pairs.PairOptions, flags.TokenizerOptions):
     )
     color: str = flags.Group.DISPLAY.flag(
         "auto",
-        "Colour masked tokens; auto: in a terminal.",
+        "Color masked tokens; auto: in a terminal.",
         choices=terminal.COLOR_CHOICES,
     )
 

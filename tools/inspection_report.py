@@ -211,7 +211,7 @@ def examples_section(
     Args:
         records: arrays by feature, without the batch.
         tokens: token by id.
-        has_colors: whether masked tokens are coloured, or put in brackets.
+        has_colors: whether masked tokens are colored, or put in brackets.
     """
     styles = _COLOR_STYLES if has_colors else _PLAIN_STYLES
 

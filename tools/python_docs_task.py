@@ -42,8 +42,8 @@ def run(options: Options) -> None:
         name: os.path.join(options.output_dir, f"{name}.tsv") for name in rows
     }
     writing.check_files(outputs.values())
-    for number, labelled in enumerate(_labelled_documents(), start=1):
-        rows["train" if number % _HOLDOUT_EVERY else "dev"] += labelled
+    for number, labeled in enumerate(_labeled_documents(), start=1):
+        rows["train" if number % _HOLDOUT_EVERY else "dev"] += labeled
     for name, lines in rows.items():
         with writing.whole_file(outputs[name]) as file:
             file.write("text\tlabel\n")
@@ -55,7 +55,7 @@ def run(options: Options) -> None:
     )
 
 
-def _labelled_documents() -> Iterator[list[tuple[str, str]]]:
+def _labeled_documents() -> Iterator[list[tuple[str, str]]]:
     from corpus import cleaning, python_docs
 
     seen = 0

@@ -330,7 +330,7 @@ def load_weights(
         return
     unused = (_NEXT_SENTENCE,) if _reads_single_texts(model) else ()
     report = checkpoints.load(model, path, new=(*new, *pooler, *unused))
-    progress.log_paragraph(f"Initialised from {path}: {report}")
+    progress.log_paragraph(f"Initialized from {path}: {report}")
 
 
 def _head(model: keras.Model) -> list[str]:

@@ -5,7 +5,7 @@ marks, `WordpieceTokenizer` splits each of those into pieces of a vocabulary.
 `FullTokenizer` does both and reads the vocabulary from a file. Every string has
 a defined result, including lone surrogates and unassigned code points.
 
-Source: behaviour of tokenization.py of google-research/bert, measured.
+Source: behavior of tokenization.py of google-research/bert, measured.
 """
 
 import re

@@ -1,6 +1,6 @@
 """SQuAD answers: search in the logits of windows, and ranking of texts.
 
-Source: behaviour of run_squad.py of google-research/bert, measured;
+Source: behavior of run_squad.py of google-research/bert, measured;
 Devlin et al. 2019, §4.2 and §4.3.
 """
 

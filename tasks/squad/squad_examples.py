@@ -1,6 +1,6 @@
 """SQuAD examples: reader of SQuAD 1.1 and 2.0 files.
 
-Source: behaviour of run_squad.py of google-research/bert, measured.
+Source: behavior of run_squad.py of google-research/bert, measured.
 """
 
 import bisect

@@ -3,7 +3,7 @@
 Every distinct word of the paragraphs, questions and answers is tokenized once,
 in one process per core. The features do not depend on the number of processes.
 
-Source: behaviour of run_squad.py of google-research/bert, measured;
+Source: behavior of run_squad.py of google-research/bert, measured;
 Devlin et al. 2019, §4.2.
 """
 

@@ -1,6 +1,6 @@
 """The official scores of SQuAD 1.1 and 2.0, and the best null threshold.
 
-Source: behaviour of evaluate-v1.1.py and evaluate-v2.0.py of SQuAD, which
+Source: behavior of evaluate-v1.1.py and evaluate-v2.0.py of SQuAD, which
 differ in the score of an empty text.
 """
 

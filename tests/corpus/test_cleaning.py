@@ -22,14 +22,14 @@ def test_no_lines_are_no_paragraphs():
     assert _paragraphs(["", " "]) == []
 
 
-def test_licence_is_cut_at_its_marks():
+def test_license_is_cut_at_its_marks():
     lines = [
         "Title: Emma",
         "*** START OF THE PROJECT GUTENBERG EBOOK EMMA, A VERY LONG",
         "TITLE INDEED ***",
         "Emma was handsome.",
         "*** END OF THE PROJECT GUTENBERG EBOOK EMMA ***",
-        "Licence.",
+        "License.",
     ]
     assert _paragraphs(lines) == ["Emma was handsome."]
 
@@ -73,19 +73,19 @@ def test_form_feed_and_lone_carriage_return_end_lines():
     assert _paragraphs(["one\ftwo\rthree"]) == ["one two three"]
 
 
-def test_licence_is_cut_around_each_book_of_a_file_and_counted():
+def test_license_is_cut_around_each_book_of_a_file_and_counted():
     start = "*** START OF THE PROJECT GUTENBERG EBOOK {} ***"
     end = "*** END OF THE PROJECT GUTENBERG EBOOK {} ***"
     lines = []
     for title in ("EMMA", "PERSUASION"):
         lines += ["About it.", "", start.format(title), f"Text of {title}."]
-        lines += ["", end.format(title), "Licence.", ""]
+        lines += ["", end.format(title), "License.", ""]
     counts = cleaning.Counts()
     assert _paragraphs(lines, counts) == [
         "Text of EMMA.",
         "Text of PERSUASION.",
     ]
-    assert counts.licence_lines == 8
+    assert counts.license_lines == 8
 
 
 @pytest.mark.parametrize("end", ["。", "।", "؟", "۔", "።", "！」", "។", "།"])

@@ -107,7 +107,7 @@ def test_a_terminal_has_one_line_of_progress_below_the_log(script):
     ]
 
 
-def test_colours_are_for_terminals_that_want_them(script):
+def test_colors_are_for_terminals_that_want_them(script):
     shown = _on_terminal(script)
     assert "\x1b[33mWARNING: careful\x1b[0m" in shown
     assert "\x1b[31mERROR: broken\x1b[0m" in shown

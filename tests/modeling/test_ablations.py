@@ -77,7 +77,7 @@ class AblationsTest(parameterized.TestCase, tf.test.TestCase):
             else:
                 self.assertNotAllClose(before[:, 0], after[:, 0], atol=1e-6)
 
-    def test_a_left_to_right_sequence_is_labelled_from_its_last_token(self):
+    def test_a_left_to_right_sequence_is_labeled_from_its_last_token(self):
         model = _classifier(_LTR)
         hidden = model.bert(_IDS, _MASK)["sequence_output"].numpy()
         last = np.stack([hidden[0, 3], hidden[1, 6]])  # [B, D]

@@ -100,7 +100,7 @@ def test_report_reads_as_a_line():
     report = checkpoints.LoadReport(
         loaded=("a", "b"), missing=("c",), unexpected=()
     )
-    assert str(report) == "2 variables loaded; 1 new, as initialised: c"
+    assert str(report) == "2 variables loaded; 1 new, as initialized: c"
 
 
 @pytest.mark.parametrize("name", ["bert", "encoder"])

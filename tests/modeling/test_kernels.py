@@ -84,10 +84,10 @@ def test_activation_function_is_applied():
 
 
 @pytest.mark.usefixtures("_both")
-def test_layer_norm_normalises_rows():
+def test_layer_norm_normalizes_rows():
     x, gamma, beta = 5 + _random(2, 7, 12), _random(12), _random(12)
-    centred = x - x.mean(-1, keepdims=True, dtype=np.float64)
-    want = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
+    centered = x - x.mean(-1, keepdims=True, dtype=np.float64)
+    want = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12)
     got = kernels.layer_norm(tf.constant(x), gamma, beta)
     np.testing.assert_allclose(got, want * gamma + beta, atol=3e-6)
 

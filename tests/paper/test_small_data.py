@@ -32,7 +32,7 @@ def test_usual_capitals_are_counted_within_sentences():
         _words("London saw the man ."),
         _words("Then the King came ; a king left , as a king ."),
     ]
-    assert name_task.capitalised_words(sentences) == {"london"}
+    assert name_task.capitalized_words(sentences) == {"london"}
 
 
 def test_the_task_is_lower_case_and_documents_are_held_out_whole(tmp_path):

@@ -140,7 +140,7 @@ def test_a_card_may_lack_the_model_and_the_versions(runs):
     assert _row(text, "loss") == ["loss", "2", "1.5", "-0.5"]
 
 
-def test_one_run_is_summarised(runs):
+def test_one_run_is_summarized(runs):
     text = _output(runs[:1])
     assert text.splitlines()[0] == runs[0]
     assert "finished" in text

@@ -189,7 +189,7 @@ def test_records_of_choices_are_described(look, tmp_path):
         assert f"    {choice}: [CLS] w1 [SEP] {text} [SEP]\n" in shown
 
 
-def test_labelled_records_of_another_vocabulary_are_warned_of(look, tmp_path):
+def test_labeled_records_of_another_vocabulary_are_warned_of(look, tmp_path):
     from training import records
 
     path = str(tmp_path / "dev.tf_record")

@@ -38,7 +38,7 @@ def _classifier(tmp_path_factory):
     return serving_client.golden_classifier(folder)
 
 
-def test_answers_depend_on_neither_neighbours_nor_place(classifier, tmp_path):
+def test_answers_depend_on_neither_neighbors_nor_place(classifier, tmp_path):
     texts = ["it rained . ||| rain fell .", "no", "it rained all day long", ""]
     together = _ask(classifier, *texts)
     assert [row["text_a"] for row in together] == [

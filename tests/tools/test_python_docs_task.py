@@ -6,7 +6,7 @@ from corpus import python_docs
 from tools import python_docs_task
 
 
-def test_rows_are_labelled_and_held_out_by_document(tmp_path, monkeypatch):
+def test_rows_are_labeled_and_held_out_by_document(tmp_path, monkeypatch):
     documents = [
         (python_docs.REFERENCE, [f"reference {i} a.", f"reference {i} b."])
         for i in range(15)

@@ -81,7 +81,7 @@ def test_training_starts_from_any_form(tmp_path, form, name, caplog):
     want = checkpoints.read(_CHECKPOINT)
     for key, variable in checkpoints.variables_by_name(model).items():
         np.testing.assert_array_equal(variable, want[key], key)
-    assert f"Initialised from {path}" in _words(caplog.text)
+    assert f"Initialized from {path}" in _words(caplog.text)
 
 
 def _check_head_is_new(path, encoder):
@@ -95,7 +95,7 @@ def _check_head_is_new(path, encoder):
 
 def test_another_task_s_head_is_new_and_named(caplog):
     _check_head_is_new(_CHECKPOINT, _CHECKPOINT)
-    assert "2 new, as initialised: output_bias, output_weights" in _words(
+    assert "2 new, as initialized: output_bias, output_weights" in _words(
         caplog.text
     )
 

@@ -207,7 +207,7 @@ def _changed(**changes):
         ("{", "must be JSON"),
         ("[]", "must be a JSON object"),
         ("{}", "'kind' is missing"),
-        (_changed(colour="red"), "'colour' is unknown"),
+        (_changed(color="red"), "'color' is unknown"),
         (_changed(max_seq_length="128"), "must be int; got '128'"),
         (_changed(max_seq_length=True), "must be int; got True"),
         (_changed(do_lower_case=1), "'do_lower_case' must be bool; got 1"),

@@ -106,7 +106,7 @@ def _row(first, label=0, length=3):
     }
 
 
-def _make_labelled(path, examples, changes=(), **made_from):
+def _make_labeled(path, examples, changes=(), **made_from):
     text = {**_LABELLED_TEXT, **dict(changes)}
     return toy_data.make(
         path, "classification", _FEATURES, text, made_from, examples
@@ -115,8 +115,8 @@ def _make_labelled(path, examples, changes=(), **made_from):
 
 def test_records_are_reused(tmp_path):
     examples = [[_row(5, 1)], [_row(6, 2), _row(7, 2)], [_row(8)]]
-    made = _make_labelled(tmp_path / "r", lambda: examples, data="x")
-    again = _make_labelled(tmp_path / "r", _never, data="x")
+    made = _make_labeled(tmp_path / "r", lambda: examples, data="x")
+    again = _make_labeled(tmp_path / "r", _never, data="x")
     for each in (made, again):
         assert each.rows_per_example.tolist() == [1, 2, 1]
         assert each.label_ids[:, 0].tolist() == [1, 2, 0]
@@ -132,28 +132,28 @@ def test_records_are_reused(tmp_path):
     ],
 )
 def test_records_of_other_text_or_data_are_made_again(tmp_path, changes, data):
-    _make_labelled(tmp_path / "r", lambda: [[_row(5)]], data="x")
+    _make_labeled(tmp_path / "r", lambda: [[_row(5)]], data="x")
     examples = [[_row(6)], [_row(7)]]
-    made = _make_labelled(tmp_path / "r", lambda: examples, changes, data=data)
+    made = _make_labeled(tmp_path / "r", lambda: examples, changes, data=data)
     assert len(made.source.files) == 2
 
 
 def test_an_interrupted_writing_leaves_no_sidecar(tmp_path):
-    _make_labelled(tmp_path / "r", lambda: [[_row(5)]], data="x")
+    _make_labeled(tmp_path / "r", lambda: [[_row(5)]], data="x")
 
     def broken():
         yield [_row(6)]
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        _make_labelled(tmp_path / "r", broken, data="y")
+        _make_labeled(tmp_path / "r", broken, data="y")
     assert records.read_metadata(str(tmp_path / "r.tf_record")) is None
 
 
 def test_records_without_a_sidecar_are_made_again(tmp_path):
-    _make_labelled(tmp_path / "r", lambda: [[_row(5)]], data="x")
+    _make_labeled(tmp_path / "r", lambda: [[_row(5)]], data="x")
     os.remove(records.metadata_path(str(tmp_path / "r.tf_record")))
-    made = _make_labelled(
+    made = _make_labeled(
         tmp_path / "r", lambda: [[_row(6)], [_row(7)]], data="x"
     )
     assert len(made.source.files) == 2
@@ -161,14 +161,14 @@ def test_records_without_a_sidecar_are_made_again(tmp_path):
 
 def test_longest_records_come_first(tmp_path):
     rows = [[_row(5, length=2)], [_row(6, length=4)], [_row(7, length=3)]]
-    made = _make_labelled(tmp_path / "r", lambda: rows)
+    made = _make_labeled(tmp_path / "r", lambda: rows)
     source, order = prediction.longest_first(made.source)
     assert order.tolist() == [1, 2, 0]
     assert source.length_step == 1
 
 
 def test_values_come_in_file_order(tmp_path):
-    made = _make_labelled(
+    made = _make_labeled(
         tmp_path / "r", lambda: [[_row(i)] for i in range(1, 20)]
     )
     feature = records.Feature(name="input_ids", shape=(4,))

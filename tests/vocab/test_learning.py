@@ -286,7 +286,7 @@ def test_pieces_worked_by_hand():
     assert learning.learn_pieces(words, 9) == pieces  # There are no more.
 
 
-def test_no_pieces_without_words_or_neighbours():
+def test_no_pieces_without_words_or_neighbors():
     assert learning.learn_pieces({}, 5) == []
     assert learning.learn_pieces({"a": 3, "b": 1}, 5) == []
 

@@ -83,7 +83,7 @@ def test_instances_are_the_release_s(case):
     assert rng.random() == expected["next_random_after"]
 
 
-def test_instances_before_serialisation_are_the_release_s():
+def test_instances_before_serialization_are_the_release_s():
     instances, _, _ = _instances("base")
     path = _GOLDEN / "pretraining/base_instances.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:

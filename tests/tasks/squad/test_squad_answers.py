@@ -207,7 +207,7 @@ def test_null_is_added_to_the_best_where_it_is_not_among_them(tokenizer):
         n_best_size=1,
     )
     assert [entry.text for entry in answer.nbest] == ["sun", ""]
-    # exp(4) and exp(2), normalised.
+    # exp(4) and exp(2), normalized.
     assert answer.nbest[0].probability == pytest.approx(0.880797078)
     assert answer.nbest[1].probability == pytest.approx(0.119202922)
 

@@ -31,7 +31,7 @@ _HAND_WORKED = [
     ("café", "cafe\u0301", 0, 0, 0),
     # Repeated words count as often as in both: 2 of 3, 2 of 6.
     ("to be or not to be", "to to to", 0, 4 / 9, 4 / 9),
-    # Empty on one side or on both, also after normalising.
+    # Empty on one side or on both, also after normalizing.
     ("cat", "", 0, 0, 0),
     ("", "cat", 0, 0, 0),
     ("", "", 1, 0, 1),

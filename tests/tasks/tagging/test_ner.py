@@ -45,7 +45,7 @@ def _windows(documents, max_seq_length, context="document"):
 
 
 def _read(window):
-    """Shows a window: its pieces, those of labelled words in upper case."""
+    """Shows a window: its pieces, those of labeled words in upper case."""
     pieces = [_VOCAB[number] for number in window.input_ids]
     assert (pieces[0], pieces[-1]) == ("[CLS]", "[SEP]")
     for position in window.positions:
@@ -135,7 +135,7 @@ _sentence = strategies.lists(_word, min_size=1, max_size=9).map(" ".join)
     strategies.integers(3, 20),
     strategies.sampled_from(ner.CONTEXTS),
 )
-def test_each_word_is_labelled_once_in_order_and_windows_fit(
+def test_each_word_is_labeled_once_in_order_and_windows_fit(
     documents, length, context
 ):
     windows = _windows(documents, length, context)
@@ -154,7 +154,7 @@ def test_each_word_is_labelled_once_in_order_and_windows_fit(
     strategies.lists(_sentence, min_size=2, max_size=5),
     strategies.integers(8, 30),
 )
-def test_no_neighbour_is_left_out_that_would_fit(document, length):
+def test_no_neighbor_is_left_out_that_would_fit(document, length):
     windows = _windows([document], length)
     sizes = [len(word) for sentence in document for word in sentence.split()]
     whole = list(itertools.accumulate(sizes, initial=0))
@@ -165,10 +165,10 @@ def test_no_neighbour_is_left_out_that_would_fit(document, length):
             start = whole[first] - (window.positions[0] - 1)
             left = whole.index(start)
             right = whole.index(start + held)
-            for neighbour in sizes[left - 1 : left] if left else []:
-                assert held + neighbour > length - 2
-            for neighbour in sizes[right : right + 1]:
-                assert held + neighbour > length - 2
+            for neighbor in sizes[left - 1 : left] if left else []:
+                assert held + neighbor > length - 2
+            for neighbor in sizes[right : right + 1]:
+                assert held + neighbor > length - 2
 
 
 def test_too_short_windows_are_refused():

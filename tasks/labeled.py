@@ -24,7 +24,7 @@ class Answers:
     thresholds: tuple[float, ...] = ()
 
 
-class LabelledTask(task.Task):
+class LabeledTask(task.Task):
     """A task with one label, several labels or a score per example.
 
     Its objective returns `outputs` and `losses`. A subclass also sets:
