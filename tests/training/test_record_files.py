@@ -188,6 +188,7 @@ _FRAME = record_files.frame(b"0123456789" * 9)
         (zlib.compress(_FRAME), r"x, .*got zlib.*Decompress"),
         (b"A sentence.\nAnother one.\n", "x, record 0 .*not a TFRecord file"),
     ],
+    ids=["gzip", "zlib", "text"],
 )
 def test_other_files_are_named(tmp_path, content, message):
     path = tmp_path / "x"
