@@ -1,8 +1,7 @@
 """Sentence splitting.
 
-The splitter is sentencex by Wikimedia, for some 300 languages. On
-abbreviations, initials and quotations it is as careful as pysbd (0.2 MB/s), and
-more so than syntok (0.8 MB/s) and blingfire (28 MB/s), at 65 MB/s per core.
+The splitter is sentencex by Wikimedia, for some 300 languages. It splits 65 MB
+of text per second and core; pysbd 0.2, syntok 0.8, blingfire 28.
 """
 
 import itertools

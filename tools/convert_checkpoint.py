@@ -57,7 +57,7 @@ class Options:
         "Prefix, file that ends in .weights.h5, or folder, by the format."
     )
     output_format: str = flags.Group.FILES.required(
-        "Form to write.", choices=("release", "keras", "huggingface")
+        "Format of the output.", choices=("release", "keras", "huggingface")
     )
     overwrite: bool = flags.Group.FILES.switch("Replace existing files.")
     bert_config_file: str | None = flags.Group.MODEL.optional(
