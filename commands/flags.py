@@ -303,7 +303,7 @@ def check(values: flags.FlagValues) -> None:
 def error_message(error: flags.Error) -> str:
     """Returns the message of an error of absl's flags on one line."""
     if isinstance(error, flags.UnrecognizedFlagError):
-        meant = re.search(r"Did you mean: (\S+)", str(error))
+        meant = re.search(r"Did you mean: ([^\s,]+)", str(error))
         return f"there is no flag --{error.flagname}" + (
             f"; did you mean --{meant[1]}?" if meant else "."
         )

@@ -44,7 +44,7 @@ def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
         As `x`; seed and shape determine which elements are zero.
 
     Raises:
-        NotImplementedError: the backend is neither TensorFlow nor JAX.
+        RuntimeError: the backend is neither TensorFlow nor JAX.
     """
     if not drops(rate, seed):
         return x
@@ -62,12 +62,12 @@ def drops(rate: float, seed: Tensor) -> bool:
     """Returns whether dropout zeroes any element.
 
     Raises:
-        NotImplementedError: it does, and the backend does not support it.
+        RuntimeError: it does, and the backend does not support it.
     """
     if seed is None or round(rate * _DRAWS) == 0:
         return False
     if keras.backend.backend() not in ("tensorflow", "jax"):
-        raise NotImplementedError(
+        raise RuntimeError(
             "Training with dropout needs the Keras backend tensorflow or jax; "
             f"got {keras.backend.backend()}. Without a dropout_seed the model "
             "runs on any backend."

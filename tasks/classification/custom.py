@@ -68,8 +68,8 @@ class DataOptions:
         """
         if not self.text_a_column:
             raise ValueError(
-                "text_a_column must name the column of the text (or give its "
-                "number, from 0); got none."
+                "--text_a_column must name the column of the text (or give "
+                "its number, from 0); got none."
             )
         if self.has_header is False and self._has_names():
             raise ValueError(

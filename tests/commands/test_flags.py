@@ -120,3 +120,10 @@ def test_several_errors_of_flags_are_one_line():
     assert flags_lib.error_message(error) == (
         "--a, --b must be given. flag --c=3: too large."
     )
+
+
+def test_only_the_nearest_flag_is_suggested():
+    error = flags.UnrecognizedFlagError("mode", suggestions=["a_b", "c"])
+    assert flags_lib.error_message(error) == (
+        "there is no flag --mode; did you mean --a_b?"
+    )

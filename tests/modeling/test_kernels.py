@@ -270,3 +270,10 @@ def test_kernels_return_the_type_they_get(dtype):
         kernels.dropout(x, 0.5, _SEED),
     ):
         assert keras.backend.standardize_dtype(got.dtype) == dtype
+
+
+def test_dropout_is_refused_on_a_backend_without_it(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    with pytest.raises(RuntimeError, match="got torch"):
+        kernels.drops(0.1, tf.constant([1, 2]))
+    assert not kernels.drops(0.1, None)
