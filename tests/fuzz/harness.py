@@ -8,7 +8,6 @@ ask for memory that the file has no use for.
 
 import contextlib
 import dataclasses
-import itertools
 import pathlib
 import resource
 import signal
@@ -18,19 +17,8 @@ from typing import Any
 import hypothesis
 import pytest
 
-# Cases of a reader in the fast suite and in the slow one.
-NUM_FAST, NUM_SLOW = 50, 20_000
-both_suites = pytest.mark.parametrize(
-    "num_cases",
-    [
-        pytest.param(NUM_FAST, id="fast"),
-        pytest.param(NUM_SLOW, id="slow", marks=pytest.mark.slow),
-    ],
-)
-slow_suite = pytest.mark.parametrize(
-    "num_cases",
-    [pytest.param(NUM_SLOW, id="slow", marks=pytest.mark.slow)],
-)
+# Cases of a reader in the slow suite.
+NUM_SLOW = 20_000
 
 # Of processor time, so that a busy machine fails no test.
 _DEADLINE_SECONDS = 5.0
@@ -43,17 +31,20 @@ class HangError(BaseException):
     """A case took longer than any should; no `except` of a reader takes it."""
 
 
+def suites(num_fast: int, num_slow: int) -> list:
+    """The numbers of cases in the fast suite and in the slow one."""
+    return [
+        pytest.param(num_fast, id="fast"),
+        pytest.param(num_slow, id="slow", marks=pytest.mark.slow),
+    ]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Numbers of cases that were read, and that were refused."""
 
     num_read: int
     num_refused: int
-
-    @property
-    def reads_and_refuses(self) -> bool:
-        """Whether some cases were read and some refused."""
-        return self.num_read > 0 and self.num_refused > 0
 
 
 def read_all(
@@ -110,11 +101,6 @@ def fault_of(error: Exception, path: str) -> str | None:
     if len(text) > _LONGEST_MESSAGE + text.count(path) * len(path):
         return f"a message of {len(text)} characters: {text[:200]!r}"
     return None
-
-
-def take(cases: Iterator[bytes], number: int) -> Iterator[bytes]:
-    """Takes the first cases of an endless row."""
-    return itertools.islice(cases, number)
 
 
 @contextlib.contextmanager

@@ -66,12 +66,17 @@ def endless_json(seed: int, goods: Sequence[Any]) -> Iterator[bytes]:
         )
 
 
-def of_json(seed: int, good: Any, number: int) -> Iterator[bytes]:
-    """Yields damage to a value for one half, to its text for the other."""
-    yield from itertools.islice(endless_json(seed, [good]), number // 2)
+def of_json(seed: int, good: Any) -> Iterator[bytes]:
+    """Yields by turns damage to a value and damage to its text."""
     content = json.dumps(good, indent=2).encode()
-    damaged = endless(seed, [content], TEXT_WORDS)
-    yield from itertools.islice(damaged, number - number // 2)
+    return alternate(
+        endless_json(seed, [good]), endless(seed, [content], TEXT_WORDS)
+    )
+
+
+def alternate(*cases: Iterator[bytes]) -> Iterator[bytes]:
+    """Yields the cases of endless rows by turns."""
+    return itertools.chain.from_iterable(zip(*cases, strict=True))
 
 
 def flipped(content: bytes, bit: int) -> bytes:

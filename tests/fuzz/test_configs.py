@@ -10,7 +10,7 @@ from files import json_text
 from modeling import config as config_lib
 from modeling import huggingface_config
 from tests import toy_config, toy_pretraining
-from tests.fuzz import harness, mutations
+from tests.fuzz import mutations
 from training import records, reporting
 
 _CONFIG = config_lib.BertConfig.from_dict(toy_config.sizes())
@@ -29,30 +29,22 @@ _REPORTS = (
 )
 
 
-def _cases(good, num_cases):
-    return mutations.of_json(6, good, num_cases)
-
-
-@harness.both_suites
-def test_model_configs_hold_what_the_file_says_or_an_error(tmp_path, num_cases):
+def test_model_configs_hold_what_the_file_says_or_an_error(check):
     def is_right(config, content):
         values = json.loads(content)
         return repr(config.to_dict()) == repr(
             {name: values[name] for name in config.to_dict()}
         )
 
-    assert harness.read_all(
+    check(
         config_lib.BertConfig.from_json_file,
-        tmp_path / "bert_config.json",
-        _cases(_CONFIG.to_dict(), num_cases),
+        "bert_config.json",
+        mutations.of_json(6, _CONFIG.to_dict()),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
-def test_hugging_face_configs_hold_what_the_file_says_or_an_error(
-    tmp_path, num_cases
-):
+def test_hugging_face_configs_hold_what_the_file_says_or_an_error(check):
     def read(path):
         values = huggingface_config.read(str(pathlib.Path(path).parent))
         config = config_lib.BertConfig.from_dict(
@@ -68,16 +60,15 @@ def test_hugging_face_configs_hold_what_the_file_says_or_an_error(
             or all(isinstance(name, str) for name in labels["labels"])
         )
 
-    assert harness.read_all(
+    check(
         read,
-        tmp_path / "config.json",
-        _cases(_THEIRS, num_cases),
+        "config.json",
+        mutations.of_json(6, _THEIRS),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
-def test_sidecars_hold_what_the_file_says_or_an_error(tmp_path, num_cases):
+def test_sidecars_hold_what_the_file_says_or_an_error(check):
     ending = len(".meta.json")
 
     def is_right(found, content):
@@ -85,41 +76,34 @@ def test_sidecars_hold_what_the_file_says_or_an_error(tmp_path, num_cases):
         values = json.loads(content)
         return all(repr(held[name]) == repr(values[name]) for name in values)
 
-    assert harness.read_all(
+    check(
         lambda path: records.read_metadata(path[:-ending]),
-        tmp_path / "x.tfrecord.meta.json",
-        _cases(_SIDECAR, num_cases),
+        "x.tfrecord.meta.json",
+        mutations.of_json(6, _SIDECAR),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
-def test_objects_are_those_of_the_file_or_an_error(tmp_path, num_cases):
+def test_objects_are_those_of_the_file_or_an_error(check):
     good = {"identity": {"objective": "tags", "max_seq_length": 8}, "best": 1}
-    assert harness.read_all(
+    check(
         json_text.read_object,
-        tmp_path / "state.json",
-        _cases(good, num_cases),
+        "state.json",
+        mutations.of_json(6, good),
         lambda found, content: (
             repr(found) == repr(json.loads(content.decode("utf-8-sig")))
         ),
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
-def test_reports_are_those_of_the_file_or_an_error(tmp_path, num_cases):
+def test_reports_are_those_of_the_file_or_an_error(check):
     def is_right(found, content):
         lines = content.split(b"\n")[:-1]
         reporting.summarize(found)
         return repr(found) == repr([json.loads(line) for line in lines])
 
     cases = mutations.endless(6, [_REPORTS], mutations.TEXT_WORDS)
-    assert harness.read_all(
-        reporting.read_metrics,
-        tmp_path / "metrics.jsonl",
-        harness.take(cases, num_cases),
-        is_right,
-    ).reads_and_refuses
+    check(reporting.read_metrics, "metrics.jsonl", cases, is_right)
 
 
 @pytest.mark.parametrize(

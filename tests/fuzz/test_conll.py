@@ -3,7 +3,7 @@
 import pytest
 
 from tasks.tagging import conll
-from tests.fuzz import harness, mutations
+from tests.fuzz import mutations
 
 _GOODS = (
     b"-DOCSTART- -X- O O\n\nEU NNP I-NP B-ORG\nrejects VBZ I-VP O\n\n"
@@ -13,11 +13,8 @@ _GOODS = (
 )
 
 
-@harness.both_suites
 @pytest.mark.parametrize("columns", ["word:0,tag:-1", "word:1,tag:0", "word:0"])
-def test_words_are_those_of_their_lines_or_an_error(
-    tmp_path, columns, num_cases
-):
+def test_words_are_those_of_their_lines_or_an_error(check, columns):
     def is_right(file, content):
         text = content.replace(b"\r", b"").decode("utf-8-sig")
         lines = text.split("\n")
@@ -40,9 +37,9 @@ def test_words_are_those_of_their_lines_or_an_error(
         return words == rows and tags in (0, words)
 
     cases = mutations.endless(5, _GOODS, mutations.TEXT_WORDS)
-    assert harness.read_all(
+    check(
         lambda path: conll.read(path, conll.parse_columns(columns)),
-        tmp_path / "train.txt",
-        harness.take(cases, num_cases),
+        "train.txt",
+        cases,
         is_right,
-    ).reads_and_refuses
+    )

@@ -14,7 +14,7 @@ from tasks.squad import (
     squad_examples,
     squad_results,
 )
-from tests.fuzz import harness, mutations
+from tests.fuzz import mutations
 from tools import convert_triviaqa
 
 _CONTEXT = "Ada wrote the first program in 1843. Babbage built no engine."
@@ -66,16 +66,11 @@ _TRIVIA = {
 }
 
 
-def _cases(good, num_cases):
-    return mutations.of_json(3, good, num_cases)
-
-
 def _parsed(content: bytes):
     return json.loads(content.decode("utf-8-sig"))
 
 
-@harness.both_suites
-def test_questions_are_those_of_the_file_or_an_error(tmp_path, num_cases):
+def test_questions_are_those_of_the_file_or_an_error(check):
     def is_right(dataset, content):
         held = [
             (paragraph["context"], qa)
@@ -99,19 +94,16 @@ def test_questions_are_those_of_the_file_or_an_error(tmp_path, num_cases):
             )
         )
 
-    assert harness.read_all(
+    check(
         squad_examples.read_dataset,
-        tmp_path / "dev.json",
-        _cases(_SQUAD, num_cases),
+        "dev.json",
+        mutations.of_json(3, _SQUAD),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
 @pytest.mark.parametrize("is_training", [True, False])
-def test_examples_point_into_their_words_or_an_error(
-    tmp_path, is_training, num_cases
-):
+def test_examples_point_into_their_words_or_an_error(check, is_training):
     def read(path):
         return squad_examples.read_examples(
             path, is_training=is_training, version_2_with_negative=True
@@ -130,14 +122,11 @@ def test_examples_point_into_their_words_or_an_error(
             for example in found
         )
 
-    cases = _cases(_SQUAD, num_cases)
-    assert harness.read_all(
-        read, tmp_path / "x.json", cases, is_right
-    ).reads_and_refuses
+    cases = mutations.of_json(3, _SQUAD)
+    check(read, "x.json", cases, is_right)
 
 
-@harness.both_suites
-def test_nbest_files_hold_texts_and_numbers_or_an_error(tmp_path, num_cases):
+def test_nbest_files_hold_texts_and_numbers_or_an_error(check):
     def is_right(found, content):
         (combined, *_) = squad_ensemble.combine_nbest(
             [found, found], list(found), squad_answers.AnswerOptions()
@@ -150,15 +139,14 @@ def test_nbest_files_hold_texts_and_numbers_or_an_error(tmp_path, num_cases):
             for qas_id, nbest in _parsed(content).items()
         }
 
-    assert harness.read_all(
+    check(
         squad_ensemble.read_nbest,
-        tmp_path / "nbest_predictions.json",
-        (c for c in _cases(_NBEST, num_cases) if c.strip() != b"{}"),
+        "nbest_predictions.json",
+        (c for c in mutations.of_json(3, _NBEST) if c.strip() != b"{}"),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
 @pytest.mark.parametrize(
     ("read", "good"),
     [
@@ -167,38 +155,34 @@ def test_nbest_files_hold_texts_and_numbers_or_an_error(tmp_path, num_cases):
     ],
     ids=["texts", "odds"],
 )
-def test_answers_are_those_of_the_file_or_an_error(
-    tmp_path, read, good, num_cases
-):
+def test_answers_are_those_of_the_file_or_an_error(check, read, good):
     kind = type(good["q1"])
-    assert harness.read_all(
+    check(
         read,
-        tmp_path / "answers.json",
-        _cases(good, num_cases),
+        "answers.json",
+        mutations.of_json(3, good),
         lambda found, content: (
             found == _parsed(content)
             and all(isinstance(v, str) or kind(v) == v for v in found.values())
         ),
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
-def test_labels_are_those_of_the_file_or_an_error(tmp_path, num_cases):
-    assert harness.read_all(
+def test_labels_are_those_of_the_file_or_an_error(check):
+    check(
         labels.load,
-        tmp_path / "labels.json",
-        _cases(_LABELS, num_cases),
+        "labels.json",
+        mutations.of_json(3, _LABELS),
         lambda found, content: (
             found.to_dict()
             == {
                 key: _parsed(content)[key] for key in ("problem_type", "labels")
             }
         ),
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
-def test_evidence_stays_in_its_folder_or_an_error(tmp_path, num_cases):
+def test_evidence_stays_in_its_folder_or_an_error(check, tmp_path):
     evidence = tmp_path / "evidence"
     evidence.mkdir()
     (evidence / "Ada.txt").write_text("Long ago Ada, or Lady Ada, wrote it.")
@@ -212,16 +196,15 @@ def test_evidence_stays_in_its_folder_or_an_error(tmp_path, num_cases):
             for answer in qa["answers"]
         )
 
-    assert harness.read_all(
+    check(
         lambda path: convert_triviaqa.convert(path, str(evidence)),
-        tmp_path / "train.json",
-        _cases(_TRIVIA, num_cases),
+        "train.json",
+        mutations.of_json(3, _TRIVIA),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
-def test_logits_are_those_written_or_an_error(tmp_path, num_cases):
+def test_logits_are_those_written_or_an_error(check, tmp_path):
     path = tmp_path / "logits.npz"
     places = np.arange(3, dtype=np.float32)
     given = squad_answers.Logits(
@@ -242,12 +225,7 @@ def test_logits_are_those_written_or_an_error(tmp_path, num_cases):
         )
 
     cases = mutations.endless(4, goods, mutations.BINARY_WORDS)
-    assert harness.read_all(
-        squad_ensemble.read_logits,
-        path,
-        harness.take(cases, num_cases),
-        is_right,
-    ).reads_and_refuses
+    check(squad_ensemble.read_logits, path, cases, is_right)
 
 
 @pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "a/../../b"])

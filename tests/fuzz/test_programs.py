@@ -33,21 +33,18 @@ from tools import convert_checkpoint
 from training import record_files, records, task_models
 from vocab import tokenization
 
-# Of each program and file; a case takes up to a tenth of a second.
-_NUM_FAST, _NUM_SLOW = 15, 500
-_both_suites = pytest.mark.parametrize(
-    "num_cases",
-    [
-        pytest.param(_NUM_FAST, id="fast"),
-        pytest.param(_NUM_SLOW, id="slow", marks=pytest.mark.slow),
-    ],
-)
 _INSTANCES = {
     "max_seq_length": 16,
     "max_predictions_per_seq": 3,
     "dupe_factor": 2,
 }
 _TEXT = "the match was long .\na good town .\n\nrain , rain .\nbad match .\n"
+
+
+@pytest.fixture(params=harness.suites(15, 500))
+def num_cases(request):
+    """Of each program and file; a case takes up to a tenth of a second."""
+    return request.param
 
 
 class _Model:
@@ -73,16 +70,22 @@ def _no_model(monkeypatch):
     monkeypatch.setattr(task_models, "Model", lambda _: _Model())
 
 
-def _check(run, folder, name, num_cases, is_right=lambda result, content: True):
+@pytest.fixture
+def check(tmp_path, num_cases):
     """Runs a program on damaged versions of one of its files.
 
-    Args:
-        run: the program, without arguments.
-        folder: of all files of the run.
-        name: of the file there, good before and after.
-        num_cases: how many damaged ones.
-        is_right: given what the program returned and the bytes.
+    Some must be refused. The arguments are the program, without arguments of
+    its own; the name of the file, good before and after; and whether a result
+    is right, given what the program returned and the bytes.
     """
+
+    def check(run, name, is_right=lambda result, content: True):
+        assert _read_all(run, tmp_path, name, num_cases, is_right).num_refused
+
+    return check
+
+
+def _read_all(run, folder, name, num_cases, is_right):
     path = folder / name
     good = path.read_bytes()
     words = mutations.TEXT_WORDS
@@ -91,8 +94,8 @@ def _check(run, folder, name, num_cases, is_right=lambda result, content: True):
     cases = mutations.endless(3, [good], words)
     if path.suffix == ".json":
         parsed = mutations.endless_json(3, [json.loads(good)])
-        cases = itertools.chain.from_iterable(zip(cases, parsed, strict=False))
-    cases = harness.take(cases, num_cases)
+        cases = mutations.alternate(cases, parsed)
+    cases = itertools.islice(cases, num_cases)
     try:
         run()
         # Where two files contradict each other, either may be named.
@@ -106,9 +109,8 @@ def _fresh(folder):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@_both_suites
 @pytest.mark.parametrize("name", ["text.txt", "vocab.txt"])
-def test_create_pretraining_data(tmp_path, name, num_cases):
+def test_create_pretraining_data(check, tmp_path, name):
     vocab, text = tmp_path / "vocab.txt", tmp_path / "text.txt"
     vocab.write_text("\n".join((*toy_sentences.WORDS, "rain", ",", ".")))
     text.write_text(_TEXT)
@@ -135,7 +137,7 @@ def test_create_pretraining_data(tmp_path, name, num_cases):
             for key, value in found.items()
         )
 
-    assert _check(run, tmp_path, name, num_cases, is_right).num_refused
+    check(run, name, is_right)
 
 
 def _defined(options):
@@ -157,40 +159,34 @@ def _defined(options):
     ]
 
 
-@_both_suites
 @pytest.mark.parametrize(
     "name", ["data/train.tsv", "model/vocab.txt", "model/bert_config.json"]
 )
-def test_run_classifier(tmp_path, name, num_cases):
+def test_run_classifier(check, tmp_path, name):
     train = toy_sentences.sentences(30, seed=1)
     toy_sentences.write_data(tmp_path / "data", train)
     options = toy_sentences.parse(
         toy_sentences.flags_of(tmp_path, do_train=True)
     )
-    outcome = _check_script(run_classifier, options, tmp_path, name, num_cases)
-    assert outcome.num_refused
+    check(_script(run_classifier, options, tmp_path / name), name)
 
 
-@_both_suites
 @pytest.mark.parametrize("name", ["train.json", "vocab.txt", "config.json"])
-def test_run_squad(tmp_path, name, num_cases):
+def test_run_squad(check, tmp_path, name):
     named = toy_squad.flags_of(tmp_path, do_train=True)
     toy_squad.write_json(tmp_path / "train.json", toy_squad.dataset(5))
     options = toy_squad.parse(named)
-    outcome = _check_script(run_squad, options, tmp_path, name, num_cases)
-    assert outcome.num_refused
+    check(_script(run_squad, options, tmp_path / name), name)
 
 
-@_both_suites
 @pytest.mark.parametrize("name", ["train.txt", "vocab.txt", "config.json"])
-def test_run_ner(tmp_path, name, num_cases):
+def test_run_ner(check, tmp_path, name):
     toy_tagging.write_all(tmp_path, num_sentences=9)
     options = toy_tagging.parse(tmp_path, do_train=True, init_checkpoint=None)
-    outcome = _check_script(run_ner, options, tmp_path, name, num_cases)
-    assert outcome.num_refused
+    check(_script(run_ner, options, tmp_path / name), name)
 
 
-def _check_script(script, options, folder, name, num_cases):
+def _script(script, options, path):
     out = pathlib.Path(options.output_dir)
 
     def run():
@@ -201,18 +197,17 @@ def _check_script(script, options, folder, name, num_cases):
             # Names a flag and an entry of the configuration instead.
             if "(max_position_embeddings)" not in str(error):
                 raise
-            raise ValueError(f"{folder / name}: {error}") from error
+            raise ValueError(f"{path}: {error}") from error
 
-    return _check(run, folder, name, num_cases)
+    return run
 
 
-@_both_suites
 @pytest.mark.parametrize("output_format", ["release", "keras", "huggingface"])
 @pytest.mark.parametrize(
     "name",
     ["tiny.ckpt.index", "tiny.ckpt.data-00000-of-00001", "bert_config.json"],
 )
-def test_convert_checkpoint(tmp_path, name, output_format, num_cases):
+def test_convert_checkpoint(check, tmp_path, name, output_format):
     for path in (toy_pretraining.GOLDEN / "model").glob("tiny.ckpt*"):
         shutil.copy(path, tmp_path)
     shutil.copy(toy_pretraining.CONFIG, tmp_path)
@@ -235,4 +230,4 @@ def test_convert_checkpoint(tmp_path, name, output_format, num_cases):
             np.array_equal(found[key], value) for key, value in wanted.items()
         )
 
-    assert _check(run, tmp_path, name, num_cases, is_right).num_refused
+    check(run, name, is_right)

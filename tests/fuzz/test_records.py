@@ -1,5 +1,6 @@
 """Damaged TFRecord files: their checksums leave no room for wrong answers."""
 
+import itertools
 import random
 import struct
 
@@ -23,14 +24,13 @@ def _is_right(found, content):
     return b"".join(map(record_files.frame, found)) == content
 
 
-@harness.both_suites
 def test_records_are_those_of_the_bytes_or_an_error(tmp_path, num_cases):
     goods = [_GOOD, _FRAMES[2], b""]
     cases = mutations.endless(8, goods, mutations.BINARY_WORDS)
     outcome = harness.read_all(
         _read,
         tmp_path / "x.tfrecord",
-        harness.take(cases, num_cases),
+        itertools.islice(cases, num_cases),
         _is_right,
     )
     assert outcome.num_refused > outcome.num_read

@@ -11,7 +11,7 @@ import pytest
 import safetensors.numpy
 
 from modeling import huggingface
-from tests.fuzz import harness, mutations
+from tests.fuzz import mutations
 
 _ARRAYS = {
     "bert.embeddings.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -63,20 +63,13 @@ def _is_right(found, content):
     )
 
 
-@harness.both_suites
-def test_arrays_are_those_of_the_bytes_or_an_error(tmp_path, num_cases):
+def test_arrays_are_those_of_the_bytes_or_an_error(check):
     words = mutations.BINARY_WORDS + mutations.TEXT_WORDS
     headers = mutations.endless_json(9, [_HEADER])
-    cases = mutations.endless(9, [_GOOD], words)
-
-    def both():
-        for _ in range(num_cases // 2):
-            yield next(cases)
-            yield _file(next(headers))
-
-    assert harness.read_all(
-        _read, tmp_path / "model.safetensors", both(), _is_right
-    ).reads_and_refuses
+    cases = mutations.alternate(
+        mutations.endless(9, [_GOOD], words), map(_file, headers)
+    )
+    check(_read, "model.safetensors", cases, _is_right)
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,8 @@ _GOODS = {
 }
 
 
-def _cases(kind: str, num_cases: int):
-    words = mutations.TEXT_WORDS
-    return harness.take(mutations.endless(2, [_GOODS[kind]], words), num_cases)
+def _cases(kind: str):
+    return mutations.endless(2, [_GOODS[kind]], mutations.TEXT_WORDS)
 
 
 def _meant(content: bytes, kind: str) -> list:
@@ -63,28 +62,24 @@ def _meant(content: bytes, kind: str) -> list:
     return [json.loads(line) for line in lines]
 
 
-@harness.both_suites
 @pytest.mark.parametrize("kind", tables.FORMATS)
-def test_rows_are_the_standard_library_s_or_an_error(tmp_path, kind, num_cases):
+def test_rows_are_the_standard_library_s_or_an_error(check, kind):
     def read(path):
         table = tables.open_table(path, kind, has_header=False)
         return [row.cells for row in table.rows]
 
-    assert harness.read_all(
+    check(
         read,
-        tmp_path / f"rows.{kind}",
-        _cases(kind, num_cases),
+        f"rows.{kind}",
+        _cases(kind),
         # As text, so that NaN equals itself.
         lambda rows, content: repr(rows) == repr(_meant(content, kind)),
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
 @pytest.mark.parametrize("label_set", [_SINGLE, _SCORE], ids=["class", "score"])
 @pytest.mark.parametrize("kind", tables.FORMATS)
-def test_examples_have_texts_and_labels_or_an_error(
-    tmp_path, kind, label_set, num_cases
-):
+def test_examples_have_texts_and_labels_or_an_error(check, kind, label_set):
     label = "label" if label_set is _SINGLE else "score"
     layout = datasets.Layout(
         text_a="text",
@@ -109,17 +104,11 @@ def test_examples_have_texts_and_labels_or_an_error(
             for row in rows
         ]
 
-    path = tmp_path / f"train.{kind}"
-    assert harness.read_all(
-        read, path, _cases(kind, num_cases), is_right
-    ).reads_and_refuses
+    check(read, f"train.{kind}", _cases(kind), is_right)
 
 
-@harness.both_suites
 @pytest.mark.parametrize("kind", tables.FORMATS)
-def test_labels_found_are_those_of_the_rows_or_an_error(
-    tmp_path, kind, num_cases
-):
+def test_labels_found_are_those_of_the_rows_or_an_error(check, kind):
     layout = datasets.Layout(text_a="text", label="label", file_format=kind)
 
     def is_right(found, content):
@@ -131,19 +120,18 @@ def test_labels_found_are_those_of_the_rows_or_an_error(
             cells = [row[at] for row in rows[1:]]
         return {found.parse(cell) for cell in cells} == set(found.names)
 
-    assert harness.read_all(
+    check(
         lambda path: datasets.discover_labels(
             path, layout, labels.SINGLE_LABEL
         ),
-        tmp_path / f"train.{kind}",
-        _cases(kind, num_cases),
+        f"train.{kind}",
+        _cases(kind),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_choices_are_texts_or_an_error(tmp_path, kind, num_cases):
+def test_choices_are_texts_or_an_error(check, kind):
     layout = swag.Layout(
         first_column="text",
         second_column="other",
@@ -159,15 +147,16 @@ def test_choices_are_texts_or_an_error(tmp_path, kind, num_cases):
             for text in (example.first, example.second, *example.endings)
         )
 
-    assert harness.read_all(
+    check(
         lambda path: list(swag.read_examples(path, layout, with_labels=True)),
-        tmp_path / f"train.{kind}",
-        _cases(kind, num_cases),
+        f"train.{kind}",
+        _cases(kind),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.slow_suite
+@pytest.mark.slow
+@pytest.mark.parametrize("num_cases", [harness.NUM_SLOW])
 def test_json_lines_come_back_whatever_they_hold(tmp_path, num_cases):
     path = tmp_path / "rows.jsonl"
     value = strategies.recursive(
@@ -193,7 +182,6 @@ def test_json_lines_come_back_whatever_they_hold(tmp_path, num_cases):
     claim()
 
 
-@harness.both_suites
 def test_csv_comes_back_whatever_it_holds(tmp_path, num_cases):
     path = tmp_path / "rows.csv"
     cell = strategies.text(

@@ -26,55 +26,49 @@ def _meant(content: bytes) -> list[str] | None:
     return lines if lines[-1] else lines[:-1]
 
 
-def _cases(num_cases: int):
-    return harness.take(
-        mutations.endless(1, _GOODS, mutations.TEXT_WORDS), num_cases
+def _cases():
+    return mutations.endless(1, _GOODS, mutations.TEXT_WORDS)
+
+
+def test_lines_are_those_of_the_text_or_an_error(check):
+    check(
+        lambda path: list(lines.read_lines(path)),
+        "text.txt",
+        _cases(),
+        lambda found, content: found == _meant(content),
     )
 
 
-@harness.both_suites
-def test_lines_are_those_of_the_text_or_an_error(tmp_path, num_cases):
-    assert harness.read_all(
-        lambda path: list(lines.read_lines(path)),
-        tmp_path / "text.txt",
-        _cases(num_cases),
-        lambda found, content: found == _meant(content),
-    ).reads_and_refuses
-
-
-@harness.both_suites
-def test_vocabularies_number_their_lines_or_an_error(tmp_path, num_cases):
+def test_vocabularies_number_their_lines_or_an_error(check):
     def is_right(vocab, content):
         tokens = [line.strip() for line in _meant(content)]
         return all(tokens[i] == token for token, i in vocab.items()) and (
             set(vocab) == set(tokens)
         )
 
-    assert harness.read_all(
+    check(
         tokenization.load_vocab,
-        tmp_path / "vocab.txt",
-        _cases(num_cases),
+        "vocab.txt",
+        _cases(),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
-def test_documents_hold_every_line_or_an_error(tmp_path, num_cases):
+def test_documents_hold_every_line_or_an_error(check):
     def is_right(documents, content):
         held = [line for document in documents for line in document]
         return all(documents) and held == [
             line.strip() for line in _meant(content) if line.strip()
         ]
 
-    assert harness.read_all(
+    check(
         lambda path: list(encoded_corpus.read_documents([path])),
-        tmp_path / "text.txt",
-        _cases(num_cases),
+        "text.txt",
+        _cases(),
         is_right,
-    ).reads_and_refuses
+    )
 
 
-@harness.both_suites
 def test_text_comes_back_whatever_it_holds(tmp_path, num_cases):
     path = tmp_path / "text.txt"
     line = strategies.text(

@@ -216,12 +216,12 @@ def test_random_strings_of_mixed_scripts(num_texts, spelling):
 
 
 @pytest.mark.usefixtures("_eagerly")
-@harness.both_suites
+@pytest.mark.parametrize("num_cases", harness.suites(5, 2_000))
 def test_any_string(spelling, num_cases):
     chars = st.sampled_from(_TELLING) | st.characters(codec="utf-8")
 
     # Ten at a time: most of the time is that of a call.
-    @harness.examples(num_cases // 10)
+    @harness.examples(num_cases)
     @hypothesis.given(st.lists(st.text(chars), min_size=10, max_size=10))
     def claim(texts):
         assert _differences(spelling, texts) == []
