@@ -1,9 +1,9 @@
 """Benchmark contenders, which take turns in separate processes.
 
-A contender is a module with a function `prepare`, which gets a `Job` and
-returns the function to measure. Its result, if any, replaces the wall time.
-`prepare` may raise ImportError. A contender may run in another environment:
-this file requires only Python and NumPy.
+A contender is named `MODULE.FUNCTION`. The function gets a `Job` and returns
+the function to measure, whose result, if any, replaces the wall time. It may
+raise ImportError. A contender may run in another environment: this file
+requires only Python and NumPy.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,11 +110,11 @@ class Job:
         return rows
 
 
-def serve(module: str, work: str) -> None:
+def serve(name: str, work: str) -> None:
     """Runs a contender's work for every input line.
 
     Args:
-        module: of this package.
+        name: of the contender, in a module of this package.
         work: the fields of a `Job` as JSON.
     """
     job = Job(**json.loads(work))
@@ -122,7 +122,9 @@ def serve(module: str, work: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        turn = importlib.import_module(f"benchmarks.{module}").prepare(job)
+        module, function = name.split(".")
+        found = importlib.import_module(f"benchmarks.{module}")
+        turn = getattr(found, function)(job)
         turn()  # Compiles and fills caches.
     except ImportError as error:
         answers.write(f"{_ABSENT} {error}\n")
@@ -139,17 +141,11 @@ def serve(module: str, work: str) -> None:
         answers.flush()
 
 
-def _pipe(stream: IO[str] | None) -> IO[str]:
-    if stream is None:
-        raise RuntimeError("The process was started without a pipe.")
-    return stream
-
-
 class Contender:
     """A contender in a process that waits for its turns.
 
     Args:
-        module: of this package.
+        name: as for `serve`.
         job: the work.
         python: its interpreter.
 
@@ -160,12 +156,12 @@ class Contender:
         RuntimeError: the process ended without a reason.
     """
 
-    def __init__(self, module: str, job: Job, python: str = sys.executable):
+    def __init__(self, name: str, job: Job, python: str = sys.executable):
         # Closed by `close`.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             [
-                *(python, "-m", "benchmarks.contenders", module),
+                *(python, "-m", "benchmarks.contenders", name),
                 json.dumps(dataclasses.asdict(job)),
             ],
             cwd=ROOT,
@@ -174,9 +170,10 @@ class Contender:
             stderr=self._log,
             text=True,
         )
-        self._requests: IO[str] = _pipe(self._process.stdin)
-        self._answers: IO[str] = _pipe(self._process.stdout)
-        self._module = module
+        # Any: mypy does not know that both are pipes.
+        self._requests: Any = self._process.stdin
+        self._answers: Any = self._process.stdout
+        self._name = name
         word, _, reason = self._answer().partition(" ")
         self.absent = reason.strip() if word == _ABSENT else None
 
@@ -197,7 +194,7 @@ class Contender:
         if not line:
             self._log.seek(0)
             raise RuntimeError(
-                f"benchmarks.{self._module} ended: {self._log.read()[-2000:]}"
+                f"benchmarks.{self._name} ended: {self._log.read()[-2000:]}"
             )
         return line.strip()
 

@@ -1,22 +1,87 @@
-"""The reference implementation of pre-training data as a contender.
+"""Reference implementations of tokenization and of pre-training data.
 
-It applies the rules of the release one by one to strings and lists, and writes
-its records with protobuf.
+They apply the rules of the release one by one to strings and lists, without
+tables or caches. They are the expectation of tests and the baseline of speed
+measurements. The records are written with protobuf.
 """
 
 import functools
 import random
 import tempfile
+import unicodedata
+from collections.abc import Mapping
 
-from benchmarks import contenders, plain_tokenization
+from benchmarks import contenders
 from tasks.masked_lm import encoded_corpus, masked_pairs
-from training import record_files
 from vocab import tokenization
 
 _SEED = 12345
+_MAX_WORD_CHARACTERS = 200  # Source: the release.
 
 
-def prepare(job: contenders.Job):
+def tokenize(
+    text: str, vocab: Mapping[str, int], *, do_lower_case: bool
+) -> list[str]:
+    """Splits a text into word pieces."""
+    pieces = []
+    for word in _cleaned(text).split():
+        folded = _without_marks(word.lower()) if do_lower_case else word
+        for part in _split_at_punctuation(folded):
+            pieces += _pieces(part, vocab)
+    return pieces
+
+
+def _cleaned(text: str) -> str:
+    kept = []
+    for char in text:
+        if tokenization.is_removed(char):
+            continue
+        if tokenization.is_whitespace(char):
+            kept.append(" ")
+        elif tokenization.is_cjk_ideograph(char):
+            kept.append(f" {char} ")
+        else:
+            kept.append(char)
+    return "".join(kept)
+
+
+def _without_marks(word: str) -> str:
+    return "".join(
+        char
+        for char in unicodedata.normalize("NFD", word)
+        if not tokenization.is_combining_mark(char)
+    )
+
+
+def _split_at_punctuation(word: str) -> list[str]:
+    parts = [""]
+    for char in word:
+        if tokenization.is_punctuation(char):
+            parts += [char, ""]
+        else:
+            parts[-1] += char
+    # A decomposition may contain white space.
+    return [part for text in parts for part in text.split()]
+
+
+def _pieces(word: str, vocab: Mapping[str, int]) -> list[str]:
+    if len(word) > _MAX_WORD_CHARACTERS:
+        return ["[UNK]"]
+    pieces = []
+    start = 0
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            piece = ("##" if start else "") + word[start:end]
+            if piece in vocab:
+                break
+        else:
+            return ["[UNK]"]
+        pieces.append(piece)
+        start = end
+    return pieces
+
+
+def data_creation(job: contenders.Job):
     """Returns the work, which includes reading, as in the program."""
     return functools.partial(
         contenders.processor_seconds, functools.partial(_create, job)
@@ -26,14 +91,14 @@ def prepare(job: contenders.Job):
 def _create(job: contenders.Job) -> None:
     import tensorflow as tf
 
+    from training import record_files
+
     options = masked_pairs.InstanceOptions()
     vocab = tokenization.load_vocab(job.vocab_file)
     instances = masked_pairs.create_training_instances(
         masked_pairs.tokenize_documents(
             encoded_corpus.read_documents([job.text_file]),
-            functools.partial(
-                plain_tokenization.tokenize, vocab=vocab, do_lower_case=True
-            ),
+            functools.partial(tokenize, vocab=vocab, do_lower_case=True),
         ),
         list(vocab),
         options,

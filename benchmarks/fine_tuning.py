@@ -14,7 +14,6 @@ seed. Each run is a separate process and a line of runs.jsonl in --output_dir.
 The programs take turns, seed by seed. Runs in the file are not repeated.
 """
 
-import abc
 import dataclasses
 import itertools
 import json
@@ -26,7 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,14 +39,13 @@ from tasks.squad import squad_examples, squad_metrics
 
 SQUAD = "SQuAD"
 OURS, PEER = "ours", "peer"
-OURS_BFLOAT16, PEER_BFLOAT16 = "ours_bfloat16", "peer_bfloat16"
 # Precision -> the programs compared in it.
 _PAIRS = {
     "float32": (OURS, PEER),
-    "mixed_bfloat16": (OURS_BFLOAT16, PEER_BFLOAT16),
+    "mixed_bfloat16": (f"{OURS}_bfloat16", f"{PEER}_bfloat16"),
 }
 PROGRAMS = tuple(itertools.chain(*_PAIRS.values()))
-_SQUAD_METRICS = ("f1", "exact_match")
+_GLUE_LENGTH = 128
 _RUNS = "runs.jsonl"
 # Fields that identify a run, with its program and its seed.
 _SETTINGS = ("task", "learning_rate", "num_train_epochs", "batch_size")
@@ -99,6 +97,122 @@ class Options:
     batch_size: int = _GROUP.flag(32, "Of training and prediction.")
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Task:
+    """A task, for both programs.
+
+    Attributes:
+        options: the flags.
+        model: the folder of the initial weights.
+        name: in the table.
+        metrics: the names of its scores.
+        command: this project's script with the flags of the task.
+        job: the task's part of the peer's job.
+        score: reads the outputs in a folder and scores them.
+    """
+
+    options: Options
+    model: str
+    name: str
+    metrics: Sequence[str]
+    command: Sequence[str]
+    job: Mapping[str, Any]
+    score: Callable[[str], dict[str, float]]
+
+
+def _model(options: Options) -> str:
+    return os.path.abspath(flags.given(options.model, "model"))
+
+
+def _glue_task(options: Options) -> _Task:
+    info = glue.find_dataset(options.task)
+    data_dir = os.path.abspath(flags.given(options.data_dir, "data_dir"))
+    dev = _examples(info, info.dev[0], data_dir)
+
+    def score(folder: str) -> dict[str, float]:
+        logits = pathlib.Path(folder, "logits.npy")
+        if logits.exists():  # The peer's.
+            return predictions.evaluate(
+                info.label_set,
+                info.metrics,
+                [label for _, _, label in dev],
+                np.load(logits, allow_pickle=False),
+            )
+        lines = pathlib.Path(folder, "eval_results.txt").read_text()
+        pairs = dict(line.split(" = ") for line in lines.splitlines())
+        return {name: float(pairs[f"eval_{name}"]) for name in info.metrics}
+
+    return _Task(
+        options=options,
+        model=_model(options),
+        name=info.name,
+        metrics=info.metrics,
+        command=[
+            *("run_classifier.py", f"--task_name={info.name}"),
+            *(f"--data_dir={data_dir}", "--do_train", "--do_eval"),
+            f"--max_seq_length={_GLUE_LENGTH}",
+            f"--eval_batch_size={options.batch_size}",
+        ],
+        job={
+            "kind": "classification",
+            "num_labels": info.label_set.num_outputs,
+            "max_seq_length": _GLUE_LENGTH,
+            "train": _examples(info, info.train, data_dir),
+            "dev": dev,
+        },
+        score=score,
+    )
+
+
+def _examples(
+    info: datasets.DatasetInfo, split: datasets.SplitInfo, data_dir: str
+) -> list[list[Any]]:
+    """Reads both texts and the label of each example."""
+    return [
+        [
+            example.text_a,
+            # As released: an empty second text means a single text.
+            example.text_b or None,
+            info.label_set.encode(example.label),
+        ]
+        for example in datasets.read_examples(
+            os.path.join(data_dir, split.files[0]),
+            split.layout,
+            info.label_set,
+            guid_prefix=split.guid_prefix,
+        )
+    ]
+
+
+def _squad_task(options: Options) -> _Task:
+    files = {
+        name: os.path.abspath(flags.given(getattr(options, name), name))
+        for name in ("train_file", "predict_file")
+    }
+
+    def score(folder: str) -> dict[str, float]:
+        examples = squad_examples.read_dataset(files["predict_file"])
+        return squad_metrics.evaluate_v1(
+            squad_metrics.gold_answers(examples),
+            json_text.read_object(f"{folder}/predictions.json"),
+        )
+
+    return _Task(
+        options=options,
+        model=_model(options),
+        name=SQUAD,
+        metrics=("f1", "exact_match"),
+        command=[
+            "run_squad.py",
+            *(f"--{name}={path}" for name, path in files.items()),
+            *("--do_train", "--do_predict"),
+            f"--predict_batch_size={options.batch_size}",
+        ],
+        job={"kind": "squad", **files},
+        score=score,
+    )
+
+
 def run(options: Options) -> None:
     """Executes the missing runs of the options.
 
@@ -112,20 +226,21 @@ def run(options: Options) -> None:
             f"--programs must be of {', '.join(PROGRAMS)}; got "
             f"{', '.join(sorted(unknown))}."
         )
-    task = _task(options)
-    best = _best_rate(task, options)
+    is_squad = options.task.lower() == SQUAD.lower()
+    task = (_squad_task if is_squad else _glue_task)(options)
+    best = _best_rate(task)
     for seed in options.seeds:
         for name in options.programs:
             _row(task, name, best, seed)
 
 
-def _best_rate(task, options):
+def _best_rate(task: _Task) -> str:
     """Returns the learning rate with which the peer has the best score."""
-    rates = options.learning_rates
+    rates = task.options.learning_rates
     if len(rates) == 1:
         return rates[0]
     scores = {
-        rate: _row(task, PEER, rate, options.seeds[0])["metrics"][
+        rate: _row(task, PEER, rate, task.options.seeds[0])["metrics"][
             task.metrics[0]
         ]
         for rate in rates
@@ -133,153 +248,6 @@ def _best_rate(task, options):
     best = max(scores, key=lambda rate: scores[rate])
     logging.info("learning rate %s: best of %s", best, scores)
     return best
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Task(abc.ABC):
-    """A task: its flags for both programs, and its scoring."""
-
-    options: Options
-    model: str
-    metrics: Sequence[str]
-
-    @property
-    @abc.abstractmethod
-    def name(self) -> str:
-        """The name in the table."""
-
-    @abc.abstractmethod
-    def ours(self) -> list[str]:
-        """Returns this project's script with the flags of the task."""
-
-    @abc.abstractmethod
-    def job(self) -> dict[str, Any]:
-        """Returns the task's part of the peer's job."""
-
-    @abc.abstractmethod
-    def score(self, program: str, folder: str) -> dict[str, float]:
-        """Reads the outputs of a program and scores them."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Sentences(_Task):
-    """A task of GLUE."""
-
-    info: datasets.DatasetInfo
-    data_dir: str
-
-    @property
-    def name(self) -> str:
-        return self.info.name
-
-    def ours(self) -> list[str]:
-        return [
-            "run_classifier.py",
-            f"--task_name={self.name}",
-            f"--data_dir={self.data_dir}",
-            "--do_train",
-            "--do_eval",
-            "--max_seq_length=128",
-            f"--eval_batch_size={self.options.batch_size}",
-        ]
-
-    def job(self) -> dict[str, Any]:
-        return {
-            "kind": "classification",
-            "num_labels": self.info.label_set.num_outputs,
-            "max_seq_length": 128,
-            "train": self._examples(self.info.train),
-            "dev": self._examples(self.info.dev[0]),
-        }
-
-    def score(self, program: str, folder: str) -> dict[str, float]:
-        if program in (PEER, PEER_BFLOAT16):
-            return predictions.evaluate(
-                self.info.label_set,
-                self.metrics,
-                [label for _, _, label in self._examples(self.info.dev[0])],
-                np.load(f"{folder}/logits.npy", allow_pickle=False),
-            )
-        lines = pathlib.Path(folder, "eval_results.txt").read_text()
-        pairs = dict(line.split(" = ") for line in lines.splitlines())
-        return {name: float(pairs[f"eval_{name}"]) for name in self.metrics}
-
-    def _examples(self, split: datasets.SplitInfo) -> list[list[Any]]:
-        path = os.path.join(self.data_dir, split.files[0])
-        return [
-            [
-                example.text_a,
-                # As released: an empty second text means a single text.
-                example.text_b or None,
-                self.info.label_set.encode(example.label),
-            ]
-            for example in datasets.read_examples(
-                path,
-                split.layout,
-                self.info.label_set,
-                guid_prefix=split.guid_prefix,
-            )
-        ]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Questions(_Task):
-    """SQuAD 1.1."""
-
-    train_file: str
-    predict_file: str
-
-    @property
-    def name(self) -> str:
-        return SQUAD
-
-    def ours(self) -> list[str]:
-        return [
-            "run_squad.py",
-            f"--train_file={self.train_file}",
-            f"--predict_file={self.predict_file}",
-            "--do_train",
-            "--do_predict",
-            f"--predict_batch_size={self.options.batch_size}",
-        ]
-
-    def job(self) -> dict[str, Any]:
-        return {
-            "kind": "squad",
-            "train_file": self.train_file,
-            "predict_file": self.predict_file,
-        }
-
-    def score(self, program: str, folder: str) -> dict[str, float]:
-        del program  # Both write the same file.
-        return squad_metrics.evaluate_v1(
-            squad_metrics.gold_answers(
-                squad_examples.read_dataset(self.predict_file)
-            ),
-            json_text.read_object(f"{folder}/predictions.json"),
-        )
-
-
-def _task(options: Options) -> _Task:
-    model = os.path.abspath(flags.given(options.model, "model"))
-    if options.task.lower() == SQUAD.lower():
-        train = flags.given(options.train_file, "train_file")
-        predict = flags.given(options.predict_file, "predict_file")
-        return _Questions(
-            options=options,
-            model=model,
-            metrics=_SQUAD_METRICS,
-            train_file=os.path.abspath(train),
-            predict_file=os.path.abspath(predict),
-        )
-    info = glue.find_dataset(options.task)
-    return _Sentences(
-        options=options,
-        model=model,
-        metrics=info.metrics,
-        info=info,
-        data_dir=os.path.abspath(flags.given(options.data_dir, "data_dir")),
-    )
 
 
 def _row(task: _Task, name: str, rate: str, seed: str) -> dict[str, Any]:
@@ -300,10 +268,12 @@ def _row(task: _Task, name: str, rate: str, seed: str) -> dict[str, Any]:
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     logging.info("%s", " ".join(map(str, key.values())))
-    is_ours = name in (OURS, OURS_BFLOAT16)
-    command = (_our_command if is_ours else _peer_command)(task, key, folder)
-    used = _measure(command, os.path.join(options.output_dir, "log.txt"))
-    row = {**key, "metrics": task.score(name, folder), **used}
+    make_command = _our_command if name.startswith(OURS) else _peer_command
+    used = _measure(
+        make_command(task, key, folder),
+        os.path.join(options.output_dir, "log.txt"),
+    )
+    row = {**key, "metrics": task.score(folder), **used}
     with open(os.path.join(options.output_dir, _RUNS), "a") as file:
         file.write(json.dumps(row) + "\n")
     logging.info("%s", row)
@@ -314,7 +284,7 @@ def _row(task: _Task, name: str, rate: str, seed: str) -> dict[str, Any]:
 def _our_command(task: _Task, key: Mapping[str, Any], folder: str) -> list[str]:
     return [
         sys.executable,
-        *task.ours(),
+        *task.command,
         f"--bert_config_file={task.model}/config.json",
         f"--vocab_file={task.model}/vocab.txt",
         f"--init_checkpoint={task.model}",
@@ -342,7 +312,7 @@ def _peer_command(
         "warmup_proportion": 0.1,
         "seed": int(key["seed"]),
         "is_bfloat16": _precision(key["program"]) != "float32",
-        **task.job(),
+        **task.job,
     }
     path = os.path.join(folder, "job.json")
     writing.write_json(path, job)

@@ -288,7 +288,7 @@ def peak_bytes(case: Case, batch_size: int, kind: str) -> float:
     """
     shape = shape_of(case.length, kind)
     contender = contenders.Contender(
-        "ours",
+        "ours.this_project",
         contenders.Job(
             kind=kind,
             sizes=case.config.to_dict(),

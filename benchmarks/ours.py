@@ -1,10 +1,20 @@
-"""This project as a contender: its training step, predictor and tokenizers."""
+"""Contenders of this project, and the matrix products that they need.
 
+The products of a job alone are a lower bound of its time.
+"""
+
+import collections
 import functools
+import itertools
 import os
 import pathlib
 import re
 import tempfile
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
 
 from benchmarks import contenders
 from files import lines
@@ -25,7 +35,7 @@ from training import (
 _TEXTS_PER_CALL = 2000  # Of the tokenizer in the graph.
 
 
-def prepare(job: contenders.Job):
+def this_project(job: contenders.Job):
     """Builds a model with random weights, and random rows; or a tokenizer."""
     import tensorflow as tf
 
@@ -170,3 +180,88 @@ def _tokenization(job):
         contenders.processor_seconds,
         lambda: [tokenizer.tokenize(batch) for batch in batches],
     )
+
+
+class Product(NamedTuple):
+    """A product `[batch, rows, inner] x [batch, inner, columns]`."""
+
+    batch: int
+    rows: int
+    inner: int
+    columns: int
+
+    def gradients(self) -> tuple["Product", "Product"]:
+        """Returns the two products of the backward pass."""
+        batch, rows, inner, columns = self
+        return (
+            Product(batch, rows, columns, inner),
+            Product(batch, inner, rows, columns),
+        )
+
+
+def products_of(job: contenders.Job) -> collections.Counter[Product]:
+    """Counts the products of a training step or of all prediction batches."""
+    if job.kind == "prediction":
+        # As short as the longest text of a batch allows.
+        return collections.Counter(
+            itertools.chain.from_iterable(
+                _encoder(job, len(batch), max(batch)) for batch in job.batches()
+            )
+        )
+    forward = [*_encoder(job, job.batch_size, job.max_seq_length)]
+    if job.kind == "pretraining":
+        predictions = job.batch_size * job.max_predictions_per_seq
+        width, words = job.sizes["hidden_size"], job.sizes["vocab_size"]
+        forward.append(Product(1, predictions, width, words))
+    backward = [each for product in forward for each in product.gradients()]
+    return collections.Counter([*forward, *backward])
+
+
+def _encoder(
+    job: contenders.Job, num_rows: int, length: int
+) -> Iterator[Product]:
+    """Yields the forward products of all layers."""
+    sizes = job.sizes
+    width, inside = sizes["hidden_size"], sizes["intermediate_size"]
+    heads = sizes["num_attention_heads"]
+    last = sizes["num_hidden_layers"] - 1
+    for layer in range(last + 1):
+        # Classification uses the last layer's output only at [CLS].
+        wanted = 1 if job.kind != "pretraining" and layer == last else length
+        if wanted == length:
+            yield Product(1, num_rows * length, width, 3 * width)
+        else:
+            yield Product(1, num_rows * length, width, 2 * width)
+            yield Product(1, num_rows * wanted, width, width)
+        yield Product(1, num_rows * wanted, width, width)
+        yield Product(1, num_rows * wanted, width, inside)
+        yield Product(1, num_rows * wanted, inside, width)
+        yield Product(num_rows * heads, wanted, width // heads, length)
+        yield Product(num_rows * heads, wanted, length, width // heads)
+
+
+def floor(job: contenders.Job):
+    """Creates the operands of every product."""
+    import tensorflow as tf
+
+    dtype = tf.float32 if job.precision == "float32" else tf.bfloat16
+    rng = np.random.default_rng(1)
+
+    def operand(*shape):
+        values = rng.normal(size=shape).astype(np.float32)
+        return tf.cast(values[0] if shape[0] == 1 else values, dtype)
+
+    work = [
+        (operand(batch, rows, inner), operand(batch, inner, columns), count)
+        for (batch, rows, inner, columns), count in products_of(job).items()
+    ]
+
+    def run() -> float:
+        total = 0.0
+        for left, right, count in work:
+            start = time.perf_counter()
+            tf.matmul(left, right)
+            total += count * (time.perf_counter() - start)
+        return total
+
+    return run

@@ -124,42 +124,11 @@ class Device:
     network_bandwidth: float
     devices_per_machine: int
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Cluster:
-    """Devices of one kind that share a batch.
-
-    Attributes:
-        device: their kind.
-        num_devices: their number.
-        efficiency: mean share of the peak rate that a step reaches.
-    """
-
-    device: Device
-    num_devices: int
-    efficiency: float
-
-    @property
-    def bandwidth(self) -> float:
-        """Bytes per second of the slowest link in a ring of all devices."""
-        device = self.device
-        if self.num_devices <= device.devices_per_machine:
-            return device.link_bandwidth
-        return min(device.link_bandwidth, device.network_bandwidth)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Step:
-    """The seconds of each part of a step; the parts do not overlap."""
-
-    compute: float
-    update: float
-    exchange: float
-
-    @property
-    def total(self) -> float:
-        """Seconds of a step."""
-        return self.compute + self.update + self.exchange
+    def bandwidth(self, num_devices: int) -> float:
+        """Returns the bytes per second of the slowest link in a ring."""
+        if num_devices <= self.devices_per_machine:
+            return self.link_bandwidth
+        return min(self.link_bandwidth, self.network_bandwidth)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -169,12 +138,21 @@ class Plan:
     Attributes:
         method: with the number of micro-batches that the memory requires.
         memory: of a device.
-        step: its seconds.
+        compute: seconds of a step's products.
+        update: seconds of its update.
+        exchange: seconds of its exchange of gradients.
     """
 
     method: costs.Method
     memory: costs.Memory
-    step: Step
+    compute: float
+    update: float
+    exchange: float
+
+    @property
+    def step(self) -> float:
+        """Seconds of a step, whose parts do not overlap."""
+        return self.compute + self.update + self.exchange
 
 
 def read_devices(options: Options) -> list[Device]:
@@ -205,30 +183,12 @@ def read_devices(options: Options) -> list[Device]:
     return [known[name] for name in options.devices or known]
 
 
-def _step(
-    config: config_lib.BertConfig,
-    shape: costs.Shape,
-    num_rows: int,
-    cluster: Cluster,
-    method: costs.Method,
-) -> Step:
-    """Estimates the seconds of a step of `num_rows` sequences per device."""
-    device = cluster.device
-    flops = costs.training_flops(config, shape, recompute=method.recompute)
-    rate = device.peak_flops * cluster.efficiency
-    sent = costs.all_reduce_bytes(config, cluster.num_devices)
-    return Step(
-        compute=num_rows * flops / rate,
-        update=costs.update_traffic(config) / device.memory_bandwidth,
-        exchange=sent / cluster.bandwidth,
-    )
-
-
 def plan(
     config: config_lib.BertConfig,
     shape: costs.Shape,
-    cluster: Cluster,
-    method: costs.Method,
+    device: Device,
+    num_devices: int,
+    options: Options,
 ) -> Plan | None:
     """Fits a step of `PAPER_BATCH` sequences into devices.
 
@@ -237,14 +197,27 @@ def plan(
     Returns:
         None if not even a single sequence fits.
     """
-    num_rows = -(-PAPER_BATCH // cluster.num_devices)
+    num_rows = -(-PAPER_BATCH // num_devices)
+    recompute = options.recompute
+    flops = costs.training_flops(config, shape, recompute=recompute)
+    sent = costs.all_reduce_bytes(config, num_devices)
     num_parts = 1
     while num_parts <= num_rows:
-        fitted = dataclasses.replace(method, num_parts=num_parts)
-        need = costs.memory(config, shape, num_rows, fitted)
-        if need.total <= USABLE_MEMORY * cluster.device.memory_bytes:
-            step = _step(config, shape, num_rows, cluster, fitted)
-            return Plan(method=fitted, memory=need, step=step)
+        method = costs.Method(
+            precision=options.precision,
+            recompute=recompute,
+            num_parts=num_parts,
+        )
+        need = costs.memory(config, shape, num_rows, method)
+        if need.total <= USABLE_MEMORY * device.memory_bytes:
+            rate = device.peak_flops * options.efficiency
+            return Plan(
+                method=method,
+                memory=need,
+                compute=num_rows * flops / rate,
+                update=costs.update_traffic(config) / device.memory_bandwidth,
+                exchange=sent / device.bandwidth(num_devices),
+            )
         num_parts *= 2
     return None
 
@@ -252,7 +225,7 @@ def plan(
 def days(plans: Sequence[Plan]) -> float:
     """Returns the days of the paper's phases, given a plan for each."""
     seconds = sum(
-        phase.num_steps * phase_plan.step.total
+        phase.num_steps * phase_plan.step
         for phase, phase_plan in zip(PAPER_PHASES, plans, strict=True)
     )
     return seconds / _SECONDS_PER_DAY
@@ -363,17 +336,7 @@ def data_table() -> str:
 def device_table(options: Options, device: Device) -> str:
     """Formats the days of the paper's run on several numbers of a device."""
     rows = [
-        _device_row(
-            name,
-            Cluster(
-                device=device,
-                num_devices=int(count),
-                efficiency=options.efficiency,
-            ),
-            costs.Method(
-                precision=options.precision, recompute=options.recompute
-            ),
-        )
+        [name, count, *_device_cells(name, device, int(count), options)]
         for name in options.configs
         for count in options.num_devices
     ]
@@ -384,23 +347,26 @@ def device_table(options: Options, device: Device) -> str:
     return f"{device.about}:\n\n" + table(header, rows)
 
 
-def _device_row(name: str, cluster: Cluster, method: costs.Method) -> list[str]:
-    config = read_config(name)
-    found = [plan(config, each.shape, cluster, method) for each in PAPER_PHASES]
-    plans = [each for each in found if each is not None]
-    start = [name, str(cluster.num_devices)]
-    if len(plans) < len(found):
-        return [*start, *["does not fit"] * 2, *["-"] * 4]
+def _device_cells(
+    name: str, device: Device, num_devices: int, options: Options
+) -> list[str]:
+    plans = []
+    for phase in PAPER_PHASES:
+        found = plan(
+            read_config(name), phase.shape, device, num_devices, options
+        )
+        if found is None:
+            return [*["does not fit"] * 2, *["-"] * 4]
+        plans.append(found)
     memory = [
         f"{each.memory.total / 1e9:.1f} GB"
         + (f" in {parts} parts" if (parts := each.method.num_parts) > 1 else "")
         for each in plans
     ]
     return [
-        *start,
         *memory,
-        *(f"{each.step.total * 1e3:.0f} ms" for each in plans),
-        f"{plans[0].step.exchange * 1e3:.0f} ms",
+        *(f"{each.step * 1e3:.0f} ms" for each in plans),
+        f"{plans[0].exchange * 1e3:.0f} ms",
         f"{days(plans):.1f}",
     ]
 

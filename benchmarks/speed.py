@@ -139,7 +139,7 @@ class Bench:
                 of_processor=True,
             ),
             _DEFINITION: contenders.Contender(
-                "definition", self._job("data_creation")
+                "definition.data_creation", self._job("data_creation")
             ),
         }
 
@@ -194,27 +194,27 @@ class Bench:
         """Starts all contenders that train a model or predict."""
         plain = dataclasses.replace(job, precision="float32", by_length=False)
         running = {
-            _OURS: contenders.Contender("ours", job),
-            **self._peer(_PEER, "huggingface", job),
-            **self._peer(_PEER_DEFAULTS, "huggingface", plain),
+            _OURS: contenders.Contender("ours.this_project", job),
+            **self._peer(_PEER, "peers.hugging_face", job),
+            **self._peer(_PEER_DEFAULTS, "peers.hugging_face", plain),
         }
         if job.kind == "pretraining":
-            running |= self._peer(_KERAS_HUB, "keras_hub", job)
-        return {**running, _FLOOR: contenders.Contender("floor", job)}
+            running |= self._peer(_KERAS_HUB, "peers.keras_hub", job)
+        return {**running, _FLOOR: contenders.Contender("ours.floor", job)}
 
     def _tokenization(self, kind: str) -> _Contenders:
         return {
-            _OURS: contenders.Contender("ours", self._job(kind)),
-            **self._peer(_PEER, "huggingface", self._job("tokenization")),
+            _OURS: contenders.Contender("ours.this_project", self._job(kind)),
+            **self._peer(
+                _PEER, "peers.hugging_face", self._job("tokenization")
+            ),
         }
 
-    def _peer(
-        self, column: str, module: str, job: contenders.Job
-    ) -> _Contenders:
+    def _peer(self, column: str, name: str, job: contenders.Job) -> _Contenders:
         """Starts a peer, if its environment is given."""
         if not self.options.peers:
             return {}
-        peer = contenders.Contender(module, job, self.options.peers)
+        peer = contenders.Contender(name, job, self.options.peers)
         if peer.absent is not None:
             logging.info("Without %s: %s", column, peer.absent)
         return {column: peer}

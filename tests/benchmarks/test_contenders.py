@@ -1,13 +1,12 @@
 """The speed comparison: order of the runs, table rows, counted operations."""
 
-import dataclasses
 import json
 import math
 
 import numpy as np
 import pytest
 
-from benchmarks import contenders, floor, speed
+from benchmarks import contenders, ours, speed
 from tests import programs, toy_config
 
 _SIZES = toy_config.sizes(
@@ -38,8 +37,8 @@ def test_order_is_the_file_s_or_by_falling_length():
 
 def _operations(job):
     return sum(
-        count * 2 * math.prod(dataclasses.astuple(product))
-        for product, count in floor.products_of(job).items()
+        count * 2 * math.prod(product)
+        for product, count in ours.products_of(job).items()
     )
 
 
@@ -168,7 +167,7 @@ def test_a_peer_that_is_not_installed_says_so():
     script = (
         "import sys; sys.modules['torch'] = None; "
         "from benchmarks import contenders; "
-        "contenders.serve('huggingface', sys.argv[1])"
+        "contenders.serve('peers.hugging_face', sys.argv[1])"
     )
     job = json.dumps({"kind": "pretraining", "sizes": {}, "batch_size": 1})
     done = programs.python("-c", script, job, check=True)
@@ -179,13 +178,15 @@ def test_a_peer_that_is_not_installed_says_so():
 @pytest.mark.slow
 def test_a_contender_that_fails_shows_why():
     with pytest.raises(RuntimeError, match="KeyError"):
-        contenders.Contender("floor", _job(kind="pretraining", sizes={}))
+        contenders.Contender("ours.floor", _job(kind="pretraining", sizes={}))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pretraining", "fine_tuning", "prediction"])
 def test_this_project_does_every_job(kind):
-    contender = contenders.Contender("ours", _job(kind=kind, lengths=[3, 5, 2]))
+    contender = contenders.Contender(
+        "ours.this_project", _job(kind=kind, lengths=[3, 5, 2])
+    )
     assert contender.turn() > 0
     contender.close()
 

@@ -65,25 +65,26 @@ def _plan(device=_DEVICE, num_devices=64, recompute=False):
     return scaling.plan(
         _CONFIG,
         _SHAPE,
-        scaling.Cluster(device=device, num_devices=num_devices, efficiency=0.5),
-        costs.Method(recompute=recompute),
+        device,
+        num_devices,
+        scaling.Options(
+            precision="float32", recompute=recompute, efficiency=0.5
+        ),
     )
 
 
 def test_step_adds_products_update_and_exchange():
-    step = _plan().step
+    plan = _plan()
     count = costs.pretraining_parameters(_CONFIG)
     flops = 4 * costs.training_flops(_CONFIG, _SHAPE)
-    assert step.compute == pytest.approx(flops / 0.5e9)
-    assert step.update == pytest.approx(40 * count / 1e6)
-    assert step.exchange == pytest.approx(2 * 63 / 64 * 4 * count / 1e3)
-    assert step.total == step.compute + step.update + step.exchange
+    assert plan.compute == pytest.approx(flops / 0.5e9)
+    assert plan.update == pytest.approx(40 * count / 1e6)
+    assert plan.exchange == pytest.approx(2 * 63 / 64 * 4 * count / 1e3)
+    assert plan.step == plan.compute + plan.update + plan.exchange
 
 
 def test_one_machine_exchanges_over_its_own_links():
-    ratio = (
-        _plan(num_devices=4).step.exchange / _plan(num_devices=2).step.exchange
-    )
+    ratio = _plan(num_devices=4).exchange / _plan(num_devices=2).exchange
     assert ratio == pytest.approx(1.5 * 100)
 
 
@@ -106,8 +107,7 @@ def test_batch_is_parted_until_it_fits():
 
 
 def test_days_of_the_papers_run():
-    step = scaling.Step(compute=0.5, update=0.25, exchange=0.25)
-    plan = dataclasses.replace(_plan(), step=step)
+    plan = dataclasses.replace(_plan(), compute=0.5, update=0.25, exchange=0.25)
     assert scaling.days([plan, plan]) == pytest.approx(1e6 / 86400)
 
 

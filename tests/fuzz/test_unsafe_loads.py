@@ -25,7 +25,7 @@ _METHODS = {
 # The one place that reads PyTorch's files, of which it takes tensors alone.
 _TENSORS_ONLY = ("modeling/huggingface_weights.py", "torch.load")
 # Compared with, in processes of their own; they read nothing of a user's.
-_PEERS = {"benchmarks/huggingface.py"}
+_PEERS = {"benchmarks/peers.py"}
 
 
 def _faults(source: str):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import plain_tokenization
+from benchmarks import definition as plain
 from vocab import tokenization, word_memory
 
 _INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
@@ -95,6 +95,6 @@ def test_a_word_without_an_unknown_token_is_an_error(tmp_path):
 @given(st.text(_ALPHABET, max_size=30) | st.text(max_size=20), st.booleans())
 def test_the_plain_definition_says_the_same(text, do_lower_case):
     definition = _TOKENIZERS[do_lower_case].definition
-    assert definition.tokenize(text) == plain_tokenization.tokenize(
+    assert definition.tokenize(text) == plain.tokenize(
         text, definition.vocab, do_lower_case=do_lower_case
     )
