@@ -138,13 +138,13 @@ def _check_options(options: Options) -> None:
 
 
 def _read_config(options, tokenizer) -> config_lib.BertConfig:
-    from modeling import checkpoint_formats
+    from modeling import checkpoints
 
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     features.check_layers(options.layer_numbers, config.num_hidden_layers)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
     config.check_length(options.max_seq_length)
-    checkpoint_formats.find(options.init_checkpoint)
+    checkpoints.find(options.init_checkpoint)
     return config
 
 

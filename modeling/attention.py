@@ -6,7 +6,7 @@ Source: Vaswani et al. 2017, §3.2.1.
 from keras import ops
 
 from modeling import compilation, kernels
-from modeling.annotations import Dropout, Tensor
+from modeling.compilation import Dropout, Tensor
 
 # Source: the release; added to the scores of padding.
 _PADDING_SCORE = -10000.0

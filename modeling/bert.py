@@ -5,7 +5,7 @@ from keras import ops
 
 from modeling import attention, compilation, layers
 from modeling import config as config_lib
-from modeling.annotations import Policy, Tensor
+from modeling.compilation import Policy, Tensor
 
 
 class Embeddings(layers.BertLayer):

@@ -11,11 +11,17 @@ import contextvars
 import functools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 
-from modeling.annotations import Tensor
+# A tensor of the Keras backend, a Keras variable or a NumPy array, which have
+# no common type.
+Tensor: TypeAlias = Any
+# Rate and seed, as for `kernels.dropout`.
+Dropout: TypeAlias = tuple[float, Tensor | None]
+# A Keras policy or its name; None for the global one.
+Policy: TypeAlias = str | keras.DTypePolicy | None
 
 # Compiling takes 0.1 to 0.6 s for each shape, and saves about a nanosecond
 # per element and call.

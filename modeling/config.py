@@ -241,7 +241,7 @@ class BertConfig:
         """Reads the configuration of a checkpoint's folder.
 
         Args:
-            checkpoint: any path that `checkpoints.resolve` accepts, or a
+            checkpoint: any path that `checkpoints.find` accepts, or a
                 folder with a configuration alone.
 
         Raises:

@@ -11,7 +11,7 @@ from keras import ops
 
 from modeling import bert, layers, losses
 from modeling import config as config_lib
-from modeling.annotations import Policy, Tensor
+from modeling.compilation import Policy, Tensor
 
 OBJECTIVES = ("mlm_nsp", "mlm", "ltr")
 

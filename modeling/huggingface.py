@@ -8,15 +8,23 @@ without a name in the release become `huggingface/NAME`.
 """
 
 import contextlib
+import dataclasses
+import importlib.util
+import json
+import math
 import os
+import re
+import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+import ml_dtypes  # noqa: F401, so that NumPy knows bfloat16
 import numpy as np
+import safetensors
 
-from files import json_text, messages, paths
-from modeling import huggingface_config, huggingface_weights, name_tables
-from modeling.annotations import Spec
+from files import json_text, messages, paths, writing
+from modeling import huggingface_config, keras_format, name_tables
+from modeling.name_tables import Spec
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -46,10 +54,158 @@ _LONGEST_FILE_NAME = 255  # Of any usual file system.
 _ADDED = "added"
 
 
+# NumPy's names of safetensors types.
+_TYPES = {
+    **{"BOOL": "bool", "F16": "float16", "BF16": "bfloat16"},
+    **{"F32": "float32", "F64": "float64", "C64": "complex64"},
+    **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
+# Source: CVE-2025-32434; earlier, loading tensors only could still run code.
+_OLDEST_TORCH = (2, 6)
+# The path of a weight in an HDF5 file: a group, the model's class and other
+# parts precede the start of PyTorch's name.
+_KERAS_PATH = re.compile(
+    r"(?:.*/)?((?:embeddings|encoder|pooler|predictions|seq_relationship"
+    r"|classifier|qa_outputs)/(?:.*/)?)(\w+):0"
+)
+_KERAS_NAMES = {
+    "kernel": "weight",
+    "embeddings": "weight",
+    "gamma": "weight",
+    "beta": "bias",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Part:
+    """An open weight file.
+
+    Attributes:
+        entries: shape and type by PyTorch's name; the type is NumPy's name,
+            if NumPy has one.
+        read: returns one array in its stored type.
+        metadata: texts by name, added by the writer.
+    """
+
+    entries: Mapping[str, Spec]
+    read: Callable[[str], np.ndarray]
+    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def _open(path: str, files: contextlib.ExitStack) -> _Part:
+    """Opens a file of any kind; closing the stack closes it.
+
+    Raises:
+        ValueError: the file is broken.
+    """
+    if path.endswith(".h5"):
+        return _keras_part(path, files)
+    if path.endswith(".bin"):
+        return _pytorch_part(path)
+    return _safetensors_part(path, files)
+
+
+def _safetensors_part(path: str, files: contextlib.ExitStack) -> _Part:
+    def explained() -> contextlib.AbstractContextManager[None]:
+        errors = (safetensors.SafetensorError, TypeError, ValueError)
+        return messages.broken(path, "safetensors", errors)
+
+    def read(name: str) -> np.ndarray:
+        with explained():
+            return file.get_tensor(name)
+
+    with explained():
+        file = files.enter_context(
+            safetensors.safe_open(path, framework="numpy")
+        )
+        slices = {n: file.get_slice(n) for n in file.keys()}  # noqa: SIM118
+        entries = {
+            name: (
+                tuple(held.get_shape()),
+                _TYPES.get(held.get_dtype(), held.get_dtype().lower()),
+            )
+            for name, held in slices.items()
+        }
+        return _Part(entries=entries, read=read, metadata=file.metadata() or {})
+
+
+def _keras_part(path: str, files: contextlib.ExitStack) -> _Part:
+    """Opens an HDF5 file of Keras 2, in which kernels are `[in, out]`.
+
+    Embeddings tied to a head are stored a second time with the head.
+    """
+
+    def read(name: str) -> np.ndarray:
+        array, is_kernel = arrays[name]
+        with keras_format.hdf5_errors(path):
+            return array[()].T if is_kernel else np.asarray(array[()])
+
+    file = keras_format.open_hdf5(path, files)
+    with keras_format.hdf5_errors(path):
+        arrays, entries = {}, {}
+        found = keras_format.hdf5_arrays(file)
+        for place, array in sorted(found.items(), reverse=True):
+            name, is_kernel = _pytorch_name(place), place.endswith("/kernel:0")
+            shape = array.shape[::-1] if is_kernel else array.shape
+            arrays[name] = array, is_kernel
+            entries[name] = shape, array.dtype.name
+    return _Part(entries=entries, read=read)
+
+
+def _pytorch_name(place: str) -> str:
+    match = _KERAS_PATH.fullmatch(place)
+    if not match:
+        return place
+    module, name = match[1].replace("layer_._", "layer/"), match[2]
+    if module.startswith(("predictions/", "seq_relationship/")):
+        module = f"cls/{module}"
+    return module.replace("/", ".") + _KERAS_NAMES.get(name, name)
+
+
+def has_torch() -> bool:
+    """Returns whether PyTorch, which reads its own files, is installed."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def _pytorch_part(path: str) -> _Part:
+    from pickle import UnpicklingError
+
+    import torch
+
+    if tuple(map(int, torch.__version__.split(".")[:2])) < _OLDEST_TORCH:
+        raise ValueError(
+            f"Loading {path!r} requires torch 2.6 or later; got "
+            f"{torch.__version__}, in which loading a file can run any code."
+        )
+    errors = (
+        *(UnpicklingError, AttributeError, EOFError, LookupError),
+        *(OSError, RuntimeError, TypeError, ValueError),
+    )
+    with messages.broken(path, "PyTorch tensor", errors):
+        tensors = torch.load(
+            path,
+            map_location="cpu",
+            weights_only=True,
+            mmap=zipfile.is_zipfile(path),
+        )
+        arrays = {}
+        for name, tensor in tensors.items():
+            if tensor.dtype == torch.bfloat16:  # Which NumPy does not know.
+                bits = tensor.detach().view(torch.int16)
+                arrays[name] = bits.numpy().view("bfloat16")
+            else:
+                arrays[name] = tensor.detach().numpy()
+    return _Part(
+        entries={n: (a.shape, a.dtype.name) for n, a in arrays.items()},
+        read=arrays.__getitem__,
+    )
+
+
 class _Place(NamedTuple):
     """The file of a variable, and its representation there."""
 
-    part: huggingface_weights.Part
+    part: _Part
     name: str
     is_transposed: bool
 
@@ -59,6 +215,7 @@ class Reader:
 
     Args:
         path: a local folder with one of `FILES`, or that file.
+        opened: closes its files.
 
     Raises:
         FileNotFoundError: a shard is missing.
@@ -68,23 +225,18 @@ class Reader:
     kind = "Hugging Face"
     num_attention_heads = None
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, opened: contextlib.ExitStack):
         self.origin = path
         folder = _split(path)[0]
         config = huggingface_config.read(folder)
         self.architectures = tuple(config.get("architectures") or ())
-        self._files = contextlib.ExitStack()
-        try:
-            weights = self._open(files(path))
-            self._check_tied(weights)
-            self._places = self._named(weights)
-            others = os.path.join(folder, OTHERS)
-            if os.path.exists(others):
-                for name, part in self._open([others]).items():
-                    self._places[name] = _Place(part, name, False)
-        except BaseException:
-            self.close()
-            raise
+        weights = self._open(files(path), opened)
+        self._check_tied(weights)
+        self._places = self._named(weights)
+        others = os.path.join(folder, OTHERS)
+        if os.path.exists(others):
+            for name, part in self._open([others], opened).items():
+                self._places[name] = _Place(part, name, False)
         self.variables: dict[str, Spec] = {}
         for name, (part, theirs, is_transposed) in sorted(self._places.items()):
             shape, dtype = part.entries[theirs]
@@ -98,17 +250,13 @@ class Reader:
         value = part.read(theirs)
         return value.T if is_transposed else value
 
-    def close(self) -> None:
-        """Closes the files."""
-        self._files.close()
-
     def _open(
-        self, names: Iterable[str]
-    ) -> dict[str, huggingface_weights.Part]:
+        self, names: Iterable[str], opened: contextlib.ExitStack
+    ) -> dict[str, _Part]:
         """Opens files; returns the file of each weight."""
         parts = {}
         for path in names:
-            part = huggingface_weights.opened(path, self._files)
+            part = _open(path, opened)
             for name in part.entries:
                 if name in parts:
                     raise ValueError(
@@ -118,9 +266,7 @@ class Reader:
                 parts[name] = part
         return parts
 
-    def _check_tied(
-        self, parts: Mapping[str, huggingface_weights.Part]
-    ) -> None:
+    def _check_tied(self, parts: Mapping[str, _Part]) -> None:
         ours = {canonical_name(name): name for name in parts}
         for alias, name in _TIED.items():
             if alias not in ours or name not in ours:
@@ -128,17 +274,15 @@ class Reader:
             one, other = (parts[ours[n]].read(ours[n]) for n in (alias, name))
             # Bytes, so that NaN equals itself.
             if one.shape != other.shape or not np.array_equal(
-                huggingface_weights.bytes_of(one),
-                huggingface_weights.bytes_of(other),
+                _bytes_of(one),
+                _bytes_of(other),
             ):
                 raise ValueError(
                     f"{alias} in {self.origin!r} must equal {name}: BERT ties "
                     "them. This is another model."
                 )
 
-    def _named(
-        self, parts: Mapping[str, huggingface_weights.Part]
-    ) -> dict[str, _Place]:
+    def _named(self, parts: Mapping[str, _Part]) -> dict[str, _Place]:
         canonical = [canonical_name(name) for name in parts]
         table = names_of(name_tables.num_layers(canonical), self.architectures)
         found: dict[str, _Place] = {}
@@ -317,12 +461,12 @@ def write(
     written = {}
     if others:
         path = os.path.join(folder, OTHERS)
-        huggingface_weights.write_safetensors(
+        _write_safetensors(
             path, {name: variables[name] for name in others}, read, {}
         )
         written[path] = len(others)
     path = os.path.join(folder, WEIGHTS)
-    huggingface_weights.write_safetensors(path, specs, read_stored, metadata)
+    _write_safetensors(path, specs, read_stored, metadata)
     return {**written, path: len(stored)}
 
 
@@ -350,3 +494,68 @@ def _stored(
         if name.startswith(_FOREIGN):
             stored[name.removeprefix(_FOREIGN)] = (name, False)
     return stored
+
+
+def _write_safetensors(
+    path: str,
+    specs: Mapping[str, Spec],
+    read: Callable[[str], np.ndarray],
+    metadata: Mapping[str, str],
+) -> None:
+    """Writes a safetensors file, one array at a time.
+
+    The library's own function requires all arrays in memory.
+
+    Source: github.com/huggingface/safetensors, "Format": the length of the
+    header in 8 bytes, the header in JSON, the concatenated arrays.
+
+    Args:
+        path: the file.
+        specs: shape and type by name.
+        read: returns the array of a name.
+        metadata: texts by name.
+
+    Raises:
+        OSError: the file cannot be written.
+        ValueError: safetensors does not support the type of an array.
+    """
+    names_of_types = {ours: theirs for theirs, ours in _TYPES.items()}
+    wrong = [
+        f"{name} ({dtype})"
+        for name, (_, dtype) in specs.items()
+        if dtype not in names_of_types
+    ]
+    if wrong:
+        raise ValueError(
+            f"safetensors does not support the types of these arrays: "
+            f"{messages.names(wrong)}."
+        )
+    header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
+    end = 0
+    # The widest types come first, which aligns every array to its item size.
+    for name in sorted(specs, key=lambda n: (-_width(specs[n]), n)):
+        shape, dtype = specs[name]
+        start, end = end, end + math.prod(shape) * _width(specs[name])
+        header[name] = {
+            "dtype": names_of_types[dtype],
+            "shape": shape,
+            "data_offsets": [start, end],
+        }
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
+    data = text.encode("utf-8")
+    data += b" " * (-len(data) % 8)
+    with writing.whole_file(path, "wb") as file:
+        file.write(len(data).to_bytes(8, "little"))
+        file.write(data)
+        for name in header:
+            if name in specs:
+                file.write(_bytes_of(np.asarray(read(name), specs[name][1])))
+
+
+def _bytes_of(array: np.ndarray) -> np.ndarray:
+    """Returns the bytes of an array, row by row."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _width(spec: Spec) -> int:
+    return np.dtype(spec[1]).itemsize

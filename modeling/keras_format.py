@@ -3,17 +3,20 @@
 A file has the layout of `save_weights` of one of our models. Plain Keras can
 thus read it by `load_weights` of that class and, if the class adds nothing at
 the top level, of `BertModel` too. Variables that the model does not have
-(moments of the optimizer, the step, other heads) are in a separate group.
+(moments of the optimizer, the step, other heads) are in a separate group. Files
+of HDF5, the format beneath, are validated before they are read.
 """
 
+import collections
+import contextlib
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from files import messages, writing
-from modeling import hdf5, name_tables
-from modeling.annotations import Spec
+from modeling import name_tables
+from modeling.name_tables import Spec
 
 if TYPE_CHECKING:
     import h5py
@@ -42,12 +45,82 @@ _CLASSIFIERS = (
     name_tables.TOKEN_CLASSIFICATION,
 )
 
+_MAX_PATHS = 2  # Paths to one group; our own writer gives the encoder two.
+_MAX_COMPRESSION = 1100  # Source: zlib.net, "maximum compression factor".
+
+
+def open_hdf5(path: str, files: contextlib.ExitStack) -> "h5py.File":
+    """Opens a local HDF5 file; closing the stack closes it.
+
+    Raises:
+        ValueError: the file is broken.
+    """
+    import h5py
+
+    with hdf5_errors(path):
+        return files.enter_context(h5py.File(path, "r"))
+
+
+def hdf5_errors(path: str) -> contextlib.AbstractContextManager[None]:
+    """Reports errors of h5py as a broken file."""
+    # The exception depends on the part of the file that is damaged.
+    errors = (OSError, RuntimeError, LookupError, TypeError, ValueError)
+    return messages.broken(path, "HDF5", errors)
+
+
+def hdf5_arrays(file: "h5py.File") -> "dict[str, h5py.Dataset]":
+    """Returns the arrays of an HDF5 file by path, after checking them.
+
+    An HDF5 file may link to other files, which may be private. It may declare
+    arrays far larger than the stored data, and groups that contain themselves.
+
+    Raises:
+        OSError: one of these is found, or an object that is not an array.
+    """
+    import h5py
+
+    found: dict[str, h5py.Dataset] = {}
+    groups = [("", file)]
+    num_paths: collections.Counter[int] = collections.Counter()
+    while groups:
+        above, group = groups.pop()
+        for name in group:
+            place = f"{above}{name}"
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise OSError(f"{place} is a link; only plain arrays are read")
+            member = group.get(name)
+            if isinstance(member, h5py.Group):
+                address = h5py.h5o.get_info(member.id).addr
+                num_paths[address] += 1
+                if num_paths[address] > _MAX_PATHS:
+                    raise OSError(f"{place} is a group that contains itself")
+                groups.append((f"{place}/", member))
+            elif isinstance(member, h5py.Dataset):
+                _require_plain(member, place)
+                found[place] = member
+            else:
+                raise OSError(f"{place} cannot be read")
+    return found
+
+
+def _require_plain(dataset: "h5py.Dataset", place: str) -> None:
+    if dataset.is_virtual or dataset.external:
+        raise OSError(f"{place} is stored in another file")
+    if dataset.dtype.kind not in "fiub":
+        raise OSError(f"{place} must be numeric; got {dataset.dtype}")
+    stored = dataset.id.get_storage_size()
+    if dataset.nbytes > stored * _MAX_COMPRESSION:
+        raise OSError(
+            f"{place} declares {dataset.nbytes} bytes; {stored} are stored"
+        )
+
 
 class Reader:
     """Reads a file under the release's names; see `checkpoints.Source`.
 
     Args:
         path: a local file.
+        files: closes it.
 
     Raises:
         ValueError: the file is broken, or is not of a model of this project.
@@ -56,30 +129,26 @@ class Reader:
     kind = "Keras"
     num_attention_heads = None
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, files: contextlib.ExitStack):
         self.origin = path
-        self._file = hdf5.opened(path)
-        try:
-            with hdf5.explained(path):
-                arrays = hdf5.arrays(self._file)
-                architecture = _architecture(self._file)
-                groups = sorted(self._file)
-            if architecture is None:
-                raise ValueError(
-                    f"{path!r} must be the weights of a model of this "
-                    "project; got the groups "
-                    f"{messages.names(groups) or '(none)'} of another model. "
-                    "Convert them with the program that wrote them."
-                )
-            with hdf5.explained(path):
-                self._paths = _named(arrays, architecture)
-                self.variables: dict[str, Spec] = {
-                    name: (tuple(held.shape), held.dtype.name)
-                    for name, held in sorted(self._paths.items())
-                }
-        except BaseException:
-            self._file.close()
-            raise
+        file = open_hdf5(path, files)
+        with hdf5_errors(path):
+            arrays = hdf5_arrays(file)
+            architecture = _architecture(file)
+            groups = sorted(file)
+        if architecture is None:
+            raise ValueError(
+                f"{path!r} must be the weights of a model of this "
+                "project; got the groups "
+                f"{messages.names(groups) or '(none)'} of another model. "
+                "Convert them with the program that wrote them."
+            )
+        with hdf5_errors(path):
+            self._paths = _named(arrays, architecture)
+            self.variables: dict[str, Spec] = {
+                name: (tuple(held.shape), held.dtype.name)
+                for name, held in sorted(self._paths.items())
+            }
         # Classifiers of sentences and of words have the same variable names.
         self.architectures = (
             () if architecture in _CLASSIFIERS else (architecture,)
@@ -88,12 +157,8 @@ class Reader:
 
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name."""
-        with hdf5.explained(self.origin):
+        with hdf5_errors(self.origin):
             return np.asarray(self._paths[name][()])
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
 
 
 def write(

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from files import json_text, messages, paths
-from modeling import hdf5, name_tables
-from modeling.annotations import Spec
+from modeling import keras_format, name_tables
+from modeling.name_tables import Spec
 
 if TYPE_CHECKING:
     import h5py
@@ -75,6 +75,7 @@ class Reader:
 
     Args:
         folder: a local preset.
+        opened: closes its files.
 
     Raises:
         ValueError: the preset is not of BERT, or is broken.
@@ -83,23 +84,18 @@ class Reader:
     kind = "keras-hub"
     num_attention_heads = None
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, opened: contextlib.ExitStack):
         self.origin = folder
         path = os.path.join(folder, CONFIG)
         to_release(json_text.read_object(path), path)
-        self._files = contextlib.ExitStack()
         self._arrays: dict[str, h5py.Dataset] = {}
         task = None
-        try:
-            encoder, *heads = files(folder)
-            self._add(encoder, _ENCODER)
-            for path in heads:
-                values = json_text.read_object(os.path.join(folder, _TASK))
-                task = values.get("class_name")
-                self._add(path, _HEADS.get(str(task), ()))
-        except BaseException:
-            self.close()
-            raise
+        encoder, *heads = files(folder)
+        self._add(encoder, _ENCODER, opened)
+        for path in heads:
+            values = json_text.read_object(os.path.join(folder, _TASK))
+            task = values.get("class_name")
+            self._add(path, _HEADS.get(str(task), ()), opened)
         self.variables: dict[str, Spec] = {
             name: (
                 name_tables.keras_layer_shape(name, array.shape),
@@ -117,22 +113,23 @@ class Reader:
             else ()
         )
 
-    def _add(self, path: str, table: tuple[tuple[str, str], ...]) -> None:
-        file = self._files.enter_context(hdf5.opened(path))
-        with hdf5.explained(path):
-            for place, array in hdf5.arrays(file).items():
+    def _add(
+        self,
+        path: str,
+        table: tuple[tuple[str, str], ...],
+        opened: contextlib.ExitStack,
+    ) -> None:
+        file = keras_format.open_hdf5(path, opened)
+        with keras_format.hdf5_errors(path):
+            for place, array in keras_format.hdf5_arrays(file).items():
                 if not place.startswith(_OPTIMIZER):
                     self._arrays[_release_name(place, table)] = array
 
     def read(self, name: str) -> "np.ndarray":
         """Reads a variable by the release's name."""
-        with hdf5.explained(self.origin):
+        with keras_format.hdf5_errors(self.origin):
             value = self._arrays[name][...]
         return name_tables.from_keras_layer(name, value)
-
-    def close(self) -> None:
-        """Closes the files."""
-        self._files.close()
 
 
 def _release_name(place: str, table: tuple[tuple[str, str], ...]) -> str:

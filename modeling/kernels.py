@@ -13,7 +13,7 @@ import keras
 from keras import ops
 
 from modeling import compilation
-from modeling.annotations import Dropout, Tensor
+from modeling.compilation import Dropout, Tensor
 
 # Source: the release (tf.contrib.layers.layer_norm).
 _LAYER_NORM_EPSILON = 1e-12

@@ -11,7 +11,7 @@ from keras import ops
 
 from modeling import attention, compilation, kernels
 from modeling import config as config_lib
-from modeling.annotations import Policy, Tensor
+from modeling.compilation import Policy, Tensor
 
 _DROPOUT_SITES_PER_LAYER = 3
 _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.

@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from modeling import compilation
-from modeling.annotations import Tensor
+from modeling.compilation import Tensor
 
 # Source: run_pretraining.py of the release. It makes the loss 0 for a batch
 # without predictions, and otherwise slightly smaller than the mean.

@@ -9,10 +9,13 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
+
+# An array's shape, and NumPy's name of its type.
+Spec: TypeAlias = tuple[tuple[int, ...], str]
 
 # The names in the release and in Hugging Face, the number in Keras, and whether
 # PyTorch stores the variable transposed.

@@ -1,25 +1,28 @@
 """TensorFlow's name-based checkpoints, the release's own format.
 
 A checkpoint is `PREFIX.index` and `PREFIX.data-NNNNN-of-NNNNN` ("V2"), or one
-file of the older "V1". Model Garden checkpoints use the same files with other
-names.
+file of the older "V1". Checkpoints of the TensorFlow Model Garden are
+object-based files of the same kind: their keys are paths of attributes, which
+depend on the class that was saved. The names that layers gave their variables
+do not; the checkpoint's object graph contains them.
 """
 
 import collections
+import contextlib
 import os
 import re
 import tempfile
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from files import messages, paths, writing
-from modeling import model_garden, name_tables
-from modeling.annotations import Spec, Tensor
+from modeling import name_tables
+from modeling.name_tables import Spec
 
 if TYPE_CHECKING:
-    import tensorflow as tf
+    from modeling.compilation import Tensor
 
 _T = TypeVar("_T")
 
@@ -35,12 +38,55 @@ _GARDEN = re.compile(
     r"|_position_embedding_layer|_attention_layer)(/|$)"
 )
 
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+_GARDEN_SCOPE = "model_garden/"
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
+_OPTIMIZER = re.compile(r"^optimizer/|/\.OPTIMIZER_SLOT/")
+_LAYER, _OURS = r"transformer/layer_(\d+)", r"bert/encoder/layer_\1"
+# Source: the names of tf-models-official 2.20.
+_GARDEN_NAMES = (
+    ("word_embeddings/embeddings", "bert/embeddings/word_embeddings"),
+    ("position_embedding/embeddings", "bert/embeddings/position_embeddings"),
+    ("type_embeddings/embeddings", "bert/embeddings/token_type_embeddings"),
+    (r"embeddings/layer_norm/(\w+)", r"bert/embeddings/LayerNorm/\1"),
+    (
+        rf"{_LAYER}/self_attention/(query|key|value)/(\w+)",
+        rf"{_OURS}/attention/self/\2/\3",
+    ),
+    *(
+        (rf"{_LAYER}/{theirs}/(\w+)", rf"{_OURS}/{ours}/\2")
+        for theirs, ours in (
+            ("self_attention/attention_output", "attention/output/dense"),
+            ("self_attention_layer_norm", "attention/output/LayerNorm"),
+            ("intermediate", "intermediate/dense"),
+            ("output", "output/dense"),
+            ("output_layer_norm", "output/LayerNorm"),
+        )
+    ),
+    (r"pooler_(?:transform|dense)/(\w+)", r"bert/pooler/dense/\1"),
+    (r"(cls/predictions/transform/\w+/\w+)", r"\1"),
+    ("cls/predictions/output_bias/bias", "cls/predictions/output_bias"),
+    ("next_sentence/logits/kernel", "cls/seq_relationship/output_weights"),
+    ("next_sentence/logits/bias", "cls/seq_relationship/output_bias"),
+    ("logits/kernel", "output_weights"),
+    ("logits/bias", "output_bias"),
+)
+# A head with a hidden layer contains the pooler; the encoder's is then unused.
+_HEAD_POOLER = "/pooler_dense/"
+_POOLER = "pooler_transform/"
+# The layers that score answers and tags have the same name at different depths.
+_WORDS = "predictions/transform/logits/"
+_SPAN = re.compile(r"layer_with_weights-\d+/layer_with_weights-\d+/\w+$")
+_QUERY = "bert/encoder/layer_0/attention/self/query/kernel"
+
 
 class Reader:
     """Reads a checkpoint by name; see `checkpoints.Source`.
 
     Args:
         prefix: of its files, as `find` returns it.
+        files: removes the links to them, if any.
 
     Raises:
         FileNotFoundError: a data file is missing.
@@ -49,13 +95,17 @@ class Reader:
 
     kind = "release"
 
-    def __init__(self, prefix: str):
+    def __init__(self, prefix: str, files: contextlib.ExitStack):
+        import tensorflow as tf
+
         self.origin = prefix
         self.architectures: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         _check_shards(prefix)
-        self._links: tempfile.TemporaryDirectory | None = None
-        self._reader = self._try(self._open, prefix)
+        if _PATTERN.search(prefix) and not paths.is_remote(prefix):
+            folder = files.enter_context(tempfile.TemporaryDirectory())
+            prefix = _link(prefix, folder)
+        self._reader = self._try(tf.train.load_checkpoint, prefix)
         types = self._reader.get_variable_to_dtype_map()
         self.variables: dict[str, Spec] = {
             name: (tuple(shape), types[name].name)
@@ -65,7 +115,7 @@ class Reader:
         }
         self.num_attention_heads: int | None = None
         self._keys: Mapping[str, str] = {}
-        if self.variables.pop(model_garden.OBJECT_GRAPH, None):
+        if self.variables.pop(_OBJECT_GRAPH, None):
             self._rename()
 
     def _rename(self) -> None:
@@ -74,17 +124,15 @@ class Reader:
         Raises:
             ValueError: the checkpoint is broken, or of another program.
         """
-        graph = self._try(self._reader.get_tensor, model_garden.OBJECT_GRAPH)
-        found = self._try(
-            lambda _: model_garden.variables(graph, self.variables), ""
-        )
-        if found is None:
+        graph = self._try(self._reader.get_tensor, _OBJECT_GRAPH)
+        names = self._try(_full_names, graph)
+        self._keys, self.architectures = _garden_keys(names, self.variables)
+        query = self._keys.get(_QUERY)
+        if query is None or name_tables.WORD_EMBEDDINGS not in self._keys:
             raise ValueError(_object_checkpoint(self.origin, self.variables))
         self.kind = "Model Garden"
-        self.architectures = found.architectures
-        self.num_attention_heads = found.num_attention_heads
-        self._keys = found.keys
-        for name, key in found.keys.items():
+        self.num_attention_heads = self.variables[query][0][1]
+        for name, key in self._keys.items():
             shape, dtype = self.variables.pop(key)
             shape = name_tables.keras_layer_shape(name, shape)
             self.variables[name] = shape, dtype
@@ -97,20 +145,7 @@ class Reader:
             return value
         return name_tables.from_keras_layer(name, value)
 
-    def close(self) -> None:
-        """Removes the links, if any; TensorFlow closes the files."""
-        if self._links:
-            self._links.cleanup()
-
-    def _open(self, prefix: str) -> "tf.train.CheckpointReader":
-        import tensorflow as tf
-
-        if _PATTERN.search(prefix) and not paths.is_remote(prefix):
-            self._links = tempfile.TemporaryDirectory()
-            prefix = _link(prefix, self._links.name)
-        return tf.train.load_checkpoint(prefix)
-
-    def _try(self, call: Callable[[str], _T], argument: str) -> _T:
+    def _try(self, call: Callable[[Any], _T], argument: Any) -> _T:
         """Calls TensorFlow; reports its errors as a broken checkpoint."""
         import tensorflow as tf
         from google.protobuf import message
@@ -129,7 +164,7 @@ class Reader:
             ) from error
 
 
-def write(prefix: str, tensors: Mapping[str, Tensor]) -> None:
+def write(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
     """Atomically writes a checkpoint.
 
     Temporary files are written, synced to disk and renamed, the index last:
@@ -309,6 +344,64 @@ def _object_checkpoint(prefix: str, names: Collection[str]) -> str:
     return (
         f"Checkpoint {prefix!r} must use the release's variable names; it is a "
         f"TensorFlow 2 object checkpoint {origin} (it contains "
-        f"{model_garden.OBJECT_GRAPH}). Convert it with the program that wrote "
+        f"{_OBJECT_GRAPH}). Convert it with the program that wrote "
         "it: to the release's names, or to a Hugging Face folder."
     )
+
+
+def _garden_keys(
+    names: Mapping[str, str], held: Collection[str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Finds the variables of a Model Garden checkpoint.
+
+    Args:
+        names: the names that layers gave variables, by the checkpoint's key.
+        held: the keys of all variables.
+
+    Returns:
+        The keys by the release's names, and Hugging Face's name of the class,
+        if known.
+
+    Raises:
+        ValueError: two variables have the same name, as with two encoders.
+    """
+    names = {
+        key: full for key, full in names.items() if not _OPTIMIZER.search(key)
+    }
+    has_head_pooler = any(_HEAD_POOLER in names.get(key, "") for key in held)
+    architectures: tuple[str, ...] = ()
+    keys: dict[str, str] = {}
+    for key in sorted(held):
+        full = names.get(key, "")
+        name = name_tables.translated(full, _GARDEN_NAMES)
+        if has_head_pooler and _POOLER in full:
+            name = None
+        elif name and _WORDS in full and _SPAN.search(_short(key)):
+            name = f"cls/squad/{name}"
+        elif name and _WORDS in full:
+            architectures = (name_tables.TOKEN_CLASSIFICATION,)
+        name = name or f"{_GARDEN_SCOPE}{_short(key)}"
+        if name in keys:
+            raise ValueError(
+                f"Expected {name} once; the checkpoint stores it as "
+                f"{_short(keys[name])} and as {_short(key)}."
+            )
+        keys[name] = key
+    return keys, architectures
+
+
+def _full_names(graph: bytes) -> dict[str, str]:
+    """Returns the names that layers gave variables, by checkpoint key."""
+    from tensorflow.core.protobuf import trackable_object_graph_pb2
+
+    parsed = trackable_object_graph_pb2.TrackableObjectGraph()
+    parsed.ParseFromString(graph)
+    return {
+        attribute.checkpoint_key: attribute.full_name
+        for node in parsed.nodes
+        for attribute in node.attributes
+    }
+
+
+def _short(key: str) -> str:
+    return key.removesuffix(_VALUE)

@@ -82,7 +82,7 @@ def weights(path: str) -> Weights:
         FileNotFoundError: there is no checkpoint.
         ValueError: it is broken, has no encoder, or is left-to-right.
     """
-    prefix = checkpoints.resolve(path)
+    prefix = checkpoints.find(path).path
     if checkpoints.is_causal(_identity(prefix)):
         raise ValueError(
             f"{prefix} was trained from left to right (--objective=ltr, "
@@ -225,7 +225,7 @@ def read(folder: str) -> dict[str, Any]:
 
 def _of_state(folder: str) -> dict[str, Any]:
     try:
-        prefix = checkpoints.resolve(folder)
+        prefix = checkpoints.find(folder).path
     except FileNotFoundError:
         return {}
     identity = _identity(prefix)

@@ -26,8 +26,8 @@ _MAY_IMPORT = {
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
-    *("annotations", "hdf5", "name_tables"),
-    *("huggingface_config", "keras_hub", "config", "compilation"),
+    *("name_tables", "keras_format", "huggingface_config", "keras_hub"),
+    *("config", "compilation"),
     *("kernels", "attention", "losses", "layers", "bert", "heads", "tagging"),
 ]
 # What knows that the backend may be TensorFlow.

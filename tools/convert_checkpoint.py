@@ -29,7 +29,7 @@ from modeling import name_tables
 if TYPE_CHECKING:
     from modeling import checkpoints
     from modeling import config as config_lib
-    from modeling.annotations import Spec
+    from modeling.name_tables import Spec
 
 _HALF = ("float16", "bfloat16")
 _BILSTM = "bilstm/"

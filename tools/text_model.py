@@ -26,10 +26,10 @@ def open_files(
         ValueError: the checkpoint is missing, or configuration and vocabulary
             do not fit together.
     """
-    from modeling import checkpoint_formats
+    from modeling import checkpoints
     from modeling import config as config_lib
 
-    checkpoint_formats.find(options.init_checkpoint)
+    checkpoints.find(options.init_checkpoint)
     config = config_lib.BertConfig.from_json_file(options.bert_config_file)
     tokenizer = tokenization.open_tokenizer(options, *special_tokens)
     config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)

@@ -106,7 +106,7 @@ def check_bidirectional(path: str) -> None:
 def _find(path: str | None) -> str | None:
     """Finds a checkpoint; a missing one is reported by its reader."""
     try:
-        return checkpoints.resolve(path) if path else None
+        return checkpoints.find(path).path if path else None
     except (FileNotFoundError, ValueError):
         return None
 

@@ -111,7 +111,7 @@ def _validate_labels(output_dir: str, labels_now: Mapping[str, object]) -> None:
 
 def _holds_model(folder: str) -> bool:
     try:
-        checkpoints.resolve(folder)
+        checkpoints.find(folder)
     except FileNotFoundError:
         return False
     except ValueError:

@@ -160,9 +160,9 @@ def check_weights(
     folder = options.output_dir
     if options.init_checkpoint:
         # Late: other errors need not wait for TensorFlow.
-        from modeling import checkpoint_formats
+        from modeling import checkpoints
 
-        checkpoint_formats.find(options.init_checkpoint)
+        checkpoints.find(options.init_checkpoint)
     elif not (options.do_train or paths.is_remote(folder)) and not glob.glob(
         f"{glob.escape(folder)}/**/*.index", recursive=True
     ):

@@ -31,7 +31,8 @@ def _file(header: bytes) -> bytes:
 
 
 def _read(path):
-    with contextlib.closing(huggingface.Reader(os.path.dirname(path))) as found:
+    with contextlib.ExitStack() as files:
+        found = huggingface.Reader(os.path.dirname(path), files)
         return {
             name: (held, found.read(name))
             for name, held in found.variables.items()

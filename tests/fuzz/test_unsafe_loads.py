@@ -23,7 +23,7 @@ _METHODS = {
     *("enable_unsafe_deserialization", "Lambda"),
 }
 # The one place that reads PyTorch's files, of which it takes tensors alone.
-_TENSORS_ONLY = ("modeling/huggingface_weights.py", "torch.load")
+_TENSORS_ONLY = ("modeling/huggingface.py", "torch.load")
 # Compared with, in processes of their own; they read nothing of a user's.
 _PEERS = {"benchmarks/peers.py"}
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoint_formats, checkpoints, huggingface_weights
+from modeling import checkpoints, huggingface
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CHECKPOINT = str(_GOLDEN / "model/tiny.ckpt")
 
 
 def _find(path):
-    place = checkpoint_formats.find(str(path))
+    place = checkpoints.find(str(path))
     return place.format, place.path
 
 
@@ -60,7 +60,7 @@ def test_converted_copies_do_not_hide_the_release_s_checkpoint(tmp_path):
 
 
 def test_a_pickle_is_read_where_torch_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface_weights, "has_torch", lambda: True)
+    monkeypatch.setattr(huggingface, "has_torch", lambda: True)
     for name in ("pytorch_model.bin", "pytorch_model.bin.index.json"):
         folder = tmp_path / name
         folder.mkdir()
@@ -98,7 +98,7 @@ def test_a_preset_of_keras_hub_is_a_folder(tmp_path):
 def test_other_kinds_are_named_by_file_and_by_folder(
     tmp_path, monkeypatch, name, kind
 ):
-    monkeypatch.setattr(huggingface_weights, "has_torch", lambda: False)
+    monkeypatch.setattr(huggingface, "has_torch", lambda: False)
     _touch(tmp_path, name)
     with pytest.raises(ValueError, match=kind):
         _find(tmp_path)
@@ -107,7 +107,7 @@ def test_other_kinds_are_named_by_file_and_by_folder(
 
 
 def test_a_pickle_s_message_says_how_to_get_safetensors(tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface_weights, "has_torch", lambda: False)
+    monkeypatch.setattr(huggingface, "has_torch", lambda: False)
     _touch(tmp_path, "pytorch_model.bin")
     with pytest.raises(ValueError, match="save_pretrained"):
         _find(tmp_path)

@@ -36,17 +36,17 @@ def _pretraining(**changes):
 
 @pytest.mark.parametrize("suffix", ["", ".index", _DATA])
 def test_resolve_takes_a_prefix_or_one_of_its_files(suffix):
-    assert checkpoints.resolve(_CHECKPOINT + suffix) == _CHECKPOINT
+    assert checkpoints.find(_CHECKPOINT + suffix).path == _CHECKPOINT
 
 
 def test_resolve_takes_the_only_checkpoint_of_a_folder():
-    assert checkpoints.resolve(str(_GOLDEN / "model")) == _CHECKPOINT
+    assert checkpoints.find(str(_GOLDEN / "model")).path == _CHECKPOINT
 
 
 def test_resolve_takes_the_highest_step_as_a_number(tmp_path):
     _copy(tmp_path, "model.ckpt-999")
     want = _copy(tmp_path, "model.ckpt-1000")
-    assert checkpoints.resolve(str(tmp_path)) == want
+    assert checkpoints.find(str(tmp_path)).path == want
 
 
 def test_resolve_obeys_the_checkpoint_file(tmp_path):
@@ -55,21 +55,21 @@ def test_resolve_obeys_the_checkpoint_file(tmp_path):
     (tmp_path / "checkpoint").write_text(
         'model_checkpoint_path: "model.ckpt-3"'
     )
-    assert checkpoints.resolve(str(tmp_path)) == want
+    assert checkpoints.find(str(tmp_path)).path == want
 
 
 def test_resolve_refuses_several_candidates(tmp_path):
     _copy(tmp_path, "a")
     _copy(tmp_path, "b")
     with pytest.raises(ValueError, match="must contain one checkpoint"):
-        checkpoints.resolve(str(tmp_path))
+        checkpoints.find(str(tmp_path))
 
 
-def test_resolve_names_missing_files(tmp_path):
+def test_find_names_missing_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no checkpoint .*nowhere"):
-        checkpoints.resolve(str(tmp_path / "nowhere"))
+        checkpoints.find(str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match="contains no checkpoint"):
-        checkpoints.resolve(str(tmp_path))
+        checkpoints.find(str(tmp_path))
 
 
 def test_list_variables_has_every_name_shape_and_type():
@@ -328,7 +328,7 @@ def test_any_character_may_be_in_the_name_of_a_folder(tmp_path, name):
     (folder / "checkpoint").write_text(
         'model_checkpoint_path: "model.ckpt-3"\n'
     )
-    assert checkpoints.resolve(str(folder)) == str(folder / "model.ckpt-3")
+    assert checkpoints.find(str(folder)).path == str(folder / "model.ckpt-3")
 
 
 def test_a_checkpoint_s_own_name_may_hold_brackets(tmp_path):
@@ -346,4 +346,4 @@ def test_a_damaged_checkpoint_file_is_ignored(tmp_path, content):
     want = _copy(tmp_path, "model.ckpt-8")
     _copy(tmp_path, "model.ckpt-3")
     (tmp_path / "checkpoint").write_bytes(content)
-    assert checkpoints.resolve(str(tmp_path)) == want
+    assert checkpoints.find(str(tmp_path)).path == want
