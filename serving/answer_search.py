@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from serving import inputs
+from serving import graph_tokenizer, signatures
 from tasks.squad import squad_answers, squad_features
 
 # From the first and last piece, `[2]`, to the text and its characters
@@ -80,9 +80,9 @@ def window_rows(
     query: tf.RaggedTensor,
     pieces: tf.RaggedTensor,
     windows: Windows,
-    special: inputs.SpecialIds,
+    special: graph_tokenizer.SpecialIds,
     length: int,
-) -> inputs.ModelInputs:
+) -> signatures.ModelInputs:
     """Makes rows of [CLS] question [SEP] part of the paragraph [SEP].
 
     Args:
@@ -93,10 +93,10 @@ def window_rows(
         length: T, as in the script: padding competes for the best positions,
             so answers far down the list depend on it.
     """
-    part = inputs.slices(
+    part = signatures.slices(
         pieces, windows.question, windows.starts, windows.lengths
     )
-    return inputs.joined(
+    return signatures.joined(
         tf.gather(query, windows.question), part, special, length
     )
 

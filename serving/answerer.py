@@ -12,9 +12,9 @@ from modeling import heads
 from serving import (
     answer_search,
     graph_tokenizer,
+    networks,
     normalization,
     run_folder,
-    settings,
     signatures,
 )
 
@@ -26,7 +26,7 @@ _SPACES = " \t\r\n\u202f"
 def servable(
     model: heads.BertForQuestionAnswering,
     tokenizer: graph_tokenizer.GraphTokenizer,
-    options: settings.Reading,
+    options: run_folder.Reading,
 ) -> signatures.Servable:
     """Makes the signatures of a model that answers questions.
 
@@ -79,9 +79,9 @@ class _Answerer:
         self,
         model,
         tokenizer: graph_tokenizer.GraphTokenizer,
-        options: settings.Reading,
+        options: run_folder.Reading,
     ):
-        self.net = signatures.Network(model, dict)
+        self.net = networks.Network(model, dict)
         self._tokenizer = tokenizer
         self._options = options
         self._vocab_size = model.config.vocab_size

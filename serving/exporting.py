@@ -12,7 +12,7 @@ import platform
 import shutil
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -22,14 +22,11 @@ from absl import logging
 
 from files import writing
 from modeling import layers
-from serving import networks, signatures
-from serving import settings as settings_lib
-from tasks.classification import labels
+from serving import networks, run_folder, signatures
 
 DESCRIPTION = "model.json"
 VOCABULARY = "vocab.txt"
 LITERT, ONNX = "litert", "onnx"
-INT8 = "int8"
 _FILES = {LITERT: "model.tflite", ONNX: "model.onnx"}
 
 
@@ -75,16 +72,23 @@ def write(
         ValueError: the folder exists.
     """
     check_new(folder)
+    if converted:
+        form = converted.description
+    else:
+        form = {"signatures": _described(servable)}
     description = {
         "task": servable.task,
         **servable.details,
         **described,
-        **(
-            converted.description
-            if converted
-            else {"signatures": _described(servable)}
-        ),
-        "versions": _versions(),
+        **form,
+        "versions": {
+            "python": platform.python_version(),
+            "tensorflow": tf.__version__,
+            "tensorflow_text": tf_text.__version__,
+            "keras": keras.__version__,
+            # Of the tables in the model's tokenizer.
+            "unicode": unicodedata.unidata_version,
+        },
     }
     try:
         with writing.whole_folder(folder) as aside:
@@ -158,35 +162,24 @@ def _without_notices() -> Iterator[None]:
 
 
 def _described(servable) -> dict[str, dict[str, Any]]:
-    described = {}
-    for name, function in servable.signatures.items():
-        concrete = function.get_concrete_function()
-        inputs = concrete.structured_input_signature
-        described[name] = {
-            "inputs": {
-                spec.name: _kind(spec) for spec in tf.nest.flatten(inputs)
-            },
-            "outputs": {
-                key: _kind(spec)
-                for key, spec in concrete.structured_outputs.items()
-            },
+    """Returns the type and shape of each input and output of signatures."""
+
+    def kinds(specs):
+        return {
+            name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
+            for name, spec in specs.items()
         }
-    return described
 
-
-def _kind(spec) -> dict[str, Any]:
-    """Returns the type and shape of a tensor, with None for any size."""
-    return {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
-
-
-def _versions() -> dict[str, str]:
     return {
-        "python": platform.python_version(),
-        "tensorflow": tf.__version__,
-        "tensorflow_text": tf_text.__version__,
-        "keras": keras.__version__,
-        # Of the tables in the model's tokenizer.
-        "unicode": unicodedata.unidata_version,
+        name: {
+            "inputs": kinds(
+                {spec.name: spec for spec in function.input_signature}
+            ),
+            "outputs": kinds(
+                function.get_concrete_function().structured_outputs
+            ),
+        }
+        for name, function in servable.signatures.items()
     }
 
 
@@ -208,7 +201,7 @@ def check_installed(target: str, quantize: str | None) -> None:
 def convert(
     task: str,
     model: Any,
-    settings: settings_lib.Settings,
+    settings: run_folder.Settings,
     target: str,
     quantize: str | None = None,
 ) -> Converted:
@@ -220,35 +213,39 @@ def convert(
             operations that exist there.
         settings: of the model.
         target: `LITERT` or `ONNX`.
-        quantize: `INT8` to store the matrices as 8-bit integers; the other
+        quantize: "int8" to store the matrices as 8-bit integers; the other
             factors are quantized at run time (dynamic range).
     """
     if target == LITERT:
         _use_gelu_operation(model)
+    specs = signatures.id_specs(3 if task == run_folder.CHOOSE else 2)
     network = tf.function(
         networks.outputs_of(task, model, settings),
-        input_signature=networks.specs(task),
+        input_signature=specs,
         autograph=False,  # No Python here depends on a tensor.
     ).get_concrete_function()
-    shapes = [
-        {name: spec.shape.as_list() for name, spec in specs.items()}
-        for specs in (
-            {spec.name: spec for spec in networks.specs(task)},
-            network.structured_outputs,
-        )
-    ]
+    inputs = {spec.name: spec.shape.as_list() for spec in specs}
+    outputs = {
+        name: spec.shape.as_list()
+        for name, spec in network.structured_outputs.items()
+    }
     if target == LITERT:
         content = _to_litert(model, network, quantize)
     else:
-        content = _to_onnx(task, model, settings, shapes, quantize)
+        from serving import onnx_graph
+
+        graph = onnx_graph.write(
+            task, model, settings.problem_type, inputs, outputs
+        )
+        content = _serialized(graph, quantize)
     return Converted(
         name=_FILES[target],
         content=content,
         description={
             "format": target,
             "quantize": quantize,
-            "inputs": shapes[0],
-            "outputs": shapes[1],
+            "inputs": inputs,
+            "outputs": outputs,
         },
     )
 
@@ -276,26 +273,15 @@ def _to_litert(model: Any, network: Any, quantize: str | None) -> bytes:
     return converter.convert()
 
 
-def _to_onnx(
-    task: str,
-    model: Any,
-    settings: settings_lib.Settings,
-    shapes: Sequence[dict[str, list[Any]]],
-    quantize: str | None,
-) -> bytes:
-    from serving import onnx_graph
-
-    label_set = settings.label_set
-    kind = label_set.problem_type if label_set else labels.SINGLE_LABEL
-    converted = onnx_graph.write(task, model, kind, *shapes)
+def _serialized(graph: Any, quantize: str | None) -> bytes:
     if not quantize:
-        return converted.SerializeToString()
+        return graph.SerializeToString()
     import onnx
     from onnxruntime import quantization
 
     with tempfile.TemporaryDirectory() as folder:
         whole, small = (os.path.join(folder, n) for n in ("whole", "small"))
-        onnx.save(converted, whole)
+        onnx.save(graph, whole)
         quantization.quantize_dynamic(whole, small, per_channel=True)
         with open(small, "rb") as file:
             return file.read()

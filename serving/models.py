@@ -1,6 +1,5 @@
 """Models of raw text for export: their signatures, by task."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -9,14 +8,12 @@ from modeling import bert, heads
 from serving import (
     answerer,
     graph_tokenizer,
-    inputs,
     networks,
     normalization,
     run_folder,
     signatures,
     tagger,
 )
-from serving import settings as settings_lib
 from tasks import features
 from tasks.classification import labels, predictions, sentence_pairs
 
@@ -25,7 +22,7 @@ _MASK = "[MASK]"
 
 
 def servable(
-    task: str, model: Any, settings: settings_lib.Settings
+    task: str, model: Any, settings: run_folder.Settings
 ) -> signatures.Servable:
     """Makes the signatures of a model.
 
@@ -40,33 +37,23 @@ def servable(
     tokenizer = graph_tokenizer.GraphTokenizer(
         settings.vocab_file, settings.do_lower_case
     )
-    length = settings.packing.max_seq_length
     if task == run_folder.ANSWER:
-        answering = settings_lib.given(settings.answering, "answering")
-        return answerer.servable(model, tokenizer, answering)
-    if task == run_folder.CHOOSE:
-        return _chooser(model, tokenizer, length)
-    if task == run_folder.EMBED:
-        return _embedder(
-            model,
-            tokenizer,
-            settings.packing,
-            settings.layers,
-            has_pooler=settings.weights.has_pooler,
-        )
-    if task == run_folder.FILL_MASK:
-        return _mask_filler(model, tokenizer, length, settings.top_k)
-    label_set = settings_lib.given(settings.label_set, "label_set")
+        return answerer.servable(model, tokenizer, settings.answering)
     if task == run_folder.TAG:
-        return tagger.servable(model, tokenizer, label_set.names, length)
-    return _classifier(model, tokenizer, label_set, settings.packing)
+        names, length = settings.known_labels.names, settings.packing
+        return tagger.servable(model, tokenizer, names, length.max_seq_length)
+    make = {
+        run_folder.CHOOSE: _chooser,
+        run_folder.EMBED: _embedder,
+        run_folder.FILL_MASK: _mask_filler,
+    }.get(task, _classifier)
+    return make(model, tokenizer, settings)
 
 
 def _classifier(
     model: heads.BertForSequenceClassification,
     tokenizer: graph_tokenizer.GraphTokenizer,
-    label_set: labels.LabelSet,
-    packing: sentence_pairs.Packing,
+    settings: run_folder.Settings,
 ) -> signatures.Servable:
     """Makes the signatures of a classifier.
 
@@ -76,13 +63,13 @@ def _classifier(
     - of one label: `label` `[B]` string, `probabilities` `[B, K]` float32;
     - of several: `probabilities` `[B, K]` and `is_chosen` `[B, K]` bool;
     - of a score: `score` `[B]` float32.
-
     """
-    net = signatures.Network(model, lambda outputs: outputs["logits"])
+    net = networks.Network(model, lambda outputs: outputs["logits"])
+    label_set, packing = settings.known_labels, settings.packing
     kind = label_set.problem_type
 
     def of_tokens(tokens_a, tokens_b):
-        fitted = inputs.fit(tokens_a, tokens_b, packing)
+        fitted = signatures.fit(tokens_a, tokens_b, packing)
         outputs = networks.activated(net(fitted.rows(tokenizer.special)), kind)
         if packing.long_text == sentence_pairs.WINDOWS:
             # The mean of each text's windows; every text has one.
@@ -93,15 +80,12 @@ def _classifier(
         return _answers(networks.activated(net(rows), kind), label_set)
 
     is_score = kind == labels.REGRESSION
-    tokenize = tokenizer.tokenize
     longest = model.config.max_position_embeddings
     return signatures.Servable(
         task=run_folder.SCORE if is_score else run_folder.CLASSIFY,
-        signatures={
-            signatures.DEFAULT: signatures.of_single_texts(tokenize, of_tokens),
-            signatures.PAIRS: signatures.of_pairs(tokenize, of_tokens),
-            signatures.IDS: signatures.of_ids(of_rows, longest),
-        },
+        signatures=signatures.of_sequences(
+            tokenizer.tokenize, of_tokens, of_rows, longest
+        ),
         variables=net.variables,
         details={
             **label_set.to_dict(),
@@ -129,7 +113,7 @@ def _answers(outputs, label_set: labels.LabelSet):
 def _chooser(
     model: heads.BertForMultipleChoice,
     tokenizer: graph_tokenizer.GraphTokenizer,
-    max_seq_length: int,
+    settings: run_folder.Settings,
 ) -> signatures.Servable:
     """Makes the signatures of a model that chooses among C endings.
 
@@ -140,8 +124,9 @@ def _chooser(
     gives `choice` and `probabilities`. The longer text of a longer choice is
     truncated.
     """
+    max_seq_length = settings.packing.max_seq_length
     packing = sentence_pairs.Packing(max_seq_length=max_seq_length)
-    net = signatures.Network(
+    net = networks.Network(
         model, lambda outputs: tf.nn.softmax(outputs["logits"]), rank=3
     )
 
@@ -181,7 +166,7 @@ def _chooser(
 
 def _choice_rows(
     tokenizer, packing, first, second, endings
-) -> inputs.ModelInputs:
+) -> signatures.ModelInputs:
     """Makes the inputs of the choices, each `[B, C, T]`."""
     num_choices = tf.shape(endings)[1]
     row = tf.repeat(tf.range(tf.size(first)), num_choices)  # [B * C]
@@ -190,10 +175,12 @@ def _choice_rows(
     )
     # The same pieces as of both texts with a space between them.
     ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
-    fitted = inputs.fit(tokens_a, tf.concat([begun, ended], axis=1), packing)
+    fitted = signatures.fit(
+        tokens_a, tf.concat([begun, ended], axis=1), packing
+    )
     rows = fitted.rows(tokenizer.special)
     shape = [-1, num_choices, tf.shape(rows.input_ids)[1]]
-    return inputs.ModelInputs(
+    return signatures.ModelInputs(
         **{name: tf.reshape(ids, shape) for name, ids in vars(rows).items()}
     )
 
@@ -201,10 +188,7 @@ def _choice_rows(
 def _embedder(
     model: bert.BertModel,
     tokenizer: graph_tokenizer.GraphTokenizer,
-    packing: sentence_pairs.Packing,
-    layers: Sequence[int],
-    *,
-    has_pooler: bool = True,
+    settings: run_folder.Settings,
 ) -> signatures.Servable:
     """Makes the signatures of an encoder.
 
@@ -223,22 +207,22 @@ def _embedder(
     Raises:
         ValueError: the model lacks a layer, or texts are split into windows.
     """
+    layers, packing = settings.layers, settings.packing
     features.check_layers(layers, model.config.num_hidden_layers)
     if packing.long_text == sentence_pairs.WINDOWS:
         raise ValueError(
             "A text must have one row to be embedded; long_text windows makes "
             "several. Choose head or head_tail."
         )
-    encoder = _Encoder(model, tokenizer, packing, layers, has_pooler)
-    tokenize, encode = tokenizer.tokenize, encoder.of_tokens
-    longest = model.config.max_position_embeddings
+    encoder = _Encoder(model, tokenizer, settings)
+    tokenize, longest = tokenizer.tokenize, model.config.max_position_embeddings
     return signatures.Servable(
         task=run_folder.EMBED,
         signatures={
-            signatures.DEFAULT: signatures.of_single_texts(tokenize, encode),
-            signatures.PAIRS: signatures.of_pairs(tokenize, encode),
+            **signatures.of_sequences(
+                tokenize, encoder.of_tokens, encoder.of_rows, longest
+            ),
             VECTORS: signatures.of_single_texts(tokenize, encoder.vectors),
-            signatures.IDS: signatures.of_ids(encoder.of_rows, longest),
         },
         variables=encoder.net.variables,
         details={
@@ -253,18 +237,20 @@ def _embedder(
 class _Encoder:
     """Encodes B texts at once."""
 
-    def __init__(self, model, tokenizer, packing, layers, has_pooler: bool):
-        kept = ["sequence_output", *(["pooled_output"] if has_pooler else [])]
+    def __init__(self, model, tokenizer, settings: run_folder.Settings):
+        kept = ["sequence_output", "pooled_output"]
+        kept = kept if settings.weights.has_pooler else kept[:1]
 
         def chosen(outputs):
             every = outputs["all_encoder_layers"]
-            stacked = tf.stack([every[layer] for layer in layers], axis=2)
+            wanted = [every[layer] for layer in settings.layers]
+            stacked = tf.stack(wanted, axis=2)  # [B, T, L, D]
             return {"layers": stacked, **{name: outputs[name] for name in kept}}
 
-        self.net = signatures.Network(model, chosen)
+        self.net = networks.Network(model, chosen)
         self._vocab_size = model.config.vocab_size
         self._tokenizer = tokenizer
-        self._packing = packing
+        self._packing = settings.packing
 
     def of_tokens(self, tokens_a, tokens_b):
         rows = self._rows(tokens_a, tokens_b)
@@ -279,10 +265,10 @@ class _Encoder:
         return {k: found[k] for k in ("mean", "pooled_output") if k in found}
 
     def _rows(self, tokens_a, tokens_b):
-        fitted = inputs.fit(tokens_a, tokens_b, self._packing)
+        fitted = signatures.fit(tokens_a, tokens_b, self._packing)
         return fitted.rows(self._tokenizer.special)
 
-    def of_rows(self, rows: inputs.ModelInputs):
+    def of_rows(self, rows: signatures.ModelInputs):
         """Sets values at padding to 0 and averages tokens."""
         outputs = self.net(rows)
         is_token = tf.cast(rows.input_mask > 0, tf.float32)
@@ -302,8 +288,7 @@ class _Encoder:
 def _mask_filler(
     model: heads.BertForPreTraining,
     tokenizer: graph_tokenizer.GraphTokenizer,
-    max_seq_length: int,
-    top_k: int,
+    settings: run_folder.Settings,
 ) -> signatures.Servable:
     """Makes the signatures of a masked language model.
 
@@ -320,16 +305,14 @@ def _mask_filler(
         ValueError: the vocabulary has no [MASK].
     """
     tokenizer.definition.require_tokens(_MASK)
-    top_k = min(top_k, model.config.vocab_size)
+    max_seq_length = settings.packing.max_seq_length
+    top_k = min(settings.top_k, model.config.vocab_size)
     filler = _MaskFiller(model, tokenizer, max_seq_length, top_k)
-    tokenize, fill = filler.tokenize, filler.of_tokens
     return signatures.Servable(
         task=run_folder.FILL_MASK,
-        signatures={
-            signatures.DEFAULT: signatures.of_single_texts(tokenize, fill),
-            signatures.PAIRS: signatures.of_pairs(tokenize, fill),
-            signatures.IDS: signatures.of_ids(filler.of_rows, max_seq_length),
-        },
+        signatures=signatures.of_sequences(
+            filler.tokenize, filler.of_tokens, filler.of_rows, max_seq_length
+        ),
         variables=filler.net.variables,
         details={"max_seq_length": max_seq_length, "top_k": top_k},
     )
@@ -339,7 +322,7 @@ class _MaskFiller:
     """Fills the masks of B texts at once."""
 
     def __init__(self, model, tokenizer, max_seq_length: int, top_k: int):
-        self.net = signatures.Network(
+        self.net = networks.Network(
             model, lambda outputs: outputs["masked_lm_logits"], num_more=1
         )
         self._top_k = top_k
@@ -356,12 +339,12 @@ class _MaskFiller:
         )  # [B, (parts)]
         tokens = self._tokenizer.tokenize(parts.values)  # [parts, (tokens)]
         is_later = tf.ragged.range(parts.row_lengths()).values > 0  # [parts]
-        masks = inputs.repeated(self._mask_id, tf.cast(is_later, tf.int64))
+        masks = signatures.repeated(self._mask_id, tf.cast(is_later, tf.int64))
         tokens = tf.concat([masks, tokens], axis=1)
         return parts.with_values(tokens).merge_dims(1, 2)
 
     def of_tokens(self, tokens_a, tokens_b):
-        rows = inputs.joined(tokens_a, tokens_b, self._tokenizer.special)
+        rows = signatures.joined(tokens_a, tokens_b, self._tokenizer.special)
         tf.debugging.assert_less_equal(
             tf.shape(rows.input_ids)[1],
             self._max_seq_length,
@@ -370,7 +353,7 @@ class _MaskFiller:
         )
         return self.of_rows(rows)
 
-    def of_rows(self, rows: inputs.ModelInputs):
+    def of_rows(self, rows: signatures.ModelInputs):
         is_mask = (rows.input_ids == self._mask_id) & (rows.input_mask > 0)
         found = tf.where(is_mask)  # [masks, 2]
         places = tf.RaggedTensor.from_value_rowids(

@@ -11,14 +11,13 @@ from absl import logging
 
 from modeling import bert, checkpoints, heads, tagging
 from modeling import config as config_lib
-from serving import run_folder
-from serving import settings as settings_lib
+from serving import run_folder, signatures
 from tasks.classification import labels
 
 _POOLER = "bert/pooler/.*"
 # Independent of the policy and of the precision in training.
 _DTYPE = "float32"
-_MODELS = {
+_MODELS: dict[str, Callable[..., keras.Model]] = {
     run_folder.ANSWER: heads.BertForQuestionAnswering,
     run_folder.CHOOSE: heads.BertForMultipleChoice,
     run_folder.CLASSIFY: heads.BertForSequenceClassification,
@@ -35,10 +34,9 @@ _UNUSED = {
     ),
     run_folder.FILL_MASK: (_POOLER, "cls/seq_relationship/.*"),
 }
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
-def load(task: str, settings: settings_lib.Settings) -> Any:
+def load(task: str, settings: run_folder.Settings) -> Any:
     """Loads the network of one of `run_folder.TASKS`.
 
     Returns:
@@ -53,12 +51,10 @@ def load(task: str, settings: settings_lib.Settings) -> Any:
     config = dataclasses.replace(settings.config, initializer_range=0.0)
     if task == run_folder.TAG and settings.weights.is_feature_tagger:
         return _feature_tagger(config, settings)
-    make: Callable[..., keras.Model] = _MODELS[task]
     options: dict[str, Any] = {"dtype": _DTYPE}
     if task in _LABELLED:
-        label_set = settings_lib.given(settings.label_set, "label_set")
-        options["num_labels"] = label_set.num_outputs
-    model = make(config, **options)
+        options["num_labels"] = settings.known_labels.num_outputs
+    model = _MODELS[task](config, **options)
     return _filled(model, settings.weights.checkpoint, *_UNUSED.get(task, ()))
 
 
@@ -108,37 +104,32 @@ class FeatureTagger:
 
 
 def _feature_tagger(
-    config: config_lib.BertConfig, settings: settings_lib.Settings
+    config: config_lib.BertConfig, settings: run_folder.Settings
 ) -> FeatureTagger:
-    frozen = settings_lib.given(
-        settings.encoder, "The encoder below the tagger"
-    )
-    label_set = settings_lib.given(settings.label_set, "label_set")
-    with checkpoints.opened(settings.weights.checkpoint) as source:
-        shapes = {name: held[0] for name, held in source.variables.items()}
+    path, layers = settings.weights.checkpoint, settings.encoder_layers
+    variables = checkpoints.list_variables(path)
     (width,) = {
         shape[0]
-        for name, shape in shapes.items()
+        for name, (shape, _) in variables.items()
         if name.startswith(run_folder.BIDIRECTIONAL)
         and name.endswith("recurrent_kernel")
         and "adam" not in name
     }
     tagger = tagging.LstmTagger(
-        num_layers=len(frozen.layers),
+        num_layers=len(layers),
         hidden_size=config.hidden_size,
-        is_sum="layer_weights" in shapes,
-        num_labels=len(label_set.names),
+        is_sum="layer_weights" in variables,
+        num_labels=settings.known_labels.num_outputs,
         num_units=width,
     )
     for layer in tagger.stack:
         for lstm in (layer.forward_layer, layer.backward_layer):
             lstm.use_cudnn = False  # The graph runs on any device.
+    encoder = bert.BertModel(config, dtype=_DTYPE)
     return FeatureTagger(
-        encoder=_filled(
-            bert.BertModel(config, dtype=_DTYPE), frozen.checkpoint, _POOLER
-        ),
-        layers=frozen.layers,
-        tagger=_filled(tagger, settings.weights.checkpoint),
+        encoder=_filled(encoder, settings.encoder_checkpoint, _POOLER),
+        layers=layers,
+        tagger=_filled(tagger, path),
     )
 
 
@@ -146,12 +137,12 @@ def _feature_tagger(
 
 
 def outputs_of(
-    task: str, model: Any, settings: settings_lib.Settings
+    task: str, model: Any, settings: run_folder.Settings
 ) -> Callable[..., Mapping[str, tf.Tensor]]:
     """Returns the network as a function of ids.
 
-    Its arguments are `INPUTS`, each `[R, T]` int32 (`[R, C, T]` for C choices).
-    Its outputs are, each float32:
+    Its arguments are `signatures.ID_NAMES`, each `[R, T]` int32 (`[R, C, T]`
+    for C choices). Its outputs are, each float32:
 
     - to classify: `probabilities` `[R, K]`; to score: `score` `[R]`;
     - to choose: `probabilities` `[R, C]`;
@@ -171,9 +162,7 @@ def outputs_of(
     elif task == run_folder.EMBED:
         kept = ("sequence_output", "pooled_output")
         kept = kept if settings.weights.has_pooler else kept[:1]
-    kind = labels.SINGLE_LABEL
-    if task in (run_folder.CLASSIFY, run_folder.SCORE):
-        kind = settings_lib.given(settings.label_set, "label_set").problem_type
+    kind = settings.problem_type
 
     def compute(*ids):
         outputs = model(*ids)
@@ -196,7 +185,39 @@ def activated(logits: tf.Tensor, problem_type: str) -> tf.Tensor:
     }[problem_type](logits)
 
 
-def specs(task: str) -> list[tf.TensorSpec]:
-    """Returns the inputs of `outputs_of`, of any sizes."""
-    rank = 3 if task == run_folder.CHOOSE else 2
-    return [tf.TensorSpec([None] * rank, tf.int32, name=n) for n in INPUTS]
+class Network:
+    """A model as a function of any number of rows of any length, in float32.
+
+    All signatures of an exported model call this function, so that its graph
+    contains the network once. It is traced here, outside of what training
+    compiles, so that plain operations are exported.
+
+    Args:
+        model: in float32; computed without dropout.
+        choose: returns the required part of the model's outputs.
+        num_more: number of model inputs after the ids, each `[R, P]` int32.
+        rank: of the ids; 3 for `[R, C, T]`.
+
+    Attributes:
+        variables: the weights.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        choose: Callable[[Any], Any],
+        *,
+        num_more: int = 0,
+        rank: int = 2,
+    ):
+        self.variables = [variable.value for variable in model.variables]
+        specs = [tf.TensorSpec([None] * rank, tf.int32)] * (3 + num_more)
+        self._run = tf.function(
+            lambda *values: choose(model(*values)),
+            input_signature=specs,
+            autograph=False,  # No Python here depends on a tensor.
+        )
+
+    def __call__(self, rows: signatures.ModelInputs, *more: tf.Tensor) -> Any:
+        """Returns what `choose` returns, for R rows."""
+        return self._run(*vars(rows).values(), *more)

@@ -14,8 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from files import messages
-from serving import networks, run_folder
-from serving import settings as settings_lib
+from serving import networks, run_folder, signatures
 from tasks import swag
 from tasks.classification import predictions, sentence_pairs
 from tasks.squad import squad_answers, squad_examples, squad_features
@@ -80,7 +79,7 @@ class Predictor:
     """
 
     def __init__(
-        self, task: str, settings: settings_lib.Settings, batch_size: int
+        self, task: str, settings: run_folder.Settings, batch_size: int
     ):
         self._model = networks.load(task, settings)
         self._settings = settings
@@ -117,7 +116,7 @@ class Predictor:
             length = max(_length(rows[index]) for index in batch)
             ids = [
                 np.stack([rows[index][name] for index in batch])[..., :length]
-                for name in networks.INPUTS
+                for name in signatures.ID_NAMES
             ]
             outputs = self._compute(*map(tf.constant, ids))
             for name, values in outputs.items():
@@ -156,11 +155,11 @@ def _length(row: _Row) -> int:
 
 def _row(record: Mapping[str, Any]) -> _Row:
     return {
-        name: np.asarray(record[name], np.int32) for name in networks.INPUTS
+        name: np.asarray(record[name], np.int32) for name in signatures.ID_NAMES
     }
 
 
-def _labels(example, settings: settings_lib.Settings, model) -> _Encoded:
+def _labels(example, settings: run_folder.Settings, model) -> _Encoded:
     records = sentence_pairs.example_records(
         sentence_pairs.InputExample(guid="", **example),
         0,
@@ -171,13 +170,12 @@ def _labels(example, settings: settings_lib.Settings, model) -> _Encoded:
     def decode(outputs):
         values = [np.ravel(value) for o in outputs for value in o.values()]
         pooled = predictions.pool_windows(np.stack(values), [len(values)])
-        label_set = settings_lib.given(settings.label_set, "label_set")
-        return next(predictions.named_answers(label_set, pooled))
+        return next(predictions.named_answers(settings.known_labels, pooled))
 
     return [_row(record) for record in records], decode
 
 
-def _choice(example, settings: settings_lib.Settings, model) -> _Encoded:
+def _choice(example, settings: run_folder.Settings, model) -> _Encoded:
     record, _ = swag.example_record(
         swag.Example(**example), settings.packing, settings.tokenizer
     )
@@ -194,9 +192,9 @@ def _choice(example, settings: settings_lib.Settings, model) -> _Encoded:
     return [_row(record)], decode
 
 
-def _answer(example, settings: settings_lib.Settings, model) -> _Encoded:
+def _answer(example, settings: run_folder.Settings, model) -> _Encoded:
     """Finds the answer to a question, a part of a paragraph."""
-    reading = settings_lib.given(settings.answering, "answering")
+    reading = settings.answering
     question = squad_examples.SquadExample(
         qas_id="",
         question_text=example["question"],
@@ -234,10 +232,10 @@ def _answer(example, settings: settings_lib.Settings, model) -> _Encoded:
     return [_row(each.record()) for each in windows], decode
 
 
-def _tags(example, settings: settings_lib.Settings, model) -> _Encoded:
+def _tags(example, settings: run_folder.Settings, model) -> _Encoded:
     """Predicts a tag for each word, in IOB2, and the entities."""
     words = tuple(filter(None, _WHITE_SPACE.split(example["text"])))
-    names = settings_lib.given(settings.label_set, "labels").names
+    names = settings.known_labels.names
     length = settings.packing.max_seq_length
     windows: Sequence[ner.Window] = []
     if words:

@@ -1,6 +1,7 @@
-"""Contents of a run's folder: checkpoint, task and text options."""
+"""Trained models in the folders of their runs: task, checkpoint, settings."""
 
 import dataclasses
+import functools
 import itertools
 import os
 import re
@@ -9,10 +10,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from files import json_text, lines, messages, paths
+from files import lines, paths
 from modeling import checkpoints
+from modeling import config as config_lib
 from tasks import swag
-from tasks.classification import labels
+from tasks.classification import labels, sentence_pairs
+from tasks.squad import squad_answers, squad_features
+from training import model_folder
+from vocab import tokenization
 
 ANSWER, CHOOSE, CLASSIFY, EMBED = "answer", "choose", "classify", "embed"
 FILL_MASK, SCORE, TAG = "fill_mask", "score", "tag"
@@ -24,16 +29,22 @@ _OUTPUT_LAYER = "output_weights"
 _BILSTM = "bilstm/"
 BIDIRECTIONAL = "bidirectional_"  # Prefix of LSTMs of a tagger on features.
 _TRIALS = "trials.json"
-_TAGS = "tags"  # Prefix of the objectives of run_ner.py.
 _SPLITS = ("train", "eval", "predict")
 _ENDINGS = (".tf_record", "_features.tf_record")
 # Types of the entries of a sidecar.
 _SIDECAR = {"max_seq_length": int, "kind": str, "flags": dict}
 _RUN_CARD = "run_card.json"
 _RESULTS = "eval_results.txt"
-_THRESHOLD, CHOSEN = "null_score_diff_threshold", "auto"
-_SEARCH = ("n_best_size", "max_answer_length", _THRESHOLD)
-_WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
+_THRESHOLD, _CHOSEN = "null_score_diff_threshold", "auto"
+_SEARCH = ("n_best_size", "max_answer_length")
+_WINDOWS = ("doc_stride", "max_query_length")
+_VERSION_2 = "version_2_with_negative"
+# The defaults of the scripts, if neither the flags nor the run state a length.
+_LENGTHS = {
+    **dict.fromkeys((CLASSIFY, SCORE, CHOOSE, EMBED), 128),
+    ANSWER: squad_features.WindowOptions.max_seq_length,
+    TAG: 512,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,16 +71,81 @@ class Weights:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FrozenEncoder:
-    """The encoder below a tagger on features.
+class Reading:
+    """Options for answering questions.
 
     Attributes:
-        checkpoint: of the encoder.
-        layers: those that are the features; 0 is the embeddings.
+        windows: how paragraphs are split.
+        answers: how answers are searched.
+        null_score_diff_threshold: in version 2 "no answer" wins above it.
     """
 
-    checkpoint: str
-    layers: tuple[int, ...]
+    windows: squad_features.WindowOptions = dataclasses.field(
+        default_factory=squad_features.WindowOptions
+    )
+    answers: squad_answers.AnswerOptions = dataclasses.field(
+        default_factory=squad_answers.AnswerOptions
+    )
+    null_score_diff_threshold: float = 0.0
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold; None in version 1."""
+        is_version_2 = self.answers.version_2_with_negative
+        return self.null_score_diff_threshold if is_version_2 else None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of a model.
+
+    Attributes:
+        weights: its checkpoint.
+        config: its sizes.
+        vocab_file: its vocabulary.
+        do_lower_case: whether text is lower-cased.
+        packing: how texts are truncated; `max_seq_length` is for all tasks.
+        label_set: its labels; None except for labels, scores and tags.
+        answering: options for questions.
+        encoder_checkpoint: the frozen encoder below a tagger on features.
+        encoder_layers: the layers that are its features; 0 is the embeddings.
+        layers: the hidden layers of an embedding.
+        top_k: candidates for a mask.
+    """
+
+    weights: Weights
+    config: config_lib.BertConfig
+    vocab_file: str
+    do_lower_case: bool
+    packing: sentence_pairs.Packing
+    label_set: labels.LabelSet | None = None
+    answering: Reading = dataclasses.field(default_factory=Reading)
+    encoder_checkpoint: str = ""
+    encoder_layers: tuple[int, ...] = ()
+    layers: tuple[int, ...] = (-1,)
+    top_k: int = 5
+
+    @functools.cached_property
+    def tokenizer(self) -> tokenization.FullTokenizer:
+        """The definition of the tokenizer."""
+        return tokenization.FullTokenizer(self.vocab_file, self.do_lower_case)
+
+    @property
+    def known_labels(self) -> labels.LabelSet:
+        """The labels.
+
+        Raises:
+            ValueError: there are none.
+        """
+        if self.label_set is None:
+            raise ValueError("The labels must be given for this task.")
+        return self.label_set
+
+    @property
+    def problem_type(self) -> str:
+        """The kind of the outputs, one of `labels.PROBLEM_TYPES`."""
+        found = self.label_set
+        return found.problem_type if found else labels.SINGLE_LABEL
 
 
 def weights(path: str) -> Weights:
@@ -83,7 +159,7 @@ def weights(path: str) -> Weights:
         ValueError: it is broken, has no encoder, or is left-to-right.
     """
     prefix = checkpoints.find(path).path
-    if checkpoints.is_causal(_identity(prefix)):
+    if checkpoints.is_causal(model_folder.identity(prefix)):
         raise ValueError(
             f"{prefix} was trained from left to right (--objective=ltr, "
             "--attention=causal). Exported models are bidirectional. Export a "
@@ -176,6 +252,9 @@ def check_task(task: str, found: Weights, run: Mapping[str, Any]) -> None:
         )
 
 
+# ------------------------------------------------------- The files of a folder
+
+
 def read(folder: str) -> dict[str, Any]:
     """Reads the files of a model's folder, as far as they exist.
 
@@ -196,66 +275,55 @@ def read(folder: str) -> dict[str, Any]:
             f"The model must be the --output_dir of a training run; {folder} "
             "is not a folder."
         )
-    files = {"bert_config_file": "bert_config.json", "vocab_file": "vocab.txt"}
-    places = {k: os.path.join(folder, name) for k, name in files.items()}
-    found: dict[str, Any] = {
-        key: path for key, path in places.items() if paths.exists(path)
-    }
-    found |= _json(os.path.join(folder, "tokenizer.json"))
-    label_file = os.path.join(folder, "labels.json")
-    # That of SWAG has no labels.
-    is_choice = _json(label_file).get("problem_type") == swag.PROBLEM_TYPE
-    if paths.exists(label_file) and not is_choice:
-        found["labels"] = labels.load(label_file)
-    found |= _of_state(folder)
+    found: dict[str, Any] = {}
+    for key, name in (
+        ("bert_config_file", config_lib.FILE),
+        ("vocab_file", model_folder.VOCABULARY),
+    ):
+        if paths.exists(path := os.path.join(folder, name)):
+            found[key] = path
+    found |= model_folder.read(folder, model_folder.TOKENIZER)
+    label_file = os.path.join(folder, model_folder.LABELS)
+    if paths.exists(label_file):
+        values = model_folder.read(folder, model_folder.LABELS)
+        if values.get("problem_type") != swag.PROBLEM_TYPE:  # It has none.
+            found["labels"] = labels.load(label_file)
+    found |= _of_checkpoint(folder)
     folders = [folder]
     parent = os.path.dirname(os.path.abspath(folder))
     if paths.exists(os.path.join(parent, _TRIALS)):
         folders.append(parent)  # Trials share the records of their run.
     for place in folders:
-        found |= _of_card(_json(os.path.join(place, _RUN_CARD)))
-    if found.get(_THRESHOLD) == CHOSEN:
+        found |= _of_card(model_folder.read(place, _RUN_CARD))
+    if found.get(_THRESHOLD) == _CHOSEN:
         found[_THRESHOLD] = _chosen_threshold(folder)
     for place, split, ending in itertools.product(folders, _SPLITS, _ENDINGS):
-        sidecar = os.path.join(place, f"{split}{ending}.meta.json")
-        if made := _json(sidecar):
-            return found | _of_records(_checked(made, _SIDECAR, sidecar))
+        name = f"{split}{ending}{paths.SIDECAR_ENDING}"
+        if sidecar := model_folder.read(place, name, **_SIDECAR):
+            return found | _of_records(sidecar)
     return found
 
 
-def _of_state(folder: str) -> dict[str, Any]:
+def _of_checkpoint(folder: str) -> dict[str, Any]:
     try:
-        prefix = checkpoints.find(folder).path
+        identity = model_folder.identity(checkpoints.find(folder).path)
     except FileNotFoundError:
         return {}
-    identity = _identity(prefix)
+    found: dict[str, Any] = {}
     # A pre-trained model may use all of its positions.
-    is_pretrained = "max_predictions_per_seq" in identity
-    found = {}
-    if "max_seq_length" in identity and not is_pretrained:
-        found["max_seq_length"] = identity["max_seq_length"]
+    if "max_predictions_per_seq" not in identity:
+        found = {k: v for k, v in identity.items() if k == "max_seq_length"}
     if "objective" in identity:
-        found["is_tagger"] = identity["objective"].startswith(_TAGS)
+        found["is_tagger"] = model_folder.is_tagger(identity)
     return found
 
 
-def _identity(prefix: str) -> Mapping[str, Any]:
-    """Reads the identity of the run that wrote a checkpoint, if it is known."""
-    path = f"{prefix}.state.json"
-    state = _checked(_json(path), {"identity": dict}, path)
-    return _checked(
-        state.get("identity", {}),
-        {"max_seq_length": int, "objective": str},
-        path,
-    )
-
-
-def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
-    made_from = made.get("flags", {})
-    found = {"is_tagger": made.get("kind") == "tagging"}
-    if "max_seq_length" in made:
-        found["max_seq_length"] = made["max_seq_length"]
-    kept = (*_WINDOWS, "encoder_sha256")
+def _of_records(sidecar: Mapping[str, Any]) -> dict[str, Any]:
+    made_from = sidecar.get("flags", {})
+    found = {"is_tagger": sidecar.get("kind") == "tagging"}
+    if "max_seq_length" in sidecar:
+        found["max_seq_length"] = sidecar["max_seq_length"]
+    kept = (*_WINDOWS, _VERSION_2, "encoder_sha256")
     found |= {key: made_from[key] for key in kept if key in made_from}
     if "layers" in made_from:
         found["encoder_layers"] = made_from["layers"]
@@ -265,20 +333,20 @@ def _of_records(made: Mapping[str, Any]) -> dict[str, Any]:
 def _of_card(card: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the entries of a run card that are in no other file."""
     given = card.get("flags", {})
-    found = {key: given[key] for key in _SEARCH if key in given}
+    found = {k: given[k] for k in (*_SEARCH, _THRESHOLD) if k in given}
     if given.get("features") and given.get("init_checkpoint"):
         found["encoder"] = given["init_checkpoint"]
     return found
 
 
 def _chosen_threshold(folder: str) -> float | str:
-    """Reads the threshold that an evaluation chose; `CHOSEN` if unknown."""
+    """Reads the threshold that an evaluation chose; `_CHOSEN` if unknown."""
     path = os.path.join(folder, _RESULTS)
     for line in lines.read_lines(path) if paths.exists(path) else ():
         name, _, value = line.partition(" = ")
         if name == _THRESHOLD:
             return float(value)
-    return CHOSEN
+    return _CHOSEN
 
 
 def _packing(text: str) -> dict[str, Any]:
@@ -291,19 +359,97 @@ def _packing(text: str) -> dict[str, Any]:
     return found
 
 
-def _checked(
-    values: Mapping[str, Any], kinds: Mapping[str, type], path: str
-) -> Mapping[str, Any]:
-    for name, kind in kinds.items():
-        if name in values and type(values[name]) is not kind:
-            raise ValueError(
-                f"{path}: {name} must be of type {kind.__name__}; got "
-                f"{messages.short(values[name])}."
-            )
-    return values
+# -------------------------------------------------------------------- Settings
 
 
-def _json(path: str) -> dict[str, Any]:
-    if not paths.exists(path):
-        return {}
-    return json_text.read_object(path)
+def find(task: str, weights: Weights, values: Mapping[str, Any]) -> Settings:
+    """Collects the settings of a model.
+
+    Args:
+        task: one of `TASKS`.
+        weights: its checkpoint.
+        values: of flags, else of the folder of the run (`read`);
+            `bert_config_file` and `vocab_file` are required.
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: the files do not fit together; or the encoder below a
+            tagger is unknown, or not that of training.
+    """
+    do_lower_case = values.get("do_lower_case", True)
+    tokenization.validate_case_matches_checkpoint(
+        do_lower_case, weights.checkpoint
+    )
+    config = config_lib.BertConfig.from_json_file(values["bert_config_file"])
+    longest = config.max_position_embeddings
+    # A pre-trained model fills masks at all of its positions.
+    length = values.get(
+        "max_seq_length", min(_LENGTHS.get(task, longest), longest)
+    )
+    config.check_length(length)
+    found = Settings(
+        weights=weights,
+        config=config,
+        vocab_file=values["vocab_file"],
+        do_lower_case=do_lower_case,
+        packing=sentence_pairs.Packing(
+            max_seq_length=length,
+            long_text=values.get("long_text", sentence_pairs.HEAD),
+            window_stride=values.get("window_stride"),
+        ),
+        label_set=values.get("labels"),
+    )
+    if task == ANSWER:
+        reading = reading_of(values, length)
+        found = dataclasses.replace(found, answering=reading)
+    if task == TAG and weights.is_feature_tagger:
+        found = _with_encoder(found, values)
+    found.tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
+    config.check_vocabulary(found.tokenizer.vocab_size, found.vocab_file)
+    return found
+
+
+def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
+    """Collects the options for answering questions.
+
+    Raises:
+        ValueError: the threshold that the run chose is unknown.
+    """
+    threshold = values.get(_THRESHOLD, 0.0)
+    if threshold == _CHOSEN:
+        raise ValueError(
+            "The threshold of --null_score_diff_threshold=auto is not known: "
+            "the run wrote no eval_results.txt. Run run_squad.py again with "
+            "--do_eval, or export with a number."
+        )
+
+    def chosen(*names: str) -> dict[str, Any]:
+        return {name: values[name] for name in names if name in values}
+
+    return Reading(
+        windows=squad_features.WindowOptions(
+            max_seq_length=max_seq_length, **chosen(*_WINDOWS)
+        ),
+        answers=squad_answers.AnswerOptions(**chosen(*_SEARCH, _VERSION_2)),
+        null_score_diff_threshold=threshold,
+    )
+
+
+def _with_encoder(found: Settings, values: Mapping[str, Any]) -> Settings:
+    """Adds the frozen encoder below a tagger on features."""
+    layers = values.get("encoder_layers")
+    path = values.get("encoder_checkpoint", values.get("encoder"))
+    if layers is None or path is None:
+        raise ValueError(
+            "A tagger on --features has only the layers above a frozen "
+            "encoder. Pass the --output_dir of its run, with the records of "
+            "its features, and the encoder as --encoder_checkpoint."
+        )
+    if checkpoints.sha256(path) != values.get("encoder_sha256"):
+        raise ValueError(
+            f"{path} is not the encoder that the tagger was trained on: its "
+            "files differ. Pass that encoder as --encoder_checkpoint."
+        )
+    return dataclasses.replace(
+        found, encoder_checkpoint=path, encoder_layers=tuple(layers)
+    )

@@ -1,4 +1,7 @@
-"""Signatures of exported models, and the network that they share."""
+"""Signatures of exported models, and rows of tokens for their networks.
+
+The ids of texts are ragged tensors, `[N, (tokens)]` int32.
+"""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -6,13 +9,18 @@ from typing import Any
 
 import tensorflow as tf
 
-from serving import inputs
+from serving import graph_tokenizer
+from tasks.classification import sentence_pairs
 
 DEFAULT = "serving_default"
 PAIRS = "pairs"
 IDS = "ids"
+ID_NAMES = ("input_ids", "input_mask", "segment_ids")
 
+# Source: Sun et al. 2019, as in `tasks.classification.sentence_pairs`.
+_HEAD_TOKENS, _HEAD_TAIL_TOKENS = 128, 510
 _Compute = Callable[..., Mapping[str, tf.Tensor]]
+_Tokenize = Callable[[tf.Tensor], tf.RaggedTensor]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -30,6 +38,39 @@ class Servable:
     signatures: Mapping[str, Any]
     variables: list[tf.Variable]
     details: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelInputs:
+    """The inputs of the model, each `[R, T]` int32.
+
+    `input_mask` is 1 for a token, 0 for padding; `segment_ids` is 1 for the
+    second text and its [SEP].
+    """
+
+    input_ids: tf.Tensor
+    input_mask: tf.Tensor
+    segment_ids: tf.Tensor
+
+
+def of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
+    """Makes a signature of a function of tensors.
+
+    Args:
+        compute: its arguments are positional.
+        specs: names, types and shapes of the arguments.
+    """
+
+    def run(*values):
+        # A loaded signature accepts any shape, so it is checked here.
+        checked = [
+            tf.ensure_shape(value, spec.shape)
+            for value, spec in zip(values, specs, strict=True)
+        ]
+        return dict(compute(*checked))
+
+    # No Python in it depends on a tensor.
+    return tf.function(run, input_signature=specs, autograph=False)
 
 
 def of_texts(compute: _Compute, *names: str) -> Any:
@@ -54,36 +95,23 @@ def of_texts(compute: _Compute, *names: str) -> Any:
     )
 
 
-def of_single_texts(
-    tokenize: Callable[[tf.Tensor], tf.RaggedTensor], compute: _Compute
-) -> Any:
-    """Makes a signature of `text_a`; for the arguments, see `of_pairs`."""
+def of_single_texts(tokenize: _Tokenize, compute: _Compute) -> Any:
+    """Makes a signature of `text_a`; for the arguments, see `of_sequences`."""
 
     def run(text_a):
         tokens = tokenize(text_a)
-        return compute(tokens, inputs.no_tokens(tokens))
+        return compute(tokens, no_tokens(tokens))
 
     return of_texts(run, "text_a")
 
 
-def of_pairs(
-    tokenize: Callable[[tf.Tensor], tf.RaggedTensor], compute: _Compute
-) -> Any:
-    """Makes a signature of `text_a` and `text_b`.
-
-    Args:
-        tokenize: splits `[B]` strings into ids, `[B, (tokens)]` int32.
-        compute: a function of the ids of both texts.
-    """
-
-    def run(*texts):
-        return compute(*map(tokenize, texts))
-
-    return of_texts(run, "text_a", "text_b")
+def id_specs(rank: int) -> list[tf.TensorSpec]:
+    """Returns the specs of ids: `[R, T]`, or `[R, C, T]` for a rank of 3."""
+    return [tf.TensorSpec([None] * rank, tf.int32, name=n) for n in ID_NAMES]
 
 
 def of_ids(
-    compute: Callable[[inputs.ModelInputs], Mapping[str, tf.Tensor]],
+    compute: Callable[[ModelInputs], Mapping[str, tf.Tensor]],
     max_seq_length: int,
     *,
     rank: int = 2,
@@ -91,78 +119,257 @@ def of_ids(
     """Makes a signature of rows that the client made, `[B, T]` int32.
 
     Args:
-        compute: a function of the rows, after `inputs.of_client`.
+        compute: a function of the rows, after `of_client`.
         max_seq_length: the limit of T.
         rank: 3 for `[B, C, T]`.
     """
 
     def run(input_ids, input_mask, segment_ids):
         return compute(
-            inputs.of_client(input_ids, input_mask, segment_ids, max_seq_length)
+            of_client(input_ids, input_mask, segment_ids, max_seq_length)
         )
 
-    names = ("input_ids", "input_mask", "segment_ids")
-    return of_specs(
-        run,
-        [tf.TensorSpec([None] * rank, tf.int32, name=name) for name in names],
+    return of_specs(run, id_specs(rank))
+
+
+def of_sequences(
+    tokenize: _Tokenize,
+    of_tokens: _Compute,
+    of_rows: Callable[[ModelInputs], Mapping[str, tf.Tensor]],
+    max_seq_length: int,
+) -> dict[str, Any]:
+    """Makes the signatures of texts, of pairs of texts, and of ids.
+
+    Args:
+        tokenize: splits `[B]` strings into ids, `[B, (tokens)]` int32.
+        of_tokens: a function of the ids of both texts.
+        of_rows: a function of the rows that a client made.
+        max_seq_length: the limit of T of those rows.
+    """
+
+    def of_pairs(*texts):
+        return of_tokens(*map(tokenize, texts))
+
+    return {
+        DEFAULT: of_single_texts(tokenize, of_tokens),
+        PAIRS: of_texts(of_pairs, "text_a", "text_b"),
+        IDS: of_ids(of_rows, max_seq_length),
+    }
+
+
+def of_client(
+    input_ids: tf.Tensor,
+    input_mask: tf.Tensor,
+    segment_ids: tf.Tensor,
+    max_seq_length: int,
+) -> ModelInputs:
+    """Checks rows that a client made, each `[..., T]` int32.
+
+    Args:
+        input_ids: ids of tokens.
+        input_mask: 1 for a token, 0 for padding.
+        segment_ids: 1 for the second text.
+        max_seq_length: the limit of T.
+
+    Raises:
+        tf.errors.InvalidArgumentError: when the graph runs: the shapes
+            differ, or T is 0 or too large.
+    """
+    shape = tf.shape(input_ids)
+    for name, values in (
+        ("input_mask", input_mask),
+        ("segment_ids", segment_ids),
+    ):
+        tf.debugging.assert_equal(
+            tf.shape(values), shape, f"{name} must have the shape of input_ids"
+        )
+    tf.debugging.assert_positive(shape[-1], "input_ids must have tokens")
+    tf.debugging.assert_less_equal(
+        shape[-1],
+        max_seq_length,
+        f"A sequence must have at most {max_seq_length} tokens",
+    )
+    return ModelInputs(
+        input_ids=input_ids, input_mask=input_mask, segment_ids=segment_ids
     )
 
 
-def of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
-    """Makes a signature of a function of tensors.
+# ----------------------------------------------------------------------- Rows
+
+
+def no_tokens(like: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Returns empty texts: `[N, (0)]` for `[N, (tokens)]`."""
+    return like[:, :0]
+
+
+def repeated(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
+    """Repeats a token: counts `[R]` -> `[R, (tokens)]`."""
+    values = tf.fill([tf.reduce_sum(counts)], token)
+    return tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
+
+
+def slices(
+    tokens: tf.RaggedTensor,
+    rows: tf.Tensor,
+    starts: tf.Tensor,
+    lengths: tf.Tensor,
+) -> tf.RaggedTensor:
+    """Returns slices of rows, possibly several of one row.
 
     Args:
-        compute: its arguments are positional.
-        specs: names, types and shapes of the arguments.
+        tokens: `[N, (tokens)]`.
+        rows: `[R]` int64, in `[0, N)`.
+        starts: `[R]` int64, the first token of each slice in its row.
+        lengths: `[R]` int64; no slice ends after its row.
+
+    Returns:
+        `[R, (tokens)]`.
     """
-
-    def run(*values):
-        # A loaded signature accepts any shape, so it is checked here.
-        checked = [
-            tf.ensure_shape(value, spec.shape)
-            for value, spec in zip(values, specs, strict=True)
-        ]
-        return dict(compute(*checked))
-
-    # No Python in it depends on a tensor.
-    return tf.function(run, input_signature=specs, autograph=False)
+    first = tf.gather(tokens.row_starts(), rows) + starts  # [R]
+    places = tf.ragged.range(first, first + lengths)  # [R, (tokens)]
+    return places.with_values(tf.gather(tokens.values, places.values))
 
 
-class Network:
-    """A model as a function of any number of rows of any length, in float32.
-
-    All signatures of an exported model call this function, so that its graph
-    contains the network once. It is traced here, outside of what training
-    compiles, so that plain operations are exported.
+def joined(
+    tokens_a: tf.RaggedTensor,
+    tokens_b: tf.RaggedTensor,
+    special: graph_tokenizer.SpecialIds,
+    length: int | None = None,
+) -> ModelInputs:
+    """Makes rows of [CLS] A [SEP] B [SEP]; no second part if B is empty.
 
     Args:
-        model: in float32; computed without dropout.
-        choose: returns the required part of the model's outputs.
-        num_more: number of model inputs after the ids, each `[R, P]` int32.
-        rank: of the ids; 3 for `[R, C, T]`.
+        tokens_a: `[R, (tokens)]`.
+        tokens_b: `[R, (tokens)]`.
+        special: the ids of [CLS] and [SEP].
+        length: T; the longest row if None.
+
+    Returns:
+        The rows; the padding id is 0, as released.
+    """
+    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
+    once = tf.ones_like(len_a)
+    ids = tf.concat(
+        [
+            repeated(special.begin, once),
+            tokens_a,
+            repeated(special.end, once),
+            tokens_b,
+            repeated(special.end, tf.minimum(len_b, 1)),
+        ],
+        axis=1,
+    )
+    dense = ids.to_tensor()  # [R, longest]
+    # At least one position, so that a batch without rows has a first one too.
+    least = 1 if length is None else length
+    missing = tf.maximum(least - tf.shape(dense)[1], 0)
+    dense = tf.pad(dense, [[0, 0], [0, missing]])  # [R, T]
+    if length is not None:
+        dense = tf.ensure_shape(dense, [None, length])
+    places = tf.range(tf.shape(dense, out_type=tf.int64)[1])  # [T]
+    is_token = places < ids.row_lengths()[:, tf.newaxis]  # [R, T]
+    is_second = is_token & (places >= len_a[:, tf.newaxis] + 2)
+    return ModelInputs(
+        input_ids=dense,
+        input_mask=tf.cast(is_token, tf.int32),
+        segment_ids=tf.cast(is_second, tf.int32),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """`N` texts or pairs after truncation, or split into windows: `R` rows.
 
     Attributes:
-        variables: the weights.
+        tokens_a: `[R, (tokens)]` int32.
+        tokens_b: `[R, (tokens)]` int32; a row is empty for a single text.
+        text: `[R]` int64, ascending: the index of the text or pair.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        choose: Callable[[Any], Any],
-        *,
-        num_more: int = 0,
-        rank: int = 2,
-    ):
-        self.variables = [variable.value for variable in model.variables]
-        self._run = tf.function(
-            lambda *values: choose(model(*values)),
-            input_signature=[tf.TensorSpec([None] * rank, tf.int32)]
-            * (3 + num_more),
-            autograph=False,  # No Python here depends on a tensor.
+    tokens_a: tf.RaggedTensor
+    tokens_b: tf.RaggedTensor
+    text: tf.Tensor
+
+    def rows(self, special: graph_tokenizer.SpecialIds) -> ModelInputs:
+        """Makes the rows."""
+        return joined(self.tokens_a, self.tokens_b, special)
+
+
+def fit(
+    tokens_a: tf.RaggedTensor,
+    tokens_b: tf.RaggedTensor,
+    packing: sentence_pairs.Packing,
+) -> Fitted:
+    """Truncates or splits texts as `sentence_pairs.fit` does.
+
+    Args:
+        tokens_a: `[N, (tokens)]` int32.
+        tokens_b: `[N, (tokens)]` int32.
+        packing: the rule.
+    """
+    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
+    num_special = 2 + tf.minimum(len_b, 1)
+    budget = packing.max_seq_length - num_special  # [N]
+    if packing.long_text == sentence_pairs.WINDOWS:
+        return _windows(tokens_a, tokens_b, budget, packing.window_stride)
+    # `sentence_pairs.truncated_lengths` without a loop: a text
+    # shorter than half of the budget stays complete; two longer ones get half
+    # each, A the odd token.
+    half = (budget + 1) // 2
+    kept_a = tf.minimum(len_a, tf.maximum(budget - len_b, half))
+    kept_b = tf.minimum(len_b, budget - kept_a)
+    is_head = packing.long_text == sentence_pairs.HEAD
+    keep = _head if is_head else _head_tail
+    return Fitted(
+        tokens_a=keep(tokens_a, kept_a),
+        tokens_b=keep(tokens_b, kept_b),
+        text=tf.range(tokens_a.nrows()),
+    )
+
+
+def _head(tokens, lengths):
+    rows = tf.range(tokens.nrows())
+    return slices(tokens, rows, tf.zeros_like(lengths), lengths)
+
+
+def _head_tail(tokens, lengths):
+    count = tokens.row_lengths()
+    head = tf.where(
+        count > lengths,
+        lengths * _HEAD_TOKENS // _HEAD_TAIL_TOKENS,
+        lengths,
+    )
+    tail = lengths - head
+    last = slices(tokens, tf.range(tokens.nrows()), count - tail, tail)
+    return tf.concat([_head(tokens, head), last], axis=1)
+
+
+def _windows(tokens_a, tokens_b, budget, stride: int | None) -> Fitted:
+    """Moves a window over the longer text, with the complete shorter one."""
+    len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
+    longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
+    fixed = tf.minimum(shorter, tf.maximum(budget // 2, budget - longer))
+    size = budget - fixed
+    wanted = size // 2 if stride is None else tf.constant(stride, tf.int64)
+    step = tf.maximum(tf.minimum(wanted, size), 1)
+    counts = -(-tf.maximum(longer - size + step, 1) // step)
+    order = tf.ragged.range(counts)  # [N, (windows)]
+    text = order.value_rowids()  # [R]
+    starts = order.values * tf.gather(step, text)
+    slid = tf.minimum(tf.gather(size, text), tf.gather(longer, text) - starts)
+    slides_a = tf.gather(len_a > len_b, text)
+    fixed, zero = tf.gather(fixed, text), tf.zeros_like(starts)
+
+    def part(tokens, slides):
+        return slices(
+            tokens,
+            text,
+            tf.where(slides, starts, zero),
+            tf.where(slides, slid, fixed),
         )
 
-    def __call__(self, rows: inputs.ModelInputs, *more: tf.Tensor) -> Any:
-        """Returns what `choose` returns, for R rows."""
-        return self._run(
-            rows.input_ids, rows.input_mask, rows.segment_ids, *more
-        )
+    return Fitted(
+        tokens_a=part(tokens_a, slides_a),
+        tokens_b=part(tokens_b, ~slides_a),
+        text=text,
+    )

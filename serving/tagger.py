@@ -8,7 +8,6 @@ import tensorflow as tf
 from modeling import heads, tagging
 from serving import (
     graph_tokenizer,
-    inputs,
     networks,
     normalization,
     run_folder,
@@ -82,9 +81,9 @@ class _Tagger:
         self._words = None
         if isinstance(model, networks.FeatureTagger):
             self._words = model.tagger
-            self.net = signatures.Network(model, tf.identity)
+            self.net = networks.Network(model, tf.identity)
         else:
-            self.net = signatures.Network(model, lambda out: out["logits"])
+            self.net = networks.Network(model, lambda out: out["logits"])
         self._tokenizer = tokenizer
         self._labels = labels
 
@@ -104,8 +103,10 @@ class _Tagger:
         """Tags `[B, (words)]` string."""
         pieces = _pieces(words.values, self._tokenizer, options.room)
         cut = cut_windows(pieces, words.row_lengths(), options)
-        rows = inputs.joined(
-            cut.tokens, inputs.no_tokens(cut.tokens), self._tokenizer.special
+        rows = signatures.joined(
+            cut.tokens,
+            signatures.no_tokens(cut.tokens),
+            self._tokenizer.special,
         )
         places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
         logits = tf.gather_nd(self.net(rows), places)  # [words, K]
@@ -139,7 +140,7 @@ def _pieces(
     """
     pieces = tokenizer.tokenize(words)[:, :room]
     is_empty = tf.cast(pieces.row_lengths() == 0, tf.int64)
-    unknown = inputs.repeated(tokenizer.id_of("[UNK]"), is_empty)
+    unknown = signatures.repeated(tokenizer.id_of("[UNK]"), is_empty)
     return tf.concat([pieces, unknown], axis=1)
 
 
@@ -210,7 +211,7 @@ def cut_windows(
     one_row = tf.RaggedTensor.from_row_lengths(
         pieces.values, [tf.size(pieces.values, tf.int64)], validate=False
     )  # [1, (pieces)]
-    tokens = inputs.slices(
+    tokens = signatures.slices(
         one_row,
         tf.zeros_like(start),
         tf.gather(offsets, start),

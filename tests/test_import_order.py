@@ -21,7 +21,10 @@ _MAY_IMPORT = {
         *("commands", "files", "modeling", "tasks.task"),
         "tasks.masked_lm.masked_pairs",
     },
-    "serving": {"files", "vocab", "modeling", "tasks"},
+    "serving": {
+        *("files", "vocab", "modeling", "tasks"),
+        "training.model_folder",
+    },
     "paper": {"commands", "files", "modeling"},
 }
 _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}

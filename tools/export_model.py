@@ -26,7 +26,6 @@ from tasks.classification import sentence_pairs
 
 if TYPE_CHECKING:
     from serving import run_folder
-    from serving import settings as settings_lib
 
 AUTO = "auto"
 _TASKS = (
@@ -188,10 +187,9 @@ def _settings(
     found: Mapping[str, Any],
     weights: "run_folder.Weights",
     task: str,
-) -> "settings_lib.Settings":
+) -> "run_folder.Settings":
     """Returns the settings of the flags, else of the run, else the defaults."""
     from serving import run_folder
-    from serving import settings as settings_lib
 
     is_text_only = task == run_folder.FILL_MASK or weights.is_feature_tagger
     if options.format != _SAVED_MODEL and is_text_only:
@@ -218,7 +216,7 @@ def _settings(
                 which = "or a folder that contains it as --model_dir"
             raise ValueError(f"--{name} must be given; {which}.")
     return dataclasses.replace(
-        settings_lib.find(task, weights, values),
+        run_folder.find(task, weights, values),
         layers=tuple(features.parse_layers(options.layers)),
         top_k=options.top_k,
     )
@@ -238,7 +236,7 @@ def _check_origin(
     path: str,
     described: Mapping[str, Any],
     task: str,
-    settings: "settings_lib.Settings",
+    settings: "run_folder.Settings",
 ) -> None:
     """Compares the export with the files of a checkpoint's folder.
 

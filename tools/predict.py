@@ -116,7 +116,6 @@ def run(
 def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
     """Loads the model; returns its task too."""
     from serving import predicting, run_folder
-    from serving import settings as settings_lib
 
     folder = options.model
     found = run_folder.read(folder)
@@ -133,7 +132,7 @@ def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
     for name in ("bert_config_file", "vocab_file"):
         if name not in found:
             raise ValueError(f"{folder} does not contain its {name}.")
-    settings = settings_lib.find(task, weights, found)
+    settings = run_folder.find(task, weights, found)
     return task, predicting.Predictor(task, settings, options.batch_size)
 
 

@@ -44,6 +44,51 @@ class Description:
     labels: Mapping[str, object] | None = None
 
 
+def read(folder: str, name: str, **kinds: type) -> dict[str, Any]:
+    """Reads a JSON file of a model's folder; empty if it is missing.
+
+    Args:
+        folder: the model's.
+        name: of the file.
+        **kinds: the types of entries, which may be missing.
+
+    Raises:
+        ValueError: it is not a JSON object, or an entry has another type.
+    """
+    path = os.path.join(folder, name)
+    values = json_text.read_object(path) if tf.io.gfile.exists(path) else {}
+    return _checked(values, path, **kinds)
+
+
+def _checked(values: dict[str, Any], path: str, **kinds: type) -> dict:
+    for name, kind in kinds.items():
+        if name in values and type(values[name]) is not kind:
+            raise ValueError(
+                f"{path}: {name} must be of type {kind.__name__}; got "
+                f"{messages.short(values[name])}."
+            )
+    return values
+
+
+def identity(prefix: str) -> dict[str, Any]:
+    """Reads the identity of the run that wrote a checkpoint, if it is known.
+
+    Raises:
+        ValueError: its state file is damaged.
+    """
+    path = f"{prefix}.state.json"
+    state = _checked(
+        checkpointing.load_state(prefix) or {}, path, identity=dict
+    )
+    found = state.get("identity", {})
+    return _checked(found, path, max_seq_length=int, objective=str)
+
+
+def is_tagger(identity: Mapping[str, Any]) -> bool:
+    """Returns whether the run of an identity trained a tagger."""
+    return identity.get("objective", "").startswith(_TAGS)
+
+
 def validate_output_dir(output_dir: str, described: Description) -> None:
     """Checks that a folder has no other model, and writes the description.
 
@@ -67,7 +112,7 @@ def validate_output_dir(output_dir: str, described: Description) -> None:
 
 
 def _validate_config(output_dir: str, config: Mapping[str, object]) -> None:
-    held = _read(output_dir, config_lib.FILE)
+    held = read(output_dir, config_lib.FILE)
     if held == config:
         return
     differing = sorted(
@@ -104,7 +149,7 @@ def _validate_labels(output_dir: str, labels_now: Mapping[str, object]) -> None:
             "--output_dir."
         )
     # Thresholds, which are chosen after training, stay.
-    held = _read(output_dir, LABELS) if checkpointing.latest(output_dir) else {}
+    held = read(output_dir, LABELS) if checkpointing.latest(output_dir) else {}
     path = os.path.join(output_dir, LABELS)
     writing.write_json(path, {**held, **labels_now})
 
@@ -129,7 +174,7 @@ def check_text(folder: str, text: Mapping[str, object]) -> None:
     Raises:
         ValueError: they differ; the message names the difference.
     """
-    held = _read(folder, TOKENIZER)
+    held = read(folder, TOKENIZER)
     differing = [
         f"{name} was {held[name]!r} and is {text[name]!r}"
         for name in text
@@ -177,9 +222,9 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
 
 def _check_tokenizer(folder: str, do_lower_case: bool) -> None:
     """Refuses options of a tokenizer that BERT's does not have."""
-    ours = _read(folder, TOKENIZER)
+    ours = read(folder, TOKENIZER)
     normalizer = _part(ours, "normalizer")
-    theirs = _read(folder, huggingface_config.TOKENIZER)
+    theirs = read(folder, huggingface_config.TOKENIZER)
     for name, values in (
         (huggingface_config.TOKENIZER, theirs),
         (TOKENIZER, normalizer),
@@ -246,8 +291,8 @@ def casing(folder: str) -> Casing | None:
     Returns:
         None if none of these files exists.
     """
-    ours = _read(folder, TOKENIZER)
-    theirs = _read(folder, huggingface_config.TOKENIZER)
+    ours = read(folder, TOKENIZER)
+    theirs = read(folder, huggingface_config.TOKENIZER)
     for name, stated in (
         (TOKENIZER, ours.get("do_lower_case")),
         (huggingface_config.TOKENIZER, theirs.get("do_lower_case")),
@@ -287,7 +332,7 @@ def check_origin(path: str, output_dir: str) -> None:
     """
     folder = of_checkpoint(path)
     vocab_file = os.path.join(output_dir, VOCABULARY)
-    text = _read(output_dir, TOKENIZER)
+    text = read(output_dir, TOKENIZER)
     if os.path.realpath(folder) == os.path.realpath(output_dir):
         return
     if text:
@@ -299,9 +344,9 @@ def check_origin(path: str, output_dir: str) -> None:
 def labels(folder: str) -> dict | None:
     """Reads the labels of the model in a folder; None if no file has them."""
     if tf.io.gfile.exists(os.path.join(folder, LABELS)):
-        return _read(folder, LABELS)
+        return read(folder, LABELS)
     return huggingface_config.labels_of(
-        _read(folder, huggingface_config.CONFIG),
+        read(folder, huggingface_config.CONFIG),
         os.path.join(folder, huggingface_config.CONFIG),
     )
 
@@ -368,12 +413,10 @@ def architectures(source: Any) -> tuple[str, ...]:
     """
     if source.architectures or _OUTPUT_LAYER not in source.variables:
         return tuple(source.architectures)
-    state = checkpointing.load_state(source.origin) or {}
-    identity = state.get("identity")
-    objective = identity.get("objective") if isinstance(identity, dict) else ""
-    if not objective:
+    found = identity(source.origin)
+    if not found.get("objective"):
         return ()
-    if str(objective).startswith(_TAGS):
+    if is_tagger(found):
         return (name_tables.TOKEN_CLASSIFICATION,)
     return (name_tables.SEQUENCE_CLASSIFICATION,)
 
@@ -386,9 +429,3 @@ def of_checkpoint(path: str) -> str:
 def _part(values: Mapping[str, Any], name: str) -> dict:
     part = values.get(name)
     return part if isinstance(part, dict) else {}
-
-
-def _read(folder: str, name: str) -> dict:
-    """Reads a JSON object of a folder; empty if the file is missing."""
-    path = os.path.join(folder, name)
-    return json_text.read_object(path) if tf.io.gfile.exists(path) else {}

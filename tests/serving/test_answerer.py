@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from modeling import config as config_lib
-from serving import answerer, graph_tokenizer, settings
+from serving import answerer, graph_tokenizer, run_folder
 from tasks.squad import (
     squad_answers,
     squad_examples,
@@ -90,7 +90,7 @@ def test_answers_are_those_of_the_release(case, tokenizer):
     )
     with np.load(_GOLDEN / "squad/write_predictions_logits.npz") as file:
         logits = file[f"{case['name']}/logits"]
-    options = settings.Reading(
+    options = run_folder.Reading(
         windows=squad_features.WindowOptions(
             max_seq_length=length, doc_stride=stride, max_query_length=query
         ),
@@ -218,7 +218,7 @@ def test_answers_in_any_text_are_those_of_the_script(do_lower_case, version_2):
     tokenizer = graph_tokenizer.GraphTokenizer(
         str(_GOLDEN / "inputs/vocab.txt"), do_lower_case
     )
-    options = settings.Reading(
+    options = run_folder.Reading(
         windows=squad_features.WindowOptions(
             max_seq_length=24, doc_stride=5, max_query_length=6
         ),
@@ -246,7 +246,7 @@ def test_answers_in_squad_are_those_of_the_script(name, casing):
         str(_DATA / f"vocab/{casing}.txt"), casing == "uncased"
     )
     dataset = squad_examples.read_dataset(str(_DATA / f"squad/{name}.json"))
-    options = settings.Reading(
+    options = run_folder.Reading(
         windows=squad_features.WindowOptions(max_seq_length=192),
         answers=squad_answers.AnswerOptions(
             version_2_with_negative=name == "dev-v2.0"
@@ -258,7 +258,7 @@ def test_answers_in_squad_are_those_of_the_script(name, casing):
 
 @pytest.mark.slow
 def test_unusual_requests_are_answered(tokenizer):
-    options = settings.Reading(
+    options = run_folder.Reading(
         windows=squad_features.WindowOptions(
             max_seq_length=24, doc_stride=5, max_query_length=6
         ),

@@ -10,7 +10,6 @@ import tensorflow as tf
 from modeling import checkpoints
 from modeling import config as config_lib
 from serving import exporting, networks, run_folder
-from serving import settings as settings_lib
 from tasks.classification import labels, sentence_pairs
 from tests import toy_config
 
@@ -43,7 +42,7 @@ def _made(folder, task, kind=labels.SINGLE_LABEL, **changes):
             values[name] = tf.random.normal(value.shape, seed=1)
     prefix = str(folder / "model.ckpt-1")
     checkpoints.save(prefix, values)
-    settings = settings_lib.Settings(
+    settings = run_folder.Settings(
         weights=run_folder.weights(prefix),
         config=config,
         vocab_file="",

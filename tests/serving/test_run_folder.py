@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from serving import run_folder, settings
+from serving import run_folder
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_a_chosen_threshold_that_was_not_written_must_be_given(tmp_path):
     _write_card(tmp_path, "auto")
     values = run_folder.read(str(tmp_path)) | {"version_2_with_negative": True}
     with pytest.raises(ValueError, match="--null_score_diff_threshold=auto"):
-        settings.reading_of(values, max_seq_length=128)
+        run_folder.reading_of(values, max_seq_length=128)
     values["null_score_diff_threshold"] = -2.5
-    assert settings.reading_of(values, max_seq_length=128).threshold == -2.5
+    assert run_folder.reading_of(values, max_seq_length=128).threshold == -2.5
 
 
 def test_the_encoder_below_a_tagger_is_that_of_the_run_card(tmp_path):

@@ -5,10 +5,10 @@ import itertools
 import pytest
 import tensorflow as tf
 
-from serving import inputs
+from serving import graph_tokenizer, signatures
 from tasks.classification import sentence_pairs
 
-_SPECIAL = inputs.SpecialIds(begin=901, end=902)
+_SPECIAL = graph_tokenizer.SpecialIds(begin=901, end=902)
 
 
 def _tokens(lengths, first):
@@ -47,7 +47,7 @@ def test_rows_are_those_of_one_text_after_the_other(
         max_seq_length=max_seq_length, long_text=long_text, window_stride=stride
     )
     sizes = list(itertools.product([0, 1, 3, 5, 8, 20], repeat=2))
-    fitted = inputs.fit(
+    fitted = signatures.fit(
         _tokens([a for a, _ in sizes], 100),
         _tokens([b for _, b in sizes], 300),
         packing,
@@ -68,20 +68,20 @@ def test_rows_are_those_of_one_text_after_the_other(
 
 def test_batch_without_texts_has_a_place_for_the_first_token():
     packing = sentence_pairs.Packing(max_seq_length=9)
-    fitted = inputs.fit(_tokens([], 1), _tokens([], 1), packing)
+    fitted = signatures.fit(_tokens([], 1), _tokens([], 1), packing)
     got = fitted.rows(_SPECIAL)
     assert got.input_ids.shape == [0, 1]
 
 
 def test_rows_of_a_client_are_checked():
     ids = tf.ones([2, 5], tf.int32)
-    assert inputs.of_client(ids, ids, ids, 5).input_ids is ids
+    assert signatures.of_client(ids, ids, ids, 5).input_ids is ids
     with pytest.raises(tf.errors.InvalidArgumentError, match="at most 4 tok"):
-        inputs.of_client(ids, ids, ids, 4)
+        signatures.of_client(ids, ids, ids, 4)
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="segment_ids must have the shape"
     ):
-        inputs.of_client(ids, ids, ids[:, :4], 5)
+        signatures.of_client(ids, ids, ids[:, :4], 5)
     none = ids[:, :0]
     with pytest.raises(tf.errors.InvalidArgumentError, match="have tokens"):
-        inputs.of_client(none, none, none, 5)
+        signatures.of_client(none, none, none, 5)
