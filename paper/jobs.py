@@ -1,21 +1,36 @@
-"""Commands of the project as data: programs, flags and dependencies.
+"""Commands of the project as data, and their resumable runner.
 
-A job's name in the work folder is a hash of its command and of its
-dependencies. A job that two tables need is run once; a changed job is run
-again.
+A job has a program, flags and dependencies. Its name in the work folder is a
+hash of its command and of its dependencies. A job that two tables need is run
+once; a changed job is run again.
 """
 
+import contextlib
 import dataclasses
 import functools
+import glob
 import hashlib
 import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from absl import logging
+
+from files import json_text, locking, writing
+
 FOLDER = "jobs"
+_STATE, LOG = "state.json", "log.txt"
+DONE, FAILED, STOPPED = "done", "failed", "stopped"
+_POLL_SECONDS = 0.2
+_REPORT_EVERY_SECONDS = 300.0
+_TAIL_LINES = 15
 _HASH_LENGTH = 10
 # Characters that end a value within a phase.
 _DELIMITERS = re.compile(r"""[\s;'"\\]""")
@@ -215,3 +230,295 @@ def _text(value: Value | Phase, folders: Folders, own: str) -> str:
 def _quoted(text: str) -> str:
     """Quotes a value of `--phases` if it contains delimiters."""
     return shlex.quote(text) if _DELIMITERS.search(text) else text
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class State:
+    """The outcome of a job.
+
+    Attributes:
+        state: `DONE`, `FAILED` or `STOPPED`.
+        seconds: total duration over all starts.
+        command: the command line.
+    """
+
+    state: str
+    seconds: float
+    command: str
+
+
+def read_state(job: Job, folders: Folders) -> State | None:
+    """Reads the outcome of a job; None if it has not ended yet."""
+    path = os.path.join(folders.job_folder(job), _STATE)
+    if not os.path.exists(path):
+        return None
+    return State(**json_text.read_object(path))
+
+
+def write_state(job: Job, folders: Folders, state: State) -> None:
+    """Writes the outcome of a job."""
+    path = os.path.join(folders.job_folder(job), _STATE)
+    writing.write_json(path, dataclasses.asdict(state))
+
+
+def is_done(job: Job, folders: Folders) -> bool:
+    """Returns whether a job is done."""
+    state = read_state(job, folders)
+    return state is not None and state.state == DONE
+
+
+def log_tail(job: Job, folders: Folders, num_lines: int) -> str:
+    """Returns the last lines of a job's log; empty if there is none."""
+    path = os.path.join(folders.job_folder(job), LOG)
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return "".join(file.readlines()[-num_lines:]).rstrip()
+
+
+def missing_files(job: Job, folders: Folders) -> list[str]:
+    """Lists the missing files that the user must provide for a job."""
+    missing = []
+    for given in job.given:
+        path = os.path.join(folders.data_dir, given.path)
+        pattern = glob.escape(path) + "*" if given.is_prefix else path
+        if not (glob.glob(pattern) or os.path.exists(path)):
+            missing.append(path)
+    return missing
+
+
+def hours(seconds: float) -> str:
+    """Formats a duration."""
+    minutes = seconds / 60
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if minutes < 90:
+        return f"{minutes:.0f} min"
+    if minutes < 48 * 60:
+        return f"{minutes / 60:.1f} h"
+    return f"{minutes / 60 / 24:.1f} days"
+
+
+def seconds_left(
+    todo: Sequence[Job],
+    finished: Sequence[tuple[Job, State]],
+    num_parallel: int,
+) -> float:
+    """Estimates the remaining seconds.
+
+    Estimates are corrected by the duration of finished jobs.
+
+    Args:
+        todo: jobs to run.
+        finished: jobs finished now or in earlier runs.
+        num_parallel: number of concurrent jobs.
+    """
+    expected = sum(job.seconds for job, _ in finished)
+    taken = sum(state.seconds for _, state in finished)
+    pace = taken / expected if expected > 0 and taken > 0 else 1.0
+    return pace * sum(job.seconds for job in todo) / num_parallel
+
+
+@dataclasses.dataclass
+class _Running:
+    """A command that runs now."""
+
+    job: Job
+    process: subprocess.Popen
+    started: float
+    reported: float
+
+
+class Runner:
+    """A runner of commands as parallel processes.
+
+    Args:
+        folders: of data and of work.
+        num_parallel: number of concurrent commands.
+        poll_seconds: polling interval.
+
+    Attributes:
+        failed: jobs whose command failed.
+        skipped: jobs that were not run, with the reason.
+        stopped: whether the runner was interrupted.
+    """
+
+    def __init__(
+        self,
+        folders: Folders,
+        *,
+        num_parallel: int = 1,
+        poll_seconds: float = _POLL_SECONDS,
+    ):
+        self._folders = folders
+        self._num_parallel = num_parallel
+        self._poll_seconds = poll_seconds
+        self._todo: list[Job] = []
+        self._running: list[_Running] = []
+        self._finished: list[tuple[Job, State]] = []
+        self.failed: list[Job] = []
+        self.skipped: dict[Job, str] = {}
+        self.stopped = False
+
+    def run(self, wanted: Sequence[Job]) -> bool:
+        """Runs jobs and their dependencies, unless they are done.
+
+        If a job fails or a file is missing, its dependents are skipped and
+        other jobs continue. SIGINT and SIGTERM are forwarded to the commands,
+        which save their progress.
+
+        Returns:
+            Whether every job is done.
+
+        Raises:
+            LockedError: another program runs jobs in the work folder.
+            OSError: a file of the work folder cannot be written.
+        """
+        for job in in_order(wanted):
+            state = read_state(job, self._folders)
+            if state is not None and state.state == DONE:
+                self._finished.append((job, state))
+            else:
+                self._todo.append(job)
+        logging.info(
+            "%d commands are done, %d are to be run: about %s.",
+            len(self._finished),
+            len(self._todo),
+            self._time_left(),
+        )
+        work_dir = self._folders.work_dir
+        lock = locking.lock_folder(work_dir, f"--work_dir={work_dir}")
+        with lock, self._signals():
+            while self._running or (self._todo and not self.stopped):
+                if not self.stopped:
+                    self._start_ready()
+                if self._running:
+                    time.sleep(self._poll_seconds)
+                self._poll()
+        return not (self.failed or self.skipped or self.stopped)
+
+    def _start_ready(self) -> None:
+        """Starts jobs that are ready, and skips those that cannot run."""
+        done = {job for job, _ in self._finished}
+        unavailable = {*self.failed, *self.skipped}
+        for job in list(self._todo):
+            missing = missing_files(job, self._folders)
+            blocking = [needed for needed in job.needs if needed in unavailable]
+            if missing or blocking:
+                reason = ", ".join(
+                    [f"{path} is missing" for path in missing]
+                    + [f"'{needed.name}' is not done" for needed in blocking]
+                )
+                logging.warning("Skipped: %s: %s", job.name, reason)
+                self.skipped[job] = reason
+                unavailable.add(job)
+                self._todo.remove(job)
+            elif len(self._running) < self._num_parallel and all(
+                needed in done for needed in job.needs
+            ):
+                self._todo.remove(job)
+                self._start(job)
+
+    def _start(self, job: Job) -> None:
+        folder = self._folders.job_folder(job)
+        os.makedirs(self._folders.output(job), exist_ok=True)
+        text = command(job, self._folders)
+        logging.info("Starting: %s\n%s", job.name, text)
+        with open(os.path.join(folder, LOG), "a", encoding="utf-8") as log:
+            log.write(f"$ {text}\n")
+            log.flush()
+            process = subprocess.Popen(
+                [sys.executable, *arguments(job, self._folders)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ},
+                # The runner alone forwards a Ctrl-C, once.
+                start_new_session=True,
+            )
+        now = time.monotonic()
+        self._running.append(
+            _Running(job=job, process=process, started=now, reported=now)
+        )
+        if self.stopped:  # The signal came before the process existed.
+            self._stop_commands()
+
+    def _poll(self) -> None:
+        """Records ended jobs, and periodically logs running ones."""
+        for running in list(self._running):
+            code = running.process.poll()
+            now = time.monotonic()
+            if code is not None:
+                self._running.remove(running)
+                self._end(running, code, now - running.started)
+            elif now - running.reported > _REPORT_EVERY_SECONDS:
+                running.reported = now
+                logging.info(
+                    "Running for %s: %s\n  %s",
+                    hours(now - running.started),
+                    running.job.name,
+                    log_tail(running.job, self._folders, 1),
+                )
+
+    def _end(self, running: _Running, code: int, seconds: float) -> None:
+        job = running.job
+        before = read_state(job, self._folders)
+        outcome = DONE if code == 0 else FAILED
+        if self.stopped:
+            # An interrupted script saves, and may exit with 0.
+            outcome = STOPPED
+        state = State(
+            state=outcome,
+            seconds=seconds + (before.seconds if before else 0.0),
+            command=command(job, self._folders),
+        )
+        write_state(job, self._folders, state)
+        if state.state == DONE:
+            self._finished.append((job, state))
+        elif state.state == FAILED:
+            self.failed.append(job)
+            logging.error(
+                "Failed with code %d: %s; %s ends in\n%s",
+                code,
+                job.name,
+                os.path.join(self._folders.job_folder(job), LOG),
+                log_tail(job, self._folders, _TAIL_LINES),
+            )
+        else:
+            self._todo.append(job)
+        logging.info(
+            "%s after %s: %s. %d done, %d left: about %s.",
+            state.state.capitalize(),
+            hours(seconds),
+            job.name,
+            len(self._finished),
+            len(self._todo) + len(self._running),
+            self._time_left(),
+        )
+
+    def _stop_commands(self) -> None:
+        for running in self._running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.process.pid, signal.SIGTERM)
+
+    def _time_left(self) -> str:
+        todo = [*self._todo, *(running.job for running in self._running)]
+        return hours(seconds_left(todo, self._finished, self._num_parallel))
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Forwards signals to stop to the commands."""
+
+        def stop(*_):
+            self.stopped = True
+            self._stop_commands()
+
+        before = {
+            number: signal.signal(number, stop)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,4 +1,9 @@
-"""The commands of pre-training and fine-tuning, as jobs."""
+"""The commands of pre-training and fine-tuning, as jobs.
+
+The estimated duration of a command is the number of its operations divided by
+the rate of a machine, correct within a factor of two. The runner corrects it by
+the duration of finished jobs.
+"""
 
 import dataclasses
 import functools
@@ -6,8 +11,8 @@ import pathlib
 from collections.abc import Mapping
 
 from modeling import config as config_lib
-from modeling import costs as network_costs
-from paper import costs, jobs
+from modeling import costs
+from paper import jobs
 
 CLASSIFIER, SQUAD, CHOICES, TAGGER = (
     *("run_classifier.py", "run_squad.py", "run_swag.py", "run_ner.py"),
@@ -16,9 +21,63 @@ MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
 # Source: the paper, appendix A.1: 80 % [MASK], 10 % the same, 10 % random.
 MASKING = (80, 10, 10)
 _ROOT = pathlib.Path(__file__).parents[1]
+_START_SECONDS = 40.0
 _FIRST_SEED = 12345  # Source: the default of every script.
 
 Flags = tuple[tuple[str, jobs.Value], ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Machine:
+    """A machine that runs the commands.
+
+    Attributes:
+        name: for display.
+        operations_per_second: achieved rate of training.
+        start_seconds: overhead of a command: compiling, reading, writing.
+        text_bytes_per_second: rate of record creation.
+    """
+
+    name: str
+    operations_per_second: float
+    start_seconds: float = _START_SECONDS
+    text_bytes_per_second: float = 4e6  # Source: docs/corpora.md, one core.
+
+    def pretraining_seconds(
+        self,
+        config: config_lib.BertConfig,
+        shape: costs.Shape,
+        num_sequences: float,
+    ) -> float:
+        """Estimates the seconds of pre-training, without its start.
+
+        Args:
+            config: of the network.
+            shape: of a sequence.
+            num_sequences: steps times batch size.
+        """
+        work = costs.training_flops(config, shape) * num_sequences
+        return work / self.operations_per_second
+
+    def fine_tuning_seconds(
+        self,
+        config: config_lib.BertConfig,
+        *,
+        num_trained: float,
+        num_scored: float,
+        length: float,
+    ) -> float:
+        """Estimates the seconds of fine-tuning and evaluation.
+
+        Args:
+            config: of the network.
+            num_trained: training sequences, times epochs.
+            num_scored: evaluated sequences.
+            length: mean length of a sequence, including padding.
+        """
+        passes = costs.PRODUCTS_PER_FORWARD * num_trained + num_scored
+        work = passes * costs.encoder_flops(config, length)
+        return self.start_seconds + work / self.operations_per_second
 
 
 @functools.cache
@@ -39,7 +98,7 @@ class CommonOptions:
             not change; the release's 8 is slow.
     """
 
-    machine: costs.Machine
+    machine: Machine
     more_flags: Flags = ()
     bucket_by_length: bool = False
     scoring_batch_size: int = 32
@@ -162,8 +221,7 @@ def fine_tune(
         *((("bucket_by_length", True),) if common.bucket_by_length else ()),
         *common.more_flags,
     )
-    seconds = costs.fine_tuning_seconds(
-        common.machine,
+    seconds = common.machine.fine_tuning_seconds(
         model.config,
         num_trained=data.num_train * tuning.num_epochs,
         num_scored=data.num_dev,
@@ -268,7 +326,7 @@ def ensemble(
                 ),
             ),
         ),
-        seconds=costs.GPU.start_seconds,
+        seconds=_START_SECONDS,
     )
 
 
@@ -356,41 +414,6 @@ class Variant:
         )
 
 
-def prepare_text(
-    name: str,
-    *,
-    form: str,
-    files: str,
-    num_bytes: float,
-    holdout_every: int,
-    num_shards: int,
-) -> jobs.Job:
-    """Returns the job that converts raw text to one sentence a line.
-
-    Args:
-        name: for display.
-        form: its `--input_format`.
-        files: a glob in the data folder.
-        num_bytes: total size of the files.
-        holdout_every: hold out every Nth document.
-        num_shards: number of output files.
-    """
-    return jobs.Job(
-        name=f"text {name}",
-        program="tools.prepare_corpus",
-        flags=(
-            ("input_format", form),
-            ("input_file", jobs.Given(path=files)),
-            ("output_file", jobs.Output(path="text-%05d.txt")),
-            ("num_output_files", num_shards),
-            ("holdout_every", holdout_every),
-            ("holdout_file", jobs.Output(path="held_out.txt")),
-        ),
-        # Measured: 20 MB a second on one core.
-        seconds=num_bytes / 2e7,
-    )
-
-
 def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
     """Returns the job that pre-trains a model, with its dependencies."""
     common = scheme.common
@@ -451,15 +474,14 @@ def _phase(
         ("max_predictions_per_seq", phase.max_predictions_per_seq),
         ("train_batch_size", phase.batch_size),
     )
-    shape = network_costs.Shape(
+    shape = costs.Shape(
         max_seq_length=phase.max_seq_length,
         max_predictions_per_seq=phase.max_seq_length - 1
         if variant.objective == LTR  # It predicts every token.
         else phase.max_predictions_per_seq,
     )
     machine = scheme.common.machine
-    seconds = costs.pretraining_seconds(
-        machine,
+    seconds = machine.pretraining_seconds(
         read_config(scheme.networks[variant.network]),
         shape,
         phase.num_steps * phase.batch_size,

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from files import json_text, writing
-from paper import costs, jobs, runner, tables
+from paper import jobs, tables
 
 _NOTHING = "–"
 # Larger differences, in standard errors, are considered significant.
@@ -192,7 +192,7 @@ def measure(table: tables.Table, folders: jobs.Folders) -> Measured:
         outputs = [
             folders.output(job)
             for job in cell.jobs
-            if runner.is_done(job, folders)
+            if jobs.is_done(job, folders)
         ]
         found[row, column], wrong = collect(outputs, cell.column.metric)
         problems += wrong
@@ -365,13 +365,13 @@ def _notes(table: tables.Table) -> Iterator[str]:
 
 def _command_parts(table: tables.Table, folders: jobs.Folders) -> Iterator[str]:
     for job in table.jobs():
-        state = runner.read_state(job, folders)
+        state = jobs.read_state(job, folders)
         word = "not run" if state is None else state.state
         if state is not None:
-            word += f" in {costs.hours(state.seconds)}"
+            word += f" in {jobs.hours(state.seconds)}"
         command = state.command if state else jobs.command(job, folders)
         yield (
-            f"{job.name}: {word}, estimated {costs.hours(job.seconds)}.\n\n"
+            f"{job.name}: {word}, estimated {jobs.hours(job.seconds)}.\n\n"
             f"```\n{command}\n```"
         )
 
@@ -388,18 +388,18 @@ def plan(table: tables.Table, folders: jobs.Folders, machine: str) -> str:
     lines: list[str] = []
     missing: dict[str, None] = {}
     for number, job in enumerate(wanted, start=1):
-        done = ", done" if runner.is_done(job, folders) else ""
+        done = ", done" if jobs.is_done(job, folders) else ""
         lines.append(
             f"# {number} of {len(wanted)}: {job.name}, about "
-            f"{costs.hours(job.seconds)}{done}\n"
+            f"{jobs.hours(job.seconds)}{done}\n"
             f"{jobs.command(job, folders)}\n"
         )
-        missing |= dict.fromkeys(runner.missing_files(job, folders))
-    left = [job for job in wanted if not runner.is_done(job, folders)]
+        missing |= dict.fromkeys(jobs.missing_files(job, folders))
+    left = [job for job in wanted if not jobs.is_done(job, folders)]
     total = sum(job.seconds for job in left)
     lines.append(
         f"# {len(left)} of {len(wanted)} commands are to be run: about "
-        f"{costs.hours(total)} on {machine}, one after the other."
+        f"{jobs.hours(total)} on {machine}, one after the other."
     )
     lines += [f"# Missing: {path}" for path in missing]
     return "\n".join(lines) + "\n"

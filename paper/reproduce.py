@@ -17,7 +17,7 @@ from absl import logging
 
 from commands import flags, program
 from files import messages, writing
-from paper import jobs, recipes, report, runner, scales, tables
+from paper import jobs, recipes, report, scales, tables
 
 _GROUP = flags.Group
 
@@ -98,10 +98,8 @@ def run(options: Options) -> bool:
         return True
     is_complete = True
     if not options.report_only:
-        summary = runner.Runner(folders, num_parallel=options.jobs).run(
-            table.jobs()
-        )
-        is_complete = summary.is_complete
+        runner = jobs.Runner(folders, num_parallel=options.jobs)
+        is_complete = runner.run(table.jobs())
     path = write_report(table, options.scale, folders)
     logging.info("The report is %s", path)
     return is_complete
@@ -110,8 +108,8 @@ def run(options: Options) -> bool:
 def _warn_of_missing_data(table: tables.Table, folders: jobs.Folders) -> None:
     missing = {
         path
-        for job in jobs.in_order(table.jobs())
-        for path in runner.missing_files(job, folders)
+        for job in table.jobs()
+        for path in jobs.missing_files(job, folders)
     }
     if missing:
         names = [os.path.relpath(p, folders.data_dir) for p in sorted(missing)]

@@ -1,8 +1,9 @@
 """The full and the small scale of the experiments.
 
-`full_scale.toml` and `small_scale.toml` define their texts, data sets,
-hyperparameters and tables. This module adds the pre-trained models and the
-generated data.
+`full_scale.toml` and `small_scale.toml` define their texts, models, data sets,
+hyperparameters and tables. A value of a command or data set is text, a number,
+a list, or a file: `{ given = PATH }` in the data folder, `{ path = PATH }` of
+the command itself, or `{ job = NAME, path = PATH }` of another command.
 """
 
 import dataclasses
@@ -11,19 +12,10 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from paper import costs, jobs, recipes
+from paper import jobs, recipes
 
 FULL, SMALL = SCALES = ("full", "small")
-_CONFIGS = "modeling/configs"
-# The networks that replace BASE and LARGE at small scale.
-_SMALL_MODELS = {"base": "L-2 H-128", "large": "L-4 H-256"}
-_VOCAB_SIZE = 8192
-# A network of two layers learns almost nothing from 4,000 questions on full
-# paragraphs, so contexts are limited to two dozen words.
-_CONTEXT_WORDS = 24
-
-# The generated paths of a data set: `path` and possibly `dev_path`.
-_Paths = dict[str, dict[str, Any]]
+_Jobs = dict[str, jobs.Job]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +23,6 @@ class Scale:
     """Models, data and hyperparameters of all tables.
 
     Attributes:
-        name: one of `SCALES`.
         scheme: of pre-training.
         models: to fine-tune, "base" and "large", and at full scale also
             "base-cased" and "large-cased".
@@ -40,7 +31,6 @@ class Scale:
         content: the scale's file, which describes its tables.
     """
 
-    name: str
     scheme: recipes.Scheme
     models: Mapping[str, recipes.Model]
     data: Mapping[str, recipes.DataSet]
@@ -57,14 +47,42 @@ def read(name: str, more_flags: recipes.Flags = ()) -> Scale:
     """
     path = pathlib.Path(__file__).with_name(f"{name}_scale.toml")
     content = tomllib.loads(path.read_text(encoding="utf-8"))
-    describe = _full if name == FULL else _small
-    scheme, models, made = describe(content, more_flags)
+    text = content["text"]
+    prepared = [
+        _prepare_text(kind, num_shards=text["num_shards"], **values)
+        for kind, values in text["kinds"].items()
+    ]
+    made = {job.name: job for job in prepared}
+    for job, values in content["jobs"].items():
+        made[job] = _job(job, values, made)
+    common = recipes.CommonOptions(
+        machine=recipes.Machine(**content["machine"]),
+        more_flags=more_flags,
+        **content.get("common", {}),
+    )
+    pretraining = content["pretraining"]
+    phases = tuple(recipes.Phase(**phase) for phase in pretraining["phases"])
+    vocab_file = _value(pretraining["vocab_file"], made)
+    scheme = recipes.Scheme(
+        common=common,
+        train=tuple(
+            jobs.Output(job=job, path="text-*.txt") for job in prepared
+        ),
+        held_out=tuple(
+            jobs.Output(job=job, path="held_out.txt") for job in prepared
+        ),
+        train_bytes=sum(kind["num_bytes"] for kind in text["kinds"].values()),
+        held_out_bytes=text["held_out_bytes"],
+        **{**pretraining, "phases": phases, "vocab_file": vocab_file},
+    )
     return Scale(
-        name=name,
         scheme=scheme,
-        models=models,
+        models={
+            model: _model(values, scheme)
+            for model, values in content["models"].items()
+        },
         data={
-            data: _data_set(data, values, made.get(data, {}))
+            data: _data_set(data, values, made)
             for data, values in content["data"].items()
         },
         tuning={
@@ -77,166 +95,88 @@ def read(name: str, more_flags: recipes.Flags = ()) -> Scale:
     )
 
 
+def _prepare_text(
+    kind: str,
+    *,
+    form: str,
+    files: str,
+    num_bytes: float,
+    holdout_every: int,
+    num_shards: int,
+) -> jobs.Job:
+    """Returns the job that converts raw text to one sentence a line.
+
+    Args:
+        kind: for display.
+        form: its `--input_format`.
+        files: a glob in the data folder.
+        num_bytes: total size of the files.
+        holdout_every: hold out every Nth document.
+        num_shards: number of output files.
+    """
+    return jobs.Job(
+        name=f"text {kind}",
+        program="tools.prepare_corpus",
+        flags=(
+            ("input_format", form),
+            ("input_file", jobs.Given(path=files)),
+            ("output_file", jobs.Output(path="text-%05d.txt")),
+            ("num_output_files", num_shards),
+            ("holdout_every", holdout_every),
+            ("holdout_file", jobs.Output(path="held_out.txt")),
+        ),
+        # Measured: 20 MB a second on one core.
+        seconds=num_bytes / 2e7,
+    )
+
+
+def _job(name: str, values: Mapping[str, Any], made: _Jobs) -> jobs.Job:
+    flags = {flag: _value(each, made) for flag, each in values["flags"].items()}
+    return jobs.Job(
+        name=name,
+        program=values["program"],
+        flags=tuple(flags.items()),
+        seconds=values["seconds"],
+    )
+
+
+def _value(described: Any, made: _Jobs) -> Any:
+    """Returns the value that the file of a scale describes."""
+    if isinstance(described, list):
+        return tuple(_value(each, made) for each in described)
+    if not isinstance(described, dict):
+        return described
+    if "given" in described:
+        return jobs.Given(path=described["given"])
+    job = made[described["job"]] if "job" in described else None
+    return jobs.Output(job=job, path=described["path"])
+
+
 def _data_set(
-    name: str, values: Mapping[str, Any], made: Mapping[str, Any]
+    name: str, values: Mapping[str, Any], made: _Jobs
 ) -> recipes.DataSet:
-    """Returns a data set; the user provides paths that are not generated."""
-    given = {
+    """Returns a data set, whose path alone names a file of the data folder."""
+    paths = {
         key: jobs.Given(path=values[key])
+        if isinstance(values[key], str)
+        else _value(values[key], made)
         for key in ("path", "dev_path")
         if key in values
     }
-    return recipes.DataSet(name=name, **{**values, **given, **made})
+    return recipes.DataSet(name=name, **{**values, **paths})
 
 
-def _full(
-    content: Mapping[str, Any], more_flags: recipes.Flags
-) -> tuple[recipes.Scheme, dict[str, recipes.Model], _Paths]:
-    """Returns pre-training, the released models, and TriviaQA with SQuAD."""
-    models = {
-        size + suffix: _released(casing, size)
-        for size in ("base", "large")
-        for casing, suffix in (("uncased", ""), ("cased", "-cased"))
-    }
-    common = recipes.CommonOptions(machine=costs.GPU, more_flags=more_flags)
-    scheme = _scheme(content, common, models["base"].vocab_file)
-    trivia_qa = jobs.Job(
-        name="TriviaQA as SQuAD",
-        program="tools.convert_triviaqa",
-        flags=(
-            ("input_file", jobs.Given(path="triviaqa/qa/wikipedia-train.json")),
-            ("evidence_dir", jobs.Given(path="triviaqa/evidence/wikipedia")),
-            ("output_file", jobs.Output(path="train.json")),
-        ),
-        seconds=600,
-    )
-    paths = (
-        jobs.Output(job=trivia_qa, path="train.json"),
-        jobs.Given(path="squad/train-v1.1.json"),
-    )
-    return scheme, models, {"TriviaQA-SQuAD-1.1": {"path": paths}}
-
-
-def _small(
-    content: Mapping[str, Any], more_flags: recipes.Flags
-) -> tuple[recipes.Scheme, dict[str, recipes.Model], _Paths]:
-    """Returns pre-training, its models, parts of SQuAD, and name tagging."""
-    common = recipes.CommonOptions(
-        machine=costs.CORE,
-        more_flags=more_flags,
-        bucket_by_length=True,
-        scoring_batch_size=128,
-    )
-    scheme = _scheme(content, common)
-    models = {
-        size: recipes.pretrained(scheme, recipes.Variant(network=network))
-        for size, network in _SMALL_MODELS.items()
-    }
-    names = jobs.Job(
-        name="names",
-        program="paper.name_task",
-        flags=(
-            # Held out from Wikipedia: the novels are too few and too long.
-            ("input_file", scheme.held_out[:1]),
-            ("output_dir", jobs.Output()),
-        ),
-        seconds=20,
-    )
-    version_2 = _squad_part(
-        "SQuAD 2.0 parts",
-        "squad/dev-v2.0.json",
-        "train.json",
-        ("holdout_every", 4),
-        ("holdout_file", jobs.Output(path="held_out.json")),
-    )
-    short = ("context_words", _CONTEXT_WORDS)
-    train = _squad_part(
-        "short SQuAD", "squad/train-subset-4000q.json", "squad.json", short
-    )
-    dev = _squad_part(
-        "short SQuAD dev",
-        "squad/dev-v1.1.json",
-        "squad.json",
-        short,
-        ("all_answers", True),
-    )
-    paths = {
-        "names": {"path": jobs.Output(job=names)},
-        "SQuAD-2.0": {
-            "path": jobs.Output(job=version_2, path="train.json"),
-            "dev_path": jobs.Output(job=version_2, path="held_out.json"),
-        },
-        "short-SQuAD": {
-            "path": jobs.Output(job=train, path="squad.json"),
-            "dev_path": jobs.Output(job=dev, path="squad.json"),
-        },
-    }
-    return scheme, models, paths
-
-
-def _released(casing: str, size: str) -> recipes.Model:
-    """Returns a model of the release, unpacked in the data folder."""
-    sizes = {"base": "L-12_H-768_A-12", "large": "L-24_H-1024_A-16"}
-    folder = f"{casing}_{sizes[size]}"
+def _model(values: Mapping[str, str], scheme: recipes.Scheme) -> recipes.Model:
+    """Returns a pre-trained network, or a model of the release."""
+    if "network" in values:
+        variant = recipes.Variant(network=values["network"])
+        return recipes.pretrained(scheme, variant)
+    folder = values["folder"]
     return recipes.Model(
         name=folder,
-        config=recipes.read_config(f"{_CONFIGS}/bert_{size}_{casing}.json"),
+        config=recipes.read_config(values["config_file"]),
         config_file=jobs.Given(path=f"{folder}/bert_config.json"),
         vocab_file=jobs.Given(path=f"{folder}/vocab.txt"),
         checkpoint=jobs.Given(path=f"{folder}/bert_model.ckpt", is_prefix=True),
-        do_lower_case=casing == "uncased",
-    )
-
-
-def _scheme(
-    content: Mapping[str, Any],
-    common: recipes.CommonOptions,
-    vocab_file: jobs.Path | None = None,
-) -> recipes.Scheme:
-    """Returns the pre-training scheme; learns a vocabulary if none is given."""
-    text, pretraining = content["text"], content["pretraining"]
-    prepared = [
-        recipes.prepare_text(name, num_shards=text["num_shards"], **values)
-        for name, values in text["kinds"].items()
-    ]
-    train = tuple(jobs.Output(job=job, path="text-*.txt") for job in prepared)
-    if vocab_file is None:
-        vocabulary = jobs.Job(
-            name="vocabulary",
-            program="tools.learn_vocab",
-            flags=(
-                ("input_file", train),
-                ("output_file", jobs.Output(path="vocab.txt")),
-                ("vocab_size", _VOCAB_SIZE),
-                ("min_character_count", 50),
-            ),
-            seconds=common.machine.start_seconds + 180,
-        )
-        vocab_file = jobs.Output(job=vocabulary, path="vocab.txt")
-    phases = tuple(recipes.Phase(**phase) for phase in pretraining["phases"])
-    return recipes.Scheme(
-        common=common,
-        train=train,
-        held_out=tuple(
-            jobs.Output(job=job, path="held_out.txt") for job in prepared
-        ),
-        vocab_file=vocab_file,
-        train_bytes=sum(kind["num_bytes"] for kind in text["kinds"].values()),
-        held_out_bytes=text["held_out_bytes"],
-        **{**pretraining, "phases": phases},
-    )
-
-
-def _squad_part(
-    name: str, source: str, target: str, *flags: tuple[str, jobs.Value]
-) -> jobs.Job:
-    return jobs.Job(
-        name=name,
-        program="paper.squad_part",
-        flags=(
-            ("input_file", jobs.Given(path=source)),
-            ("output_file", jobs.Output(path=target)),
-            *flags,
-        ),
-        seconds=10,
+        do_lower_case=folder.startswith("uncased"),
     )

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from commands import flags as flags_lib
-from paper import costs, jobs, scales, tables
+from paper import jobs, scales, tables
 from tests import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -175,7 +175,7 @@ def test_the_manual_has_the_estimates():
             job.seconds for job in found if job.program == "run_pretraining.py"
         )
         total = sum(job.seconds for job in found)
-        return f"| {costs.hours(pretraining)} | {costs.hours(total)} |"
+        return f"| {jobs.hours(pretraining)} | {jobs.hours(total)} |"
 
     for name in tables.NAMES:
         found = _make(name, "small").jobs()

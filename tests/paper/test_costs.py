@@ -5,8 +5,8 @@ import pathlib
 import pytest
 
 from modeling import config as config_lib
-from modeling import costs as network_costs
-from paper import costs, recipes
+from modeling import costs
+from paper import jobs, recipes, scales
 
 _CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
 
@@ -16,8 +16,12 @@ _LARGE = config_lib.BertConfig.from_json_file(
 )
 
 
+def _machine(scale):
+    return scales.read(scale).scheme.common.machine
+
+
 def test_a_run_by_hand():
-    machine = costs.Machine(
+    machine = recipes.Machine(
         name="x", operations_per_second=10.0, start_seconds=7.0
     )
     config = config_lib.BertConfig(
@@ -31,11 +35,11 @@ def test_a_run_by_hand():
     token = 2 * (108 + 30)
     # For a prediction 3 * 3, and 3 for each of 11 words; the pooler and its 2.
     heads = 2 * 42 + 9 + 6
-    shape = network_costs.Shape(max_seq_length=5, max_predictions_per_seq=2)
-    seconds = costs.pretraining_seconds(machine, config, shape, 4)
+    shape = costs.Shape(max_seq_length=5, max_predictions_per_seq=2)
+    seconds = machine.pretraining_seconds(config, shape, 4)
     assert seconds == 6 * 4 * (5 * token + heads) / 10
-    seconds = costs.fine_tuning_seconds(
-        machine, config, num_trained=4, num_scored=3, length=5
+    seconds = machine.fine_tuning_seconds(
+        config, num_trained=4, num_scored=3, length=5
     )
     assert seconds == 7 + (6 * 4 + 2 * 3) * 5 * token / 10
 
@@ -47,30 +51,32 @@ def test_a_run_by_hand():
 def test_estimates_are_near_what_was_published(
     length, num_predictions, published
 ):
-    shape = network_costs.Shape(
+    shape = costs.Shape(
         max_seq_length=length, max_predictions_per_seq=num_predictions
     )
-    seconds = costs.pretraining_seconds(costs.GPU, _LARGE, shape, 1e6)
+    seconds = _machine("full").pretraining_seconds(_LARGE, shape, 1e6)
     assert 0.7 < (1e6 / seconds) / published < 1.3
 
 
 def test_estimates_are_near_what_was_measured():
     # 1,200 steps of 256 sequences of 32 in ten minutes of one core.
-    shape = network_costs.Shape(max_seq_length=32, max_predictions_per_seq=5)
-    seconds = costs.pretraining_seconds(costs.CORE, _TINY, shape, 1200 * 256)
+    shape = costs.Shape(max_seq_length=32, max_predictions_per_seq=5)
+    seconds = _machine("small").pretraining_seconds(_TINY, shape, 1200 * 256)
     assert 300 < seconds < 1200
 
 
 def test_durations_are_written_for_people():
-    assert costs.hours(12.4) == "12 s"
-    assert costs.hours(50 * 60) == "50 min"
-    assert costs.hours(3.04 * 3600) == "3.0 h"
-    assert costs.hours(72 * 3600) == "3.0 days"
+    assert jobs.hours(12.4) == "12 s"
+    assert jobs.hours(50 * 60) == "50 min"
+    assert jobs.hours(3.04 * 3600) == "3.0 h"
+    assert jobs.hours(72 * 3600) == "3.0 days"
 
 
 def test_batches_of_like_length_are_shorter_than_the_longest():
-    fixed = recipes.CommonOptions(machine=costs.GPU)
-    by_length = recipes.CommonOptions(machine=costs.CORE, bucket_by_length=True)
+    fixed = recipes.CommonOptions(machine=_machine("full"))
+    by_length = recipes.CommonOptions(
+        machine=_machine("small"), bucket_by_length=True
+    )
     assert fixed.padded(20, 128) == 128
     assert by_length.padded(20, 128) == pytest.approx(22)
     assert by_length.padded(200, 128) == 128

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from paper import jobs, report, reproduce, runner, scales, tables
+from paper import jobs, report, reproduce, scales, tables
 
 _BAND = tables.Band(below=1.0, above=2.0, reason="because of this")
 
@@ -40,11 +40,11 @@ def _finish(folders, job, values, rates=None):
     path = os.path.join(folders.output(job), "trials.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"trials": trials}, file)
-    runner.write_state(
+    jobs.write_state(
         job,
         folders,
-        runner.State(
-            state=runner.DONE, seconds=300.0, command=f"as run: {job.name}"
+        jobs.State(
+            state=jobs.DONE, seconds=300.0, command=f"as run: {job.name}"
         ),
     )
 
@@ -177,8 +177,8 @@ def test_of_perplexity_the_lower_is_better():
 def test_results_of_failed_jobs_do_not_count(table, folders):
     job = table.jobs()[0]
     _finish(folders, job, [0.9])
-    failed = runner.State(state=runner.FAILED, seconds=1.0, command="x")
-    runner.write_state(job, folders, failed)
+    failed = jobs.State(state=jobs.FAILED, seconds=1.0, command="x")
+    jobs.write_state(job, folders, failed)
     assert report.measure(table, folders).found["with", "MRPC"] is None
 
 

@@ -11,7 +11,7 @@ import pytest
 from absl import logging
 
 from files import locking
-from paper import jobs, runner
+from paper import jobs
 
 _SCRIPT = """
     import os, pathlib, sys, time
@@ -49,7 +49,8 @@ def _job(name, seconds=1.0, **flags):
 
 
 def _run(folders, wanted, **options):
-    return runner.Runner(folders, poll_seconds=0.01, **options).run(wanted)
+    runner = jobs.Runner(folders, poll_seconds=0.01, **options)
+    return runner.run(wanted), runner
 
 
 def _num_runs(folders, job):
@@ -63,13 +64,13 @@ def _num_runs(folders, job):
 def test_jobs_run_after_what_they_need_and_once(folders):
     first = _job("first", word="one")
     second = _job("second", needs=jobs.Output(job=first))
-    assert _run(folders, [second]).is_complete
-    assert _run(folders, [second]).is_complete
+    assert _run(folders, [second])[0]
+    assert _run(folders, [second])[0]
     assert [_num_runs(folders, job) for job in (first, second)] == [1, 1]
-    state = runner.read_state(first, folders)
-    assert state.state == runner.DONE
+    state = jobs.read_state(first, folders)
+    assert state.state == jobs.DONE
     assert state.command == jobs.command(first, folders)
-    assert "says one" in runner.log_tail(first, folders, 5)
+    assert "says one" in jobs.log_tail(first, folders, 5)
 
 
 def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(
@@ -80,42 +81,42 @@ def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(
     good = _job("good")
     logging.set_verbosity(logging.INFO)
     with caplog.at_level("INFO", logger="absl"):
-        summary = _run(folders, [after, good])
-    assert summary.failed == (bad,)
-    assert summary.skipped == ((after, "'bad' is not done"),)
-    assert not summary.is_complete
-    assert runner.is_done(good, folders)
+        is_complete, runner = _run(folders, [after, good])
+    assert runner.failed == [bad]
+    assert runner.skipped == {after: "'bad' is not done"}
+    assert not is_complete
+    assert jobs.is_done(good, folders)
     assert "Failed with code 3: bad" in caplog.text
     assert "says before it fell" in caplog.text
 
     # The next time it is tried again, and what is done is not.
-    assert _run(folders, [after, good]).is_complete
+    assert _run(folders, [after, good])[0]
     assert [_num_runs(folders, job) for job in (bad, after, good)] == [2, 1, 1]
 
 
 def test_missing_inputs_are_named(folders):
     job = _job("needy", data=jobs.Given(path="glue/MRPC"))
-    summary = _run(folders, [job])
-    assert summary.skipped[0][1].endswith("data/glue/MRPC is missing")
+    _, runner = _run(folders, [job])
+    assert runner.skipped[job].endswith("data/glue/MRPC is missing")
     os.makedirs(os.path.join(folders.data_dir, "glue", "MRPC"))
-    assert _run(folders, [job]).is_complete
+    assert _run(folders, [job])[0]
 
 
 def test_a_checkpoint_is_there_if_files_begin_with_its_name(folders):
     given = jobs.Given(path="bert/bert_model.ckpt", is_prefix=True)
     job = _job("needy", init_checkpoint=given)
-    assert len(runner.missing_files(job, folders)) == 1
+    assert len(jobs.missing_files(job, folders)) == 1
     os.makedirs(os.path.join(folders.data_dir, "bert"))
     path = os.path.join(folders.data_dir, "bert", "bert_model.ckpt.index")
     with open(path, "w", encoding="utf-8"):
         pass
-    assert runner.missing_files(job, folders) == []
+    assert jobs.missing_files(job, folders) == []
 
 
 def test_several_jobs_at_a_time(folders):
     wanted = [_job(f"job {n}", word=f"{n}") for n in "abc"]
-    assert _run(folders, wanted, num_parallel=3).is_complete
-    assert all(runner.is_done(job, folders) for job in wanted)
+    assert _run(folders, wanted, num_parallel=3)[0]
+    assert all(jobs.is_done(job, folders) for job in wanted)
 
 
 def test_a_signal_stops_the_commands_and_the_next_run_goes_on(folders, caplog):
@@ -137,13 +138,13 @@ def test_a_signal_stops_the_commands_and_the_next_run_goes_on(folders, caplog):
     thread.start()
     started = time.monotonic()
     with caplog.at_level("INFO"):
-        summary = _run(folders, [slow, later])
+        is_complete, runner = _run(folders, [slow, later])
     thread.join()
     assert "slow. 0 done, 2 left" in caplog.text
-    assert summary.stopped
-    assert not summary.is_complete
+    assert runner.stopped
+    assert not is_complete
     assert time.monotonic() - started < 25
-    assert runner.read_state(slow, folders).state == runner.STOPPED
+    assert jobs.read_state(slow, folders).state == jobs.STOPPED
     assert _num_runs(folders, later) == 0
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -152,22 +153,22 @@ def test_two_runners_do_not_share_a_folder(folders):
     refused = pytest.raises(locking.LockedError, match="--work_dir=")
     with locking.lock_folder(folders.work_dir, "it"), refused:
         _run(folders, [_job("x")])
-    assert _run(folders, [_job("x")]).is_complete
+    assert _run(folders, [_job("x")])[0]
 
 
 def test_time_left_is_corrected_by_what_jobs_have_taken():
     def state(seconds):
-        return runner.State(state=runner.DONE, seconds=seconds, command="")
+        return jobs.State(state=jobs.DONE, seconds=seconds, command="")
 
     todo = [_job("a", seconds=100.0), _job("b", seconds=50.0)]
-    assert runner.seconds_left(todo, [], 1) == 150.0
+    assert jobs.seconds_left(todo, [], 1) == 150.0
     # Twice as slow as estimated, and two at a time.
     done = [(_job("c", seconds=10.0), state(20.0))]
-    assert runner.seconds_left(todo, done, 1) == 300.0
-    assert runner.seconds_left(todo, done, 2) == 150.0
+    assert jobs.seconds_left(todo, done, 1) == 300.0
+    assert jobs.seconds_left(todo, done, 2) == 150.0
 
 
 def test_the_runner_uses_the_python_it_runs_in(folders):
     job = _job("x", word=sys.executable)
-    assert _run(folders, [job]).is_complete
-    assert sys.executable in runner.log_tail(job, folders, 1)
+    assert _run(folders, [job])[0]
+    assert sys.executable in jobs.log_tail(job, folders, 1)
