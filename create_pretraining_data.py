@@ -25,7 +25,7 @@ from absl import logging
 from commands import flags, program
 from corpus import beam, formats, preparation, pretraining_shards
 from files import locking, paths, processes, progress, writing
-from tasks.masked_lm import data_warnings, masked_pairs
+from tasks.masked_lm import masked_pairs, record_contents
 from vocab import tokenization
 
 _FORMATS = {name: form for name, form in formats.FORMATS.items() if form.read}
@@ -145,10 +145,10 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]", "[MASK]")
     text = text_of(options)
     for warning in (
-        *data_warnings.casing_warnings(
+        *record_contents.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
-        *data_warnings.prediction_warnings(instances),
+        *record_contents.prediction_warnings(instances),
         *pretraining_shards.sharding_warnings(
             text, instances, options.num_workers
         ),

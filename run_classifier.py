@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 from commands import program
 from files import writing
-from tasks import labeled, task
+from tasks import task
 from tasks.classification import (
-    custom,
     datasets,
+    glue,
     labels,
     predictions,
     report,
@@ -56,7 +56,7 @@ class Options(
         return bool(self.num_folds) or super().has_several_runs
 
 
-class SentenceClassification(labeled.LabeledTask):
+class SentenceClassification(predictions.LabeledTask):
     """Classification or regression of texts and pairs of texts.
 
     Raises:
@@ -154,8 +154,8 @@ class SentenceClassification(labeled.LabeledTask):
         )
 
     def calibrate(
-        self, data: task.Data, answers: labeled.Answers, output_dir: str
-    ) -> labeled.Answers:
+        self, data: task.Data, answers: predictions.Answers, output_dir: str
+    ) -> predictions.Answers:
         if self.label_set.problem_type != labels.MULTI_LABEL:
             return answers
         if self._chooses_thresholds(data):
@@ -163,7 +163,7 @@ class SentenceClassification(labeled.LabeledTask):
                 self.label_ids(data), answers.outputs
             )
         else:
-            path = os.path.join(output_dir, custom.LABELS_FILE)
+            path = os.path.join(output_dir, sentence_flags.LABELS_FILE)
             thresholds = labels.load(path).thresholds
         return dataclasses.replace(answers, thresholds=thresholds)
 
@@ -172,11 +172,11 @@ class SentenceClassification(labeled.LabeledTask):
         return self.options.tune_thresholds and is_evaluated
 
     def write_report(
-        self, data: task.Data, answers: labeled.Answers, output_dir: str
+        self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
         label_set = self.decided_by(answers)
         if self._chooses_thresholds(data):
-            label_set.save(os.path.join(output_dir, custom.LABELS_FILE))
+            label_set.save(os.path.join(output_dir, sentence_flags.LABELS_FILE))
         evaluated = report.Evaluated(
             label_set=label_set,
             file=data.content,
@@ -189,7 +189,7 @@ class SentenceClassification(labeled.LabeledTask):
         report.write(evaluated, output_dir, data.data_set.suffix)
 
     def write_answers(
-        self, data: task.Data, answers: labeled.Answers, output_dir: str
+        self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
         info = dataclasses.replace(
             self._info, label_set=self.decided_by(answers)
@@ -200,7 +200,7 @@ class SentenceClassification(labeled.LabeledTask):
         )
         writing.write_files(output_dir, files)
         if self.options.write_submission and (name := split.submission):
-            predictions.add_to_zip(
+            glue.add_to_zip(
                 self.options.write_submission,
                 {name: "".join(files[f"{name}.tsv"])},
             )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from commands import flags, program
 from files import paths, writing
-from tasks import labeled, swag, task
+from tasks import swag, task
 from tasks.classification import predictions, sentence_pairs
 from training import fine_tuning, run_card
 from training import flags as training_flags
@@ -65,7 +65,7 @@ class Options(training_flags.SequenceOptions, _Files, swag.Layout):
     )
 
 
-class MultipleChoice(labeled.LabeledTask):
+class MultipleChoice(predictions.LabeledTask):
     """Multiple choice among several endings.
 
     Raises:
@@ -124,7 +124,7 @@ class MultipleChoice(labeled.LabeledTask):
         return objectives.Classification(model, self.label_set.problem_type)
 
     def write_answers(
-        self, data: task.Data, answers: labeled.Answers, output_dir: str
+        self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
         outputs = answers.outputs
         files = {

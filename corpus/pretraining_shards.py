@@ -22,10 +22,10 @@ from absl import logging
 from corpus import cleaning, formats, preparation
 from files import paths, progress
 from tasks.masked_lm import (
-    data_warnings,
     encoded_corpus,
     fast_masked_pairs,
     masked_pairs,
+    record_contents,
 )
 from vocab import word_memory
 
@@ -471,8 +471,8 @@ def _log_total(total: Report, text: Text) -> None:
     if total.num_reused:
         return  # The counts do not cover the complete text.
     for warning in (
-        *data_warnings.corpus_warnings(total.num_documents),
-        *data_warnings.balance_warnings(
+        *record_contents.corpus_warnings(total.num_documents),
+        *record_contents.balance_warnings(
             total.num_random_next, total.num_instances
         ),
     ):

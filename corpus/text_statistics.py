@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tasks.masked_lm import data_warnings, record_contents
+from tasks.masked_lm import record_contents
 from vocab import tokenization
 
 _MOST_KEPT = 10
@@ -204,7 +204,7 @@ def warnings(
         ),
     )
     return [
-        *data_warnings.corpus_warnings(text.num_documents),
+        *record_contents.corpus_warnings(text.num_documents),
         *(sentence for is_wrong, sentence in checks if is_wrong),
         *([] if do_lower_case else _capitals_warnings(text)),
     ]

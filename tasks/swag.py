@@ -15,7 +15,7 @@ import numpy as np
 from absl import logging
 
 from commands import flags
-from tasks import tables, word_pieces
+from tasks import tables
 from tasks.classification import labels, predictions, sentence_pairs
 from vocab import tokenization
 
@@ -170,7 +170,7 @@ def example_record(
         is_cut |= len(kept_a) + len(kept_b) < len(first) + len(tokens_b)
         ids = tokenizer.convert_tokens_to_ids(tokens)
         rows.append(
-            word_pieces.padded(ids, segment_ids, packing.max_seq_length)
+            sentence_pairs.padded(ids, segment_ids, packing.max_seq_length)
         )
     record = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return {**record, "label_ids": [example.label_id]}, is_cut

@@ -21,7 +21,7 @@ from absl import logging
 
 from commands import flags, program
 from files import json_text, paths, progress, transfer, writing
-from tasks.classification import mrpc
+from tasks.classification import glue
 from tools import download_checks, download_table
 
 ARGUMENTS = "NAME ..."
@@ -129,7 +129,7 @@ def _install_files(
             fetched.append(name)
     if item.name == "mrpc" and download_checks.missing(folder, item.files):
         try:
-            counts = mrpc.prepare(folder)
+            counts = glue.prepare_mrpc(folder)
         except ValueError:  # The files do not fit together.
             for name in fetched:
                 os.remove(os.path.join(folder, name))

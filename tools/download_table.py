@@ -10,7 +10,7 @@ import dataclasses
 import textwrap
 
 from files import messages, terminal
-from tasks.classification import glue, mrpc
+from tasks.classification import glue
 
 CHECKPOINT = "checkpoint"
 CHECKPOINTS = "checkpoints"
@@ -195,11 +195,11 @@ _GLUE_ITEMS = (
         kind=FILES,
         folder="glue/MRPC",
         urls=(
-            f"{_MRPC}/{mrpc.TRAIN_SOURCE}",
-            f"{_MRPC}/{mrpc.TEST_SOURCE}",
-            f"{_GLUE}/{mrpc.DEV_IDS}",
+            f"{_MRPC}/{glue.MRPC_TRAIN_SOURCE}",
+            f"{_MRPC}/{glue.MRPC_TEST_SOURCE}",
+            f"{_GLUE}/{glue.MRPC_DEV_IDS}",
         ),
-        files=(*mrpc.SOURCES, *mrpc.OUTPUTS),
+        files=(*glue.MRPC_SOURCES, *glue.MRPC_OUTPUTS),
         about="GLUE, made from the corpus and GLUE's list of held-back pairs",
     ),
     _glue_task("STS-B"),

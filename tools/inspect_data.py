@@ -26,7 +26,6 @@ from commands import flags, program
 from corpus import text_statistics
 from files import paths, terminal, writing
 from tasks.masked_lm import (
-    data_warnings,
     encoded_corpus,
     fast_masked_pairs,
     masked_pairs,
@@ -136,7 +135,7 @@ def _inspect_text(
                 max_seq_length=options.max_seq_length,
                 do_lower_case=options.do_lower_case,
             ),
-            *data_warnings.prediction_warnings(instance_options),
+            *record_contents.prediction_warnings(instance_options),
             *pairs.warnings,
         ],
     )
@@ -156,7 +155,7 @@ def _pretraining_findings(
         sections=[inspection_report.records_section(title, contents)],
         numbers={"records": dataclasses.asdict(contents)},
         warnings=warnings
-        + data_warnings.balance_warnings(
+        + record_contents.balance_warnings(
             contents.num_random_next, contents.num_records, contents.seq_length
         ),
     )
@@ -318,7 +317,7 @@ def run(options: Options, output: IO[str]) -> None:
     inspect = _inspect_text if options.input_file else _inspect_records
     findings = inspect(names, options, tokenizer)
     warnings = [
-        *data_warnings.casing_warnings(
+        *record_contents.casing_warnings(
             tokenizer.vocab, do_lower_case=options.do_lower_case
         ),
         *findings.warnings,

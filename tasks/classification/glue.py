@@ -1,13 +1,53 @@
-"""Definitions of the data sets of GLUE and XNLI.
+"""Data sets of GLUE and XNLI, and submissions to the GLUE server.
 
 Sources: Wang et al. 2019, "GLUE"; Conneau et al. 2018, "XNLI"; and the files
 as distributed by their authors.
 """
 
 import dataclasses
+import io
+import os
+import zipfile
+from collections.abc import Iterator, Sequence
 
-from files import messages
+import numpy as np
+from absl import logging
+
+from files import lines, locking, messages, paths, writing
+from tasks import tables
 from tasks.classification import datasets, labels, metrics
+
+# The files of a submission and the number of rows of their test sets.
+# Source: the test files as GLUE distributes them; the sizes in table 1 of
+# Wang et al. 2019.
+SUBMISSION_ROWS = {
+    "CoLA": 1063,
+    "SST-2": 1821,
+    "MRPC": 1725,
+    "STS-B": 1379,
+    "QQP": 390965,
+    "MNLI-m": 9796,
+    "MNLI-mm": 9847,
+    "QNLI": 5463,
+    "RTE": 3000,
+    "WNLI": 146,
+    "AX": 1104,
+}
+_SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
+_EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date, for identical bytes
+
+# The sources of MRPC; GLUE's files made from them, with their first lines.
+MRPC_TRAIN_SOURCE = "msr_paraphrase_train.txt"
+MRPC_TEST_SOURCE = "msr_paraphrase_test.txt"
+MRPC_DEV_IDS = "mrpc_dev_ids.tsv"
+MRPC_SOURCES = (MRPC_TRAIN_SOURCE, MRPC_TEST_SOURCE, MRPC_DEV_IDS)
+_MRPC_HEADERS = {
+    "train.tsv": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
+    "dev.tsv": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
+    "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String",
+}
+MRPC_OUTPUTS = tuple(_MRPC_HEADERS)
+_MRPC_COLUMNS = 5
 
 _Layout = datasets.Layout
 _Info = datasets.DatasetInfo
@@ -232,3 +272,155 @@ def find_dataset(
         f"The task must be one of {', '.join(names)}; got {name!r}."
         + messages.meant(name, names)
     )
+
+
+def prepare_mrpc(folder: str) -> dict[str, int]:
+    """Writes `MRPC_OUTPUTS` from `MRPC_SOURCES` of the same folder.
+
+    GLUE cannot redistribute Microsoft's MRPC corpus. GLUE holds out some of its
+    training pairs as the dev set, by a list of their two numbers. The order of
+    rows is kept. Differs: GLUE's own dev.tsv begins with a
+    byte-order mark, which has no use. As in GLUE, the test file has numbers
+    in place of its labels.
+
+    Returns:
+        The number of rows of each file.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: a row has the wrong columns, or held-out pairs are missing
+            from the training pairs.
+    """
+    ids_path = os.path.join(folder, MRPC_DEV_IDS)
+    ids = {
+        tuple(line.split("\t")) for line in lines.read_lines(ids_path) if line
+    }
+    rows = _mrpc_rows(os.path.join(folder, MRPC_TRAIN_SOURCE))
+    dev = [row for row in rows if tuple(row[1:3]) in ids]
+    train = [row for row in rows if tuple(row[1:3]) not in ids]
+    if len(dev) != len(ids):
+        raise ValueError(
+            f"{ids_path}: all of its {len(ids)} pairs must be in "
+            f"{MRPC_TRAIN_SOURCE}; {len(dev)} are. One of the two files is not "
+            "that of GLUE."
+        )
+    test = _mrpc_rows(os.path.join(folder, MRPC_TEST_SOURCE))
+    test = [[str(number), *row[1:]] for number, row in enumerate(test)]
+    parts = dict(zip(MRPC_OUTPUTS, (train, dev, test), strict=True))
+    for name, part in parts.items():
+        with writing.whole_file(os.path.join(folder, name)) as file:
+            file.write(f"{_MRPC_HEADERS[name]}\n")
+            file.writelines("\t".join(row) + "\n" for row in part)
+    return {name: len(part) for name, part in parts.items()}
+
+
+def _mrpc_rows(path: str) -> list[list[str]]:
+    rows = list(tables.open_table(path, tables.TSV, has_header=True).rows)
+    for row in rows:
+        if len(row.cells) != _MRPC_COLUMNS:
+            raise ValueError(
+                f"{path}, line {row.line}: must have {_MRPC_COLUMNS} columns; "
+                f"got {len(row.cells)}: {messages.short(row.cells)}."
+            )
+    return [list(row.cells) for row in rows]
+
+
+def submission_lines(
+    name: str, answers: Sequence[labels.Label]
+) -> Iterator[str]:
+    """Yields the lines of a file: a header, then index and label or score.
+
+    The index counts from 0; scores are clipped to the range of STS-B.
+
+    Args:
+        name: a key of `SUBMISSION_ROWS`.
+        answers: a class name or a score for each row of the test set.
+    """
+    if len(answers) != SUBMISSION_ROWS[name]:
+        logging.warning(
+            "%s.tsv has %d rows; the GLUE server expects %d",
+            *(name, len(answers), SUBMISSION_ROWS[name]),
+        )
+    yield "index\tprediction\n"
+    for index, answer in enumerate(answers):
+        is_score = isinstance(answer, float)
+        text = f"{np.clip(answer, *_SCORE_RANGE):.3f}" if is_score else answer
+        yield f"{index}\t{text}\n"
+
+
+def check_zip(zip_path: str) -> None:
+    """Checks before training that predictions can be added to a zip.
+
+    Raises:
+        OSError: the zip cannot be read or written.
+        ValueError: its name does not end in .zip, or it has other contents.
+    """
+    if not zip_path.lower().endswith(".zip"):
+        raise ValueError(
+            f"--write_submission must name a file that ends in .zip; got "
+            f"{zip_path!r}."
+        )
+    writing.check_file(zip_path)
+    writing.check_seekable([zip_path])
+    _read_zip(zip_path)
+
+
+def add_to_zip(zip_path: str, files: dict[str, str]) -> list[str]:
+    """Adds predictions to a submission, keeping those of other tasks.
+
+    Args:
+        zip_path: the zip, created if missing and replaced atomically.
+            Concurrent processes wait for each other.
+        files: name, a key of `SUBMISSION_ROWS` -> content of its file.
+
+    Returns:
+        The missing names of the submission: the server requires all.
+
+    Raises:
+        ValueError: `zip_path` is not a zip or has other contents.
+    """
+    added = {name: text.encode() for name, text in files.items()}
+    if not paths.is_remote(zip_path):
+        zip_path = os.path.realpath(zip_path)
+        os.makedirs(os.path.dirname(zip_path), exist_ok=True)
+    with locking.lock(f"{zip_path}.lock", zip_path, wait=True):
+        texts = _read_zip(zip_path) | added
+        _write_zip(zip_path, texts)
+    missing = [name for name in SUBMISSION_ROWS if name not in texts]
+    if missing:
+        logging.info("%s still lacks %s", zip_path, ", ".join(missing))
+    return missing
+
+
+def _write_zip(path: str, texts: dict[str, bytes]) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in SUBMISSION_ROWS:
+            if name in texts:
+                entry = zipfile.ZipInfo(f"{name}.tsv", _EARLIEST_ZIP_DATE)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, texts[name])
+    with writing.whole_file(path, "wb") as file:
+        file.write(buffer.getvalue())
+
+
+def _read_zip(path: str) -> dict[str, bytes]:
+    if not paths.exists(path):
+        return {}
+    with paths.open_to_read(path) as file:
+        content = io.BytesIO(file.read())
+    try:
+        with zipfile.ZipFile(content) as archive:
+            texts = {
+                name.removesuffix(".tsv"): archive.read(name)
+                for name in archive.namelist()
+            }
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path}: not a zip file ({error}).") from error
+    unknown = sorted(set(texts) - set(SUBMISSION_ROWS))
+    if unknown:
+        raise ValueError(
+            f"{path}: a submission has only {', '.join(SUBMISSION_ROWS)}, each "
+            f"as .tsv; got {', '.join(unknown)}. Choose another zip."
+        )
+    return texts

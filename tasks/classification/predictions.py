@@ -1,39 +1,18 @@
-"""Predictions of classifiers: answers, scores, files and GLUE submissions."""
+"""Predictions of classifiers: answers, scores and files."""
 
-import io
+import dataclasses
 import json
-import os
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from absl import logging
 
-from files import locking, paths, writing
-from tasks.classification import datasets, labels, metrics
+from tasks import task
+from tasks.classification import datasets, glue, labels, metrics
 
 THRESHOLD = 0.5  # for the probability of a label in multi-label tasks
 # Metrics that are 0 by definition if either side is constant.
 _ZERO_FOR_CONSTANTS = (metrics.MATTHEWS, metrics.PEARSON, metrics.SPEARMAN)
-# The files of a submission and the number of rows of their test sets.
-# Source: the test files as GLUE distributes them; the sizes in table 1 of
-# Wang et al. 2019.
-SUBMISSION_ROWS = {
-    "CoLA": 1063,
-    "SST-2": 1821,
-    "MRPC": 1725,
-    "STS-B": 1379,
-    "QQP": 390965,
-    "MNLI-m": 9796,
-    "MNLI-mm": 9847,
-    "QNLI": 5463,
-    "RTE": 3000,
-    "WNLI": 146,
-    "AX": 1104,
-}
-_SCORE_RANGE = (0.0, 5.0)  # Source: Cer et al. 2017, STS-B.
-_EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date, for identical bytes
 
 
 def pool_windows(
@@ -120,24 +99,6 @@ def best_thresholds(
     return tuple(chosen)
 
 
-def evaluate(
-    label_set: labels.LabelSet,
-    names: Sequence[str],
-    label_ids: Sequence[labels.LabelId] | np.ndarray,
-    outputs: np.ndarray,
-) -> dict[str, float]:
-    """Scores outputs against the labels.
-
-    Args:
-        label_set: the labels.
-        names: metrics, as in `metrics.evaluate`.
-        label_ids: `E` labels, as from `LabelSet.encode`.
-        outputs: `[E, K]` float.
-    """
-    targets = np.asarray(label_ids)
-    return metrics.evaluate(names, targets, decide(label_set, outputs))
-
-
 def constant_answer(
     label_set: labels.LabelSet,
     metric: str,
@@ -216,8 +177,9 @@ def result_files(
     }
     if split.submission:
         # A list, because its lines are also added to the zip of a submission.
+        chosen = answers(info.label_set, outputs)
         files[f"{split.submission}.tsv"] = list(
-            submission_lines(split.submission, answers(info.label_set, outputs))
+            glue.submission_lines(split.submission, chosen)
         )
     return files
 
@@ -284,102 +246,86 @@ def shortest(value: Any) -> float:
     return float(str(np.float32(value)))
 
 
-def submission_lines(
-    name: str, answers: Sequence[labels.Label]
-) -> Iterator[str]:
-    """Yields the lines of a file: a header, then index and label or score.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answers:
+    """Model outputs for labeled examples.
 
-    The index counts from 0; scores are clipped to the range of STS-B.
+    Attributes:
+        outputs: `[E, K]` float32, probabilities or scores.
+        losses: `[R]` float32, one per record.
+        thresholds: of the labels, as in `labels.LabelSet`.
+    """
+
+    outputs: np.ndarray
+    losses: np.ndarray
+    thresholds: tuple[float, ...] = ()
+
+
+class LabeledTask(task.Task):
+    """A task with one label, several labels or a score per example.
+
+    Its objective returns `outputs` and `losses`. A subclass also sets:
+
+    Attributes:
+        label_set: the labels.
+        metric_names: the metrics; the first one selects checkpoints.
+    """
+
+    label_set: labels.LabelSet
+    metric_names: tuple[str, ...]
+
+    @property
+    def metric(self) -> str:
+        return self.metric_names[0]
+
+    def decode(
+        self, data: task.Data, outputs: Mapping[str, np.ndarray]
+    ) -> Answers:
+        pooled = pool_windows(outputs["outputs"], data.rows_per_example)
+        return Answers(outputs=pooled, losses=outputs["losses"])
+
+    def metrics(self, data: task.Data, answers: Answers) -> dict[str, float]:
+        chosen = decide(self.decided_by(answers), answers.outputs)
+        scores = metrics.evaluate(
+            self.metric_names, self.label_ids(data), chosen
+        )
+        return {"loss": float(np.mean(answers.losses)), **scores}
+
+    def results(self, data: task.Data, answers: Answers) -> dict[str, float]:
+        # As released: `loss` is a mean over batches, `eval_loss` over examples.
+        loss = mean_of_batch_means(answers.losses, self.options.eval_batch_size)
+        return {
+            f"loss{data.data_set.suffix}": loss,
+            **super().results(data, answers),
+        }
+
+    def constant_score(self, data: task.Data) -> float:
+        return constant_answer(
+            self.label_set, self.metric, self.label_ids(data)
+        )
+
+    def decided_by(self, answers: Answers) -> labels.LabelSet:
+        """Returns the labels, with the thresholds of the answers."""
+        return dataclasses.replace(
+            self.label_set, thresholds=answers.thresholds
+        )
+
+    def label_ids(self, data: task.Data) -> np.ndarray:
+        """Returns `[E]` or, for several labels, `[E, K]`."""
+        if self.label_set.problem_type == labels.MULTI_LABEL:
+            return data.label_ids
+        return data.label_ids[:, 0]
+
+
+def mean_of_batch_means(losses: np.ndarray, batch_size: int) -> float:
+    """Returns the mean of the mean losses of batches in file order.
+
+    As released: a short last batch has the weight of a full one, so the result
+    depends on the batch size.
 
     Args:
-        name: a key of `SUBMISSION_ROWS`.
-        answers: a class name or a score for each row of the test set.
+        losses: `[N]` float.
+        batch_size: records in a batch.
     """
-    if len(answers) != SUBMISSION_ROWS[name]:
-        logging.warning(
-            "%s.tsv has %d rows; the GLUE server expects %d",
-            *(name, len(answers), SUBMISSION_ROWS[name]),
-        )
-    yield "index\tprediction\n"
-    for index, answer in enumerate(answers):
-        is_score = isinstance(answer, float)
-        text = f"{np.clip(answer, *_SCORE_RANGE):.3f}" if is_score else answer
-        yield f"{index}\t{text}\n"
-
-
-def check_zip(zip_path: str) -> None:
-    """Checks before training that predictions can be added to a zip.
-
-    Raises:
-        OSError: the zip cannot be read or written.
-        ValueError: its name does not end in .zip, or it has other contents.
-    """
-    if not zip_path.lower().endswith(".zip"):
-        raise ValueError(
-            f"--write_submission must name a file that ends in .zip; got "
-            f"{zip_path!r}."
-        )
-    writing.check_file(zip_path)
-    writing.check_seekable([zip_path])
-    _read_zip(zip_path)
-
-
-def add_to_zip(zip_path: str, files: dict[str, str]) -> list[str]:
-    """Adds predictions to a submission, keeping those of other tasks.
-
-    Args:
-        zip_path: the zip, created if missing and replaced atomically.
-            Concurrent processes wait for each other.
-        files: name, a key of `SUBMISSION_ROWS` -> content of its file.
-
-    Returns:
-        The missing names of the submission: the server requires all.
-
-    Raises:
-        ValueError: `zip_path` is not a zip or has other contents.
-    """
-    added = {name: text.encode() for name, text in files.items()}
-    if not paths.is_remote(zip_path):
-        zip_path = os.path.realpath(zip_path)
-        os.makedirs(os.path.dirname(zip_path), exist_ok=True)
-    with locking.lock(f"{zip_path}.lock", zip_path, wait=True):
-        texts = _read_zip(zip_path) | added
-        _write_zip(zip_path, texts)
-    missing = [name for name in SUBMISSION_ROWS if name not in texts]
-    if missing:
-        logging.info("%s still lacks %s", zip_path, ", ".join(missing))
-    return missing
-
-
-def _write_zip(path: str, texts: dict[str, bytes]) -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name in SUBMISSION_ROWS:
-            if name in texts:
-                entry = zipfile.ZipInfo(f"{name}.tsv", _EARLIEST_ZIP_DATE)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, texts[name])
-    with writing.whole_file(path, "wb") as file:
-        file.write(buffer.getvalue())
-
-
-def _read_zip(path: str) -> dict[str, bytes]:
-    if not paths.exists(path):
-        return {}
-    with paths.open_to_read(path) as file:
-        content = io.BytesIO(file.read())
-    try:
-        with zipfile.ZipFile(content) as archive:
-            texts = {
-                name.removesuffix(".tsv"): archive.read(name)
-                for name in archive.namelist()
-            }
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path}: not a zip file ({error}).") from error
-    unknown = sorted(set(texts) - set(SUBMISSION_ROWS))
-    if unknown:
-        raise ValueError(
-            f"{path}: a submission has only {', '.join(SUBMISSION_ROWS)}, each "
-            f"as .tsv; got {', '.join(unknown)}. Choose another zip."
-        )
-    return texts
+    starts = range(0, len(losses), batch_size)
+    return float(np.mean([np.mean(losses[i : i + batch_size]) for i in starts]))

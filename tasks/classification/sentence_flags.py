@@ -2,28 +2,73 @@
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 
 from absl import logging
 
 from commands import flags
-from files import writing
-from tasks import task
+from files import messages, paths, writing
+from tasks import tables, task
 from tasks.classification import (
-    custom,
     datasets,
     glue,
     labels,
-    predictions,
+    metrics,
     sentence_pairs,
-    splitting,
 )
+
+CUSTOM = "custom"  # Name of the task of the user's own files.
+LABELS_FILE = "labels.json"  # saved beside the model
+
+_METRICS = {
+    labels.SINGLE_LABEL: (metrics.ACCURACY, metrics.MACRO_F1),
+    labels.MULTI_LABEL: (
+        metrics.MICRO_F1,
+        metrics.MACRO_F1,
+        metrics.EXACT_MATCH,
+    ),
+    labels.REGRESSION: (
+        metrics.PEARSON,
+        metrics.SPEARMAN,
+        metrics.MEAN_ABSOLUTE_ERROR,
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SentenceOptions(custom.DataOptions):
-    """Task and data of a sentence classifier."""
+class SentenceOptions:
+    """Task and data of a sentence classifier.
 
+    The user's own files are in one of three formats: a folder contains train,
+    dev and test, each ending in .tsv, .csv or .jsonl. Columns are names or
+    numbers: 0 is the first, -1 the last.
+    """
+
+    problem_type: str = flags.Group.OWN_DATA.flag(
+        labels.SINGLE_LABEL,
+        "One label per row, any number of labels, or a score.",
+        choices=labels.PROBLEM_TYPES,
+    )
+    text_a_column: str = flags.Group.OWN_DATA.flag(
+        "", "Column of the text: name, or number from 0."
+    )
+    text_b_column: str = flags.Group.OWN_DATA.flag(
+        "", "Column of the second text, if any."
+    )
+    label_column: str = flags.Group.OWN_DATA.flag("", "Column of the label.")
+    label_separator: str = flags.Group.OWN_DATA.flag(
+        ",", "Separator of several labels in a cell."
+    )
+    label_names: tuple[str, ...] = flags.Group.OWN_DATA.flag(
+        (),
+        "The labels, separated by commas; by default those of the "
+        "training file.",
+    )
+    has_header: bool | None = flags.Group.OWN_DATA.optional(
+        "Whether TSV and CSV files begin with column names; by default true if "
+        "a column is given by name."
+    )
     task_name: str = flags.Group.FILES.required(
         f"{', '.join(glue.DATASETS)}, XNLI or custom."
     )
@@ -85,6 +130,44 @@ class SentenceOptions(custom.DataOptions):
         """Whether held-out examples are taken from the training file."""
         return bool(self.dev_fraction or self.num_folds)
 
+    def check_columns(self) -> None:
+        """Checks the column options.
+
+        Raises:
+            ValueError: there is no text column, or a name without a header.
+        """
+        if not self.text_a_column:
+            raise ValueError(
+                "--text_a_column must name the column of the text (or give "
+                "its number, from 0); got none."
+            )
+        if self.has_header is False and self._has_names():
+            raise ValueError(
+                "Columns given by name need a header; without one, give "
+                "numbers, from 0."
+            )
+
+    def layout(self, file_format: str) -> datasets.Layout:
+        """Returns the columns of a file.
+
+        Args:
+            file_format: one of `tables.FORMATS`.
+        """
+        has_header = self.has_header
+        return datasets.Layout(
+            text_a=_column(self.text_a_column),
+            text_b=_column(self.text_b_column) if self.text_b_column else None,
+            label=_column(self.label_column) if self.label_column else None,
+            file_format=file_format,
+            has_header=self._has_names() if has_header is None else has_header,
+            # A stray separator would silently shift the columns.
+            same_width=True,
+        )
+
+    def _has_names(self) -> bool:
+        given = (self.text_a_column, self.text_b_column, self.label_column)
+        return any(isinstance(_column(text), str) for text in given if text)
+
 
 def find_dataset(
     options: SentenceOptions, output_dir: str, *, is_training: bool
@@ -101,18 +184,16 @@ def find_dataset(
         ValueError: there is no such data set, or the user's own data do not
             match the flags.
     """
-    if datasets.key(options.task_name) == custom.NAME:
-        saved = os.path.join(output_dir, custom.LABELS_FILE)
-        label_set = custom.find_labels(
-            options, options.data_dir, saved, is_training=is_training
-        )
-        info = custom.dataset_info(options, options.data_dir, label_set)
+    if datasets.key(options.task_name) == CUSTOM:
+        saved = os.path.join(output_dir, LABELS_FILE)
+        label_set = find_labels(options, saved, is_training=is_training)
+        info = custom_dataset(options, label_set)
     else:
         info = glue.find_dataset(
             options.task_name,
             options.xnli_language,
             options.xnli_mode,
-            others=(custom.NAME,),
+            others=(CUSTOM,),
         )
         if options.text_a_column or options.label_column:
             raise ValueError(
@@ -127,6 +208,106 @@ def find_dataset(
     _check_labels(options, info.label_set)
     _check_outputs(options, info, output_dir)
     return info
+
+
+def _column(text: str) -> tables.Column:
+    """Parses a column: a number, else a name."""
+    return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
+
+
+def find_labels(
+    options: SentenceOptions, saved: str, *, is_training: bool
+) -> labels.LabelSet:
+    """Returns the labels: given, else of the training file, else saved.
+
+    Args:
+        options: of the user's files.
+        saved: path of the labels of a trained model, if it exists.
+        is_training: whether the model is trained in this run.
+
+    Raises:
+        FileNotFoundError: neither a training file nor saved labels.
+        ValueError: a column is missing; the training file has no usable
+            labels, or other labels than the model in this folder.
+    """
+    options.check_columns()
+    before = labels.load(saved) if paths.exists(saved) else None
+    if options.problem_type == labels.REGRESSION or options.label_names:
+        now = labels.LabelSet(
+            problem_type=options.problem_type, names=options.label_names
+        )
+    elif is_training:
+        train = _custom_split(options, "train")
+        path = os.path.join(options.data_dir, train.files[0])
+        if not paths.exists(path):
+            raise FileNotFoundError(
+                f"No {' or '.join(train.files)} in {options.data_dir!r}."
+            )
+        now = datasets.discover_labels(
+            path, train.layout, options.problem_type, options.label_separator
+        )
+    elif before is None:
+        raise FileNotFoundError(
+            f"No {saved}: without training, the labels must be saved "
+            "next to the model, or given."
+        )
+    elif options.problem_type == labels.SINGLE_LABEL:
+        # The default of the flag: use the problem type of the model.
+        now = before
+    else:
+        now = labels.LabelSet(
+            problem_type=options.problem_type, names=before.names
+        )
+    if before and (
+        (now.problem_type, now.names) != (before.problem_type, before.names)
+    ):
+        raise ValueError(
+            f"The model of {saved} was trained for {before.problem_type} "
+            f"with the labels {messages.listed(before.names)}; got "
+            f"{now.problem_type} with {messages.listed(now.names)}. Use "
+            "another output folder, or the same labels."
+        )
+    return dataclasses.replace(now, separator=options.label_separator)
+
+
+def custom_dataset(
+    options: SentenceOptions, label_set: labels.LabelSet
+) -> datasets.DatasetInfo:
+    """Returns the user's files as a data set.
+
+    Raises:
+        ValueError: two files could be the same split.
+    """
+    return datasets.DatasetInfo(
+        name=CUSTOM,
+        label_set=label_set,
+        metrics=_METRICS[label_set.problem_type],
+        train=_custom_split(options, "train"),
+        dev=(_custom_split(options, "dev"),),
+        test=(_custom_split(options, "test"),),
+    )
+
+
+def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
+    names = tuple(name + ending for ending in tables.FORMAT_OF_ENDING)
+    found = tuple(
+        file
+        for file in names
+        if paths.exists(os.path.join(options.data_dir, file))
+    )
+    if len(found) > 1:
+        raise ValueError(
+            f"Expected one file for {name!r} in {options.data_dir!r}; got "
+            f"{', '.join(found)}."
+        )
+    files = found or names  # A missing file is reported when it is used.
+    file_format = tables.FORMAT_OF_ENDING[os.path.splitext(files[0])[1]]
+    return datasets.SplitInfo(
+        name=name,
+        files=files,
+        layout=options.layout(file_format),
+        guid_prefix=name,
+    )
 
 
 def _check_labels(options: SentenceOptions, label_set: labels.LabelSet) -> None:
@@ -196,12 +377,12 @@ def split(options: SentenceOptions, files: _Files) -> list[_Files]:
     (file,), seed = sources, options.split_seed
     found = [example.label for example in file.examples(with_labels=True)]
     if options.num_folds:
-        drawn = splitting.folds(found, options.num_folds, seed)
+        drawn = datasets.folds(found, options.num_folds, seed)
     else:
-        drawn = [splitting.hold_out(found, options.dev_fraction, seed)]
+        drawn = [datasets.hold_out(found, options.dev_fraction, seed)]
 
     def part(rows, number, name) -> list[datasets.TextFile]:
-        chosen = splitting.Part(
+        chosen = datasets.Part(
             held_out=rows,
             is_held_out=name == task.EVAL,
             seed=seed,
@@ -233,7 +414,7 @@ def _check_outputs(
     ]
     writing.check_files(answers, filter(None, found))
     if options.write_submission:
-        predictions.check_zip(options.write_submission)
+        glue.check_zip(options.write_submission)
 
 
 def packing(options: SentenceOptions) -> sentence_pairs.Packing:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from absl import logging
 
-from tasks import word_pieces
 from tasks.classification import labels
 from vocab import tokenization
 
@@ -144,6 +143,24 @@ def _windows(
     return [(p, fixed) if slide_a else (fixed, p) for p in parts]
 
 
+def padded(
+    input_ids: Sequence[int], segment_ids: Sequence[int], length: int
+) -> dict[str, list[int]]:
+    """Pads the ids of a sequence with zeros.
+
+    As released: the padding id is 0, whatever the id of [PAD] is.
+
+    Returns:
+        `input_ids`, `input_mask` and `segment_ids`, `[length]` each.
+    """
+    padding = [0] * (length - len(input_ids))
+    return {
+        "input_ids": [*input_ids, *padding],
+        "input_mask": [1] * len(input_ids) + padding,
+        "segment_ids": [*segment_ids, *padding],
+    }
+
+
 def example_records(
     example: InputExample,
     label_id: labels.LabelId,
@@ -168,7 +185,7 @@ def example_records(
         ids = tokenizer.convert_tokens_to_ids(tokens)
         rows.append(
             {
-                **word_pieces.padded(ids, segment_ids, packing.max_seq_length),
+                **padded(ids, segment_ids, packing.max_seq_length),
                 "label_ids": label_ids,
                 "is_real_example": [1],
             }

@@ -8,12 +8,13 @@ once. An instance takes about 200 bytes.
 
 import array
 import bisect
+import functools
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableSequence
 
 import numpy as np
 
-from tasks.masked_lm import encoded_corpus, fast_random, masked_pairs
+from tasks.masked_lm import encoded_corpus, masked_pairs
 
 # A sentence, or part of a text: its first token in the corpus and one past its
 # last.
@@ -78,7 +79,7 @@ class Instances:
 
     def shuffle(self, rng: random.Random) -> None:
         """Shuffles the instances."""
-        fast_random.shuffle(self._order, rng)
+        shuffle(self._order, rng)
 
     def num_random_next(self) -> int:
         """Returns the number of pairs with a random second part."""
@@ -229,7 +230,7 @@ def create_instances(
         on_progress: called with the fraction done, 0 to 1.
     """
     order = list(range(corpus.num_documents))
-    fast_random.shuffle(order, rng)
+    shuffle(order, rng)
     drawer = _Drawer(corpus, vocabulary, options, rng, order)
     num_rounds = options.dupe_factor * len(order)
     for number in range(num_rounds):
@@ -278,13 +279,13 @@ class _Drawer:
         # Some pairs are shorter, like inputs in fine-tuning.
         target_length = max_num_tokens
         if rng.random() < self._options.short_seq_prob:
-            target_length = fast_random.between(2, max_num_tokens, rng)
+            target_length = between(2, max_num_tokens, rng)
         first, document_end = self._sentences(place)
         while first < document_end:
             end = _chunk_end(starts, first, document_end, target_length)
             is_single = end - first == 1
             a_end = first + (
-                1 if is_single else fast_random.between(1, end - first - 1, rng)
+                1 if is_single else between(1, end - first - 1, rng)
             )
             span_a = starts[first], starts[a_end]
             # As released: a chunk of one sentence always gets a random next.
@@ -314,11 +315,11 @@ class _Drawer:
     def _random_next(self, place: int, target_length: int) -> _Span:
         """Chooses sentences from a random position in another document."""
         for _ in range(masked_pairs.TRIES_FOR_ANOTHER_DOCUMENT):
-            other = fast_random.below(len(self._order), self._rng)
+            other = below(len(self._order), self._rng)
             if other != place:
                 break
         begin, document_end = self._sentences(other)
-        first = begin + fast_random.below(document_end - begin, self._rng)
+        first = begin + below(document_end - begin, self._rng)
         end = _chunk_end(self._starts, first, document_end, target_length)
         return self._starts[first], self._starts[end]
 
@@ -342,9 +343,7 @@ class _Drawer:
                 self._rng,
             )
         else:
-            chosen = fast_random.first_of_shuffled(
-                places, num_to_predict, self._rng
-            )
+            chosen = first_of_shuffled(places, num_to_predict, self._rng)
         replacements = draw_replacements(
             len(chosen), self._num_words, self._options.masking_rates, self._rng
         )
@@ -421,7 +420,7 @@ def choose_words(
     Returns:
         The predicted positions, in the order drawn.
     """
-    fast_random.shuffle(words, rng)
+    shuffle(words, rng)
     places: list[int] = []
     for word in words:
         if len(places) == num_to_predict:
@@ -481,6 +480,80 @@ def draw_replacements(
         if draw() < mask_prob
         else SAME
         if draw() < same_prob
-        else fast_random.below(num_words, rng)
+        else below(num_words, rng)
         for _ in range(num_places)
     ]
+
+
+# ------------------------- Faster equivalents of methods of `random.Random`
+
+
+def shuffle(items: MutableSequence, rng: random.Random) -> None:
+    """Equivalent to `rng.shuffle(items)`, about three times as fast.
+
+    The order of the items and the state of the generator afterwards are the
+    same.
+    """
+    getrandbits = rng.getrandbits
+    for bits, highest, end in _rounds(len(items)):
+        for last in range(highest, end, -1):
+            other = getrandbits(bits)
+            while other > last:
+                other = getrandbits(bits)
+            items[last], items[other] = items[other], items[last]
+
+
+def first_of_shuffled(items: list, count: int, rng: random.Random) -> list:
+    """Equivalent to `rng.shuffle(items)` followed by `items[:count]`.
+
+    The state of the generator is the same; that of the items is not.
+    """
+    getrandbits = rng.getrandbits
+    for bits, highest, end in _rounds(len(items)):
+        for last in range(highest, max(end, count - 1), -1):
+            other = getrandbits(bits)
+            while other > last:
+                other = getrandbits(bits)
+            # Only the first items are needed.
+            items[other] = items[last]
+        for last in range(min(highest, count - 1), end, -1):
+            other = getrandbits(bits)
+            while other > last:
+                other = getrandbits(bits)
+            items[last], items[other] = items[other], items[last]
+    return items[:count]
+
+
+def below(limit: int, rng: random.Random) -> int:
+    """Equivalent to `rng.randrange(limit)`, in half the time."""
+    bits = limit.bit_length()
+    number = rng.getrandbits(bits)
+    while number >= limit:
+        number = rng.getrandbits(bits)
+    return number
+
+
+def between(low: int, high: int, rng: random.Random) -> int:
+    """Equivalent to `rng.randint(low, high)`, in half the time."""
+    return low + below(high - low + 1, rng)
+
+
+@functools.lru_cache(maxsize=4096)
+def _rounds(num_items: int) -> tuple[tuple[int, int, int], ...]:
+    """Groups the positions of a shuffle by the number of bits to draw.
+
+    Each position from the last down to the second is swapped with one at or
+    below it, drawn with as many bits as their number has, and redrawn while too
+    large.
+
+    Returns:
+        The bits, the first position, and one below the last position.
+    """
+    rounds = []
+    highest = num_items - 1
+    while highest > 0:
+        bits = (highest + 1).bit_length()
+        end = max((1 << (bits - 1)) - 2, 0)
+        rounds.append((bits, highest, end))
+        highest = end
+    return tuple(rounds)

@@ -1,7 +1,7 @@
-"""Contents of pre-training records: statistics, faults and readable words.
+"""Contents of pre-training data: statistics, faults, warnings, readable words.
 
-All functions take arrays, so that they apply to new records and to records of a
-file.
+Functions of records take arrays, so that they apply to new records and to
+records of a file.
 """
 
 import collections
@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from tasks.masked_lm import masked_pairs
+
 Batch = Mapping[str, np.ndarray]
 
 # Kinds of a `Piece`.
@@ -18,6 +20,15 @@ PLAIN, SPECIAL = "plain", "special"
 HIDDEN, SAME, REPLACED = "hidden", "same", "replaced"
 _CONTINUATION = "##"
 _NOT_WORDS = ("[PAD]", "[CLS]", "[SEP]")
+
+# About half of the pairs have a random next sentence if documents are long.
+# Slightly more is usual, since the last sentence of a document always gets one.
+_MAX_RANDOM_NEXT_SHARE = 0.6
+# In the released cased vocabularies 15 to 29 % of the tokens contain a capital,
+# in the uncased ones none.
+_CASED_VOCAB_SHARE = 0.01
+# Length at which sequences often consist of one sentence.
+_SHORT_SEQUENCE = 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -315,3 +326,76 @@ def as_text(words: list[Piece], styles: Mapping[str, str]) -> str:
         styled = styles[piece.kind].format(text=piece.text, shown=piece.shown)
         parts.append(space + styled)
     return "".join(parts)
+
+
+def prediction_warnings(options: masked_pairs.InstanceOptions) -> list[str]:
+    """Checks that the number of predictions allows the requested share."""
+    wanted = options.num_to_predict(options.max_seq_length)
+    if wanted <= options.max_predictions_per_seq:
+        return []
+    return [
+        f"max_predictions_per_seq={options.max_predictions_per_seq} is too "
+        f"small for masked_lm_prob={options.masked_lm_prob}: a full "
+        f"sequence of {options.max_seq_length} tokens needs {wanted} "
+        "predictions and gets fewer."
+    ]
+
+
+def corpus_warnings(num_documents: int) -> list[str]:
+    """Checks that the corpus has several documents."""
+    if num_documents != 1:
+        return []
+    return [
+        "The corpus is one document, so random next sentences come from the "
+        "same document and that task means little. Put a blank line "
+        "between documents."
+    ]
+
+
+def casing_warnings(
+    vocab_words: Iterable[str], *, do_lower_case: bool
+) -> list[str]:
+    """Checks that the vocabulary matches the casing of the text."""
+    words = [word for word in vocab_words if not word.startswith(("[", "<"))]
+    capitals = sum(word != word.lower() for word in words)
+    if do_lower_case and capitals > _CASED_VOCAB_SHARE * len(words):
+        return [
+            f"do_lower_case is True, but {capitals} of {len(words)} tokens of "
+            "the vocabulary have capitals, which lower-cased text never has: "
+            "it looks cased. Pass --do_lower_case=False or another vocabulary."
+        ]
+    if words and not do_lower_case and not capitals:
+        return [
+            "do_lower_case is False, but no token of the vocabulary has a "
+            "capital: it looks uncased, and words with capitals become [UNK]. "
+            "Pass --do_lower_case=True or another vocabulary."
+        ]
+    return []
+
+
+def balance_warnings(
+    num_random_next: int, num_pairs: int, max_seq_length: int | None = None
+) -> list[str]:
+    """Checks that about half of the pairs have a random next sentence.
+
+    Args:
+        num_random_next: number of such pairs.
+        num_pairs: number of all pairs.
+        max_seq_length: if given, mentioned as the reason if it is short.
+    """
+    share = num_random_next / max(1, num_pairs)
+    if share <= _MAX_RANDOM_NEXT_SHARE:
+        return []
+    if max_seq_length is not None and max_seq_length <= _SHORT_SEQUENCE:
+        return [
+            f"{share:.0%} of the pairs have a random next sentence. Sequences "
+            f"of {max_seq_length} word pieces often have one sentence, which "
+            "always gets a random next: that task has little to learn from. "
+            "Longer sequences give about half."
+        ]
+    return [
+        f"{share:.0%} of the pairs have a random next sentence; it "
+        "should be about half. Documents of one sentence always get one: put a "
+        "blank line between documents only, not after each sentence, and write "
+        "long paragraphs with one sentence per line."
+    ]

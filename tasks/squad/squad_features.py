@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from commands import flags
-from tasks import word_pieces
 from tasks.squad import squad_examples
-from vocab import tokenization
+from vocab import tokenization, word_memory
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] question [SEP] part [SEP]
 _FIRST_UNIQUE_ID = 1000000000  # Source: run_squad.py of the release.
@@ -138,7 +137,7 @@ def convert_examples_to_features(
     options: WindowOptions,
     *,
     num_workers: int = 0,
-    progress: word_pieces.Progress | None = None,
+    progress: word_memory.Progress | None = None,
 ) -> Iterator[SquadFeatures]:
     """Yields the windows of every example, in order.
 
@@ -152,7 +151,7 @@ def convert_examples_to_features(
         num_workers: processes for tokenization; 0 for one per core.
         progress: called during the work.
     """
-    pieces_of = word_pieces.tokenize_words(
+    pieces_of = word_memory.tokenize_words(
         _words_of_examples(examples), tokenizer, num_workers, progress
     )
     special_ids = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
@@ -163,7 +162,7 @@ def convert_examples_to_features(
         if paragraph is None:
             paragraph = _paragraph(example.doc_tokens, pieces_of, tokenizer)
             paragraphs[example.doc_tokens] = paragraph
-        query = word_pieces.pieces_of_text(example.question_text, pieces_of)
+        query = word_memory.pieces_of_text(example.question_text, pieces_of)
         query = query[: options.max_query_length]
         question = _Question(
             example_index=index,
@@ -301,7 +300,7 @@ def _answer_span(
     end = len(paragraph.pieces) - 1
     if example.end_position < len(example.doc_tokens) - 1:
         end = paragraph.first_piece_of_word[example.end_position + 1] - 1
-    answer = word_pieces.pieces_of_text(
+    answer = word_memory.pieces_of_text(
         example.orig_answer_text or "", pieces_of
     )
     return improve_answer_span(paragraph.pieces, (start, end), answer)

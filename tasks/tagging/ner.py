@@ -15,9 +15,9 @@ from absl import logging
 
 from commands import flags
 from files import paths
-from tasks import word_pieces
+from tasks.classification import sentence_pairs
 from tasks.tagging import conll, entities
-from vocab import tokenization
+from vocab import tokenization, word_memory
 
 # File names of CoNLL-2003 and common alternatives, in order of preference.
 _NAMES = {
@@ -172,7 +172,9 @@ class Window:
         for position, label in zip(self.positions, self.label_ids, strict=True):
             label_ids[position], label_mask[position] = label, 1
         segment_ids = [0] * len(self.input_ids)
-        inputs = word_pieces.padded(self.input_ids, segment_ids, max_seq_length)
+        inputs = sentence_pairs.padded(
+            self.input_ids, segment_ids, max_seq_length
+        )
         return {**inputs, "label_ids": label_ids, "label_mask": label_mask}
 
 
@@ -197,7 +199,7 @@ def make_windows(
     Yields:
         The windows of each sentence, in word order.
     """
-    pieces_of = word_pieces.tokenize_words(
+    pieces_of = word_memory.tokenize_words(
         (word for sentence in sentences for word in sentence.words),
         tokenizer,
         num_workers=1,

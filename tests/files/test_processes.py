@@ -64,14 +64,14 @@ from vocab import learning
 work = lambda: learning.count_words(
     itertools.repeat("the tide " * 1000), learning.Options(num_workers=2))
 """,
-    "word_pieces": """
+    "word_memory": """
 import time
-from tasks import word_pieces
+from vocab import word_memory
 class Tokenizer:
     def tokenize(self, text):
         time.sleep(60)
-word_pieces._MIN_WORDS_PER_PROCESS = 1
-work = lambda: word_pieces.tokenize_words(
+word_memory._MIN_WORDS_PER_PROCESS = 1
+work = lambda: word_memory.tokenize_words(
     map(str, range(20000)), Tokenizer(), 2)
 """,
     "preparation": """

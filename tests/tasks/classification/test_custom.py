@@ -4,13 +4,15 @@ import json
 
 import pytest
 
-from tasks.classification import custom, labels
+from tasks.classification import labels, sentence_flags
 from tests.tasks.classification import reading
 
 
 def _data(tmp_path, **options):
     options = {"text_a_column": "text", "label_column": "label"} | options
-    return custom.DataOptions(**options), str(tmp_path)
+    return sentence_flags.SentenceOptions(
+        task_name="custom", data_dir=str(tmp_path), **options
+    )
 
 
 def _write(tmp_path, name, text):
@@ -18,16 +20,16 @@ def _write(tmp_path, name, text):
 
 
 def _read(data, label_set, name, with_labels=True):
-    info = custom.dataset_info(*data, label_set)
+    info = sentence_flags.custom_dataset(data, label_set)
     splits = {"train": info.train, "dev": info.dev[0], "test": info.test[0]}
     return reading.read_split(
-        info, splits[name], data[1], with_labels=with_labels
+        info, splits[name], data.data_dir, with_labels=with_labels
     )
 
 
 def _found(data, tmp_path, is_training=True):
-    saved = str(tmp_path / "model" / custom.LABELS_FILE)
-    return custom.find_labels(*data, saved, is_training=is_training)
+    saved = str(tmp_path / "model" / sentence_flags.LABELS_FILE)
+    return sentence_flags.find_labels(data, saved, is_training=is_training)
 
 
 def test_three_formats_give_the_same_examples(tmp_path):
@@ -90,7 +92,7 @@ def test_several_labels_in_a_cell_or_a_list(tmp_path):
     train = _read(data, label_set, "train")
     assert [example.label for example in train] == [("x", "y"), ()]
     assert _read(data, label_set, "dev")[0].label == ("y",)
-    custom_metrics = custom.dataset_info(*data, label_set).metrics
+    custom_metrics = sentence_flags.custom_dataset(data, label_set).metrics
     assert custom_metrics[0] == "micro_f1"
 
 
@@ -98,7 +100,7 @@ def test_saved_labels_serve_without_the_training_file(tmp_path):
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
     data = _data(tmp_path)
     found = _found(data, tmp_path)
-    found.save(str(tmp_path / "model" / custom.LABELS_FILE))
+    found.save(str(tmp_path / "model" / sentence_flags.LABELS_FILE))
     (tmp_path / "train.tsv").unlink()
     _write(tmp_path, "test.tsv", "text\nc\n")
     assert _found(data, tmp_path, is_training=False) == found
@@ -112,7 +114,7 @@ def test_a_model_that_only_answers_knows_its_problem_type(
 ):
     names = () if problem_type == "regression" else ("x", "y")
     saved = labels.LabelSet(problem_type=problem_type, names=names)
-    saved.save(str(tmp_path / "model" / custom.LABELS_FILE))
+    saved.save(str(tmp_path / "model" / sentence_flags.LABELS_FILE))
     _write(tmp_path, "test.tsv", "text\nc\n")
     found = _found(_data(tmp_path), tmp_path, is_training=False)
     assert found == saved
@@ -147,7 +149,9 @@ def test_the_first_label_is_no_header_where_columns_have_names(
 def test_labels_other_than_those_of_the_model_are_an_error(tmp_path):
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\ty\n")
     data = _data(tmp_path)
-    _found(data, tmp_path).save(str(tmp_path / "model" / custom.LABELS_FILE))
+    _found(data, tmp_path).save(
+        str(tmp_path / "model" / sentence_flags.LABELS_FILE)
+    )
     assert _found(data, tmp_path).names == ("x", "y")
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx\nb\tz\n")
     with pytest.raises(ValueError, match=r"trained for .*'y'.* got .*'z'"):

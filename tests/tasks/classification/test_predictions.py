@@ -7,7 +7,13 @@ import pathlib
 import numpy as np
 import pytest
 
-from tasks.classification import custom, glue, labels, metrics, predictions
+from tasks.classification import (
+    glue,
+    labels,
+    metrics,
+    predictions,
+    sentence_flags,
+)
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "classifier"
 _CLASSES = labels.LabelSet(names=("no", "so-so", "yes"))
@@ -112,7 +118,8 @@ def test_outputs_are_scored_against_encoded_labels(
     cells |= {"regression": ["0.5", "1"]}
     parsed = map(label_set.parse, cells[label_set.problem_type])
     label_ids = [label_set.encode(label) for label in parsed]
-    values = predictions.evaluate(label_set, names, label_ids, outputs)
+    chosen = predictions.decide(label_set, outputs)
+    values = metrics.evaluate(names, label_ids, chosen)
     assert list(values.values()) == [pytest.approx(expected)]
 
 
@@ -175,10 +182,11 @@ def test_files_of_a_glue_task():
 
 
 def test_files_of_the_user_s_own_data(tmp_path):
-    info = custom.dataset_info(
-        custom.DataOptions(text_a_column="0"),
-        str(tmp_path),
-        labels.LabelSet(names=("a", "b")),
+    options = sentence_flags.SentenceOptions(
+        task_name="custom", data_dir=str(tmp_path), text_a_column="0"
+    )
+    info = sentence_flags.custom_dataset(
+        options, labels.LabelSet(names=("a", "b"))
     )
     files = predictions.result_files(info, info.test[0], "", _GLUE_OUTPUTS)
     assert sorted(files) == ["predictions.jsonl", "test_results.tsv"]

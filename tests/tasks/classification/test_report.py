@@ -12,7 +12,6 @@ from tasks.classification import (
     labels,
     report,
     sentence_pairs,
-    splitting,
 )
 
 _ONE = labels.LabelSet(names=("a", "b", "c", "d"))
@@ -126,7 +125,7 @@ def test_files_name_the_rows_that_were_held_out(tmp_path):
     evaluated = _evaluated(
         path,
         labels.LabelSet(names=("a", "b")),
-        splitting.Part(held_out=(1, 3), is_held_out=True, seed=1),
+        datasets.Part(held_out=(1, 3), is_held_out=True, seed=1),
         label_ids=np.array([0, 0]),
         outputs=np.array([[0.9, 0.1], [0.4, 0.6]], np.float32),
         losses=np.array([0.105, 0.916], np.float32),

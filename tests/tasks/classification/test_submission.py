@@ -16,7 +16,7 @@ _ROOT = pathlib.Path(__file__).parents[3]
 def _text(name, label_set, rows):
     outputs = np.array(rows, np.float32)
     answers = predictions.answers(label_set, outputs)
-    return "".join(predictions.submission_lines(name, answers))
+    return "".join(glue.submission_lines(name, answers))
 
 
 def _files(archive):
@@ -53,32 +53,30 @@ def test_every_test_set_of_glue_has_its_file():
         for info in glue.DATASETS.values()
         for split in info.test
     }
-    assert names == set(predictions.SUBMISSION_ROWS)
+    assert names == set(glue.SUBMISSION_ROWS)
 
 
 def test_zip_collects_the_tasks_one_by_one(tmp_path):
     path = str(tmp_path / "s.zip")
-    missing = predictions.add_to_zip(path, {"RTE": "r1"})
-    assert missing == [n for n in predictions.SUBMISSION_ROWS if n != "RTE"]
-    predictions.add_to_zip(path, {"RTE": "r2", "AX": "a"})
-    missing = predictions.add_to_zip(
+    missing = glue.add_to_zip(path, {"RTE": "r1"})
+    assert missing == [n for n in glue.SUBMISSION_ROWS if n != "RTE"]
+    glue.add_to_zip(path, {"RTE": "r2", "AX": "a"})
+    missing = glue.add_to_zip(
         path,
-        {n: n for n in predictions.SUBMISSION_ROWS if n not in ("RTE", "AX")},
+        {n: n for n in glue.SUBMISSION_ROWS if n not in ("RTE", "AX")},
     )
     assert missing == []
     files = _files(path)
-    assert list(files) == [
-        f"{name}.tsv" for name in predictions.SUBMISSION_ROWS
-    ]
+    assert list(files) == [f"{name}.tsv" for name in glue.SUBMISSION_ROWS]
     assert (files["RTE.tsv"], files["AX.tsv"]) == ("r2", "a")
     assert files["QQP.tsv"] == "QQP"
 
 
 def test_equal_answers_make_equal_zips(tmp_path):
     first, second = tmp_path / "1.zip", tmp_path / "2.zip"
-    predictions.add_to_zip(str(first), {"RTE": "r", "AX": "a"})
-    predictions.add_to_zip(str(second), {"AX": "a"})
-    predictions.add_to_zip(str(second), {"RTE": "r"})
+    glue.add_to_zip(str(first), {"RTE": "r", "AX": "a"})
+    glue.add_to_zip(str(second), {"AX": "a"})
+    glue.add_to_zip(str(second), {"RTE": "r"})
     assert first.read_bytes() == second.read_bytes()
 
 
@@ -88,27 +86,27 @@ def test_zip_of_something_else_is_left_alone(tmp_path):
         archive.writestr("photo.jpg", "x")
     before = path.read_bytes()
     with pytest.raises(ValueError, match=r"mine\.zip: .* got photo\.jpg"):
-        predictions.add_to_zip(str(path), {"RTE": "r"})
+        glue.add_to_zip(str(path), {"RTE": "r"})
     assert path.read_bytes() == before
     path.write_text("not a zip")
     with pytest.raises(ValueError, match="not a zip file"):
-        predictions.add_to_zip(str(path), {"RTE": "r"})
+        glue.add_to_zip(str(path), {"RTE": "r"})
 
 
 _ADD = """
 import sys
-from tasks.classification import predictions
+from tasks.classification import glue
 
 print(flush=True)
 sys.stdin.readline()
 for task in sys.argv[2].split(","):
-    predictions.add_to_zip(sys.argv[1], {task: task})
+    glue.add_to_zip(sys.argv[1], {task: task})
 """
 
 
 def test_processes_that_add_at_once_lose_nothing(tmp_path):
     path = tmp_path / "new" / "glue.zip"
-    names = list(predictions.SUBMISSION_ROWS)
+    names = list(glue.SUBMISSION_ROWS)
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", _ADD, str(path), ",".join(names[k::3])],
@@ -132,14 +130,14 @@ def test_processes_that_add_at_once_lose_nothing(tmp_path):
 
 
 def test_zips_that_cannot_take_answers_are_refused_before(tmp_path):
-    predictions.check_zip(str(tmp_path / "new" / "glue.zip"))
+    glue.check_zip(str(tmp_path / "new" / "glue.zip"))
     with pytest.raises(ValueError, match=r"ends in \.zip; got 'glue\.tsv'"):
-        predictions.check_zip("glue.tsv")
+        glue.check_zip("glue.tsv")
     path = tmp_path / "mine.zip"
     path.write_text("not a zip")
     with pytest.raises(ValueError, match="not a zip file"):
-        predictions.check_zip(str(path))
+        glue.check_zip(str(path))
     path.unlink()
     path.mkdir()
     with pytest.raises(IsADirectoryError):
-        predictions.check_zip(str(path))
+        glue.check_zip(str(path))

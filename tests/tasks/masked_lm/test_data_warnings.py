@@ -5,8 +5,8 @@ import pathlib
 import pytest
 
 from tasks.masked_lm import (
-    data_warnings,
     masked_pairs,
+    record_contents,
 )
 
 _INPUTS = pathlib.Path(__file__).parents[2] / "golden/inputs"
@@ -14,21 +14,21 @@ _INPUTS = pathlib.Path(__file__).parents[2] / "golden/inputs"
 
 def test_a_sound_corpus_gives_no_warning():
     options = masked_pairs.InstanceOptions()
-    assert data_warnings.prediction_warnings(options) == []
-    assert data_warnings.corpus_warnings(2) == []
-    assert data_warnings.balance_warnings(60, 100) == []
-    assert data_warnings.balance_warnings(0, 0) == []
+    assert record_contents.prediction_warnings(options) == []
+    assert record_contents.corpus_warnings(2) == []
+    assert record_contents.balance_warnings(60, 100) == []
+    assert record_contents.balance_warnings(0, 0) == []
 
 
 def test_one_document_is_a_warning():
-    (text,) = data_warnings.corpus_warnings(1)
+    (text,) = record_contents.corpus_warnings(1)
     assert "one document" in text
 
 
 # 128 * 0.15 rounds to 19.
 @pytest.mark.parametrize(("limit", "num_warnings"), [(19, 0), (18, 1)])
 def test_too_few_predictions_are_a_warning(limit, num_warnings):
-    found = data_warnings.prediction_warnings(
+    found = record_contents.prediction_warnings(
         masked_pairs.InstanceOptions(max_predictions_per_seq=limit)
     )
     assert len(found) == num_warnings
@@ -38,7 +38,7 @@ def test_too_few_predictions_are_a_warning(limit, num_warnings):
 
 
 def test_too_many_random_pairs_are_a_warning():
-    (text,) = data_warnings.balance_warnings(61, 100)
+    (text,) = record_contents.balance_warnings(61, 100)
     assert text.startswith("61% of the pairs")
 
 
@@ -53,7 +53,7 @@ def test_too_many_random_pairs_are_a_warning():
 )
 def test_casing_that_contradicts_the_vocabulary(name, do_lower_case, warning):
     words = (_INPUTS / name).read_text("utf-8").split()
-    found = data_warnings.casing_warnings(words, do_lower_case=do_lower_case)
+    found = record_contents.casing_warnings(words, do_lower_case=do_lower_case)
     assert len(found) == (warning is not None)
     for text in found:
         assert warning in text
@@ -63,14 +63,14 @@ def test_special_tokens_have_no_casing():
     words = ["[CLS]", "<S>"]
     for do_lower_case in (True, False):
         assert (
-            data_warnings.casing_warnings(words, do_lower_case=do_lower_case)
+            record_contents.casing_warnings(words, do_lower_case=do_lower_case)
             == []
         )
 
 
 def test_short_sequences_explain_random_pairs():
-    assert data_warnings.balance_warnings(60, 100, 32) == []
-    (short,) = data_warnings.balance_warnings(61, 100, 32)
+    assert record_contents.balance_warnings(60, 100, 32) == []
+    (short,) = record_contents.balance_warnings(61, 100, 32)
     assert "Longer sequences" in short
-    (usual,) = data_warnings.balance_warnings(61, 100, 128)
+    (usual,) = record_contents.balance_warnings(61, 100, 128)
     assert "blank line between" in usual

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from tasks.masked_lm import fast_random
+from tasks.masked_lm import fast_masked_pairs
 
 
 @pytest.mark.parametrize("size", [*range(0, 70), 127, 128, 129, 1000, 70_000])
 def test_shuffle_is_python_s(size):
     ours, python_s = random.Random(size), random.Random(size)
     items, expected = list(range(size)), list(range(size))
-    fast_random.shuffle(items, ours)
+    fast_masked_pairs.shuffle(items, ours)
     python_s.shuffle(expected)
     assert items == expected
     assert ours.getstate() == python_s.getstate()
@@ -23,7 +23,7 @@ def test_first_of_shuffled_are_python_s(size, count):
     ours, python_s = random.Random(size), random.Random(size)
     expected = list(range(size))
     python_s.shuffle(expected)
-    found = fast_random.first_of_shuffled(list(range(size)), count, ours)
+    found = fast_masked_pairs.first_of_shuffled(list(range(size)), count, ours)
     assert found == expected[:count]
     assert ours.getstate() == python_s.getstate()
 
@@ -32,14 +32,16 @@ def test_first_of_shuffled_are_python_s(size, count):
 def test_a_number_below_is_python_s(limit):
     ours, python_s = random.Random(limit), random.Random(limit)
     for _ in range(200):
-        assert fast_random.below(limit, ours) == python_s.randint(0, limit - 1)
+        assert fast_masked_pairs.below(limit, ours) == python_s.randint(
+            0, limit - 1
+        )
     assert ours.getstate() == python_s.getstate()
 
 
 def test_a_number_between_is_python_s():
     ours, python_s = random.Random(1), random.Random(1)
     for low, high in [(1, 1), (2, 125), (0, 7)] * 50:
-        assert fast_random.between(low, high, ours) == python_s.randint(
+        assert fast_masked_pairs.between(low, high, ours) == python_s.randint(
             low, high
         )
     assert ours.getstate() == python_s.getstate()

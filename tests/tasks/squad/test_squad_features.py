@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks import word_pieces
 from tasks.squad import (
     squad_answers,
     squad_examples,
@@ -19,7 +18,7 @@ from tasks.squad import (
     squad_results,
 )
 from tests import plain_squad
-from vocab import tokenization
+from vocab import tokenization, word_memory
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 _SHARED = pathlib.Path(__file__).parents[4] / "shared" / "data"
@@ -189,8 +188,8 @@ def test_every_distinct_word_is_tokenized_once(tokenizer):
 
 
 def test_number_of_processes_changes_nothing(tokenizer, monkeypatch):
-    monkeypatch.setattr(word_pieces, "_MIN_WORDS_PER_PROCESS", 1)
-    monkeypatch.setattr(word_pieces, "_WORDS_PER_CHUNK", 200)
+    monkeypatch.setattr(word_memory, "_MIN_WORDS_PER_PROCESS", 1)
+    monkeypatch.setattr(word_memory, "_WORDS_PER_CHUNK", 200)
     phases = {}
 
     def convert(num_workers):
