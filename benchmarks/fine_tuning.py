@@ -34,7 +34,7 @@ from absl import logging
 from benchmarks import contenders, scaling
 from commands import flags, program
 from files import json_text, writing
-from tasks.classification import datasets, glue, predictions
+from tasks.classification import datasets, glue, metrics, predictions
 from tasks.squad import squad_examples, squad_metrics
 
 SQUAD = "SQuAD"
@@ -132,11 +132,11 @@ def _glue_task(options: Options) -> _Task:
     def score(folder: str) -> dict[str, float]:
         logits = pathlib.Path(folder, "logits.npy")
         if logits.exists():  # The peer's.
-            return predictions.evaluate(
-                info.label_set,
+            outputs = np.load(logits, allow_pickle=False)
+            return metrics.evaluate(
                 info.metrics,
-                [label for _, _, label in dev],
-                np.load(logits, allow_pickle=False),
+                np.array([label for _, _, label in dev]),
+                predictions.decide(info.label_set, outputs),
             )
         lines = pathlib.Path(folder, "eval_results.txt").read_text()
         pairs = dict(line.split(" = ") for line in lines.splitlines())
