@@ -144,14 +144,15 @@ def test_windows_answer_once_for_a_text(trained, tmp_path):
     assert (out / "test_results.tsv").read_text() == before
 
 
+def _write_labels(folder, count, labels):
+    """Writes data of other labels; dev.tsv begins train.tsv."""
+    rows = [(text, labels[name]) for text, name in toy.sentences(count, seed=1)]
+    toy.write_data(folder / "data", train=rows)
+    toy.write_tsv(folder / "data/dev.tsv", rows[:33])
+
+
 def test_several_labels(tmp_path):
-    folder = tmp_path / "data"
-    rows = [
-        (text, "yes,said" if label == "yes" else "")
-        for text, label in toy.sentences(20, seed=1)
-    ]
-    toy.write_data(folder, train=rows)
-    toy.write_tsv(folder / "dev.tsv", rows[9:])
+    _write_labels(tmp_path, 20, {"yes": "yes,said", "no": ""})
     out = toy.run(
         tmp_path,
         **programs.STAGES,
@@ -215,13 +216,7 @@ def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):
 
 
 def test_scores(tmp_path):
-    folder = tmp_path / "data"
-    rows = [
-        (text, "4.5" if label == "yes" else "-1")
-        for text, label in toy.sentences(320, seed=1)
-    ]
-    toy.write_data(folder, train=rows)
-    toy.write_tsv(folder / "dev.tsv", rows[:33])
+    _write_labels(tmp_path, 320, {"yes": "4.5", "no": "-1"})
     out = toy.run(
         tmp_path,
         **programs.STAGES,

@@ -4,6 +4,8 @@ import json
 import pathlib
 from typing import Any
 
+from modeling import config as config_lib
+
 
 def sizes(**changes: Any) -> dict[str, Any]:
     """Returns the fields of a `bert_config.json`; every size is another.
@@ -25,6 +27,11 @@ def sizes(**changes: Any) -> dict[str, Any]:
         "initializer_range": 0.02,
         **changes,
     }
+
+
+def config(**changes: Any) -> config_lib.BertConfig:
+    """Returns the configuration of these sizes."""
+    return config_lib.BertConfig.from_dict(sizes(**changes))
 
 
 def write(path: pathlib.Path, **changes: Any) -> str:

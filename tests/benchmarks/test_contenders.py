@@ -9,13 +9,7 @@ import pytest
 from benchmarks import contenders, ours, speed
 from tests import programs, toy_config
 
-_SIZES = toy_config.sizes(
-    vocab_size=50,
-    hidden_size=8,
-    num_hidden_layers=3,
-    num_attention_heads=2,
-    intermediate_size=16,
-)
+_SIZES = toy_config.sizes(num_hidden_layers=3)
 
 
 def _job(**others):
@@ -45,23 +39,23 @@ def _operations(job):
 def _layers(num_rows, length, count=3):
     """Counts the operations of layers, forward."""
     return count * (
-        2 * num_rows * length * (8 * 24 + 8 * 8 + 2 * 8 * 16)  # Dense.
-        + 2 * 2 * num_rows * length * length * 8  # Two of heads.
+        2 * num_rows * length * (4 * 12 * 12 + 2 * 12 * 17)  # Dense.
+        + 2 * 2 * num_rows * length * length * 12  # Two of heads.
     )
 
 
 def _classifier(num_rows, length):
     """Counts those of three layers, of which the last is read at [CLS]."""
     last = (
-        2 * num_rows * length * 8 * 16  # Keys and values.
-        + 2 * num_rows * (8 * 8 + 8 * 8 + 2 * 8 * 16)
-        + 2 * 2 * num_rows * length * 8
+        2 * num_rows * length * 12 * 24  # Keys and values.
+        + 2 * num_rows * (2 * 12 * 12 + 2 * 12 * 17)
+        + 2 * 2 * num_rows * length * 12
     )
     return _layers(num_rows, length, count=2) + last
 
 
 def test_products_count_every_multiplication_three_times():
-    vocabulary = 2 * (4 * 2) * 8 * 50
+    vocabulary = 2 * (4 * 2) * 12 * 31
     assert _operations(_job()) == 3 * (_layers(4, 6) + vocabulary)
     assert _operations(_job(kind="fine_tuning")) == 3 * _classifier(4, 6)
 

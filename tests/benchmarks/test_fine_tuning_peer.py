@@ -16,21 +16,15 @@ import tensorflow as tf
 
 from modeling import checkpoints, heads
 from modeling import config as config_lib
+from tests import peer
 from tools import convert_checkpoint
 from training import checkpointing, objectives, optimization, steps
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
-_PYTHON = os.environ.get("BERT_PEER_PYTHON")
 _STEPS, _WARMUP, _BATCH, _RATE = 20, 2, 4, 5e-4
 
-pytestmark = [
-    pytest.mark.peer,
-    pytest.mark.skipif(
-        not _PYTHON,
-        reason="BERT_PEER_PYTHON must name a Python with transformers, torch",
-    ),
-]
+pytestmark = peer.MARKS
 
 # Trains in the order of the file, and writes its log and its weights.
 _TRAIN = """
@@ -147,7 +141,7 @@ def test_steps_are_those_of_their_trainer(tmp_path, start):
         "learning_rate": _RATE,
         "warmup_proportion": 0.1,
     }
-    command = [_PYTHON, "-c", _TRAIN % _WARMUP, start]
+    command = [peer.PYTHON, "-c", _TRAIN % _WARMUP, start]
     done = subprocess.run(
         [*command, str(tmp_path / "rows.json"), json.dumps(job)],
         capture_output=True,

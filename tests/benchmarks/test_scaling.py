@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from benchmarks import scaling
-from modeling import config as config_lib
 from modeling import costs
 from tests import toy_config
 from training import records
 
-_CONFIG = config_lib.BertConfig.from_dict(toy_config.sizes())
+_CONFIG = toy_config.config()
 _SHAPE = costs.Shape(max_seq_length=5, max_predictions_per_seq=2)
 _DEVICE = scaling.Device(
     name="toy",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints, huggingface, keras_format
+from tests import toy_checkpoint
 from tests.fuzz import harness, mutations
 
 _RNG = np.random.default_rng(10)
@@ -50,13 +51,7 @@ def test_release_checkpoints_hold_what_was_saved_or_an_error(
 
 def test_keras_files_hold_arrays_or_an_error(check, tmp_path):
     path = tmp_path / "model.weights.h5"
-    keras_format.write(
-        str(path),
-        {n: (a.shape, a.dtype.name) for n, a in _ARRAYS.items()},
-        _ARRAYS.__getitem__,
-        num_layers=1,
-        architectures=["BertModel"],
-    )
+    toy_checkpoint.write(keras_format, path, _ARRAYS, ["BertModel"])
     cases = _cases(path.read_bytes())
 
     def is_right(found, content):

@@ -13,7 +13,7 @@ from tests import toy_config, toy_pretraining
 from tests.fuzz import mutations
 from training import records, reporting
 
-_CONFIG = config_lib.BertConfig.from_dict(toy_config.sizes())
+_CONFIG = toy_config.config()
 _THEIRS = huggingface_config.from_release(
     _CONFIG.to_dict(),
     ["BertForSequenceClassification"],

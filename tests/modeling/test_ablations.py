@@ -7,15 +7,13 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import parameterized
 
-from modeling import bert, checkpoints, config, heads
+from modeling import bert, checkpoints, heads
 from tests import toy_config
 
-_SIZES = config.BertConfig.from_dict(
-    toy_config.sizes(
-        vocab_size=11,
-        max_position_embeddings=9,
-        initializer_range=0.3,
-    )
+_SIZES = toy_config.config(
+    vocab_size=11,
+    max_position_embeddings=9,
+    initializer_range=0.3,
 )
 _IDS = np.array([[2, 5, 7, 3, 0, 0, 0], [2, 9, 8, 4, 6, 10, 3]], np.int32)
 _MASK = (_IDS > 0).astype(np.int32)

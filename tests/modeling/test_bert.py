@@ -12,19 +12,16 @@ import pytest
 import tensorflow as tf
 
 from modeling import attention, bert, compilation, heads, layers
-from modeling import config as config_lib
 from tests import toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SEED = np.array([3, 5], np.int32)
-_CONFIG = config_lib.BertConfig.from_dict(
-    toy_config.sizes(
-        vocab_size=11,
-        num_hidden_layers=2,
-        max_position_embeddings=9,
-        # Wide, so that what a test changes shows.
-        initializer_range=0.5,
-    )
+_CONFIG = toy_config.config(
+    vocab_size=11,
+    num_hidden_layers=2,
+    max_position_embeddings=9,
+    # Wide, so that what a test changes shows.
+    initializer_range=0.5,
 )
 _IDS = np.random.default_rng(1).integers(0, 11, [2, 7]).astype(np.int32)
 

@@ -101,7 +101,7 @@ def test_counts_are_those_of_the_released_medium_checkpoint():
 def test_counts_are_those_of_a_built_model():
     from modeling import heads
 
-    values = config.BertConfig.from_dict(toy_config.sizes(num_hidden_layers=3))
+    values = toy_config.config(num_hidden_layers=3)
     model = heads.BertForPreTraining(values)
     assert model.count_params() == costs.pretraining_parameters(values)
     encoder = sum(

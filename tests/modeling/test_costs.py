@@ -7,6 +7,7 @@ import pytest
 
 from modeling import config as config_lib
 from modeling import costs
+from tests import toy_config
 
 _BASE = config_lib.BertConfig.from_json_file(
     str(
@@ -15,18 +16,10 @@ _BASE = config_lib.BertConfig.from_json_file(
         / "bert_base_uncased.json"
     )
 )
-_CONFIG = config_lib.BertConfig(
-    vocab_size=11,
-    hidden_size=6,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=10,
-    max_position_embeddings=8,
-    type_vocab_size=2,
-)
+_CONFIG = toy_config.config(num_hidden_layers=2)
 _SHAPE = costs.Shape(max_seq_length=5, max_predictions_per_seq=2)
-_LAYER_FLOPS = 2 * 5 * (4 * 36 + 2 * 60 + 2 * 5 * 6)
-_HEAD_FLOPS = 2 * (2 * (36 + 66) + 36 + 12)
+_LAYER_FLOPS = 2 * 5 * (4 * 12 * 12 + 2 * 12 * 17 + 2 * 5 * 12)
+_HEAD_FLOPS = 2 * (2 * (12 * 12 + 12 * 31) + 12 * 12 + 12 * 2)
 
 
 def test_training_takes_three_times_the_products_of_a_pass_forward():
@@ -73,12 +66,12 @@ def test_forward_products_are_those_of_the_models_graph():
         assert right.rank == left.rank
     layers = costs.encoder_flops(_CONFIG, 5)
     computed = layers + costs.head_flops(_CONFIG, _SHAPE)
-    segments = 2 * 5 * 2 * 6  # The one product that the formula leaves out.
+    segments = 2 * 5 * 2 * 12  # The one product that the formula leaves out.
     assert counted == computed + segments
 
 
 def test_a_layer_keeps_what_is_listed():
-    elements = 5 * (9 * 6 + 2 * 10 + 2 * 3 * 5)
+    elements = 5 * (9 * 12 + 2 * 17 + 2 * 3 * 5)
     for precision, size in (("float32", 4), ("mixed_bfloat16", 2)):
         kept = costs.layer_activations(_CONFIG, _SHAPE, precision)
         assert kept == size * elements
@@ -108,7 +101,7 @@ def test_recomputing_keeps_one_output_of_each_layer():
     ]
     layer = costs.layer_activations(_CONFIG, _SHAPE, "float32")
     # The layer that is gone back through is there a second time.
-    assert activations[0] - activations[1] == 2 * (layer - 4 * 5 * 6) - layer
+    assert activations[0] - activations[1] == 2 * (layer - 4 * 5 * 12) - layer
 
 
 def test_ring_sends_twice_all_gradients_but_one_share():

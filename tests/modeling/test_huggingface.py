@@ -1,5 +1,6 @@
 """Hugging Face's folders: names old and new, parts, ties, other models."""
 
+import functools
 import json
 import pathlib
 import weakref
@@ -11,9 +12,10 @@ import safetensors.numpy
 
 from modeling import bert, checkpoints, huggingface, huggingface_config
 from modeling import config as config_lib
-from tests import toy_config
+from tests import toy_checkpoint, toy_config
 
-_CONFIG = config_lib.BertConfig(**toy_config.sizes(num_hidden_layers=2))
+_CONFIG = toy_config.config(num_hidden_layers=2)
+_write_ours = functools.partial(toy_checkpoint.write, huggingface)
 
 
 def _write(path, arrays, metadata=None):
@@ -33,17 +35,6 @@ def _folder(folder, arrays, **config):
     (folder / "config.json").write_text(json.dumps(values))
     _write(folder / "model.safetensors", arrays)
     return str(folder)
-
-
-def _write_ours(folder, arrays, architectures):
-    """Writes a folder as the converter does, of two layers."""
-    huggingface.write(
-        str(folder),
-        {n: (a.shape, a.dtype.name) for n, a in arrays.items()},
-        arrays.__getitem__,
-        num_layers=2,
-        architectures=architectures,
-    )
 
 
 def _encoder(prefix="bert.", weight="weight", bias="bias", dtype=np.float32):

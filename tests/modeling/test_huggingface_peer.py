@@ -18,24 +18,17 @@ from modeling import (
     heads,
 )
 from modeling import config as config_lib
-from tests import programs
+from tests import peer, programs
 from tools import convert_checkpoint
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _CONFIG_FILE = str(_GOLDEN / "inputs/bert_config.json")
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
-_PYTHON = os.environ.get("BERT_PEER_PYTHON")
 # A folder of Hugging Face's, of real weights.
 _MODEL = os.environ.get("BERT_PEER_MODEL")
 _NUM_TEXTS = 50
 
-pytestmark = [
-    pytest.mark.peer,
-    pytest.mark.skipif(
-        not _PYTHON,
-        reason="BERT_PEER_PYTHON must name a Python with transformers, torch",
-    ),
-]
+pytestmark = peer.MARKS
 
 # Reads a folder with one class, runs it on arrays, writes all outputs.
 _RUN = """
@@ -117,7 +110,7 @@ print(json.dumps([tokenizer.tokenize(sys.argv[2]), tokenizer.model_max_length]))
 def _peer(program, *arguments):
     # Its imports must not see this checkout, nor its environment.
     done = subprocess.run(
-        [_PYTHON, "-c", program, *map(str, arguments)],
+        [peer.PYTHON, "-c", program, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,

@@ -1,5 +1,6 @@
 """Keras' files of weights: read by plain Keras, nothing lost, broken files."""
 
+import functools
 import pathlib
 
 import h5py
@@ -9,21 +10,12 @@ import pytest
 
 from modeling import bert, checkpoints, heads, keras_format
 from modeling import config as config_lib
+from tests import toy_checkpoint
 
 _CONFIG = config_lib.BertConfig.from_json_file(
     str(pathlib.Path(__file__).parents[1] / "golden/inputs/bert_config.json")
 )
-
-
-def _write(path, arrays, architectures):
-    keras_format.write(
-        str(path),
-        {n: (a.shape, a.dtype.name) for n, a in arrays.items()},
-        arrays.__getitem__,
-        num_layers=2,
-        architectures=architectures,
-    )
-    return str(path)
+_write = functools.partial(toy_checkpoint.write, keras_format)
 
 
 def _arrays(model):

@@ -5,7 +5,6 @@ import numpy as np
 import tensorflow as tf
 
 from modeling import bert, checkpoints, heads
-from modeling import config as config_lib
 from tests import toy_config
 
 _B, _C, _T, _D = 2, 3, 5, 12
@@ -14,9 +13,9 @@ _TOLERANCE = 1e-5
 
 def _model(**changes):
     sizes = {"vocab_size": 11, "max_position_embeddings": 7, **changes}
-    sizes = toy_config.sizes(hidden_size=_D, initializer_range=0.5, **sizes)
+    config = toy_config.config(hidden_size=_D, initializer_range=0.5, **sizes)
     keras.utils.set_random_seed(1)
-    return heads.BertForMultipleChoice(config_lib.BertConfig.from_dict(sizes))
+    return heads.BertForMultipleChoice(config)
 
 
 def _inputs():

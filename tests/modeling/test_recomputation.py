@@ -4,10 +4,9 @@ import pytest
 import tensorflow as tf
 
 from modeling import bert, compilation
-from modeling import config as config_lib
 from tests import toy_config
 
-_CONFIG = config_lib.BertConfig.from_dict(toy_config.sizes(num_hidden_layers=2))
+_CONFIG = toy_config.config(num_hidden_layers=2)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 from modeling import config as config_lib
 from modeling import costs
 from paper import jobs, recipes, scales
+from tests import toy_config
 
 _CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
 
@@ -24,17 +25,11 @@ def test_a_run_by_hand():
     machine = recipes.Machine(
         name="x", operations_per_second=10.0, start_seconds=7.0
     )
-    config = config_lib.BertConfig(
-        vocab_size=11,
-        hidden_size=3,
-        num_hidden_layers=2,
-        num_attention_heads=1,
-        intermediate_size=12,
-    )
-    # For a token of each layer 12 * 9, and 5 tokens looked at twice.
-    token = 2 * (108 + 30)
-    # For a prediction 3 * 3, and 3 for each of 11 words; the pooler and its 2.
-    heads = 2 * 42 + 9 + 6
+    config = toy_config.config(num_hidden_layers=2)
+    # For a token of each layer, and 5 tokens looked at twice.
+    token = 2 * (4 * 12 * 12 + 2 * 12 * 17 + 2 * 5 * 12)
+    # For a prediction; the pooler and its 2.
+    heads = 2 * (12 * 12 + 12 * 31) + 12 * 12 + 12 * 2
     shape = costs.Shape(max_seq_length=5, max_predictions_per_seq=2)
     seconds = machine.pretraining_seconds(config, shape, 4)
     assert seconds == 6 * 4 * (5 * token + heads) / 10

@@ -1,5 +1,6 @@
 """Networks in other runtimes give the numbers of TensorFlow."""
 
+import dataclasses
 import importlib
 
 import keras
@@ -8,12 +9,11 @@ import pytest
 import tensorflow as tf
 
 from modeling import checkpoints
-from modeling import config as config_lib
 from serving import exporting, networks, run_folder
 from tasks.classification import labels, sentence_pairs
 from tests import toy_config
 
-_SIZES = toy_config.sizes(
+_CONFIG = toy_config.config(
     vocab_size=17,
     num_hidden_layers=2,
     max_position_embeddings=11,
@@ -26,7 +26,7 @@ _TOLERANCE = 1e-5
 def _made(folder, task, kind=labels.SINGLE_LABEL, **changes):
     """Writes a checkpoint of random weights, and returns model and settings."""
     keras.utils.set_random_seed(3)
-    config = config_lib.BertConfig(**_SIZES | changes)
+    config = dataclasses.replace(_CONFIG, **changes)
     names = () if kind == labels.REGRESSION else ("a", "b", "c")
     label_set = labels.LabelSet(problem_type=kind, names=names)
     options = {}
@@ -61,7 +61,7 @@ def _ids(task, batch, length):
     mask = np.ones(shape, np.int32)
     mask[..., length - 2 :] = rng.integers(0, 2, (*shape[:-1], 2))
     return {
-        "input_ids": rng.integers(0, _SIZES["vocab_size"], shape, np.int32),
+        "input_ids": rng.integers(0, _CONFIG.vocab_size, shape, np.int32),
         "input_mask": mask,
         # One past the table adds nothing.
         "segment_ids": rng.integers(0, 3, shape, np.int32),

@@ -26,13 +26,11 @@ _TINY_URL = f"/bert_models/2020_02_20/{_TINY}.zip"
 _ALL_URL = "/bert_models/2020_02_20/all_bert_models.zip"
 # A vocabulary of the right size for a model of 37 pieces: the sizes that a
 # folder's name says are those of the real model, all others are small.
-_CONFIG = config_lib.BertConfig(
-    **toy_config.sizes(
-        vocab_size=37,
-        hidden_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-    )
+_CONFIG = toy_config.config(
+    vocab_size=37,
+    hidden_size=128,
+    num_hidden_layers=2,
+    num_attention_heads=2,
 )
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints, heads
-from modeling import config as config_lib
 from tests import toy_config, web_server
 from tools import (
     convert_checkpoint,
@@ -25,13 +24,11 @@ from tools import (
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")
 # Enough to write that kills come while it is written.
-_CONFIG = config_lib.BertConfig(
-    **toy_config.sizes(
-        vocab_size=1200,
-        hidden_size=384,
-        num_hidden_layers=3,
-        intermediate_size=1536,
-    )
+_CONFIG = toy_config.config(
+    vocab_size=1200,
+    hidden_size=384,
+    num_hidden_layers=3,
+    intermediate_size=1536,
 )
 _SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 

@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import config as config_lib
 from modeling import heads
 from tests import toy_config
 from tests import toy_pretraining as toy
@@ -23,8 +22,7 @@ def _features(num_examples=3):
 def models():
     """One model for each objective, all of the same weights."""
     keras.config.set_dtype_policy("float32")
-    sizes = toy_config.sizes(initializer_range=0.2)
-    config = config_lib.BertConfig.from_dict(sizes)
+    config = toy_config.config(initializer_range=0.2)
     made = {
         name: heads.BertForPreTraining(config, objective=name)
         for name in heads.OBJECTIVES

@@ -11,16 +11,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import config as config_lib
 from modeling import heads
 from tests import toy_config
 from tests import toy_sentences as toy
 from training import prediction
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_CONFIG = config_lib.BertConfig.from_dict(
-    toy_config.sizes(num_hidden_layers=2, max_position_embeddings=64)
-)
+_CONFIG = toy_config.config(num_hidden_layers=2, max_position_embeddings=64)
 
 
 _PROGRAM = """
