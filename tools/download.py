@@ -8,25 +8,41 @@ For example:
 An interrupted download resumes. Files that are already there are kept.
 """
 
+import codecs
 import contextlib
 import dataclasses
+import math
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import urllib.parse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from absl import logging
 
 from commands import flags, program
 from files import json_text, paths, progress, transfer, writing
+from modeling import config as config_lib
+from modeling import costs
 from tasks.classification import glue
-from tools import download_checks, download_table
+from tools import download_table
+from vocab import tokenization
 
 ARGUMENTS = "NAME ..."
 _ORIGIN = "download.json"
 _ARCHIVES = ".downloads"
+_CHECKPOINT = "bert_model.ckpt"
+_SIZES = re.compile(r"L-(\d+)_H-(\d+)_A-(\d+)")
+_FLOAT_BYTES = 4
+# The start of web pages, after comments; no data set starts like this.
+_WEB_PAGE = re.compile(rb"<(!doctype|html|head|meta|script|\?xml|!--)", re.I)
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_HEAD_BYTES = 1 << 16
+
+_Origin = dict[str, str]  # Address and hash of what was fetched.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,8 +124,8 @@ def _install(
     folder = os.path.join(output_dir, item.folder)
     if _is_there(item, folder, options.sha256):
         return f"{item.name}: already in {folder}"
-    with _archive(item, output_dir, options) as archive:
-        found = _unpack(item, archive.path, archive, folder)
+    with _archive(item, output_dir, options) as (path, origin):
+        found = _unpack(item, path, origin, folder)
     return f"{item.name}: in {folder}{found}"
 
 
@@ -127,7 +143,7 @@ def _install_files(
         else:
             _fetch_file(_address(url, options), path, options)
             fetched.append(name)
-    if item.name == "mrpc" and download_checks.missing(folder, item.files):
+    if item.name == "mrpc" and _missing(folder, item.files):
         try:
             counts = glue.prepare_mrpc(folder)
         except ValueError:  # The files do not fit together.
@@ -145,59 +161,40 @@ def _install_checkpoints(
     item: download_table.Item, output_dir: str, options: Options
 ) -> str:
     """Fetches one archive of several checkpoints; each gets its folder."""
-    members = {
+    wanted = {
         member.urls[0].rpartition("/")[2]: member
         for member in download_table.MINIATURES
+        if not _is_there(member, os.path.join(output_dir, member.folder))
     }
-    folders = {
-        name: os.path.join(output_dir, member.folder)
-        for name, member in members.items()
-    }
-    wanted = [
-        name
-        for name, member in members.items()
-        if not _is_there(member, folders[name], None)
-    ]
     if not wanted:
-        return f"{item.name}: all {len(members)} already there"
+        count = len(download_table.MINIATURES)
+        return f"{item.name}: all {count} already there"
     whole = os.path.join(output_dir, item.name)
     with (
-        _archive(item, output_dir, options) as archive,
+        _archive(item, output_dir, options) as (path, origin),
         writing.temporary_folder(whole) as unpacked,
     ):
-        transfer.unpack(archive.path, unpacked)
-        inner = {
-            name: os.path.join(parent, name)
-            for parent, _, names in os.walk(unpacked)
-            for name in names
-            if name.endswith(".zip")
-        }
-        absent = sorted(set(wanted) - set(inner))
+        transfer.unpack(path, unpacked)
+        found = pathlib.Path(unpacked).rglob("*.zip")
+        inner = {path.name: str(path) for path in found}
+        absent = sorted(wanted.keys() - inner.keys())
         if absent:
             raise ValueError(
-                f"{archive.url}: must contain {', '.join(absent)}; got "
+                f"{origin['url']}: must contain {', '.join(absent)}; got "
                 f"{', '.join(sorted(inner)) or 'no archive'}."
             )
-        for name in wanted:
-            _unpack(members[name], inner[name], archive, folders[name])
-            logging.info("%s: in %s", members[name].name, folders[name])
+        for name, member in wanted.items():
+            folder = os.path.join(output_dir, member.folder)
+            _unpack(member, inner[name], origin, folder)
+            logging.info("%s: in %s", member.name, folder)
     return f"{item.name}: {len(wanted)} checkpoints in {output_dir}"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Archive:
-    """A zip file and its origin."""
-
-    path: str
-    url: str
-    sha256: str
 
 
 @contextlib.contextmanager
 def _archive(
     item: download_table.Item, output_dir: str, options: Options
-) -> Iterator[_Archive]:
-    """Fetches the archive of an item; removes it once it is unpacked.
+) -> Iterator[tuple[str, _Origin]]:
+    """Yields the path and origin of an archive; removes it once it is unpacked.
 
     An invalid archive is removed if this call fetched it.
     """
@@ -216,7 +213,7 @@ def _archive(
         digest = _fetch(url, path, options)
     logging.info("%s: SHA-256 %s", name, digest)
     try:
-        yield _Archive(path=path, url=url, sha256=digest)
+        yield path, {"url": url, "sha256": digest}
     except ValueError as error:
         # Damaged, or intact with unexpected content.
         if was_there:
@@ -235,36 +232,36 @@ def _archive(
 
 
 def _unpack(
-    item: download_table.Item, path: str, origin: _Archive, folder: str
+    item: download_table.Item, path: str, origin: _Origin, folder: str
 ) -> str:
-    """Unpacks and checks a zip file; returns a description of its content.
-
-    `origin` is the archive that was fetched: this one or the one around it.
-    """
+    """Unpacks and checks a zip file; returns a description of its content."""
     with writing.whole_folder(folder) as unpacked:
         transfer.unpack(path, unpacked, item.inside)
-        download_checks.check_files(unpacked, item.files, item.urls[0])
+        absent = _missing(unpacked, item.files)
+        if absent:
+            raise ValueError(
+                f"{item.urls[0]}: must contain {', '.join(item.files)}; "
+                f"{', '.join(absent)} missing or empty. It may be another "
+                "version."
+            )
+        for name in item.files:
+            _check_content(os.path.join(unpacked, name))
         found = ""
         if item.kind in (download_table.CHECKPOINT, download_table.PACKAGE):
             # Before the first import of TensorFlow, which reads the checkpoint.
             os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-            found = ": " + download_checks.check_checkpoint(
-                unpacked, item.folder
-            )
-        writing.write_json(
-            os.path.join(unpacked, _ORIGIN),
-            {"url": origin.url, "sha256": origin.sha256},
-        )
+            found = ": " + _check_checkpoint(unpacked, item.folder)
+        writing.write_json(os.path.join(unpacked, _ORIGIN), origin)
     return found
 
 
 def _is_there(
-    item: download_table.Item, folder: str, sha256: str | None
+    item: download_table.Item, folder: str, sha256: str | None = None
 ) -> bool:
     """Returns whether an item is installed; refuses an incomplete folder."""
     if not os.path.isdir(folder) or not os.listdir(folder):
         return False
-    absent = download_checks.missing(folder, item.files)
+    absent = _missing(folder, item.files)
     if absent:
         raise ValueError(
             f"{folder} exists, but without {', '.join(absent)}. Move it away, "
@@ -284,9 +281,8 @@ def _is_there(
 
 
 def _check_held(path: str) -> None:
-    """Checks the content of an existing file."""
     try:
-        download_checks.check_content(path)
+        _check_content(path)
     except ValueError as error:
         raise ValueError(f"{error} Move it away to fetch it again.") from error
 
@@ -308,7 +304,7 @@ def _fetch_file(url: str, path: str, options: Options) -> None:
             f"{error} You can also save a file of another origin as {path}."
         ) from error
     try:
-        download_checks.check_content(path)
+        _check_content(path)
     except ValueError as error:
         os.remove(path)
         raise ValueError(f"{error} It came from {url}; deleted.") from error
@@ -369,6 +365,122 @@ def _reporter(name: str) -> Callable[[int, int | None], None]:
         report(f"bytes of {name}", done - before, missing)
 
     return log
+
+
+# --------------------------------------------------------------------- Checks
+
+
+def _missing(folder: str, files: Iterable[str]) -> list[str]:
+    """Lists the files that are missing or empty."""
+    return [
+        name
+        for name in files
+        if not os.path.isfile(path := os.path.join(folder, name))
+        or not os.path.getsize(path)
+    ]
+
+
+def _check_content(path: str) -> None:
+    """Checks that a file is not empty, not a web page, and JSON if named so."""
+    with open(path, "rb") as file:
+        head = file.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8)
+    if not head:
+        raise ValueError(f"{path}: is empty.")
+    if _WEB_PAGE.match(_COMMENT.sub(b"", head).lstrip()):
+        raise ValueError(
+            f"{path}: is a web page. Does the network require a login?"
+        )
+    if path.endswith(".json"):
+        json_text.read(path)
+
+
+def _check_checkpoint(folder: str, name: str) -> str:
+    """Checks that configuration, vocabulary and weights belong together.
+
+    Reads the index of the checkpoint, not the weights, whose bytes the
+    archive's CRC covers. Returns a description of the model, in a line.
+
+    Args:
+        folder: the release's, with `bert_config.json`, `vocab.txt` and
+            `bert_model.ckpt`; or Hugging Face's.
+        name: the release's, which contains the sizes (`..._L-2_H-128_A-2`).
+    """
+    # Imported late: it imports TensorFlow, which data sets do not need.
+    from modeling import checkpoints
+
+    prefix = os.path.join(folder, _CHECKPOINT)
+    is_release = os.path.exists(f"{prefix}.index")
+    prefix = prefix if is_release else folder
+    config = config_lib.BertConfig.from_checkpoint(prefix)
+    _check_sizes(config, folder, name)
+    vocab_file = os.path.join(folder, "vocab.txt")
+    num_lines = len(tokenization.load_vocab(vocab_file))
+    if num_lines != config.vocab_size:
+        raise ValueError(
+            f"{vocab_file} must have the vocab_size of bert_config.json, "
+            f"{config.vocab_size} tokens; it has {num_lines}."
+        )
+    shapes = {
+        variable: shape
+        for variable, (shape, _) in checkpoints.list_variables(prefix).items()
+    }
+    _check_encoder(config, shapes, prefix)
+    if is_release:
+        _check_data_size(shapes, prefix, checkpoints.files(prefix))
+    return (
+        f"{config.num_hidden_layers} layers of {config.hidden_size}, "
+        f"{config.vocab_size} word pieces, "
+        f"{costs.encoder_parameters(config):,} parameters in the encoder"
+    )
+
+
+def _check_sizes(config: config_lib.BertConfig, folder: str, name: str) -> None:
+    match = _SIZES.search(name)
+    if not match:
+        return
+    told = tuple(map(int, match.groups()))
+    held = (
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.num_attention_heads,
+    )
+    if told != held:
+        raise ValueError(
+            f"{folder}: {name} must have layers, width and heads {told}; its "
+            f"bert_config.json has {held}."
+        )
+
+
+def _check_encoder(
+    config: config_lib.BertConfig,
+    shapes: dict[str, tuple[int, ...]],
+    prefix: str,
+) -> None:
+    expected = config.encoder_shapes()
+    held = {
+        name: shape
+        for name, shape in shapes.items()
+        if name.startswith("bert/")
+        and not name.endswith(("/adam_m", "/adam_v"))
+    }
+    for name in sorted(expected.keys() | held.keys()):
+        if expected.get(name) != held.get(name):
+            raise ValueError(
+                f"{prefix}: {name} must be {expected.get(name)}, as in "
+                f"bert_config.json; the checkpoint has {held.get(name)}."
+            )
+
+
+def _check_data_size(
+    shapes: dict[str, tuple[int, ...]], prefix: str, files: Iterable[str]
+) -> None:
+    held = sum(os.path.getsize(file) for file in files if ".data-" in file)
+    least = _FLOAT_BYTES * sum(math.prod(shape) for shape in shapes.values())
+    if held < least:
+        raise ValueError(
+            f"{prefix}: the data files must have {least:,} bytes by their "
+            f"index; they have {held:,}. Delete the folder and download again."
+        )
 
 
 def main(options: Options, names: Sequence[str]) -> None:

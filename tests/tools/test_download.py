@@ -17,7 +17,6 @@ from tests.tasks.classification import reading
 from tools import (
     convert_checkpoint,
     download,
-    download_checks,
     download_table,
 )
 
@@ -197,7 +196,7 @@ def test_all_in_one_archive_fills_the_folders_that_are_missing(
         _run(site, tmp_path, "all_bert_models")
     other = {"uncased_L-2_H-256_A-4.zip": tiny, f"{_TINY}.zip": tiny}
     site.files[_ALL_URL] = _zip(other)
-    monkeypatch.setattr(download_checks, "_check_sizes", lambda *_: None)
+    monkeypatch.setattr(download, "_check_sizes", lambda *_: None)
     _run(site, tmp_path, "all_bert_models")
     assert sorted(os.listdir(tmp_path)) == [_TINY, "uncased_L-2_H-256_A-4"]
     site.requests.clear()
