@@ -18,7 +18,7 @@ from tensorflow_text.core.pybinds import (
 )
 
 from serving import normalization
-from vocab import offsets, tokenization
+from vocab import tokenization
 
 _UNKNOWN = "[UNK]"
 _MAX_WORD_CHARACTERS = 200  # Source: the release.
@@ -94,7 +94,7 @@ class GraphTokenizer(tf.Module):
     ) -> dict[str, tf.RaggedTensor]:
         """Returns the ids of `[N]` texts and the offsets of the pieces.
 
-        `vocab.offsets` defines the offsets.
+        `vocab.tokenization` defines the offsets.
 
         Returns:
             `ids`, `starts` and `ends`, each `[N, (pieces)]` ragged int32; a
@@ -246,7 +246,7 @@ class _Splitter:
         ids = self.tokenize(texts)
         columns = self.tokenize_with_offsets(texts).values()
         for row, probe in enumerate(_PROBES):
-            spans = offsets.tokenize_with_offsets(basic, wordpiece, probe)
+            spans = tokenization.tokenize_with_offsets(basic, wordpiece, probe)
             defined = [
                 (self._vocab[span.piece], span.start, span.end)
                 for span in spans

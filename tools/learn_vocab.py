@@ -13,7 +13,7 @@ from absl import logging
 
 from commands import flags, program
 from files import paths, writing
-from vocab import languages, learning
+from vocab import learning
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ def run(options: Options) -> None:
     if exponent is None:
         files = {"": paths.expand(options.input_file)}
     else:
-        files = languages.expand(options.input_file)
+        files = learning.files_of_languages(options.input_file)
     input_files = [name for names in files.values() for name in names]
     writing.check_files([options.output_file], input_files)
     start = time.monotonic()

@@ -18,7 +18,7 @@ from absl import logging
 from commands import flags, program
 from corpus import cleaning, formats, preparation
 from files import locking, paths, progress, writing
-from vocab import languages
+from vocab import learning
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ def check(options: Options) -> dict[str, list[str]]:
             f"--input_format={options.input_format} needs --input_file."
         )
     if options.language_exponent is not None:
-        return languages.expand(options.input_file)
+        return learning.files_of_languages(options.input_file)
     return {options.language: paths.expand(options.input_file)}
 
 
@@ -142,8 +142,10 @@ def _documents(
             language: _measure(language, _read(options, names), report)
             for language, names in files.items()
         }
-        copies = languages.copies(sizes, options.language_exponent)
-        for text in languages.describe(sizes, options.language_exponent):
+        copies = learning.copies_of_languages(sizes, options.language_exponent)
+        for text in learning.describe_languages(
+            sizes, options.language_exponent
+        ):
             logging.info("%s", text)
     for language, names in files.items():
         read = functools.partial(

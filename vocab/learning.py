@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from absl import logging
 
 from commands import flags
-from files import lines, processes, progress
-from vocab import languages, tokenization
+from files import lines, paths, processes, progress
+from vocab import tokenization
 
 # Measured on 53 million English words with 30,522 entries: 0.5 to 1 % fewer
 # pieces per word, held-out text included, than without surplus pieces.
@@ -63,14 +63,14 @@ class Options:
     )
 
 
-def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
+def learn_vocabulary(text_files: Iterable[str], options: Options) -> list[str]:
     """Learns the entries of a vocabulary from text files.
 
     The result depends on the files, their order and the options, but not on
     `num_workers`.
 
     Args:
-        paths: UTF-8 files.
+        text_files: UTF-8 files.
         options: options of vocabulary learning.
 
     Returns:
@@ -84,20 +84,22 @@ def learn_vocabulary(paths: Iterable[str], options: Options) -> list[str]:
         ValueError: a line is not UTF-8; the files have no words;
             `options.vocab_size` cannot hold the characters.
     """
-    return _learn_from(_count_files(list(paths), options), options)
+    return _learn_from(_count_files(list(text_files), options), options)
 
 
 def learn_multilingual_vocabulary(
-    paths: Mapping[str, Sequence[str]], exponent: float, options: Options
+    text_files: Mapping[str, Sequence[str]],
+    exponent: float,
+    options: Options,
 ) -> list[str]:
     """Learns one vocabulary for several languages, as `learn_vocabulary` does.
 
-    The words of each language are weighted by `languages.copies` of its number
-    of characters. `options.max_words` limits the words of the current language
-    and those of all previous languages separately.
+    The words of each language are weighted by `copies_of_languages` of its
+    number of characters. `options.max_words` limits the words of the current
+    language and those of all previous languages separately.
 
     Args:
-        paths: UTF-8 files of each language.
+        text_files: UTF-8 files of each language.
         exponent: of the shares of languages; 1 for unweighted counts.
         options: options of vocabulary learning.
 
@@ -106,29 +108,29 @@ def learn_multilingual_vocabulary(
     """
     total = WordCounts()
     sizes: dict[str, int] = {}
-    for language, names in paths.items():
+    for language, names in text_files.items():
         counts = _count_files(list(names), options)
         sizes[language] = counts.num_chars
         # Correct up to a factor common to all languages.
         weight = counts.num_chars ** (exponent - 1)
         total.add(counts.mapped(weight.__mul__))
         total.forget_rarest(options.max_words)
-    for text in languages.describe(sizes, exponent):
+    for text in describe_languages(sizes, exponent):
         logging.info("%s", text)
-    language, copies = languages.copies(sizes, exponent).popitem()
+    language, copies = copies_of_languages(sizes, exponent).popitem()
     scale = copies / sizes[language] ** (exponent - 1)
     return _learn_from(
         total.mapped(lambda n: max(1, round(scale * n))), options
     )
 
 
-def _count_files(paths: Sequence[str], options: Options) -> "WordCounts":
-    texts = itertools.chain.from_iterable(map(lines.read_lines, paths))
+def _count_files(text_files: Sequence[str], options: Options) -> "WordCounts":
+    texts = itertools.chain.from_iterable(map(lines.read_lines, text_files))
     counts = count_words(texts, options)
     if not counts.words:
         raise ValueError(
             "The corpus must have words; found none in "
-            f"{', '.join(paths) or 'no file'}."
+            f"{', '.join(text_files) or 'no file'}."
         )
     return counts
 
@@ -136,7 +138,15 @@ def _count_files(paths: Sequence[str], options: Options) -> "WordCounts":
 def _learn_from(counts: "WordCounts", options: Options) -> list[str]:
     special = special_tokens(options.num_unused)
     alphabet = _alphabet(counts, options.min_character_count)
-    num_pieces = _num_pieces(len(special), len(alphabet), options)
+    least = len(special) + len(alphabet)
+    if options.vocab_size < least:
+        raise ValueError(
+            f"vocab_size must be at least {least}: {len(special)} special "
+            f"tokens and {len(alphabet)} pieces of one character; got "
+            f"{options.vocab_size}. Raise it, or raise min_character_count "
+            f"({options.min_character_count}) to leave rare characters out."
+        )
+    num_pieces = options.vocab_size - least
     words = _spelt_with(alphabet, counts.words)
     num_candidates = math.ceil(num_pieces * (1 + _SPARE_SHARE))
     pieces = keep_most_used(
@@ -156,6 +166,69 @@ def _learn_from(counts: "WordCounts", options: Options) -> list[str]:
             len(vocabulary),
         )
     return vocabulary
+
+
+# ---------------------------------------------------- Shares of languages
+
+# Source: multilingual.md of the release. A language L with share P(L) of the
+# text is sampled in proportion to P(L) ** S. With S = 0.7, rare languages are
+# over-sampled and English is under-sampled.
+
+
+def files_of_languages(patterns: str) -> dict[str, list[str]]:
+    """Lists the files of each language in `LANG=FILES,LANG=FILES`.
+
+    Raises:
+        ValueError: a pattern has no language, or matches no file.
+    """
+    files: dict[str, list[str]] = {}
+    for part in filter(None, map(str.strip, patterns.split(","))):
+        language, _, pattern = part.partition("=")
+        if not (language and pattern):
+            raise ValueError(
+                "With --language_exponent, --input_file names the language of "
+                f"each glob, as in en=en/*.txt,is=is/*.txt; got {part!r}."
+            )
+        files.setdefault(language, []).extend(paths.expand(pattern))
+    return files
+
+
+def copies_of_languages(
+    sizes: Mapping[str, float], exponent: float
+) -> dict[str, float]:
+    """Computes the number of copies of the text of each language.
+
+    Args:
+        sizes: of each language's text, in any unit.
+        exponent: S; 1 takes all text once, 0 the same amount per language.
+
+    Returns:
+        A factor for each language that preserves the total size.
+
+    Raises:
+        ValueError: a language has no text.
+    """
+    empty = [language for language, size in sizes.items() if not size]
+    if empty or not sizes:
+        raise ValueError(f"No text in: {', '.join(empty) or 'no language'}.")
+    scale = sum(sizes.values()) / sum(n**exponent for n in sizes.values())
+    return {
+        language: scale * size ** (exponent - 1)
+        for language, size in sizes.items()
+    }
+
+
+def describe_languages(
+    sizes: Mapping[str, float], exponent: float
+) -> list[str]:
+    """Describes the old share, new share and factor of each language."""
+    total = sum(sizes.values())
+    return [
+        f"{language}: {sizes[language] / total:.2%} of the text, "
+        f"{factor * sizes[language] / total:.2%} with the exponent {exponent}: "
+        f"taken {factor:.2f} times"
+        for language, factor in copies_of_languages(sizes, exponent).items()
+    ]
 
 
 # ----------------------------------------------------------- Counting words
@@ -430,20 +503,6 @@ def _join(pieces: array.array, pair: _Pair, joined: int) -> array.array:
 # ---------------------------------------------- Entries of the vocabulary
 
 
-def _num_pieces(num_special: int, num_characters: int, options: Options) -> int:
-    """Returns the number of longer pieces that fit into the vocabulary."""
-    num_pieces = options.vocab_size - num_special - num_characters
-    if num_pieces < 0:
-        raise ValueError(
-            f"vocab_size must be at least {num_special + num_characters}: "
-            f"{num_special} special tokens and {num_characters} pieces of one "
-            f"character; got {options.vocab_size}. Raise it, or raise "
-            f"min_character_count ({options.min_character_count}) to leave "
-            "rare characters out."
-        )
-    return num_pieces
-
-
 def special_tokens(num_unused: int) -> list[str]:
     """Lists the special tokens by id: [PAD] 0, [UNK] 100 to [MASK] 103."""
     unused = [f"[unused{number}]" for number in range(num_unused)]
@@ -526,12 +585,13 @@ def _spelt_with(
 
 
 def _ordered(alphabet: Iterable[str], pieces: Iterable[str]) -> list[str]:
-    by_start: dict[bool, list[str]] = {False: [], True: []}
+    starts: list[str] = []
+    others: list[str] = []
     for piece in pieces:
-        by_start[piece.startswith("##")].append(piece)
+        (others if piece.startswith("##") else starts).append(piece)
     return [
         *sorted(piece for piece in alphabet if len(piece) == 1),
-        *by_start[False],
+        *starts,
         *sorted(piece for piece in alphabet if len(piece) > 1),
-        *by_start[True],
+        *others,
     ]

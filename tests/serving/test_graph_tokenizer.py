@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from serving import graph_tokenizer, normalization
 from tests import programs
 from tests.fuzz import harness
-from vocab import offsets
+from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _GOLDEN = _ROOT / "tests" / "golden"
@@ -80,7 +80,7 @@ def _defined(tokenizer, texts):
     return [
         [
             (definition.vocab[span.piece], span.start, span.end)
-            for span in offsets.tokenize_with_offsets(
+            for span in tokenization.tokenize_with_offsets(
                 definition.basic_tokenizer, definition.wordpiece_tokenizer, text
             )
         ]

@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from vocab import offsets, tokenization
+from vocab import tokenization
 
 _PIECES = ("[UNK]", "a", "##a", "cafe", "##s", ".", "\u4e00", "\u1112")
 _PIECES += ("##\u1161", "##\u11ab", "i", "##\u0307", "\u03c3", "##\u03c2")
@@ -19,7 +19,7 @@ def _tokenizer(folder, pieces=_PIECES, *, do_lower_case=True):
 
 
 def _spans(tokenizer, text):
-    return offsets.tokenize_with_offsets(
+    return tokenization.tokenize_with_offsets(
         tokenizer.basic_tokenizer, tokenizer.wordpiece_tokenizer, text
     )
 
