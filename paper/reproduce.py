@@ -17,7 +17,7 @@ from absl import logging
 
 from commands import flags, program
 from files import messages, writing
-from paper import jobs, recipes, report, scales, tables
+from paper import jobs, recipes, report, tables
 
 _GROUP = flags.Group
 
@@ -38,10 +38,10 @@ class Options:
         None, "The figure of the paper.", choices=_numbers("figure")
     )
     scale: str = _GROUP.ACTIONS.flag(
-        scales.FULL,
+        tables.FULL,
         "full: the paper's experiments. small: a laptop's, for the rankings "
         "that the paper found.",
-        choices=scales.SCALES,
+        choices=tables.SCALES,
     )
     model: str | None = _GROUP.ACTIONS.flag(
         None,
@@ -87,7 +87,9 @@ def run(options: Options) -> bool:
             folder.
         ValueError: the flags contradict each other.
     """
-    scale = scales.read(options.scale, _more_flags(options.training_flags))
+    scale = tables.read_scale(
+        options.scale, _more_flags(options.training_flags)
+    )
     models = (options.model,) if options.model else tables.MODELS
     table = tables.make(options.name, scale, models)
     folders = jobs.Folders(options.data_dir, options.work_dir)

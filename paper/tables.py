@@ -1,19 +1,29 @@
-"""Tables and figures of the paper: rows, columns, numbers and expectations.
+"""The tables and figures of the paper, at the full and the small scale.
 
-A table is defined in the file of a scale: `columns`, the tasks; `rows`, the
-models; `paper`, its numbers; `claims`, the expected rankings. `make` returns
-the commands of every cell.
+`full_scale.toml` and `small_scale.toml` define the commands that make data,
+the models, data sets, hyperparameters and tables of a scale. A value of a
+command or data set is text, a number, a list, or a file:
+`{ given = PATH }` in the data folder, `{ own = PATH }` in the output folder of
+the command, or `{ job = NAME, path = PATH }` of another command.
+
+A table has `columns`, the tasks; `rows`, the models; `paper`, its numbers; and
+`claims`, the expected rankings. `make` returns the commands of every cell.
 """
 
 import dataclasses
+import pathlib
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from paper import jobs, recipes, scales
+from paper import jobs, recipes
+
+FULL, SMALL = SCALES = ("full", "small")
 
 MODELS = ("base", "large")
 NAMES = ("figure-5", *(f"table-{number}" for number in range(1, 9)))
 MEAN, BEST = "mean", "best"
+_Jobs = dict[str, jobs.Job]
 _NONE = "none"  # In place of a number; TOML has no null.
 
 
@@ -175,9 +185,113 @@ class Table:
         )
 
 
-def make(
-    name: str, scale: scales.Scale, models: Sequence[str] = MODELS
-) -> Table:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Models, data and hyperparameters of all tables.
+
+    Attributes:
+        scheme: of pre-training.
+        models: to fine-tune, "base" and "large", and at full scale also
+            "base-cased" and "large-cased".
+        data: data sets by name.
+        tuning: hyperparameters of fine-tuning by name.
+        content: the scale's file, which describes its tables.
+    """
+
+    scheme: recipes.Scheme
+    models: Mapping[str, recipes.Model]
+    data: Mapping[str, recipes.DataSet]
+    tuning: Mapping[str, recipes.Tuning]
+    content: Mapping[str, Any]
+
+
+def read_scale(name: str, more_flags: recipes.Flags = ()) -> Scale:
+    """Reads a scale.
+
+    Args:
+        name: one of `SCALES`.
+        more_flags: passed to every script that trains.
+    """
+    path = pathlib.Path(__file__).with_name(f"{name}_scale.toml")
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    made: _Jobs = {}
+    for job, values in content["jobs"].items():
+        flags = _value(values["flags"], made)
+        made[job] = jobs.Job(
+            name=job, **{**values, "flags": tuple(flags.items())}
+        )
+    pretraining = _value(content["pretraining"], made)
+    phases = tuple(recipes.Phase(**each) for each in pretraining["phases"])
+    scheme = recipes.Scheme(
+        common=recipes.CommonOptions(
+            machine=recipes.Machine(**content["machine"]),
+            more_flags=more_flags,
+            **content.get("common", {}),
+        ),
+        **{**pretraining, "phases": phases},
+    )
+    return Scale(
+        scheme=scheme,
+        models={
+            model: _model(values, scheme)
+            for model, values in content["models"].items()
+        },
+        data={
+            data: _data_set(data, values, made)
+            for data, values in content["data"].items()
+        },
+        tuning={
+            tuning: recipes.Tuning(**_value(values, made))
+            for tuning, values in content["tuning"].items()
+        },
+        content=content,
+    )
+
+
+def _value(described: Any, made: _Jobs) -> Any:
+    """Returns the value that the file of a scale describes."""
+    if isinstance(described, list):
+        return tuple(_value(each, made) for each in described)
+    if not isinstance(described, dict):
+        return described
+    if "given" in described:
+        return jobs.Given(path=described["given"])
+    if "job" in described:
+        return jobs.Output(job=made[described["job"]], path=described["path"])
+    if "own" in described:
+        return jobs.Output(path=described["own"])
+    return {name: _value(each, made) for name, each in described.items()}
+
+
+def _data_set(
+    name: str, values: Mapping[str, Any], made: _Jobs
+) -> recipes.DataSet:
+    """Returns a data set, of which a text names a file of the data folder."""
+    paths = {
+        key: jobs.Given(path=path) if isinstance(path, str) else path
+        for key in ("path", "dev_path")
+        if (path := _value(values.get(key), made))
+    }
+    return recipes.DataSet(name=name, **{**values, **paths})
+
+
+def _model(values: Mapping[str, str], scheme: recipes.Scheme) -> recipes.Model:
+    """Returns a pre-trained network, or a model of the release."""
+    if "network" in values:
+        variant = recipes.Variant(network=values["network"])
+        return recipes.pretrained(scheme, variant)
+    folder = values["folder"]
+    return recipes.Model(
+        name=folder,
+        config=recipes.read_config(values["config_file"]),
+        config_file=jobs.Given(path=f"{folder}/bert_config.json"),
+        vocab_file=jobs.Given(path=f"{folder}/vocab.txt"),
+        checkpoint=jobs.Given(path=f"{folder}/bert_model.ckpt", is_prefix=True),
+        do_lower_case=folder.startswith("uncased"),
+    )
+
+
+def make(name: str, scale: Scale, models: Sequence[str] = MODELS) -> Table:
     """Returns a table of the paper as an experiment.
 
     Args:
@@ -231,7 +345,7 @@ def make(
     )
 
 
-def _tables_of_models(scale: scales.Scale) -> list[str]:
+def _tables_of_models(scale: Scale) -> list[str]:
     """Lists the tables with rows of the released models, BASE and LARGE."""
     return [
         name
@@ -241,7 +355,7 @@ def _tables_of_models(scale: scales.Scale) -> list[str]:
 
 
 def _cells(
-    name: str, row: Row, content: Mapping[str, Any], scale: scales.Scale
+    name: str, row: Row, content: Mapping[str, Any], scale: Scale
 ) -> dict[str, Cell]:
     """Returns the cells of a row of a table that `content` defines."""
     kind = "feature_columns" if "features" in row.flags else "columns"
@@ -269,7 +383,7 @@ def _cells(
     }
 
 
-def _column(values: Mapping[str, Any], scale: scales.Scale) -> Column:
+def _column(values: Mapping[str, Any], scale: Scale) -> Column:
     """Returns a column, with its names of data and tuning resolved."""
     named = {
         "data": scale.data,
@@ -285,7 +399,7 @@ def _column(values: Mapping[str, Any], scale: scales.Scale) -> Column:
 
 
 def _jobs(
-    row: Row, column: Column, content: Mapping[str, Any], scale: scales.Scale
+    row: Row, column: Column, content: Mapping[str, Any], scale: Scale
 ) -> tuple[jobs.Job, ...]:
     if column.data is None or column.tuning is None:
         return (recipes.pretrain(scale.scheme, _variant(row, scale)),)
@@ -312,7 +426,7 @@ def _jobs(
     return (recipes.ensemble(model, data, made, more_flags),)
 
 
-def _variant(row: Row, scale: scales.Scale) -> recipes.Variant:
+def _variant(row: Row, scale: Scale) -> recipes.Variant:
     return recipes.Variant(
         network=row.network or scale.scheme.base,
         objective=row.objective,

@@ -6,16 +6,16 @@ import pathlib
 import pytest
 
 from commands import flags as flags_lib
-from paper import jobs, scales, tables
+from paper import jobs, tables
 from tests import documented_commands as documented
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _FOLDERS = jobs.Folders("my data", "my runs")
-_TABLES = [(name, scale) for name in tables.NAMES for scale in scales.SCALES]
+_TABLES = [(name, scale) for name in tables.NAMES for scale in tables.SCALES]
 
 
 def _make(name, scale, models=tables.MODELS, more_flags=()):
-    return tables.make(name, scales.read(scale, more_flags), models)
+    return tables.make(name, tables.read_scale(scale, more_flags), models)
 
 
 def _parse(job):
@@ -78,7 +78,7 @@ def test_jobs_come_after_what_they_need_and_have_names_of_their_own(
 
 @pytest.mark.parametrize(("name", "scale"), _TABLES)
 def test_every_number_and_expectation_of_a_scale_is_in_its_table(name, scale):
-    content = scales.read(scale).content[name]
+    content = tables.read_scale(scale).content[name]
     paper = content.get("paper", {})
     table = _make(name, scale)
     assert len(table.expected) == sum(
@@ -99,7 +99,7 @@ def test_tables_share_what_they_pre_train():
             if job.program == "run_pretraining.py"
         }
 
-    for scale in scales.SCALES:
+    for scale in tables.SCALES:
         assert len(pretrained("table-5", scale)) == 3
         assert len(pretrained("table-8", scale)) == 6
         assert len(pretrained("figure-5", scale)) == 2

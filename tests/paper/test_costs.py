@@ -6,7 +6,7 @@ import pytest
 
 from modeling import config as config_lib
 from modeling import costs
-from paper import jobs, recipes, scales
+from paper import jobs, recipes, tables
 from tests import toy_config
 
 _CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
@@ -18,7 +18,7 @@ _LARGE = config_lib.BertConfig.from_json_file(
 
 
 def _machine(scale):
-    return scales.read(scale).scheme.common.machine
+    return tables.read_scale(scale).scheme.common.machine
 
 
 def test_a_run_by_hand():

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from paper import jobs, report, reproduce, scales, tables
+from paper import jobs, report, reproduce, tables
 
 _BAND = tables.Band(below=1.0, above=2.0, reason="because of this")
 
@@ -231,7 +231,7 @@ def _reproduce(tmp_path, **changes):
 
 def test_a_figure_shows_the_available_results(tmp_path):
     folders = jobs.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
-    table = tables.make("figure-5", scales.read("small"))
+    table = tables.make("figure-5", tables.read_scale("small"))
     for row in ("MLM 500", "MLM 1000"):
         (job,) = table.rows[row]["SST-2"].jobs
         _finish(folders, job, [0.7, 0.75])
@@ -245,7 +245,7 @@ def test_a_figure_shows_the_available_results(tmp_path):
 
 
 def test_no_results_make_no_figure(tmp_path):
-    table = tables.make("figure-5", scales.read("small"))
+    table = tables.make("figure-5", tables.read_scale("small"))
     path = str(tmp_path / "x.png")
     nothing = dict.fromkeys((row, column) for row, column, _ in table.cells())
     assert not report.draw(table, nothing, path)
