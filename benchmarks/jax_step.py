@@ -15,7 +15,7 @@ import time
 
 from absl import logging
 
-from benchmarks import contenders
+from benchmarks import contenders, speed
 from commands import flags, program
 
 _GROUP = flags.Group.MEASUREMENT
@@ -36,9 +36,11 @@ class Options:
         "Of the arithmetic.",
         choices=("float32", "mixed_bfloat16"),
     )
-    batch_size: int = _GROUP.count(32, "Rows of a batch.")
-    max_seq_length: int = _GROUP.count(128, "Tokens of a row.")
-    max_predictions_per_seq: int = _GROUP.count(20, "Masked tokens of a row.")
+    batch_size: int = flags.redeclare(speed.Options, "batch_size")
+    max_seq_length: int = flags.redeclare(speed.Options, "max_seq_length")
+    max_predictions_per_seq: int = flags.redeclare(
+        speed.Options, "max_predictions_per_seq"
+    )
     rounds: int = _GROUP.count(10, "Measured steps; the median is reported.")
 
 

@@ -142,6 +142,15 @@ class TokenizerOptions:
     )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The flags of tools that use the model of a run."""
+
+    use_best_checkpoint: bool = Group.MODEL.switch(
+        "Use the checkpoint in best/ instead of the latest."
+    )
+
+
 def given(value: _Value | None, name: str) -> _Value:
     """Returns the value of a flag that other flags require.
 

@@ -324,23 +324,23 @@ def _list_of_layers(rows: Iterator[str], layers: Sequence[int]) -> str:
     return f"[{', '.join(of_layers)}]"
 
 
+@dataclasses.dataclass(frozen=True)
 class JsonLines:
     """A writer of one line of JSON for each line of the input.
 
-    Args:
+    Attributes:
         file: the output, open in binary mode.
         layers: the `L` numbers of the layers.
     """
 
-    def __init__(self, file: IO[bytes], layers: Sequence[int]):
-        self._file = file
-        self._layers = layers
+    file: IO[bytes]
+    layers: Sequence[int]
 
     def write(self, part: Sequence[Vectors]) -> None:
         """Writes the next lines."""
         for vectors in part:
-            line = json_line(vectors, self._layers)
-            self._file.write(line.encode("ascii"))
+            line = json_line(vectors, self.layers)
+            self.file.write(line.encode("ascii"))
 
     def close(self) -> None:
         """Does nothing: the file remains open."""

@@ -36,7 +36,7 @@ _SAVED_MODEL, _LITERT, _ONNX = "saved_model", "litert", "onnx"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(flags.RunOptions):
     """The flags of this tool; None means the setting of the run's folder."""
 
     model_dir: str | None = flags.Group.FILES.optional(
@@ -63,9 +63,6 @@ class Options:
     quantize: str | None = flags.Group.FILES.optional(
         "litert and onnx: store the matrices as 8-bit integers.",
         choices=("int8",),
-    )
-    use_best_checkpoint: bool = flags.Group.MODEL.switch(
-        "Use the checkpoint in best/ instead of the latest."
     )
     init_checkpoint: str | None = flags.Group.MODEL.optional(
         "Weights other than those of --model_dir."

@@ -39,7 +39,7 @@ _MOST_SHOWN = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(flags.RunOptions):
     """The flags of this tool; see --help."""
 
     model: str = flags.Group.FILES.required(
@@ -55,9 +55,6 @@ class Options:
         _TEXT,
         "Output: text for people, or one JSON object per line.",
         choices=(_TEXT, _JSON),
-    )
-    use_best_checkpoint: bool = flags.Group.MODEL.switch(
-        "Use the checkpoint in best/ instead of the latest."
     )
     batch_size: int = flags.Group.SPEED.count(32, "Rows per batch.")
 

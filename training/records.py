@@ -308,6 +308,7 @@ def scan(
         yield {name: value.numpy() for name, value in parsed.items()}
 
 
+@dataclasses.dataclass(frozen=True)
 class FeatureRecords:
     """A writer of one TFRecord for each line of the input.
 
@@ -317,14 +318,13 @@ class FeatureRecords:
     vector), `layers` (L integers) and, for several vectors, `tokens` (n
     strings).
 
-    Args:
+    Attributes:
         file: the output, open in binary mode.
         layers: the `L` indices of the layers.
     """
 
-    def __init__(self, file: IO[bytes], layers: Sequence[int]):
-        self._file = file
-        self._layers = layers
+    file: IO[bytes]
+    layers: Sequence[int]
 
     def write(self, part) -> None:
         """Writes the records of some lines.
@@ -338,7 +338,7 @@ class FeatureRecords:
             message = tf.train.Example()
             stored = message.features.feature
             stored["linex_index"].int64_list.value.append(vectors.index)
-            stored["layers"].int64_list.value.extend(self._layers)
+            stored["layers"].int64_list.value.extend(self.layers)
             stored["shape"].int64_list.value.extend(vectors.values.shape)
             dtype = vectors.values.dtype
             values = vectors.values.astype(dtype.newbyteorder("<"))
@@ -349,7 +349,7 @@ class FeatureRecords:
                     name.encode("utf-8") for name in vectors.names
                 )
             record = message.SerializeToString(deterministic=True)
-            self._file.write(record_files.frame(record))
+            self.file.write(record_files.frame(record))
 
     def close(self) -> None:
         """Does nothing: the caller closes the file."""

@@ -76,18 +76,12 @@ def test_every_flag_reaches_the_options_of_learning():
     def learnt_with(*arguments):
         return flags_lib.narrow(learning.Options, _options(*arguments))
 
+    given = {"vocab_size": 500, "do_lower_case": False, "num_unused": 200}
+    given |= {"min_character_count": 4, "max_words": 77, "num_workers": 3}
     assert learnt_with() == learning.Options()
-    assert learnt_with(
-        "--vocab_size=500", "--nodo_lower_case", "--num_unused=200",
-        "--min_character_count=4", "--max_words=77", "--num_workers=3",
-    ) == learning.Options(
-        vocab_size=500,
-        do_lower_case=False,
-        num_unused=200,
-        min_character_count=4,
-        max_words=77,
-        num_workers=3,
-    )  # fmt: skip
+    assert learnt_with(*(f"--{k}={v}" for k, v in given.items())) == (
+        learning.Options(**given)
+    )
     assert _options().vocab_size == 30522
 
 
