@@ -16,20 +16,25 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from absl import logging
 
 from commands import flags, program
-from files import json_text, paths, writing
-from modeling import name_tables
-
-if TYPE_CHECKING:
-    from modeling import checkpoints
-    from modeling import config as config_lib
-    from modeling.name_tables import Spec
+from files import paths, writing
+from modeling import (
+    checkpoints,
+    huggingface,
+    huggingface_config,
+    keras_format,
+    name_tables,
+)
+from modeling import config as config_lib
+from modeling.name_tables import Spec
+from training import records
+from vocab import tokenization
 
 _HALF = ("float16", "bfloat16")
 _BILSTM = "bilstm/"
@@ -93,14 +98,20 @@ class Model:
         read: returns the array of a name, in that shape and type.
         config: its sizes, if known.
         architectures: of `name_tables.architectures`.
-        beside: the files next to the input.
+        vocab_file: its vocabulary, or None.
+        do_lower_case: whether it reads lower-cased text, or None if unknown.
+        labels: content of a `labels.json`, or None.
+        huggingface: Hugging Face's `config.json`, possibly empty.
     """
 
-    variables: "Mapping[str, Spec]"
+    variables: Mapping[str, Spec]
     read: Callable[[str], np.ndarray]
-    config: "config_lib.BertConfig | None"
+    config: config_lib.BertConfig | None
     architectures: list[str]
-    beside: "Beside"
+    vocab_file: str | None
+    do_lower_case: bool | None
+    labels: Mapping[str, Any] | None
+    huggingface: Mapping[str, Any]
 
     @property
     def num_layers(self) -> int:
@@ -108,23 +119,6 @@ class Model:
         if self.config is not None:
             return self.config.num_hidden_layers
         return name_tables.num_layers(self.variables)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Beside:
-    """The files of a model other than its weights.
-
-    Attributes:
-        vocab_file: its vocabulary, or None.
-        do_lower_case: whether it reads lower-cased text, or None if unknown.
-        labels: content of a `labels.json`, or None.
-        huggingface: Hugging Face's `config.json`, possibly empty.
-    """
-
-    vocab_file: str | None
-    do_lower_case: bool | None
-    labels: Mapping[str, Any] | None
-    huggingface: Mapping[str, Any]
 
 
 def convert(options: Options) -> None:
@@ -136,8 +130,6 @@ def convert(options: Options) -> None:
         ValueError: the input is broken, unsupported, or contradicts its
             configuration, vocabulary or casing.
     """
-    from modeling import checkpoints
-
     with checkpoints.opened(options.input) as source:
         logging.info(
             "%s is a checkpoint in the %s format.", source.origin, source.kind
@@ -146,7 +138,12 @@ def convert(options: Options) -> None:
             logging.info("%s: %s.", source.origin, note)
         model = _understand(options, source)
         written = _WRITERS[options.output_format](options, model)
-    counts = _counts(model.variables)
+    counts = collections.Counter(
+        next(kind for pattern, kind in _KINDS if pattern.search(name))
+        for name in model.variables
+    )
+    shapes = (shape for shape, _ in model.variables.values())
+    counts["numbers in all"] = sum(map(math.prod, shapes))
     logging.info(
         "Converted %s: %s. Wrote %s.",
         source.origin,
@@ -155,16 +152,10 @@ def convert(options: Options) -> None:
     )
 
 
-def _counts(variables: Mapping[str, Any]) -> dict[str, int]:
-    counts = collections.Counter(
-        next(kind for pattern, kind in _KINDS if pattern.search(name))
-        for name in variables
-    )
-    total = sum(math.prod(shape) for shape, _ in variables.values())
-    return {**counts, "numbers in all": total}
+# ---------------------------------------------------------------- The input
 
 
-def _understand(options: Options, source: "checkpoints.Source") -> Model:
+def _understand(options: Options, source: checkpoints.Source) -> Model:
     """Checks a checkpoint against the files next to it and the flags.
 
     Raises:
@@ -172,39 +163,30 @@ def _understand(options: Options, source: "checkpoints.Source") -> Model:
         ValueError: the checkpoint contradicts its configuration, vocabulary
             or casing, or is a left-to-right model.
     """
-    from modeling import checkpoints
-    from training import model_checks
+    from training import model_checks, model_folder
 
     # The output does not record how the model was trained.
     model_checks.check_bidirectional(options.input)
     variables = {
         name: (shape, "float32" if dtype in _HALF else dtype)
         for name, (shape, dtype) in source.variables.items()
+        if not options.strip_optimizer
+        or not checkpoints.is_training_state(name, source.variables)
     }
-    if options.strip_optimizer:
-        variables = {
-            name: held
-            for name, held in variables.items()
-            if not checkpoints.is_training_state(name, source.variables)
-        }
     config = _config(options, source)
     if config is not None and name_tables.WORD_EMBEDDINGS in variables:
-        wanted = config.encoder_shapes()
-        held = {name: shape for name, (shape, _) in variables.items()}
-        optional = ["bert/pooler/.*"]
-        checkpoints.check_names(source.origin, wanted, held, optional)
-        checkpoints.check_shapes(source.origin, wanted, held)
-        num_layers = name_tables.num_layers(held)
-        if num_layers > config.num_hidden_layers:
-            logging.warning(
-                "%s has %d layers, but its configuration %d: the others are "
-                "kept among the variables outside the model.",
-                source.origin,
-                num_layers,
-                config.num_hidden_layers,
-            )
-    beside = _look_beside(options, config)
-    hint = options.architecture or _hint(source, beside)
+        _check_encoder(source.origin, config, variables)
+    folder = model_folder.of_checkpoint(options.input)
+    vocab_file = _vocab_file(options, folder, config)
+    theirs = model_folder.read(folder, huggingface_config.CONFIG)
+    theirs = theirs if "model_type" in theirs else {}
+    classes = {
+        *model_folder.architectures(source),
+        *(theirs.get("architectures") or ()),
+    }
+    hint = options.architecture
+    if hint is None and name_tables.TOKEN_CLASSIFICATION in classes:
+        hint = name_tables.TOKEN_CLASSIFICATION
 
     def read(name: str) -> np.ndarray:
         return source.read(name).astype(variables[name][1], copy=False)
@@ -214,15 +196,16 @@ def _understand(options: Options, source: "checkpoints.Source") -> Model:
         read=read,
         config=config,
         architectures=name_tables.architectures(variables, hint),
-        beside=beside,
+        vocab_file=vocab_file,
+        do_lower_case=_casing(options, folder, vocab_file),
+        labels=model_folder.labels(folder),
+        huggingface=theirs,
     )
 
 
 def _config(
-    options: Options, source: "checkpoints.Source"
-) -> "config_lib.BertConfig | None":
-    from modeling import config as config_lib
-
+    options: Options, source: checkpoints.Source
+) -> config_lib.BertConfig | None:
     if options.bert_config_file is None:
         config = config_lib.BertConfig.find(options.input)
     else:
@@ -235,74 +218,75 @@ def _config(
     return config
 
 
-def _look_beside(
-    options: Options, config: "config_lib.BertConfig | None"
-) -> Beside:
-    from modeling import huggingface_config
-    from training import model_checks, model_folder
-    from vocab import tokenization
+def _check_encoder(
+    origin: str, config: config_lib.BertConfig, variables: Mapping[str, Spec]
+) -> None:
+    wanted = config.encoder_shapes()
+    held = {name: shape for name, (shape, _) in variables.items()}
+    checkpoints.check_names(origin, wanted, held, ["bert/pooler/.*"])
+    checkpoints.check_shapes(origin, wanted, held)
+    num_layers = name_tables.num_layers(held)
+    if num_layers > config.num_hidden_layers:
+        logging.warning(
+            "%s has %d layers, but its configuration %d: the others are "
+            "kept among the variables outside the model.",
+            origin,
+            num_layers,
+            config.num_hidden_layers,
+        )
 
-    folder = model_folder.of_checkpoint(options.input)
-    vocab_file = options.vocab_file
-    if vocab_file is not None:
-        model_folder.check_vocabulary(folder, vocab_file)
+
+def _vocab_file(
+    options: Options, folder: str, config: config_lib.BertConfig | None
+) -> str | None:
+    from training import model_folder
+
+    path = options.vocab_file
+    if path is None:
+        path = model_folder.vocabulary(folder)
     else:
-        vocab_file = model_folder.vocabulary(folder)
-    if vocab_file is not None and config is not None:
-        size = 1 + max(tokenization.load_vocab(vocab_file).values(), default=-1)
-        config.check_vocabulary(size, vocab_file)
+        model_folder.check_vocabulary(folder, path)
+    if path is not None and config is not None:
+        size = 1 + max(tokenization.load_vocab(path).values(), default=-1)
+        config.check_vocabulary(size, path)
+    return path
+
+
+def _casing(
+    options: Options, folder: str, vocab_file: str | None
+) -> bool | None:
+    from training import model_checks, model_folder
+
     lower = options.do_lower_case
     if lower is not None:
         tokenization.validate_case_matches_checkpoint(lower, options.input)
         model_folder.check_casing(folder, lower)
-    else:
-        known = model_folder.casing(folder)
-        lower = known.do_lower_case if known else None
-    if vocab_file is not None:
-        shown = model_checks.is_vocabulary_lower_case(vocab_file)
-        lower = shown if lower is None else lower
-        if shown is not None and shown != lower:
-            logging.warning(
-                "do_lower_case is %s, but the entries of %s suggest %s.",
-                lower,
-                vocab_file,
-                shown,
-            )
-    theirs = os.path.join(folder, huggingface_config.CONFIG)
-    values = json_text.read_object(theirs) if os.path.exists(theirs) else {}
-    return Beside(
-        vocab_file=vocab_file,
-        do_lower_case=lower,
-        labels=model_folder.labels(folder),
-        huggingface=values if "model_type" in values else {},
-    )
+    elif known := model_folder.casing(folder):
+        lower = known.do_lower_case
+    if vocab_file is None:
+        return lower
+    shown = model_checks.is_vocabulary_lower_case(vocab_file)
+    if None not in (lower, shown) and shown != lower:
+        logging.warning(
+            "do_lower_case is %s, but the entries of %s suggest %s.",
+            lower,
+            vocab_file,
+            shown,
+        )
+    return shown if lower is None else lower
 
 
-def _hint(source: "checkpoints.Source", beside: Beside) -> str | None:
-    """Returns the class of the output layer, if known."""
-    from training import model_folder
-
-    said = {
-        *model_folder.architectures(source),
-        *(beside.huggingface.get("architectures") or ()),
-    }
-    return (
-        name_tables.TOKEN_CLASSIFICATION
-        if name_tables.TOKEN_CLASSIFICATION in said
-        else None
-    )
+# ---------------------------------------------------------------- The output
 
 
 def _write_release(options: Options, model: Model) -> list[str]:
     import tensorflow as tf
 
-    from modeling import checkpoints
-
     prefix = options.output.removesuffix(".index")
     if os.path.isdir(prefix) or prefix.endswith("/"):
         prefix = os.path.join(prefix, f"{_DEFAULT_NAME}.ckpt")
-    sidecars = _sidecars(os.path.dirname(prefix), model)
-    _write_sidecars(options, checkpoints.saved_files(prefix), sidecars)
+    weights = checkpoints.saved_files(prefix)
+    sidecars = _write_sidecars(options, weights, _sidecars(model))
     writing.remove_remains(prefix)
     # One at a time, because all at once would double the memory.
     tensors = {n: tf.convert_to_tensor(model.read(n)) for n in model.variables}
@@ -311,8 +295,6 @@ def _write_release(options: Options, model: Model) -> list[str]:
 
 
 def _write_keras(options: Options, model: Model) -> list[str]:
-    from modeling import keras_format
-
     path = options.output
     if os.path.isdir(path) or path.endswith("/"):
         path = os.path.join(path, _DEFAULT_NAME + keras_format.SUFFIX)
@@ -321,8 +303,7 @@ def _write_keras(options: Options, model: Model) -> list[str]:
             f"--output must end in {keras_format.SUFFIX}, which Keras "
             f"requires; got {path!r}."
         )
-    sidecars = _sidecars(os.path.dirname(path), model)
-    _write_sidecars(options, [path], sidecars)
+    sidecars = _write_sidecars(options, [path], _sidecars(model))
     keras_format.write(
         path,
         model.variables,
@@ -334,8 +315,6 @@ def _write_keras(options: Options, model: Model) -> list[str]:
 
 
 def _write_huggingface(options: Options, model: Model) -> list[str]:
-    from modeling import huggingface, huggingface_config
-
     folder = options.output
     if os.path.isfile(folder) or folder.endswith(".safetensors"):
         raise ValueError(
@@ -358,8 +337,9 @@ def _write_huggingface(options: Options, model: Model) -> list[str]:
         os.path.join(folder, name)
         for name in (huggingface.WEIGHTS, huggingface.INDEX)
     )
-    sidecars = _huggingface_sidecars(folder, model, model.config)
-    _write_sidecars(options, [weights, index], sidecars)
+    sidecars = _write_sidecars(
+        options, [weights, index], _huggingface_sidecars(model, model.config)
+    )
     written = huggingface.write(
         folder,
         model.variables,
@@ -384,88 +364,75 @@ _WRITERS = {
 }
 
 
-def _sidecars(folder: str, model: Model) -> dict[str, bytes]:
-    """Returns the other files of the release's and Keras' formats."""
-    from modeling import huggingface_config
-    from training import model_folder, records
-    from vocab import tokenization
-
-    known = model.beside
-    made = _common_sidecars(model)
-    if known.labels is not None:
-        made[model_folder.LABELS] = _json(known.labels)
-    if known.huggingface:
-        made[huggingface_config.CONFIG] = _json(known.huggingface)
-    if known.vocab_file is not None and known.do_lower_case is not None:
-        vocab = tokenization.load_vocab(known.vocab_file)
-        made[model_folder.TOKENIZER] = _json(
-            {
-                "vocab_sha256": records.vocab_sha256(vocab),
-                "do_lower_case": known.do_lower_case,
-            }
-        )
-    return {os.path.join(folder, name): data for name, data in made.items()}
-
-
 def _common_sidecars(model: Model) -> dict[str, bytes]:
     """Returns configuration and vocabulary, by name, if they are known."""
-    from modeling import config as config_lib
     from training import model_folder
 
     made = {}
     if model.config is not None:
         made[config_lib.FILE] = model.config.to_json_string().encode()
-    if model.beside.vocab_file is not None:
-        made[model_folder.VOCABULARY] = _content(model.beside.vocab_file)
+    if model.vocab_file is not None:
+        made[model_folder.VOCABULARY] = _content(model.vocab_file)
+    return made
+
+
+def _sidecars(model: Model) -> dict[str, bytes]:
+    """Returns the other files of the release's and Keras' formats."""
+    from training import model_folder
+
+    made = _common_sidecars(model)
+    if model.labels is not None:
+        made[model_folder.LABELS] = _json(model.labels)
+    if model.huggingface:
+        made[huggingface_config.CONFIG] = _json(model.huggingface)
+    if model.vocab_file is not None and model.do_lower_case is not None:
+        vocab = tokenization.load_vocab(model.vocab_file)
+        made[model_folder.TOKENIZER] = _json(
+            {
+                "vocab_sha256": records.vocab_sha256(vocab),
+                "do_lower_case": model.do_lower_case,
+            }
+        )
     return made
 
 
 def _huggingface_sidecars(
-    folder: str, model: Model, config: "config_lib.BertConfig"
+    model: Model, config: config_lib.BertConfig
 ) -> dict[str, bytes]:
-    from modeling import huggingface_config
-    from vocab import tokenization
-
-    known, sizes = model.beside, config.to_dict()
-    made = _common_sidecars(model)
+    sizes, made = config.to_dict(), _common_sidecars(model)
     pad_token_id = 0
-    if known.vocab_file is None:
+    if model.vocab_file is None:
         logging.warning(
             "There is no vocabulary next to --input and no --vocab_file: the "
             "folder will have no tokenizer."
         )
     else:
-        vocab = tokenization.load_vocab(known.vocab_file)
+        vocab = tokenization.load_vocab(model.vocab_file)
         pad_token_id = vocab.get("[PAD]", pad_token_id)
-        if known.do_lower_case is None:
+        if model.do_lower_case is None:
             raise ValueError(
                 "It is unknown whether the model reads lower-cased text: pass "
                 "--do_lower_case or --nodo_lower_case."
             )
         made[huggingface_config.TOKENIZER] = _json(
             huggingface_config.tokenizer(
-                do_lower_case=known.do_lower_case,
+                do_lower_case=model.do_lower_case,
                 model_max_length=sizes["max_position_embeddings"],
             )
         )
+    labels = dict(model.labels or {})
+    if "output_bias" in model.variables and model.architectures:
+        (num_labels,), _ = model.variables["output_bias"]
+        # Missing names become placeholders.
+        labels["labels"] = huggingface_config.label_names(
+            num_labels, labels.get("labels", ())
+        )
     values = huggingface_config.from_release(
-        sizes, model.architectures, _labels(model), pad_token_id
+        sizes, model.architectures, labels, pad_token_id
     )
-    values = huggingface_config.merged(known.huggingface, values)
+    values = huggingface_config.merged(model.huggingface, values)
     made[huggingface_config.CONFIG] = _json(values)
-    return {os.path.join(folder, name): data for name, data in made.items()}
-
-
-def _labels(model: Model) -> dict[str, Any]:
-    """Returns the labels of a model, with placeholders for missing names."""
-    from modeling import huggingface_config
-
-    known = dict(model.beside.labels or {})
-    if "output_bias" not in model.variables or not model.architectures:
-        return known
-    (num_labels,), _ = model.variables["output_bias"]
-    names = huggingface_config.label_names(num_labels, known.get("labels", ()))
-    return {**known, "labels": names}
+    return made
 
 
 def _json(value: Any) -> bytes:
@@ -478,11 +445,11 @@ def _content(path: str) -> bytes:
 
 
 def _write_sidecars(
-    options: Options, weights: list[str], sidecars: Mapping[str, bytes]
-) -> None:
-    """Writes the other files, unless a file would be replaced."""
-    from modeling import checkpoints
-
+    options: Options, weights: Sequence[str], contents: Mapping[str, bytes]
+) -> list[str]:
+    """Writes files beside the weights, unless a file would be replaced."""
+    folder = os.path.dirname(weights[0])
+    sidecars = {os.path.join(folder, k): data for k, data in contents.items()}
     changed = {
         path: data
         for path, data in sidecars.items()
@@ -502,12 +469,8 @@ def _write_sidecars(
     for path, data in changed.items():
         with writing.whole_file(path, "wb") as file:
             file.write(data)
-
-
-def main(options: Options) -> None:
-    """Runs the program with its flags."""
-    convert(options)
+    return list(sidecars)
 
 
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, convert)

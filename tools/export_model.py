@@ -138,7 +138,7 @@ def run(options: Options) -> str:
             "has no operations for 8-bit matrices."
         )
     from serving import exporting, models, networks, run_folder
-    from training import records
+    from training import model_folder, records
 
     exporting.check_installed(options.format, options.quantize)
     target = os.path.join(options.export_dir, str(options.version))
@@ -163,10 +163,15 @@ def run(options: Options) -> str:
         "vocab_sha256": records.vocab_sha256(settings.tokenizer.vocab),
         "checkpoint": os.path.basename(weights.checkpoint),
     }
-    if options.model_dir:
-        _check_text(options.model_dir, described)
+    folders = [options.model_dir] if options.model_dir else []
     if options.init_checkpoint:
-        _check_origin(options.init_checkpoint, described, task, settings)
+        folders.append(model_folder.of_checkpoint(options.init_checkpoint))
+    text = {name: described[name] for name in ("vocab_sha256", "do_lower_case")}
+    for folder in folders:
+        model_folder.check_text(folder, text)
+    if options.init_checkpoint and task in ("classify", "score", "tag"):
+        labels = settings.known_labels.to_dict()
+        _check_outputs(options.init_checkpoint, task, labels)
     model = networks.load(task, settings)
     servable = models.servable(task, model, settings)
     converted = None
@@ -196,14 +201,8 @@ def _settings(
             "or positions of masks. Export a SavedModel, or its encoder with "
             "--task=embed."
         )
-    values = {
-        **found,
-        **{
-            name: value
-            for name, value in dataclasses.asdict(options).items()
-            if value is not None
-        },
-    }
+    given = {k: v for k, v in vars(options).items() if v is not None}
+    values = {**found, **given}
     if task == run_folder.FILL_MASK and options.max_seq_length is None:
         values.pop("max_seq_length", None)  # As many as there are positions.
     for name in ("bert_config_file", "vocab_file"):
@@ -219,36 +218,17 @@ def _settings(
     )
 
 
-def _check_text(model_dir: str, described: Mapping[str, Any]) -> None:
-    """Compares vocabulary and casing with those of the run."""
-    from training import model_folder
-
-    model_folder.check_text(
-        model_dir,
-        {name: described[name] for name in ("vocab_sha256", "do_lower_case")},
-    )
-
-
-def _check_origin(
-    path: str,
-    described: Mapping[str, Any],
-    task: str,
-    settings: "run_folder.Settings",
-) -> None:
-    """Compares the export with the files of a checkpoint's folder.
+def _check_outputs(path: str, task: str, labels: dict[str, Any]) -> None:
+    """Compares the labels of the export with those of its checkpoint.
 
     Raises:
-        ValueError: the checkpoint has another vocabulary or casing, labels
-            words instead of texts, or has other labels, or in another order.
+        ValueError: the checkpoint labels words instead of texts, or has other
+            labels, or in another order.
     """
     from modeling import checkpoints, name_tables
     from training import model_folder
 
     folder = model_folder.of_checkpoint(path)
-    _check_text(folder, described)
-    label_set = settings.label_set
-    if task not in ("classify", "score", "tag") or label_set is None:
-        return
     with checkpoints.opened(path) as source:
         classes = model_folder.architectures(source)
     is_tagger = name_tables.TOKEN_CLASSIFICATION in classes
@@ -257,7 +237,6 @@ def _check_origin(
             f"--task={task} does not fit {path}, which is a "
             f"{', '.join(classes)}."
         )
-    labels = label_set.to_dict()
     if model_folder.output_order(folder, labels) is not None:
         raise ValueError(
             f"The outputs of {path} are {model_folder.labels(folder)}, and "

@@ -21,7 +21,7 @@ from absl import logging
 
 from commands import flags, program
 from files import lines, writing
-from tools import text_model
+from tools import predict_masked
 from training import flags as training_flags
 
 # Inches; the least for a legible label.
@@ -133,13 +133,11 @@ def run(options: Options) -> None:
     writing.check_files(
         [options.output_file], [options.vocab_file, options.bert_config_file]
     )
-    config, tokenizer = text_model.open_files(
-        options, "[CLS]", "[SEP]", "[UNK]"
-    )
+    config, tokenizer = predict_masked.open_files(options)
     lines.check_text(options.text, "--text")
     layers = chosen("layers", options.layers, config.num_hidden_layers)
     heads = chosen("heads", options.heads, config.num_attention_heads)
-    tokens, segment_ids = text_model.encode(
+    tokens, segment_ids = predict_masked.encode(
         options.text, tokenizer.tokenize, config.max_position_embeddings
     )
     # Late: these import TensorFlow, and the checks above are quick.

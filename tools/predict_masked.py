@@ -14,16 +14,20 @@ import dataclasses
 import itertools
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import IO, Any, BinaryIO
 
 from commands import flags, program
 from files import lines, paths, writing
-from tools import text_model
+from modeling import checkpoints
+from modeling import config as config_lib
+from tasks import features
+from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from vocab import tokenization
 
 _MASK = "[MASK]"
+_Candidate = dict[str, Any]  # `token` and `probability`.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,12 +64,51 @@ class MaskedText:
     positions: tuple[int, ...]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A word piece and its probability."""
+def open_files(
+    options: training_flags.ModelOptions, *tokens: str
+) -> tuple[config_lib.BertConfig, tokenization.FullTokenizer]:
+    """Reads configuration and vocabulary, without importing TensorFlow.
 
-    token: str
-    probability: float
+    Args:
+        options: of the tool.
+        *tokens: which the vocabulary must contain besides [CLS], [SEP], [UNK].
+
+    Raises:
+        OSError: a file cannot be opened.
+        ValueError: the checkpoint is missing, or configuration and vocabulary
+            do not fit together.
+    """
+    checkpoints.find(options.init_checkpoint)
+    config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    tokenizer = tokenization.open_tokenizer(
+        options, "[CLS]", "[SEP]", "[UNK]", *tokens
+    )
+    config.check_vocabulary(tokenizer.vocab_size, options.vocab_file)
+    return config, tokenizer
+
+
+def encode(
+    text: str, tokenize: Callable[[str], list[str]], max_length: int
+) -> tuple[list[str], list[int]]:
+    """Returns the tokens and segment ids of a text or a pair.
+
+    Args:
+        text: one text or `A ||| B`, split at the last separator, as released.
+        tokenize: splits each of the two into tokens.
+        max_length: maximum number of tokens, including [CLS] and [SEP].
+
+    Raises:
+        ValueError: the text is too long.
+    """
+    tokens, segment_ids = sentence_pairs.join(
+        *map(tokenize, features.split_pair(text))
+    )
+    if len(tokens) > max_length:
+        raise ValueError(
+            f"The text must have at most {max_length} word pieces with [CLS] "
+            f"and [SEP]; got {len(tokens)}: {text[:60]!r}... Shorten it."
+        )
+    return tokens, segment_ids
 
 
 def prepare(
@@ -88,7 +131,7 @@ def prepare(
             tokens += [_MASK, *tokenizer.tokenize(between)]
         return tokens[1:]
 
-    tokens, segment_ids = text_model.encode(text, tokenize, max_length)
+    tokens, segment_ids = encode(text, tokenize, max_length)
     positions = [i for i, token in enumerate(tokens) if token == _MASK]
     if not positions:
         raise ValueError(f"The text must have a {_MASK}; got {text!r}.")
@@ -105,7 +148,7 @@ def predict(
     texts: Sequence[MaskedText],
     inv_vocab: dict[int, str],
     top_k: int,
-) -> list[list[list[Candidate]]]:
+) -> list[list[list[_Candidate]]]:
     """Predicts the masked words of a batch of texts.
 
     Args:
@@ -135,14 +178,14 @@ def predict(
     outputs = model(*padded)
     probs = np.asarray(ops.softmax(outputs["masked_lm_logits"], axis=-1))
 
-    def candidates(probs: np.ndarray) -> list[Candidate]:  # [V]
+    def candidates(probs: np.ndarray) -> list[_Candidate]:  # [V]
         # Stable: of equal ones, the first in the vocabulary is first.
         order = np.argsort(-probs, kind="stable")[:top_k]
         return [
-            Candidate(
-                token=inv_vocab.get(index, f"[id {index}]"),
-                probability=float(probs[index]),
-            )
+            {
+                "token": inv_vocab.get(index, f"[id {index}]"),
+                "probability": float(probs[index]),
+            }
             for index in order.tolist()
         ]
 
@@ -152,21 +195,21 @@ def predict(
     ]
 
 
-def table(text: str, masks: Iterable[Iterable[Candidate]]) -> str:
+def table(text: str, masks: Iterable[Iterable[_Candidate]]) -> str:
     """Formats the candidates of a text for people."""
     rows = [text]
     for number, candidates in enumerate(masks, start=1):
         rows.append(f"  {_MASK} {number}")
-        rows += [f"    {c.probability:8.4f}  {c.token}" for c in candidates]
+        rows += [
+            f"    {each['probability']:8.4f}  {each['token']}"
+            for each in candidates
+        ]
     return "\n".join(rows) + "\n\n"
 
 
-def json_line(text: str, masks: Iterable[Iterable[Candidate]]) -> str:
+def json_line(text: str, masks: Iterable[Iterable[_Candidate]]) -> str:
     """Formats the candidates of a text as a line of JSON."""
-    record = {
-        "text": text,
-        "masks": [[dataclasses.asdict(c) for c in mask] for mask in masks],
-    }
+    record = {"text": text, "masks": masks}
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
@@ -183,9 +226,7 @@ def run(
     if options.text is None and options.input_file is None:
         raise ValueError("Give a text with --text or --input_file.")
     _check_files(options)
-    config, tokenizer = text_model.open_files(
-        options, "[CLS]", "[SEP]", "[UNK]", _MASK
-    )
+    config, tokenizer = open_files(options, _MASK)
     from modeling import heads  # Late: these import TensorFlow.
     from training import initialization
 
