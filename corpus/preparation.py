@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from commands import flags
-from corpus import cleaning, formats, sentences
+from corpus import cleaning, formats
 from files import paths, processes, writing
 
 # The place of the file number in an output path.
@@ -163,9 +163,7 @@ def _sentences_of(
         elif form.is_split:
             yield " ".join(paragraph.split())
         else:
-            for sentence in sentences.split_paragraph(
-                paragraph, rules.language
-            ):
+            for sentence in cleaning.split_paragraph(paragraph, rules.language):
                 # "* * *", "12.": no useful content.
                 if any(map(str.isalpha, sentence)):
                     yield sentence

@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from corpus import sentences
+from corpus import cleaning
 
 
 @pytest.mark.parametrize(
@@ -41,18 +41,18 @@ from corpus import sentences
     ],
 )
 def test_splits_at_the_ends_of_sentences(language, paragraph, expected):
-    assert sentences.split_paragraph(paragraph, language) == expected
+    assert cleaning.split_paragraph(paragraph, language) == expected
 
 
 def test_quotation_that_never_ends_does_not_swallow_the_rest():
     paragraph = '"Come in, she said. ' + "He came in and sat down. " * 50
-    split = sentences.split_paragraph(paragraph, "en")
+    split = cleaning.split_paragraph(paragraph, "en")
     assert split[0] == '"Come in, she said.'
     assert split[1:] == ["He came in and sat down."] * 50
 
 
 def test_opening_mark_stays_with_the_sentence_that_it_opens():
-    split = sentences._split_inside_quotations(
+    split = cleaning._split_inside_quotations(
         '"He said yes. "Then he left (home).  ( So it was." No.', "en"
     )
     assert split == [
@@ -68,21 +68,21 @@ def test_opening_mark_stays_with_the_sentence_that_it_opens():
     strategies.text(alphabet="aB. !?\"'“”()\n\u00a0é。།។।", max_size=1500)
 )
 def test_words_and_their_order_are_kept(paragraph):
-    split = sentences.split_paragraph(paragraph, "en")
+    split = cleaning.split_paragraph(paragraph, "en")
     assert "".join("".join(split).split()) == "".join(paragraph.split())
     assert all(s and s == " ".join(s.split()) for s in split)
 
 
-@pytest.mark.parametrize("end", sentences._ENDS)
+@pytest.mark.parametrize("end", cleaning._ENDS)
 def test_every_mark_that_ends_a_line_ends_a_sentence(end):
-    assert sentences.ends_sentence(f"ab{end}»")
+    assert cleaning.ends_sentence(f"ab{end}»")
     if end not in ":…":  # They may stand within a sentence.
         expected = [f"ab cd{end}", "ef gh"]
-        assert sentences.split_paragraph(" ".join(expected), "en") == expected
-    assert not sentences.ends_sentence(f"ab{end}c")
-    assert not sentences.ends_sentence("")
+        assert cleaning.split_paragraph(" ".join(expected), "en") == expected
+    assert not cleaning.ends_sentence(f"ab{end}c")
+    assert not cleaning.ends_sentence("")
 
 
 def test_time_grows_with_the_length_of_a_text_without_ends():
     text = "word " * 700_000
-    assert sentences.split_paragraph(text, "en") == [text.strip()]
+    assert cleaning.split_paragraph(text, "en") == [text.strip()]
