@@ -1,14 +1,16 @@
-"""Short forms of values and texts for messages."""
+"""Short forms of values and texts for messages, and tables of text."""
 
 import contextlib
 import difflib
 import itertools
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 _MOST_CHARACTERS = 60
 MOST_VALUES = 20
 _MOST_NAMES = 8
+_WIDTH = 79
 
 
 def short(value: Any) -> str:
@@ -68,3 +70,42 @@ def meant(word: str, names: Iterable[str]) -> str:
     by_key = {name.lower(): name for name in names}
     near = difflib.get_close_matches(word.lower(), by_key, n=1)
     return f" Did you mean {by_key[near[0]]}?" if near else ""
+
+
+def table(rows: Iterable[Sequence[str]], *, right: int = 1) -> str:
+    """Aligns rows in columns.
+
+    Args:
+        rows: with the same number of cells.
+        right: the column to align to the right.
+
+    Returns:
+        A line for each row, with its line end.
+    """
+    rows = [tuple(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if number == right else cell.ljust(width)
+            for number, (cell, width) in enumerate(
+                zip(row, widths, strict=True)
+            )
+        ]
+        lines.append("  " + "  ".join(cells).rstrip() + "\n")
+    return "".join(lines)
+
+
+def paragraphs(texts: Iterable[str], mark: str) -> str:
+    """Wraps texts as paragraphs with a leading mark; "none" if empty."""
+    wrapped = [
+        textwrap.fill(
+            text,
+            _WIDTH,
+            initial_indent=f"  {mark}",
+            subsequent_indent=" " * (2 + len(mark)),
+            break_long_words=False,
+        )
+        for text in texts
+    ]
+    return "\n".join(wrapped or ["  none"]) + "\n"

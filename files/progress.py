@@ -1,10 +1,11 @@
-"""Log formats, and progress reports.
+"""Log formats, colors and progress reports.
 
 On a terminal, progress is one line that is redrawn in place below the log;
 elsewhere every progress report is a log line.
 """
 
 import logging as python_logging
+import os
 import shutil
 import sys
 import textwrap
@@ -14,18 +15,35 @@ from typing import IO
 
 from absl import logging
 
-from files import terminal
-
 _LOG_EVERY_SECONDS = 5.0
 _BAR_CHARACTERS = 10
 # `full` is absl's: level, date, microseconds, thread, file and line.
 SHORT, FULL = FORMATS = ("short", "full")
+COLOR_CHOICES = ("auto", "always", "never")
 _CLOCK = "%H:%M:%S"
 _INDENT = " " * 9
 _MOST_COLUMNS = 100
 _REDRAW_EVERY_SECONDS = 0.5
 _ERASE_LINE = "\r\x1b[K"
 _RESET, _DIM, _YELLOW, _RED = (f"\x1b[{n}m" for n in (0, 2, 33, 31))
+
+
+def has_colors(choice: str, stream: IO[str]) -> bool:
+    """Returns whether to write colors to a stream.
+
+    Args:
+        choice: one of `COLOR_CHOICES`; "auto" for terminals, unless the
+            variable `NO_COLOR` is set (no-color.org).
+        stream: the output stream.
+    """
+    if choice != "auto":
+        return choice == "always"
+    return is_redrawable(stream) and not os.environ.get("NO_COLOR")
+
+
+def is_redrawable(stream: IO[str]) -> bool:
+    """Returns whether lines of a stream can be redrawn."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def use_format(log_format: str, stream: IO[str] | None = None) -> None:
@@ -39,10 +57,10 @@ def use_format(log_format: str, stream: IO[str] | None = None) -> None:
         return
     stream = stream or sys.stderr
     handler = logging.get_absl_handler().python_handler
-    if handler.stream is stream and terminal.is_redrawable(stream):
+    if handler.stream is stream and is_redrawable(stream):
         _progress.stream = stream
-    has_colors = terminal.has_colors("auto", stream)
-    handler.setFormatter(_Formatter(has_colors=has_colors))
+    formatter = _Formatter(has_colors=has_colors("auto", stream))
+    handler.setFormatter(formatter)
 
 
 def log_paragraph(text: str) -> None:

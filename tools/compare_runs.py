@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from commands import flags, program
-from files import paths, progress, terminal, writing
+from files import messages, paths, progress, writing
 from training import reporting, run_card, run_summary
 
 ARGUMENTS = "FOLDER ..."
@@ -105,7 +105,7 @@ def compare(runs: Sequence[Run]) -> str:
     parts = ["".join(names)]
     for title, rows in sections.items():
         if rows:
-            parts.append(f"{title}\n{terminal.table(rows, right=-1)}")
+            parts.append(f"{title}\n{messages.table(rows, right=-1)}")
     missing = [run.name for run in runs if not run.card]
     if missing:
         parts.append(

@@ -9,7 +9,7 @@ Python package is downloaded by pip.
 import dataclasses
 import textwrap
 
-from files import messages, terminal
+from files import messages
 from tasks.classification import glue
 
 CHECKPOINT = "checkpoint"
@@ -287,4 +287,4 @@ def listing() -> str:
         (name, "", "all of " + ", ".join(members))
         for name, members in GROUPS.items()
     ]
-    return textwrap.dedent(terminal.table(rows, right=-1))
+    return textwrap.dedent(messages.table(rows, right=-1))

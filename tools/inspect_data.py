@@ -24,7 +24,7 @@ import numpy as np
 
 from commands import flags, program
 from corpus import text_statistics
-from files import messages, paths, terminal, writing
+from files import messages, paths, progress, writing
 from tasks.masked_lm import (
     encoded_corpus,
     fast_masked_pairs,
@@ -96,7 +96,7 @@ class Options(masked_pairs.PairOptions, flags.TokenizerOptions):
     color: str = flags.Group.DISPLAY.flag(
         "auto",
         "Color masked tokens; auto: in a terminal.",
-        choices=terminal.COLOR_CHOICES,
+        choices=progress.COLOR_CHOICES,
     )
 
 
@@ -358,7 +358,7 @@ def _text_section(name: str, text: text_statistics.TextStatistics) -> str:
         ),
         _row("capital letters", text.num_capitals, f"{capitals} of letters"),
     ]
-    return f"TEXT {name}\n{terminal.table(rows)}"
+    return f"TEXT {name}\n{messages.table(rows)}"
 
 
 def _records_section(
@@ -409,7 +409,7 @@ def _records_section(
         ),
         _row_of("same text as before", contents.num_repeated, num_records),
     ]
-    return f"{title}\n{terminal.table(rows)}"
+    return f"{title}\n{messages.table(rows)}"
 
 
 def _sequences_section(
@@ -443,7 +443,7 @@ def _sequences_section(
                 values.tolist(), counts.tolist(), strict=True
             )
         ]
-    return f"{title}\n{terminal.table(rows)}"
+    return f"{title}\n{messages.table(rows)}"
 
 
 def _row(name: str, count: int, note: str) -> _Row:
@@ -540,14 +540,14 @@ def run(options: Options, output: IO[str]) -> None:
     ]
     sections = list(findings.sections)
     if options.num_examples:
-        has_colors = terminal.has_colors(options.color, output)
+        has_colors = progress.has_colors(options.color, output)
         sections.append(
             _examples_section(
                 findings.examples, tokenizer.inv_vocab, has_colors=has_colors
             )
         )
     # One paragraph for each, or that there are none.
-    sections.append(f"WARNINGS\n{terminal.paragraphs(warnings, '! ')}")
+    sections.append(f"WARNINGS\n{messages.paragraphs(warnings, '! ')}")
     output.write("\n".join(sections))
     if options.output_file:
         numbers = {**findings.numbers, "warnings": warnings}
