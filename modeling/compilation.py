@@ -26,8 +26,12 @@ Policy: TypeAlias = str | keras.DTypePolicy | None
 # Compiling takes 0.1 to 0.6 s for each shape, and saves about a nanosecond
 # per element and call.
 _WORTH_COMPILING = 1 << 17
+# What an unknown dimension counts as: the tokens of a text, or those of a batch
+# in a matrix.
+_TYPICAL_LENGTH, _TYPICAL_ROWS = 64, 1024
 
 _forward_only = contextvars.ContextVar("forward_only", default=False)
+_each_shape = contextvars.ContextVar("each_shape", default=False)
 
 
 def is_tensorflow() -> bool:
@@ -67,6 +71,19 @@ def forward_only() -> Iterator[None]:
         _forward_only.reset(token)
 
 
+@contextlib.contextmanager
+def each_shape() -> Iterator[None]:
+    """Declares that tensors of unknown shape in its scope have few shapes.
+
+    `compiled` then compiles its functions for each shape that occurs.
+    """
+    token = _each_shape.set(True)
+    try:
+        yield
+    finally:
+        _each_shape.reset(token)
+
+
 def is_forward_only() -> bool:
     """Returns whether to use plain operations, which TensorFlow fuses."""
     return _forward_only.get()
@@ -89,9 +106,10 @@ def sum_with_bias(x: Tensor, bias: Tensor) -> Tensor:
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function of tensors where that saves time.
 
-    These are large tensors of known shape, and on a GPU all tensors; otherwise
-    the function runs uncompiled. Both compute the same formula and may differ
-    in the last bits; the choice depends only on the shapes.
+    These are large tensors, and on a GPU all tensors, of known shape or in the
+    scope of `each_shape`; otherwise the function runs uncompiled. Both compute
+    the same formula and may differ in the last bits; the choice depends only on
+    the shapes.
 
     Args:
         function: a function of the module level, of tensors by position and
@@ -180,9 +198,14 @@ def _jitted(function):
 
 def _pays(tensors) -> bool:
     shapes = [tensor.shape for tensor in tensors]
-    if any(None in shape for shape in shapes):
+    if any(None in shape for shape in shapes) and not _each_shape.get():
         return False
-    return _has_gpu() or max(map(math.prod, shapes)) >= _WORTH_COMPILING
+    return _has_gpu() or max(map(_num_elements, shapes)) >= _WORTH_COMPILING
+
+
+def _num_elements(shape) -> int:
+    unknown = _TYPICAL_ROWS if len(shape) == 2 else _TYPICAL_LENGTH
+    return math.prod(unknown if size is None else size for size in shape)
 
 
 @functools.cache

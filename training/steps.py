@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from modeling import compilation
 from training import devices, objectives, optimization
 
 # Source: NVIDIA's mixed-precision recipe (Micikevicius et al. 2018), as in
@@ -275,13 +276,16 @@ class Trainer:
             losses and metrics of the rows.
         """
         variables = list(self.state.optimizer.variables.values())
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            outcome = self.state.objective.outcome(features, denominators, seed)
-            total = tf.add_n(list(outcome.losses.values())) * scale
+        objective = self.state.objective
+        with compilation.each_shape():
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(variables)
+                outcome = objective.outcome(features, denominators, seed)
+                total = tf.add_n(list(outcome.losses.values())) * scale
+            gradients = tape.gradient(total, variables)
         gradients = [
             None if gradient is None else tf.convert_to_tensor(gradient)
-            for gradient in tape.gradient(total, variables)
+            for gradient in gradients
         ]
         return gradients, {
             "losses": outcome.losses,
@@ -414,7 +418,8 @@ class Evaluator:
         denominators = _sum_over_replicas(
             context, self._objective.denominators(features)
         )
-        outcome = self._objective.outcome(features, denominators, None)
+        with compilation.each_shape():
+            outcome = self._objective.outcome(features, denominators, None)
         return _sum_over_replicas(
             context, {"losses": outcome.losses, "metrics": outcome.metrics}
         )

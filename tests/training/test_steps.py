@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints, heads
+from modeling import checkpoints, compilation, heads, kernels
 from modeling import config as config_lib
 from tests import programs
 from tests import toy_pretraining as toy
@@ -290,22 +290,69 @@ class _RootOfWeight:
         return objectives.Outcome(losses={"loss": loss}, metrics={})
 
 
-def test_an_infinite_gradient_of_a_finite_loss_is_reported():
-    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+def _one_weight_state(strategy, objective, weight):
     with strategy.scope():
-        objective = _RootOfWeight()
-        weight = objective.model.weights[0].value
-        state = steps.TrainState(
+        return steps.TrainState(
             objective=objective,
             optimizer=optimization.AdamWeightDecayOptimizer({"w": weight}),
             schedule=optimization.Schedule(init_lr=1.0, num_train_steps=9),
             loss_scale=steps.LossScale(active=False),
             seed=1,
         )
+
+
+def test_an_infinite_gradient_of_a_finite_loss_is_reported():
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    with strategy.scope():
+        objective = _RootOfWeight()
+        weight = objective.model.weights[0].value
+    state = _one_weight_state(strategy, objective, weight)
     dataset = tf.data.Dataset.from_tensors({"x": tf.zeros([1])}).repeat()
     iterator = iter(strategy.experimental_distribute_dataset(dataset))
     trainer = steps.Trainer(strategy, state)
     assert int(trainer.run(iterator, 3, 1)["first_bad_step"]) == 3
+
+
+class _Normalization:
+    """Its loss is the last column of normalized rows."""
+
+    def __init__(self, gamma):
+        self._gamma = gamma
+
+    def denominators(self, features):
+        return {}
+
+    def outcome(self, features, denominators, dropout_seed):
+        beta = tf.zeros_like(self._gamma)
+        rows = kernels.layer_norm(features["rows"], self._gamma, beta)
+        loss = tf.reduce_sum(rows[:, -1])
+        return objectives.Outcome(losses={"loss": loss}, metrics={})
+
+
+def test_batches_of_unknown_length_are_compiled(monkeypatch):
+    names = []
+    jitted = compilation._jitted
+    monkeypatch.setattr(
+        compilation,
+        "_jitted",
+        lambda f: names.append(f.__name__) or jitted(f),
+    )
+    rows = np.random.default_rng(1).normal(size=[600, 256]).astype(np.float32)
+    norms = []
+    for spec in ([None, 256], [600, 256]):
+        strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+        with strategy.scope():
+            gamma = tf.Variable(tf.ones([256]))
+        state = _one_weight_state(strategy, _Normalization(gamma), gamma)
+        dataset = tf.data.Dataset.from_generator(
+            lambda: [{"rows": rows}],
+            output_signature={"rows": tf.TensorSpec(spec)},
+        )
+        result = steps.Trainer(strategy, state).run(iter(dataset), 0, 1)
+        assert {"_norm", "_norm_gradient"} <= set(names)
+        names.clear()
+        norms.append(float(result["gradient_norm"]))
+    assert norms[0] == norms[1] > 0
 
 
 class _Noise:
