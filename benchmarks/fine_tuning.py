@@ -33,7 +33,7 @@ from absl import logging
 
 from benchmarks import contenders, scaling
 from commands import flags, program
-from files import json_text, writing
+from files import json_text, messages, writing
 from tasks.classification import datasets, glue, metrics, predictions
 from tasks.squad import squad_examples, squad_metrics
 
@@ -220,12 +220,8 @@ def run(options: Options) -> None:
         ValueError: a flag is missing or has an unknown value.
         RuntimeError: a run failed.
     """
-    unknown = set(options.programs) - set(PROGRAMS)
-    if unknown:
-        raise ValueError(
-            f"--programs must be of {', '.join(PROGRAMS)}; got "
-            f"{', '.join(sorted(unknown))}."
-        )
+    for name in options.programs:
+        messages.check_choice("--programs", name, PROGRAMS)
     is_squad = options.task.lower() == SQUAD.lower()
     task = (_squad_task if is_squad else _glue_task)(options)
     best = _best_rate(task)

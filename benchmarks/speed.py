@@ -25,7 +25,7 @@ from absl import logging
 
 from benchmarks import contenders, scaling
 from commands import flags, program
-from files import lines
+from files import lines, messages
 from vocab import tokenization
 
 _OURS, _PEER, _FLOOR = "this project", "Hugging Face", "floor"
@@ -267,12 +267,8 @@ def compare(options: Options) -> str:
         ValueError: a measurement is unknown.
         RuntimeError: a contender failed.
     """
-    unknown = set(options.measurements) - set(MEASUREMENTS)
-    if unknown:
-        raise ValueError(
-            f"--measurements must be of {', '.join(MEASUREMENTS)}; got "
-            f"{', '.join(sorted(unknown))}."
-        )
+    for name in options.measurements:
+        messages.check_choice("--measurements", name, MEASUREMENTS)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options=options, folder=pathlib.Path(folder))

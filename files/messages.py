@@ -45,6 +45,19 @@ def names(values: Sequence[str]) -> str:
     return f"{first} and {rest} more" if rest > 0 else first
 
 
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Checks that a value is one of several.
+
+    Raises:
+        ValueError: it is none of them.
+    """
+    choices = tuple(choices)
+    if value not in choices:
+        raise ValueError(
+            f"{name} must be one of {', '.join(choices)}; got {short(value)}."
+        )
+
+
 @contextlib.contextmanager
 def broken(
     path: str, form: str, errors: tuple[type[Exception], ...]

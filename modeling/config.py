@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from files import json_text, paths
+from files import json_text, messages, paths
 from modeling import huggingface_config, keras_hub, name_tables
 
 # In the folder of a checkpoint.
@@ -383,11 +383,7 @@ def activation(hidden_act: str | Callable | None) -> str | Callable:
         return hidden_act
     if hidden_act is None or hidden_act == "":
         return "linear"
-    if not isinstance(hidden_act, str) or (
-        hidden_act.lower() not in ACTIVATIONS
-    ):
-        raise ValueError(
-            f"hidden_act must be one of {', '.join(ACTIVATIONS)}; "
-            f"got {hidden_act!r:.60}."
-        )
-    return hidden_act.lower()
+    if isinstance(hidden_act, str):
+        hidden_act = hidden_act.lower()
+    messages.check_choice("hidden_act", hidden_act, ACTIVATIONS)
+    return hidden_act

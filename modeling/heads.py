@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from files import messages
 from modeling import bert, layers, losses
 from modeling import config as config_lib
 from modeling.compilation import Policy, Tensor
@@ -367,11 +368,7 @@ class BertForPreTraining(BertWithHead):
         name: str | None = None,
         dtype: Policy = None,
     ):
-        if objective not in OBJECTIVES:
-            raise ValueError(
-                f"objective must be one of {', '.join(OBJECTIVES)}; "
-                f"got {objective!r}."
-            )
+        messages.check_choice("objective", objective, OBJECTIVES)
         self.objective = objective
         super().__init__(
             config,

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from files import json_text
+from files import json_text, messages
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer_config.json"
@@ -101,16 +101,11 @@ def check(values: Mapping[str, Any], path: str) -> None:
         )
     check_fixed(values, path)
     act = values.get("hidden_act", _DEFAULT_ACTIVATION)
-    if not isinstance(act, str) or act not in _ACTIVATIONS:
-        raise ValueError(
-            f"{path}: hidden_act must be one of {', '.join(_ACTIVATIONS)}; "
-            f"got {act!r:.60}."
-        )
+    messages.check_choice(f"{path}: hidden_act", act, _ACTIVATIONS)
     problem = values.get("problem_type")
-    if problem is not None and problem not in _PROBLEM_TYPES.values():
-        raise ValueError(
-            f"{path}: problem_type must be one of "
-            f"{', '.join(_PROBLEM_TYPES.values())}; got {problem!r:.60}."
+    if problem is not None:
+        messages.check_choice(
+            f"{path}: problem_type", problem, _PROBLEM_TYPES.values()
         )
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from absl import logging
 
 from commands import flags
-from files import paths
+from files import messages, paths
 from training import checkpointing, input_pipeline, workers
 from training import flags as training_flags
 
@@ -224,11 +224,7 @@ def set_precision(precision: str) -> None:
     Raises:
         ValueError: the precision is not one of `PRECISIONS`.
     """
-    if precision not in PRECISIONS:
-        raise ValueError(
-            f"--precision must be one of {', '.join(PRECISIONS)}; "
-            f"got {precision!r}."
-        )
+    messages.check_choice("--precision", precision, PRECISIONS)
     keras.config.set_dtype_policy(precision)
 
 

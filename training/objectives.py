@@ -13,6 +13,7 @@ from typing import TypeAlias
 import keras
 import tensorflow as tf
 
+from files import messages
 from modeling import heads, losses
 
 SINGLE_LABEL = "single_label"
@@ -261,11 +262,7 @@ class Classification(PerExample):
         problem_type: str,
         class_weights: Sequence[float] = (),
     ):
-        if problem_type not in PROBLEM_TYPES:
-            raise ValueError(
-                f"problem_type must be one of {', '.join(PROBLEM_TYPES)}; "
-                f"got {problem_type!r}."
-            )
+        messages.check_choice("problem_type", problem_type, PROBLEM_TYPES)
         super().__init__(model)
         self._problem_type = problem_type
         self._class_weights = tuple(class_weights)

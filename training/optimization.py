@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from files import messages
+
 SCHEDULES = ("release", "continuous")
 
 
@@ -33,11 +35,9 @@ class Schedule:
     kind: str = "release"
 
     def __post_init__(self):
-        if self.kind not in SCHEDULES:
-            raise ValueError(
-                f"The learning-rate schedule must be one of {SCHEDULES}; "
-                f"got {self.kind!r}."
-            )
+        messages.check_choice(
+            "The learning-rate schedule", self.kind, SCHEDULES
+        )
         if self.num_train_steps <= 0:
             raise ValueError(
                 "Must specify a number of training steps > 0; "

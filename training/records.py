@@ -47,11 +47,8 @@ class Feature:
     dtype: str = "int64"
 
     def __post_init__(self):
-        if self.dtype not in _KINDS:
-            raise ValueError(
-                f"The dtype of feature {self.name!r} must be one of "
-                f"{', '.join(_KINDS)}; got {self.dtype!r}."
-            )
+        name = f"The dtype of feature {self.name!r}"
+        messages.check_choice(name, self.dtype, _KINDS)
 
 
 def _sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:

@@ -54,11 +54,7 @@ class LabelSet:
     thresholds: tuple[float, ...] = dataclasses.field(default=(), repr=False)
 
     def __post_init__(self):
-        if self.problem_type not in PROBLEM_TYPES:
-            raise ValueError(
-                f"problem_type must be one of {', '.join(PROBLEM_TYPES)}; "
-                f"got {messages.short(self.problem_type)}."
-            )
+        messages.check_choice("problem_type", self.problem_type, PROBLEM_TYPES)
         if len(set(self.names)) != len(self.names):
             raise ValueError(
                 f"Label names must differ; got {messages.listed(self.names)}."

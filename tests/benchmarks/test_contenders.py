@@ -94,7 +94,7 @@ def test_row_has_our_time_and_ratios_to_it():
 
 
 def test_unknown_measurement_is_named():
-    with pytest.raises(ValueError, match=r"must be of .*; got sleep"):
+    with pytest.raises(ValueError, match=r"must be one of .*; got 'sleep'"):
         speed.compare(speed.Options(measurements=("help", "sleep")))
 
 

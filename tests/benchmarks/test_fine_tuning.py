@@ -128,5 +128,5 @@ def test_one_rate_needs_no_selection(tmp_path, made):
 
 def test_unknown_program_is_refused(tmp_path):
     options = dataclasses.replace(_options(tmp_path), programs=("mine",))
-    with pytest.raises(ValueError, match="peer_bfloat16; got mine"):
+    with pytest.raises(ValueError, match="peer_bfloat16; got 'mine'"):
         fine_tuning.run(options)

@@ -1,5 +1,7 @@
 """Values in messages: whole where short, cut where long."""
 
+import pytest
+
 from files import messages
 
 
@@ -29,3 +31,10 @@ def test_the_nearest_name_is_suggested():
     assert messages.meant("mrcp", names) == " Did you mean MRPC?"
     assert messages.meant("bfloat16", names) == " Did you mean mixed_bfloat16?"
     assert messages.meant("x", names) == ""
+
+
+def test_a_value_is_one_of_its_choices():
+    messages.check_choice("x", "a", {"a": 1, "b": 2})
+    for value in ("c", ["a"], None):
+        with pytest.raises(ValueError, match=r"^x must be one of a, b; got "):
+            messages.check_choice("x", value, {"a": 1, "b": 2})
