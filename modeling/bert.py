@@ -15,7 +15,6 @@ class Embeddings(layers.BertLayer):
 
     Args:
         config: the network's sizes.
-        dtype: as for `layers.BertLayer`.
 
     Call arguments:
         input_ids: `[B, T]` int, in [0, V).
@@ -29,10 +28,10 @@ class Embeddings(layers.BertLayer):
         ValueError: T is more than `max_position_embeddings`.
     """
 
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
-        super().__init__(name="embeddings", dtype=dtype)
+    def __init__(self, config: config_lib.BertConfig):
+        super().__init__(name="embeddings")
         self.config = config
-        self.norm = layers.LayerNorm(config.hidden_size, dtype=dtype)
+        self.norm = layers.LayerNorm(config.hidden_size)
 
     def build(self, input_shape=None):
         config = self.config
@@ -82,7 +81,6 @@ class Encoder(layers.BertLayer):
 
     Args:
         config: the network's sizes.
-        dtype: as for `layers.BertLayer`.
 
     Call arguments:
         hidden, adder, dropout_seed: as for `layers.SelfAttention`.
@@ -96,17 +94,13 @@ class Encoder(layers.BertLayer):
         recompute: gradient checkpointing: each layer keeps only its output.
     """
 
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
-        super().__init__(name="encoder", dtype=dtype)
+    def __init__(self, config: config_lib.BertConfig):
+        super().__init__(name="encoder")
         self.recompute = False
         self.stack = [
-            layers.TransformerLayer(config, index, dtype=dtype)
+            layers.TransformerLayer(config, index)
             for index in range(config.num_hidden_layers)
         ]
-
-    def build(self, input_shape=None):
-        for layer in self.stack:
-            layer.build()
 
     def call(self, hidden, adder, dropout_seed=None, first_only=False):
         # Nothing is reshaped between the matrix products, so that TensorFlow
@@ -173,16 +167,15 @@ class BertModel(keras.Model):
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.config = config
         self.causal = causal
-        policy = self.dtype_policy
-        self.embeddings = Embeddings(config, dtype=policy)
-        self.encoder = Encoder(config, dtype=policy)
-        self.pooler = layers.Transform(
-            (config.hidden_size, config.hidden_size),
-            config,
-            name="pooler",
-            activation="tanh",
-            dtype=policy,
-        )
+        with layers.with_policy(self.dtype_policy):
+            self.embeddings = Embeddings(config)
+            self.encoder = Encoder(config)
+            self.pooler = layers.Transform(
+                (config.hidden_size, config.hidden_size),
+                config,
+                name="pooler",
+                activation="tanh",
+            )
         self.build()
 
     def build(self, input_shape=None):

@@ -50,7 +50,7 @@ class OutputLayer(layers.BertLayer):
         config: for the width D.
         num_outputs: K.
         initializer_range: of the weights.
-        name, dtype: as for `layers.BertLayer`.
+        name: of the release.
 
     Call arguments:
         x: `[..., D]` float.
@@ -66,9 +66,8 @@ class OutputLayer(layers.BertLayer):
         initializer_range: float = HEAD_INITIALIZER_RANGE,
         *,
         name: str,
-        dtype: Policy = None,
     ):
-        super().__init__(name=name, dtype=dtype)
+        super().__init__(name=name)
         self.shape = (num_outputs, config.hidden_size)
         self.initializer_range = initializer_range
 
@@ -86,18 +85,11 @@ class Heads(layers.BertLayer):
 
     Args:
         children: layers by attribute name, built in this order.
-        dtype: Keras policy or its name.
     """
 
-    def __init__(
-        self, children: dict[str, keras.layers.Layer], *, dtype: Policy = None
-    ):
-        super().__init__(name="cls", dtype=dtype)
+    def __init__(self, children: dict[str, keras.layers.Layer]):
+        super().__init__(name="cls")
         self.children = children
-
-    def build(self, input_shape=None):
-        for child in self.children.values():
-            child.build()
 
 
 class MaskedLanguageModel(layers.BertLayer):
@@ -107,7 +99,6 @@ class MaskedLanguageModel(layers.BertLayer):
 
     Args:
         config: the network's sizes.
-        dtype: Keras policy or its name.
 
     Call arguments:
         sequence_output: `[B, T, D]` float.
@@ -121,15 +112,14 @@ class MaskedLanguageModel(layers.BertLayer):
         `[B, P]` float32.
     """
 
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
-        super().__init__(name="predictions", dtype=dtype)
+    def __init__(self, config: config_lib.BertConfig):
+        super().__init__(name="predictions")
         self.config = config
         self.transform = layers.Transform(
             (config.hidden_size, config.hidden_size),
             config,
             name="transform",
             has_norm=True,
-            dtype=dtype,
         )
 
     def build(self, input_shape=None):
@@ -164,7 +154,6 @@ class ChoiceScore(layers.BertLayer):
 
     Args:
         config: for the width D.
-        dtype: as for `layers.BertLayer`.
 
     Call arguments:
         pooled_output: `[B, D]` float.
@@ -173,8 +162,8 @@ class ChoiceScore(layers.BertLayer):
         `[B]` float32.
     """
 
-    def __init__(self, config: config_lib.BertConfig, *, dtype: Policy = None):
-        super().__init__(name="multiple_choice", dtype=dtype)
+    def __init__(self, config: config_lib.BertConfig):
+        super().__init__(name="multiple_choice")
         self.width = config.hidden_size
 
     def build(self, input_shape=None):
@@ -246,12 +235,11 @@ class BertWithHead(keras.Model):
         self.num_labels = num_labels
         self.causal = causal
         self.bilstm_head = bilstm_head
-        self.build()
+        with layers.with_policy(self.dtype_policy):
+            self.build()
 
     def build(self, input_shape=None):
-        self.bert = bert.BertModel(
-            self.config, causal=self.causal, dtype=self.dtype_policy
-        )
+        self.bert = bert.BertModel(self.config, causal=self.causal)
         width = self.config.hidden_size
         if self.bilstm_head:
             self.bilstm = layers.bidirectional_lstm(
@@ -379,20 +367,18 @@ class BertForPreTraining(BertWithHead):
         )
 
     def build_head(self, width):
-        config, policy = self.config, self.dtype_policy
-        self.predictions = MaskedLanguageModel(config, dtype=policy)
+        self.predictions = MaskedLanguageModel(self.config)
         self.seq_relationship = OutputLayer(
-            config,
+            self.config,
             self.num_labels,
-            config.initializer_range,
+            self.config.initializer_range,
             name="seq_relationship",
-            dtype=policy,
         )
         heads = {
             "predictions": self.predictions,
             "seq_relationship": self.seq_relationship,
         }
-        self.cls = Heads(heads, dtype=policy)
+        self.cls = Heads(heads)
         self.cls.build()
 
     # It has the masked positions as inputs, unlike the other models.
@@ -514,11 +500,8 @@ class BertForQuestionAnswering(BertWithHead):
         if self.causal or self.bilstm_head:
             super().build_head(width)
             return
-        policy = self.dtype_policy
-        self.span = OutputLayer(
-            self.config, self.num_labels, name="squad", dtype=policy
-        )
-        self.cls = Heads({"squad": self.span}, dtype=policy)
+        self.span = OutputLayer(self.config, self.num_labels, name="squad")
+        self.cls = Heads({"squad": self.span})
         self.cls.build()
 
     def call_head(self, outputs, input_mask, dropout_seed):
@@ -562,9 +545,8 @@ class BertForMultipleChoice(BertWithHead):
         super().__init__(config, num_labels=1, name=name, dtype=dtype)
 
     def build_head(self, width):
-        policy = self.dtype_policy
-        self.score = ChoiceScore(self.config, dtype=policy)
-        self.cls = Heads({"multiple_choice": self.score}, dtype=policy)
+        self.score = ChoiceScore(self.config)
+        self.cls = Heads({"multiple_choice": self.score})
         self.cls.build()
 
     def call(

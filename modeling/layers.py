@@ -6,6 +6,9 @@ creates its variables in `build`, in the release's order. Variables are float32;
 matrix products have the policy's compute type.
 """
 
+import contextlib
+from collections.abc import Iterator
+
 import keras
 from keras import ops
 
@@ -50,19 +53,35 @@ def _seed_at(dropout_seed: Tensor | None, site: int) -> Tensor | None:
     return None
 
 
+@contextlib.contextmanager
+def with_policy(policy: Policy) -> Iterator[None]:
+    """Creates the layers of a model by its policy, not by the global one."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
 class BertLayer(keras.layers.Layer):
     """A layer whose inputs and variables Keras does not cast.
 
     Keras would cast every float input and variable to the type of the policy,
-    which is too narrow for normalization, softmax and logits.
+    which is too narrow for normalization, softmax and logits. Unless a class
+    defines `build`, it builds the layers that its constructor creates.
 
     Args:
         name: of the release.
-        dtype: Keras policy or its name; the global one if None.
     """
 
-    def __init__(self, *, name: str, dtype: Policy = None):
-        super().__init__(name=name, dtype=dtype, autocast=False)
+    def __init__(self, *, name: str):
+        super().__init__(name=name, autocast=False)
+
+    def build(self, input_shape=None):
+        # In the order of their assignment.
+        for layer in self._layers:
+            layer.build()
 
     def add_variable(self, name: str, shape: tuple[int, ...], initializer):
         """Adds a trainable float32 variable."""
@@ -77,7 +96,7 @@ class Dense(BertLayer):
     Args:
         sizes: width of the input and of the output.
         initializer_range: as in `BertConfig`.
-        name, dtype: as for `BertLayer`.
+        name: of the release.
 
     Call arguments:
         x: `[..., in]` float.
@@ -92,9 +111,8 @@ class Dense(BertLayer):
         initializer_range: float,
         *,
         name: str = "dense",
-        dtype: Policy = None,
     ):
-        super().__init__(name=name, dtype=dtype)
+        super().__init__(name=name)
         self.sizes = sizes
         self.initializer_range = initializer_range
 
@@ -120,7 +138,6 @@ class LayerNorm(BertLayer):
 
     Args:
         size: width of the rows, D.
-        dtype: as for `BertLayer`.
 
     Call arguments:
         x: `[..., D]` float.
@@ -129,8 +146,8 @@ class LayerNorm(BertLayer):
         `[..., D]`, of the type of `x`.
     """
 
-    def __init__(self, size: int, *, dtype: Policy = None):
-        super().__init__(name="LayerNorm", dtype=dtype)
+    def __init__(self, size: int):
+        super().__init__(name="LayerNorm")
         self.size = size
 
     def build(self, input_shape=None):
@@ -149,7 +166,6 @@ class SelfAttention(BertLayer):
     Args:
         config: the network's sizes.
         site: number of its dropout site.
-        dtype: as for `BertLayer`.
 
     Call arguments:
         hidden: `[B, T, D]` or `[B * T, D]` float.
@@ -162,21 +178,15 @@ class SelfAttention(BertLayer):
         As `hidden`, or as `first` if given, of the policy's compute type.
     """
 
-    def __init__(
-        self, config: config_lib.BertConfig, site: int, *, dtype: Policy = None
-    ):
-        super().__init__(name="self", dtype=dtype)
+    def __init__(self, config: config_lib.BertConfig, site: int):
+        super().__init__(name="self")
         self.config = config
         self.site = site
         sizes = (config.hidden_size, config.hidden_size)
         self.query, self.key, self.value = (
-            Dense(sizes, config.initializer_range, name=name, dtype=dtype)
+            Dense(sizes, config.initializer_range, name=name)
             for name in ("query", "key", "value")
         )
-
-    def build(self, input_shape=None):
-        for dense in (self.query, self.key, self.value):
-            dense.build()
 
     def _projections(self, hidden) -> tuple[Tensor, Tensor]:
         """Returns the products `[..., 3 * D]` and their bias `[3 * D]`."""
@@ -224,7 +234,6 @@ class BlockOutput(BertLayer):
         config: the network's sizes.
         in_size: width of the block's inner result.
         site: number of its dropout site.
-        dtype: as for `BertLayer`.
 
     Call arguments:
         x: `[..., in_size]` float, the block's inner result.
@@ -235,24 +244,13 @@ class BlockOutput(BertLayer):
         `[..., D]`, of the policy's compute type.
     """
 
-    def __init__(
-        self,
-        config: config_lib.BertConfig,
-        in_size: int,
-        site: int,
-        *,
-        dtype: Policy = None,
-    ):
-        super().__init__(name="output", dtype=dtype)
+    def __init__(self, config: config_lib.BertConfig, in_size: int, site: int):
+        super().__init__(name="output")
         self.rate = config.hidden_dropout_prob
         self.site = site
         sizes = (in_size, config.hidden_size)
-        self.dense = Dense(sizes, config.initializer_range, dtype=dtype)
-        self.norm = LayerNorm(config.hidden_size, dtype=dtype)
-
-    def build(self, input_shape=None):
-        self.dense.build()
-        self.norm.build()
+        self.dense = Dense(sizes, config.initializer_range)
+        self.norm = LayerNorm(config.hidden_size)
 
     def call(self, x, residual, dropout_seed=None):
         seed = _seed_at(dropout_seed, self.site)
@@ -268,18 +266,10 @@ class BlockOutput(BertLayer):
 class Attention(BertLayer):
     """The attention block of a Transformer layer; see `SelfAttention`."""
 
-    def __init__(
-        self, config: config_lib.BertConfig, site: int, *, dtype: Policy = None
-    ):
-        super().__init__(name="attention", dtype=dtype)
-        self.self_attention = SelfAttention(config, site, dtype=dtype)
-        self.block_output = BlockOutput(
-            config, config.hidden_size, site + 1, dtype=dtype
-        )
-
-    def build(self, input_shape=None):
-        self.self_attention.build()
-        self.block_output.build()
+    def __init__(self, config: config_lib.BertConfig, site: int):
+        super().__init__(name="attention")
+        self.self_attention = SelfAttention(config, site)
+        self.block_output = BlockOutput(config, config.hidden_size, site + 1)
 
     def call(self, hidden, adder, dropout_seed=None, first=None):
         context = self.self_attention(
@@ -297,7 +287,7 @@ class Transform(BertLayer):
         config: for the initial kernel and the default activation.
         activation: replaces `config.hidden_act`.
         has_norm: whether a normalization follows.
-        name, dtype: as for `BertLayer`.
+        name: of the release.
 
     Call arguments:
         x: `[..., in]` float.
@@ -314,18 +304,12 @@ class Transform(BertLayer):
         name: str,
         activation: str | None = None,
         has_norm: bool = False,
-        dtype: Policy = None,
     ):
-        super().__init__(name=name, dtype=dtype)
+        super().__init__(name=name)
         act = activation or config.hidden_act
         self.activation = config_lib.activation(act)
-        self.dense = Dense(sizes, config.initializer_range, dtype=dtype)
-        self.norm = LayerNorm(sizes[1], dtype=dtype) if has_norm else None
-
-    def build(self, input_shape=None):
-        self.dense.build()
-        if self.norm:
-            self.norm.build()
+        self.dense = Dense(sizes, config.initializer_range)
+        self.norm = LayerNorm(sizes[1]) if has_norm else None
 
     def call(self, x):
         hidden = kernels.activate(
@@ -342,31 +326,22 @@ class TransformerLayer(BertLayer):
     Args:
         config: the network's sizes.
         index: number of the layer, from 0.
-        dtype: as for `BertLayer`.
 
     Call arguments, returns: as for `SelfAttention`.
     """
 
-    def __init__(
-        self, config: config_lib.BertConfig, index: int, *, dtype: Policy = None
-    ):
-        super().__init__(name=f"layer_{index}", dtype=dtype)
+    def __init__(self, config: config_lib.BertConfig, index: int):
+        super().__init__(name=f"layer_{index}")
         site = _FIRST_LAYER_SITE + _DROPOUT_SITES_PER_LAYER * index
-        self.attention = Attention(config, site, dtype=dtype)
+        self.attention = Attention(config, site)
         self.intermediate = Transform(
             (config.hidden_size, config.intermediate_size),
             config,
             name="intermediate",
-            dtype=dtype,
         )
         self.block_output = BlockOutput(
-            config, config.intermediate_size, site + 2, dtype=dtype
+            config, config.intermediate_size, site + 2
         )
-
-    def build(self, input_shape=None):
-        self.attention.build()
-        self.intermediate.build()
-        self.block_output.build()
 
     def call(self, hidden, adder, dropout_seed=None, first=None):
         hidden = self.attention(
