@@ -25,7 +25,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from serving import normalizer_buffer
 from vocab import tokenization
 
 # RE2 matches whole characters; a surrogate is none in UTF-8.
@@ -38,6 +37,15 @@ _CAPITAL_SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = "\u03a3", "\u03c3", "\u03c2"
 _STARTER = 0  # Kept; no mark moves past it.
 _VANISHING = 255  # Dropped; marks move past it.
 _VANISHING_STARTER = 256  # Dropped; no mark moves past it.
+
+# Of the buffer.
+_MAX_REPLACEMENT_BYTES = 63  # Six bits hold the length.
+_MAX_POOL_BYTES = 1 << 24
+_MAX_UNITS = 1 << 21  # Beyond, the library encodes bases differently.
+_HAS_VALUE = 1 << 8
+_IS_VALUE = 1 << 31
+_UNUSED = 1 << 31  # A byte can lead to no unit with this bit.
+_CONTINUATION_BYTES = 64  # 0x80 to 0xBF follow the first byte of a character.
 
 
 def drop_invalid_utf8(text: tf.Tensor) -> tf.Tensor:
@@ -126,16 +134,9 @@ def normalize_with_origins(
 def _look_up(
     table: tf.RaggedTensor, places: tf.RaggedTensor
 ) -> tf.RaggedTensor:
-    """Looks positions up, each in its row of the table.
+    """Looks positions up, each in its row of the table: `[N, (places)]`.
 
     `tf.gather` with `batch_dims` does the same in many more operations.
-
-    Args:
-        table: `[N, (values)]`.
-        places: `[N, (places)]` int64.
-
-    Returns:
-        `[N, (places)]`, of the type of the table.
     """
     first = tf.gather(table.row_starts(), places.value_rowids())
     return places.with_values(tf.gather(table.values, first + places.values))
@@ -144,15 +145,9 @@ def _look_up(
 def _rewrite_rows(
     text: tf.Tensor, chosen: tf.Tensor, rewrite: Callable
 ) -> tf.Tensor:
-    """Rewrites some texts of a batch; nothing is computed for none.
+    """Rewrites those of `[N]` texts that are chosen, `[N]` bool.
 
-    Args:
-        text: `[N]` string.
-        chosen: `[N]` bool.
-        rewrite: a function of the chosen texts, `[C]` string.
-
-    Returns:
-        `[N]` string.
+    Nothing is computed if none is.
     """
 
     def with_rewritten():
@@ -206,7 +201,7 @@ def _replacements(*, do_lower_case: bool) -> bytes:
         )
         if replacement != char:
             table[char] = replacement
-    return normalizer_buffer.build(table, lower_case=do_lower_case)
+    return buffer_of(table, lower_case=do_lower_case)
 
 
 def _normalizer(do_lower_case: bool) -> tf_text.FastBertNormalizer:
@@ -343,7 +338,7 @@ def _order(char: str) -> int:
 
 
 def _has_two_marks(text: tf.Tensor) -> tf.Tensor:
-    """Returns in which of `[N]` texts the order of marks can change: `[N]`."""
+    """Returns in which of `[N]` texts the order of marks can change."""
     sortable = _marks().sortable
     return tf.strings.regex_full_match(text, f"(?s).*{sortable}.*{sortable}.*")
 
@@ -392,14 +387,7 @@ def _sort_marks(text: tf.Tensor) -> tuple[tf.Tensor, tf.RaggedTensor]:
 
 
 def _decompose(codes: tf.Tensor) -> tf.RaggedTensor:
-    """Decomposes the characters that contain marks.
-
-    Args:
-        codes: `[C]` int32.
-
-    Returns:
-        `[C, (parts)]` ragged int32.
-    """
+    """Decomposes characters that contain marks: `[C]` -> `[C, (parts)]`."""
     decomposed = _marks().decomposed
     index, is_key = _find(decomposed, codes)
     table = tf.ragged.constant(
@@ -414,17 +402,136 @@ def _decompose(codes: tf.Tensor) -> tf.RaggedTensor:
 def _find(
     table: Mapping[str, Any], codes: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Looks characters up in a table.
+    """Returns the index of `[C]` characters among the sorted keys of a table.
 
-    Args:
-        table: its keys are characters.
-        codes: `[C]` int32.
-
-    Returns:
-        `[C]` int64, the index of each among the sorted keys, and `[C]` bool,
-        whether it is one of them; if not, the index is arbitrary.
+    Also returns whether each is a key; the index of others is arbitrary.
     """
     keys = tf.constant(sorted(map(ord, table)))  # [K]
     index = tf.searchsorted(keys, codes, out_type=tf.int64)
     index = tf.minimum(index, len(table) - 1)
     return index, tf.gather(keys, index) == codes
+
+
+# --------------------------------------------------- The buffer of the table
+
+# `tensorflow_text.FastBertNormalizer` replaces characters one by one, by a
+# table in a buffer. Its own tables have other rules than the release. The
+# format is internal to TensorFlow Text, so `graph_tokenizer` compares the
+# result with the definition:
+#
+# - A flatbuffer table of four fields: 0, a bool, whether text is lower-cased;
+#   1, a vector of uint32, the units of a trie over UTF-8 bytes; 2, an int32,
+#   the value of U+0000, which the trie cannot contain; 3, a vector of bytes,
+#   the pool of all replacements, concatenated.
+# - A value is `1 << 30 | offset in the pool << 6 | bytes of the replacement`.
+# - The trie is the double array of the Darts-clone library. The unit of a node
+#   has the byte that leads to it in bits 0-7, in bit 8 whether a key ends
+#   there, and from bit 10 its base XOR its own index. The child for a byte is
+#   the unit at index base XOR byte; the value of a key that ends is at the
+#   base itself, with bit 31 set.
+#
+# Source: the behavior of TensorFlow Text 2.21.
+
+
+def buffer_of(replacements: Mapping[str, str], *, lower_case: bool) -> bytes:
+    """Builds the buffer of a table of replacements.
+
+    Args:
+        replacements: character -> replacement, possibly empty. Other
+            characters are kept.
+        lower_case: the field of that name; it does not change the result.
+
+    Raises:
+        ValueError: a key is not one character, a replacement has more than
+            63 bytes, or the table is too large for the format.
+    """
+    import flatbuffers  # Installed with TensorFlow.
+
+    values, pool = _pooled(replacements)
+    value_of_nul = values.pop("\0", 0)
+    builder = flatbuffers.Builder(0)
+    units = np.array(_DoubleArray(values).units, np.uint32)
+    trie = builder.CreateNumpyVector(units)
+    # An empty vector is not read correctly.
+    strings = builder.CreateByteVector(pool or b"\0")
+    builder.StartObject(4)
+    builder.PrependBoolSlot(0, lower_case, False)
+    builder.PrependUOffsetTRelativeSlot(1, trie, 0)
+    builder.PrependInt32Slot(2, value_of_nul, 0)
+    builder.PrependUOffsetTRelativeSlot(3, strings, 0)
+    builder.Finish(builder.EndObject())
+    return bytes(builder.Output())
+
+
+def _pooled(replacements: Mapping[str, str]) -> tuple[dict[str, int], bytes]:
+    """Concatenates replacements; returns character -> value, and the pool."""
+    pool = bytearray()
+    value_of = {}
+    values = {}
+    for char, replacement in replacements.items():
+        if len(char) != 1:
+            raise ValueError(f"A key must be one character; got {char!r}.")
+        if replacement not in value_of:
+            encoded = replacement.encode("utf-8")
+            if len(encoded) > _MAX_REPLACEMENT_BYTES:
+                raise ValueError(
+                    f"A replacement must have at most {_MAX_REPLACEMENT_BYTES} "
+                    f"bytes; that of {char!r} has {len(encoded)}."
+                )
+            value_of[replacement] = 1 << 30 | len(pool) << 6 | len(encoded)
+            pool += encoded
+        values[char] = value_of[replacement]
+    if len(pool) > _MAX_POOL_BYTES:
+        raise ValueError(
+            f"Replacements must have at most {_MAX_POOL_BYTES} bytes together; "
+            f"got {len(pool)}."
+        )
+    return values, bytes(pool)
+
+
+class _DoubleArray:
+    """A trie from the UTF-8 bytes of characters to values, in uint32 units."""
+
+    def __init__(self, values: Mapping[str, int]):
+        root: dict[int, Any] = {}  # Bytes -> nodes alike, or values.
+        for char, value in values.items():
+            *path, last = char.encode("utf-8")
+            node = root
+            for byte in path:
+                node = node.setdefault(byte, {})
+            node[last] = value
+        # Unit 0 is the root; its children, for any first byte, are 256-511.
+        self.units = [_UNUSED] * 512
+        self.units[0] = 0
+        self._set_base(0, 256)
+        self._place_children(root, 256)
+        self.units += [_UNUSED] * (-len(self.units) % 256)
+
+    def _place_children(self, node: dict, base: int) -> None:
+        for byte, child in node.items():
+            index = base ^ byte
+            self.units[index] = byte
+            if isinstance(child, dict):
+                child_base = self._new_block()
+                self._set_base(index, child_base)
+                self._place_children(child, child_base)
+            else:
+                self._set_base(index, len(self.units))
+                self.units[index] |= _HAS_VALUE
+                self.units.append(_IS_VALUE | child)
+
+    def _new_block(self) -> int:
+        """Adds units for all continuation bytes; returns their base."""
+        self.units += [_UNUSED] * (-len(self.units) % _CONTINUATION_BYTES)
+        start = len(self.units)
+        self.units += [_UNUSED] * _CONTINUATION_BYTES
+        return start ^ 0x80
+
+    def _set_base(self, index: int, base: int) -> None:
+        offset = index ^ base
+        if offset >= _MAX_UNITS:
+            raise ValueError(
+                f"The trie must have fewer than {_MAX_UNITS} units; the table "
+                "of replacements is too large."
+            )
+        self.units[index] |= offset << 10

@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from serving import normalizer_buffer
+from serving import normalization
 
 
 def _normalize(table, texts, *, lower_case=False):
-    buffer = normalizer_buffer.build(table, lower_case=lower_case)
+    buffer = normalization.buffer_of(table, lower_case=lower_case)
     normalizer = tf_text.FastBertNormalizer(
         model_buffer=tf.constant(np.frombuffer(buffer, np.uint8))
     )
@@ -58,7 +58,7 @@ def test_random_tables_hold_for_every_code_point():
 
 
 def test_offsets_lead_back_to_the_replaced_characters():
-    buffer = normalizer_buffer.build({"\xe9": "ab", "-": ""}, lower_case=False)
+    buffer = normalization.buffer_of({"\xe9": "ab", "-": ""}, lower_case=False)
     normalizer = tf_text.FastBertNormalizer(
         model_buffer=tf.constant(np.frombuffer(buffer, np.uint8))
     )
@@ -76,13 +76,13 @@ def test_offsets_lead_back_to_the_replaced_characters():
 )
 def test_replacements_that_do_not_fit_are_refused(table, message):
     with pytest.raises(ValueError, match=message):
-        normalizer_buffer.build(table, lower_case=True)
+        normalization.buffer_of(table, lower_case=True)
 
 
 def test_too_many_replacements_are_refused(monkeypatch):
-    monkeypatch.setattr(normalizer_buffer, "_MAX_POOL_BYTES", 3)
+    monkeypatch.setattr(normalization, "_MAX_POOL_BYTES", 3)
     with pytest.raises(ValueError, match="at most 3 bytes together; got 4"):
-        normalizer_buffer.build({"a": "xy", "b": "zw"}, lower_case=True)
-    monkeypatch.setattr(normalizer_buffer, "_MAX_UNITS", 300)
+        normalization.buffer_of({"a": "xy", "b": "zw"}, lower_case=True)
+    monkeypatch.setattr(normalization, "_MAX_UNITS", 300)
     with pytest.raises(ValueError, match="fewer than 300 units"):
-        normalizer_buffer.build({"a": "x"}, lower_case=True)
+        normalization.buffer_of({"a": "x"}, lower_case=True)
