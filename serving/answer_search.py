@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from serving import graph_tokenizer, signatures
 from tasks.squad import squad_answers, squad_features
 
 # From the first and last piece, `[2]`, to the text and its characters
@@ -73,31 +72,6 @@ def cut_windows(
             tf.gather(num_pieces, question) - starts, tf.gather(room, question)
         ),
         row_splits=order.row_splits,
-    )
-
-
-def window_rows(
-    query: tf.RaggedTensor,
-    pieces: tf.RaggedTensor,
-    windows: Windows,
-    special: graph_tokenizer.SpecialIds,
-    length: int,
-) -> signatures.ModelInputs:
-    """Makes rows of [CLS] question [SEP] part of the paragraph [SEP].
-
-    Args:
-        query: `[B, (pieces)]` int32, the questions.
-        pieces: `[B, (pieces)]` int32, the paragraphs.
-        windows: of the paragraphs.
-        special: the ids of [CLS] and [SEP].
-        length: T, as in the script: padding competes for the best positions,
-            so answers far down the list depend on it.
-    """
-    part = signatures.slices(
-        pieces, windows.question, windows.starts, windows.lengths
-    )
-    return signatures.joined(
-        tf.gather(query, windows.question), part, special, length
     )
 
 
@@ -214,12 +188,9 @@ def ranked_spans(
 
 
 def _can_start(first, starts, lengths):
-    """Returns which pieces have the most context in their window.
+    """Returns which of `[w, n]` pieces have the most context in their window.
 
-    Args:
-        first: `[w, n]` int64, pieces of the window, or positions outside.
-        starts: `[w]` int64.
-        lengths: `[w]` int64.
+    `first` may also have positions outside of the pieces.
     """
     inside = (first >= 0) & (first < lengths[:, tf.newaxis])
     best = has_most_context(starts, lengths)  # [w, pieces]

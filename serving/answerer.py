@@ -115,10 +115,9 @@ class _Answerer:
 
     def nbest(self, question, context):
         """Returns the outputs of `nbest`."""
-        ranked = dict(self._ranked(question, context))
-        for name in ("chosen", "scores", "null_odds"):
-            del ranked[name]
-        return ranked
+        ranked = self._ranked(question, context)
+        others = ("chosen", "scores", "null_odds")
+        return {k: v for k, v in ranked.items() if k not in others}
 
     def _rank(self, question, context):
         options, tokenizer = self._options, self._tokenizer
@@ -131,10 +130,14 @@ class _Answerer:
         windows = answer_search.cut_windows(
             query.row_lengths(), paragraphs.ids.row_lengths(), options.windows
         )
-        rows = answer_search.window_rows(
-            query,
-            paragraphs.ids,
-            windows,
+        part = signatures.slices(
+            paragraphs.ids, windows.question, windows.starts, windows.lengths
+        )
+        # All positions, as in the script: padding competes for the best ones,
+        # so answers far down the list depend on it.
+        rows = signatures.joined(
+            tf.gather(query, windows.question),
+            part,
             tokenizer.special,
             options.windows.max_seq_length,
         )

@@ -110,22 +110,15 @@ class _Graph:
         )
         return output
 
-    def weight(self, name: str, value: Any) -> str:
-        """Adds a weight, `[...]` float32, under the release's name."""
-        array = np.asarray(value, np.float32)
+    def weight(self, name: str, value: Any, kind: type = np.float32) -> str:
+        """Adds a weight, `[...]`, under the release's name."""
+        array: np.ndarray = np.asarray(value, kind)
         self.weights.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
     def constant(self, value: Any, kind: type = np.int64) -> str:
         """Adds a small number or list."""
-        name = f"constant_{len(self.weights)}"
-        array: np.ndarray = np.asarray(value, kind)
-        self.weights.append(self.onnx.numpy_helper.from_array(array, name))
-        return name
-
-    def number(self, value: float) -> str:
-        """Adds a float."""
-        return self.constant(value, np.float32)
+        return self.weight(f"constant_{len(self.weights)}", value, kind)
 
     def dense(self, name: str, layer: layers.Dense, x: str) -> str:
         """Adds a dense layer without activation."""
@@ -177,34 +170,23 @@ def _outputs(
             for side in (0, 1)
         )
         return {"start_logits": start, "end_logits": end}
-    if task == run_folder.TAG:
-        logits = graph.logits(
-            "output", model.output_weights, model.output_bias, hidden
-        )
-        return {"probabilities": graph.Softmax(logits, axis=-1)}
-    return _of_first_token(graph, task, model, problem_type, hidden)
-
-
-def _of_first_token(
-    graph: _Graph, task: str, model: Any, problem_type: str, hidden: str
-) -> dict[str, str]:
-    """Adds the pooler and a head."""
-    encoder = model if task == run_folder.EMBED else model.bert
-    first = graph.Gather(hidden, graph.constant(0), axis=1)  # [R, D]
-    dense = graph.dense("bert/pooler/dense", encoder.pooler.dense, first)
-    pooled = graph.Tanh(dense)
+    vectors = hidden
+    if task != run_folder.TAG:
+        first = graph.Gather(hidden, graph.constant(0), axis=1)  # [R, D]
+        dense = graph.dense("bert/pooler/dense", encoder.pooler.dense, first)
+        vectors = graph.Tanh(dense)
     if task == run_folder.EMBED:
-        return {"sequence_output": hidden, "pooled_output": pooled}
+        return {"sequence_output": hidden, "pooled_output": vectors}
     if task == run_folder.CHOOSE:
-        vector = graph.weight(
+        kernel = graph.weight(
             "cls/multiple_choice/kernel", model.score.output_weights[0]
         )
-        scores = graph.MatMul(pooled, vector)  # [B * C]
+        scores = graph.MatMul(vectors, kernel)  # [B * C]
         shape = graph.Shape("input_ids", end=2)
         logits = graph.Reshape(scores, shape)  # [B, C]
     else:
         logits = graph.logits(
-            "output", model.output_weights, model.output_bias, pooled
+            "output", model.output_weights, model.output_bias, vectors
         )
     if task == run_folder.SCORE:
         return {"score": graph.Squeeze(logits, graph.constant([-1]))}
@@ -246,8 +228,8 @@ def _encoder(
     summed = graph.Add(summed, positions)
     hidden = graph.norm(f"{scope}/LayerNorm", table.norm, summed)
     present = graph.Cast(mask, to=graph.onnx.TensorProto.FLOAT)
-    padding = graph.Sub(graph.number(1.0), present)
-    adder = graph.Mul(padding, graph.number(_PADDING_SCORE))
+    padding = graph.Sub(graph.constant(1.0, np.float32), present)
+    adder = graph.Mul(padding, graph.constant(_PADDING_SCORE, np.float32))
     adder = graph.Unsqueeze(adder, graph.constant([1, 2]))
     for index, layer in enumerate(model.encoder.stack):
         name = f"bert/encoder/layer_{index}"
@@ -282,7 +264,7 @@ def _attention(
     scores = graph.MatMul(
         heads("query", [0, 2, 1, 3]), heads("key", [0, 2, 3, 1])
     )
-    scaled = graph.Mul(scores, graph.number(size**-0.5))
+    scaled = graph.Mul(scores, graph.constant(size**-0.5, np.float32))
     scaled = graph.Add(scaled, adder)
     probs = graph.Softmax(scaled, axis=-1)
     context = graph.MatMul(probs, heads("value", [0, 2, 1, 3]))

@@ -78,12 +78,11 @@ class _Tagger:
     def __init__(
         self, model, tokenizer: graph_tokenizer.GraphTokenizer, labels
     ):
-        self._words = None
-        if isinstance(model, networks.FeatureTagger):
-            self._words = model.tagger
-            self.net = networks.Network(model, tf.identity)
-        else:
-            self.net = networks.Network(model, lambda out: out["logits"])
+        is_of_words = isinstance(model, networks.FeatureTagger)
+        self._words = model.tagger if is_of_words else None
+        self.net = networks.Network(
+            model, tf.identity if is_of_words else lambda out: out["logits"]
+        )
         self._tokenizer = tokenizer
         self._labels = labels
 
@@ -111,7 +110,7 @@ class _Tagger:
         places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
         logits = tf.gather_nd(self.net(rows), places)  # [words, K]
         if self._words is not None:  # So far, hidden layers: [words, L * D].
-            logits = tag_vectors(self._words, words.with_values(logits)).values
+            logits = _tag_vectors(self._words, words.with_values(logits))
         found = _best(logits, self._labels)
         return {
             "words": words.to_tensor(),
@@ -119,15 +118,13 @@ class _Tagger:
         }
 
 
-def tag_vectors(
-    tagger: tagging.LstmTagger, vectors: tf.RaggedTensor
-) -> tf.RaggedTensor:
-    """Labels sentences of vectors, `[B, (words), L * D]`: `[B, (words), K]`."""
+def _tag_vectors(tagger: tagging.LstmTagger, vectors: tf.RaggedTensor):
+    """Labels words: sentences `[B, (words), L * D]` -> `[words, K]` logits."""
     lengths = vectors.row_lengths()  # [B]
     features = vectors.to_tensor()  # [B, W, L * D]
     label_mask = tf.sequence_mask(lengths, tf.shape(features)[1], tf.int32)
     logits = tagger(features, label_mask)["logits"]  # [B, W, K]
-    return tf.RaggedTensor.from_tensor(logits, lengths=lengths)
+    return tf.RaggedTensor.from_tensor(logits, lengths=lengths).values
 
 
 def _pieces(
@@ -232,7 +229,7 @@ def _stops(offsets, sentence, room: int):
     # As `ner.spans`: in a long sentence half is left for the surroundings.
     is_long = bounds[:, 1] - bounds[:, 0] > room
     limit = tf.cast(tf.where(is_long, max(room // 2, 1), room), tf.int64)
-    reached = _bisect_right(offsets, offsets[:-1] + limit) - 1
+    reached = _bisect(offsets, offsets[:-1] + limit) - 1
     next_word = tf.range(1, tf.size(offsets, tf.int64))
     return tf.minimum(tf.maximum(reached, next_word), sentence[:, 1])
 
@@ -277,17 +274,13 @@ def _surrounded(offsets, inner, outer, room: int):
     """
     from_piece, to_piece = tf.unstack(tf.gather(offsets, inner), axis=1)
     left = (room - (to_piece - from_piece)) // 2
-    start = tf.maximum(_bisect_left(offsets, from_piece - left), outer[:, 0])
-    reached = _bisect_right(offsets, tf.gather(offsets, start) + room) - 1
+    start = tf.maximum(_bisect(offsets, from_piece - left, "left"), outer[:, 0])
+    reached = _bisect(offsets, tf.gather(offsets, start) + room) - 1
     end = tf.minimum(reached, outer[:, 1])
     # What the right side did not need goes to the left.
-    reached = _bisect_left(offsets, tf.gather(offsets, end) - room)
+    reached = _bisect(offsets, tf.gather(offsets, end) - room, "left")
     return tf.maximum(reached, outer[:, 0]), end
 
 
-def _bisect_left(offsets, values):
-    return tf.searchsorted(offsets, values, "left", tf.int64)
-
-
-def _bisect_right(offsets, values):
-    return tf.searchsorted(offsets, values, "right", tf.int64)
+def _bisect(offsets, values, side: str = "right"):
+    return tf.searchsorted(offsets, values, side, tf.int64)
