@@ -11,8 +11,8 @@ tool shows its summary.
 """
 
 import dataclasses
-import itertools
 import os
+import pathlib
 import sys
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
@@ -116,7 +116,6 @@ def compare(runs: Sequence[Run]) -> str:
 
 
 def _overview(cards: Sequence[_Values], summaries: Sequence[_Values]) -> _Rows:
-    """Lists the program, times, memory and throughput of each run."""
     columns = [
         {
             "program": card["program"],
@@ -174,12 +173,7 @@ def _environment(card: _Values) -> _Values:
 
 
 def _differing(columns: Sequence[_Values]) -> _Rows:
-    """Returns a row for each value that differs between runs.
-
-    Args:
-        columns: values by name, for each run; a run with none is shown but
-            not compared.
-    """
+    """Returns a row for each value that differs between runs that have any."""
     known = [column for column in columns if column]
     names = dict.fromkeys(name for column in known for name in column)
     names.pop("output_dir", None)  # Each run has its own.
@@ -220,15 +214,6 @@ def _cell(value: Any) -> str:
     return text
 
 
-def _files_of(folder: str) -> list[str]:
-    return [
-        os.path.join(parent, name)
-        for parent, _, names in os.walk(folder)
-        for name in names
-        if not name.endswith(".png")
-    ]
-
-
 def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
     """Compares the runs in folders, or summarizes a single one.
 
@@ -239,9 +224,9 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
     if not folders:
         raise ValueError("Pass the folders of one or more runs.")
     if plot:
-        writing.check_files(
-            [plot], itertools.chain.from_iterable(map(_files_of, folders))
-        )
+        held = [p for f in folders for p in pathlib.Path(f).rglob("*")]
+        inputs = [str(p) for p in held if p.is_file() and p.suffix != ".png"]
+        writing.check_files([plot], inputs)
     runs = [read(folder) for folder in folders]
     if len(runs) == 1 and runs[0].card:
         lines = run_summary.summary_lines(runs[0].card)

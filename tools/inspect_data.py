@@ -18,7 +18,7 @@ import itertools
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -31,11 +31,8 @@ from tasks.masked_lm import (
     masked_pairs,
     record_contents,
 )
+from training import record_files, records
 from vocab import tokenization, word_memory
-
-if TYPE_CHECKING:
-    from training import record_files
-    from training import records as records_lib
 
 _SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _RECORDS_PER_BATCH = 256
@@ -191,8 +188,6 @@ def _inspect_records(
     options: Options,
     tokenizer: tokenization.FullTokenizer,
 ) -> Findings:
-    from training import record_files
-
     files = record_files.RecordFiles(names)
     count = min(options.max_records or len(files), len(files))
     places = np.unique(np.linspace(0, len(files) - 1, count, dtype=np.int64))
@@ -226,18 +221,11 @@ def _sequence_findings(
 
 
 def _read_batches(
-    files: "record_files.RecordFiles", places: np.ndarray
+    files: record_files.RecordFiles, places: np.ndarray
 ) -> Iterator[dict[str, np.ndarray]]:
     import tensorflow as tf
 
-    from training import records
-
     features = _features(files, int(places[0]))
-    # The choices of a record are concatenated; the metadata has their length.
-    metadata = records.read_metadata(files.paths[0])
-    choice_length = None
-    if metadata is not None and metadata.kind == _CHOICES:
-        choice_length = metadata.max_seq_length
     for start in range(0, len(places), _RECORDS_PER_BATCH):
         chosen = places[start : start + _RECORDS_PER_BATCH].tolist()
         try:
@@ -248,21 +236,14 @@ def _read_batches(
                 f"the features of {files.name(int(places[0]))}; "
                 f"{error.message}"
             ) from error
-        batch = {name: value.numpy() for name, value in parsed.items()}
-        if choice_length is not None:
-            for name in _CHOICE_FEATURES & batch.keys():
-                shape = len(chosen), -1, choice_length  # [B, C, T]
-                batch[name] = batch[name].reshape(shape)
-        yield batch
+        yield {name: value.numpy() for name, value in parsed.items()}
 
 
 def _features(
-    files: "record_files.RecordFiles", place: int
-) -> list["records_lib.Feature"]:
+    files: record_files.RecordFiles, place: int
+) -> list[records.Feature]:
     import tensorflow as tf
     from google.protobuf import message
-
-    from training import records
 
     example = tf.train.Example()
     try:
@@ -278,12 +259,20 @@ def _features(
             f"{files.name(place)} must be a sequence of word ids; it lacks "
             f"{', '.join(sorted(missing))} and has {', '.join(sorted(held))}."
         )
+    # The choices of a record are concatenated; the metadata has their length.
+    metadata = records.read_metadata(files.paths[0])
+
+    def feature(name: str, value: Any) -> records.Feature:
+        size = len(value.float_list.value or value.int64_list.value)
+        shape: tuple[int, ...] = (size,)
+        if metadata and metadata.kind == _CHOICES and name in _CHOICE_FEATURES:
+            length = metadata.max_seq_length
+            shape = (size // length, length)  # [C, T]
+        dtype = "float32" if value.float_list.value else "int64"
+        return records.Feature(name=name, shape=shape, dtype=dtype)
+
     return [
-        records.Feature(
-            name=name,
-            shape=(len(value.float_list.value or value.int64_list.value),),
-            dtype="float32" if value.float_list.value else "int64",
-        )
+        feature(name, value)
         for name, value in held.items()
         if value.WhichOneof("kind") != "bytes_list"
     ]
@@ -308,8 +297,6 @@ def _vocabulary_warnings(
     tokenizer: tokenization.FullTokenizer,
 ) -> list[str]:
     """Compares the vocabulary with the one in the metadata of the records."""
-    from training import records
-
     ours = records.vocab_sha256(tokenizer.vocab)
     found = {name: records.read_metadata(name) for name in names}
     return [
