@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -65,17 +65,8 @@ class Output:
 Path = Given | Output | str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Phase:
-    """A part of `--phases` of run_pretraining.py: key=value pairs.
-
-    Attributes:
-        pairs: names and values.
-    """
-
-    pairs: tuple[tuple[str, Path | int], ...]
-
-
+# A part of `--phases` of run_pretraining.py.
+Phase = Mapping[str, Path | int]
 # Tuples are lists: paths separated by commas, phases by semicolons.
 Value = Path | bool | int | float | tuple[Path, ...] | tuple[Phase, ...]
 
@@ -136,8 +127,8 @@ class Job:
     def _paths(self) -> Iterator[Value]:
         for _, value in self.flags:
             for part in value if isinstance(value, tuple) else (value,):
-                if isinstance(part, Phase):
-                    yield from (inner for _, inner in part.pairs)
+                if isinstance(part, Mapping):
+                    yield from part.values()
                 else:
                     yield part
 
@@ -212,12 +203,12 @@ def _flag(name: str, text: str) -> str:
 def _text(value: Value | Phase, folders: Folders, own: str) -> str:
     """Formats the value of a flag; `own` is the output folder of the job."""
     if isinstance(value, tuple):
-        separator = "; " if isinstance(value[0], Phase) else ","
+        separator = "; " if isinstance(value[0], Mapping) else ","
         return separator.join(_text(part, folders, own) for part in value)
-    if isinstance(value, Phase):
+    if isinstance(value, Mapping):
         return " ".join(
             f"{name}={_quoted(_text(inner, folders, own))}"
-            for name, inner in value.pairs
+            for name, inner in value.items()
         )
     if isinstance(value, Given):
         return os.path.join(folders.data_dir, value.path)

@@ -87,8 +87,27 @@ def read_config(path: str) -> config_lib.BertConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CommonOptions:
-    """Options shared by all commands of an experiment.
+class Phase:
+    """Steps of pre-training at one length.
+
+    Attributes:
+        max_seq_length: T.
+        max_predictions_per_seq: P.
+        batch_size: in sequences.
+        num_steps: number of steps.
+        dupe_factor: maskings of each text.
+    """
+
+    max_seq_length: int
+    max_predictions_per_seq: int
+    batch_size: int
+    num_steps: int
+    dupe_factor: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scheme:
+    """Machine, text and hyperparameters that all models share.
 
     Attributes:
         machine: the machine of cost estimates.
@@ -96,12 +115,35 @@ class CommonOptions:
         bucket_by_length: whether fine-tuning pads each batch to its longest.
         scoring_batch_size: of evaluation and prediction, whose results it does
             not change; the release's 8 is slow.
+        train: training files or globs, one sentence a line.
+        held_out: evaluation files of the same kind.
+        vocab_file: lower-cased.
+        train_bytes: total size of the training files.
+        held_out_bytes: total size of the evaluation files.
+        phases: in order, under one learning rate schedule.
+        learning_rate: the peak.
+        num_warmup_steps: number of warmup steps.
+        networks: shipped configuration files, by name.
+        base: the network used for comparisons.
+        keep_every: steps between kept checkpoints, for models that are
+            fine-tuned from intermediate steps.
     """
 
     machine: Machine
     more_flags: Flags = ()
     bucket_by_length: bool = False
     scoring_batch_size: int = 32
+    train: tuple[jobs.Path, ...]
+    held_out: tuple[jobs.Path, ...]
+    vocab_file: jobs.Path
+    train_bytes: float
+    held_out_bytes: float
+    phases: tuple[Phase, ...]
+    learning_rate: float
+    num_warmup_steps: int
+    networks: Mapping[str, str]
+    base: str
+    keep_every: int
 
     def padded(self, length: float, max_seq_length: int) -> float:
         """Estimates the padded length of sequences with a mean length."""
@@ -199,7 +241,7 @@ class DataSet:
 
 
 def fine_tune(
-    common: CommonOptions,
+    scheme: Scheme,
     model: Model,
     data: DataSet,
     tuning: Tuning,
@@ -208,7 +250,7 @@ def fine_tune(
     """Returns the jobs that fine-tune a model on a task and evaluate it.
 
     Args:
-        common: options shared by all commands.
+        scheme: shared by all models.
         model: the pre-trained model.
         data: of the task.
         tuning: the hyperparameters. Question answering has a job for each seed,
@@ -217,15 +259,15 @@ def fine_tune(
     """
     name = f"{data.name} {model.name}{' bilstm' if tuning.bilstm_head else ''}"
     scoring: Flags = (
-        ("predict_batch_size", common.scoring_batch_size),
-        *((("bucket_by_length", True),) if common.bucket_by_length else ()),
-        *common.more_flags,
+        ("predict_batch_size", scheme.scoring_batch_size),
+        *((("bucket_by_length", True),) if scheme.bucket_by_length else ()),
+        *scheme.more_flags,
     )
-    seconds = common.machine.fine_tuning_seconds(
+    seconds = scheme.machine.fine_tuning_seconds(
         model.config,
         num_trained=data.num_train * tuning.num_epochs,
         num_scored=data.num_dev,
-        length=common.padded(data.length, tuning.max_seq_length),
+        length=scheme.padded(data.length, tuning.max_seq_length),
     )
     if data.program == SQUAD:
         return tuple(
@@ -248,7 +290,7 @@ def fine_tune(
         program=data.program,
         flags=(
             *_grid_flags(model, data, tuning, more_flags),
-            ("eval_batch_size", common.scoring_batch_size),
+            ("eval_batch_size", scheme.scoring_batch_size),
             *scoring,
         ),
         seconds=num_runs * data.num_sequences * seconds,
@@ -331,59 +373,6 @@ def ensemble(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Phase:
-    """Steps of pre-training at one length.
-
-    Attributes:
-        max_seq_length: T.
-        max_predictions_per_seq: P.
-        batch_size: in sequences.
-        num_steps: number of steps.
-        dupe_factor: maskings of each text.
-    """
-
-    max_seq_length: int
-    max_predictions_per_seq: int
-    batch_size: int
-    num_steps: int
-    dupe_factor: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Scheme:
-    """Text and hyperparameters of pre-training, shared by all models.
-
-    Attributes:
-        common: options shared by all commands.
-        train: training files or globs, one sentence a line.
-        held_out: evaluation files of the same kind.
-        vocab_file: lower-cased.
-        train_bytes: total size of the training files.
-        held_out_bytes: total size of the evaluation files.
-        phases: in order, under one learning rate schedule.
-        learning_rate: the peak.
-        num_warmup_steps: number of warmup steps.
-        networks: shipped configuration files, by name.
-        base: the network used for comparisons.
-        keep_every: steps between kept checkpoints, for models that are
-            fine-tuned from intermediate steps.
-    """
-
-    common: CommonOptions
-    train: tuple[jobs.Path, ...]
-    held_out: tuple[jobs.Path, ...]
-    vocab_file: jobs.Path
-    train_bytes: float
-    held_out_bytes: float
-    phases: tuple[Phase, ...]
-    learning_rate: float
-    num_warmup_steps: int
-    networks: Mapping[str, str]
-    base: str
-    keep_every: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Variant:
     """A network, its objective, and the masking of its records.
 
@@ -416,7 +405,6 @@ class Variant:
 
 def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
     """Returns the job that pre-trains a model, with its dependencies."""
-    common = scheme.common
     config_file = scheme.networks[variant.network]
     phases = [_phase(scheme, variant, phase) for phase in scheme.phases]
     held_out = _records(
@@ -439,13 +427,13 @@ def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
             ("do_train", True),
             ("do_eval", True),
             ("max_eval_steps", 0),
-            ("eval_batch_size", common.scoring_batch_size),
+            ("eval_batch_size", scheme.scoring_batch_size),
             ("objective", variant.objective),
             ("learning_rate", scheme.learning_rate),
             ("num_train_steps", sum(p.num_steps for p in scheme.phases)),
             ("num_warmup_steps", scheme.num_warmup_steps),
             *(keep if variant.keeps_checkpoints(scheme) else ()),
-            *common.more_flags,
+            *scheme.more_flags,
         ),
         seconds=sum(seconds for _, seconds in phases),
     )
@@ -467,26 +455,26 @@ def _phase(
         ),
         num_bytes=phase.dupe_factor * scheme.train_bytes,
     )
-    pairs = (
-        ("steps", phase.num_steps),
-        ("input_file", records),
-        ("max_seq_length", phase.max_seq_length),
-        ("max_predictions_per_seq", phase.max_predictions_per_seq),
-        ("train_batch_size", phase.batch_size),
-    )
+    values: jobs.Phase = {
+        "steps": phase.num_steps,
+        "input_file": records,
+        "max_seq_length": phase.max_seq_length,
+        "max_predictions_per_seq": phase.max_predictions_per_seq,
+        "train_batch_size": phase.batch_size,
+    }
     shape = costs.Shape(
         max_seq_length=phase.max_seq_length,
         max_predictions_per_seq=phase.max_seq_length - 1
         if variant.objective == LTR  # It predicts every token.
         else phase.max_predictions_per_seq,
     )
-    machine = scheme.common.machine
+    machine = scheme.machine
     seconds = machine.pretraining_seconds(
         read_config(scheme.networks[variant.network]),
         shape,
         phase.num_steps * phase.batch_size,
     )
-    return jobs.Phase(pairs=pairs), machine.start_seconds + seconds
+    return values, machine.start_seconds + seconds
 
 
 def _records(
@@ -499,7 +487,7 @@ def _records(
     label: str = "",
 ) -> jobs.Output:
     """Returns the records of a phase from `num_bytes` of text."""
-    machine = scheme.common.machine
+    machine = scheme.machine
     masking = ",".join(map(str, variant.masking))
     job = jobs.Job(
         name=f"records {phase.max_seq_length} {masking}{label}",

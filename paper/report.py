@@ -80,6 +80,10 @@ class Summary:
             return None
         return self.deviation / math.sqrt(len(self.values))
 
+    def selected(self, column: tables.Column) -> float:
+        """Returns the number to compare: of the best run, or the mean."""
+        return self.best if column.selection == tables.BEST else self.mean
+
 
 def read_trials(folder: str, metric: str) -> list[Trial]:
     """Reads the results of one job.
@@ -266,10 +270,9 @@ def _texts(cell: tables.Cell, summary: Summary | None) -> list[str]:
     ours = f"{summary.mean:.{digits}f}"
     if summary.deviation is not None:
         ours += f" ± {summary.deviation:.{digits}f}"
-    compared = (
-        summary.best if cell.column.selection == tables.BEST else summary.mean
-    )
-    difference = None if cell.target is None else compared - cell.target
+    difference = None
+    if cell.target is not None:
+        difference = summary.selected(cell.column) - cell.target
     rate = summary.learning_rate
     return [
         paper,
@@ -321,19 +324,14 @@ def judge(
         verdict. A difference of less than two standard errors of the two means
         may be chance.
     """
-    column = expected.column
-    better, worse = (
-        found[expected.better, column],
-        found[expected.worse, column],
-    )
+    better = found[expected.better, expected.column]
+    worse = found[expected.worse, expected.column]
     if better is None or worse is None:
         return None, "not run"
-    task = table.rows[expected.better][column].column
-    sign = -1 if lower_is_better(task.metric) else 1
-    if task.selection == tables.BEST:
-        difference = sign * (better.best - worse.best)
-    else:
-        difference = sign * (better.mean - worse.mean)
+    task = table.rows[expected.better][expected.column].column
+    difference = better.selected(task) - worse.selected(task)
+    if lower_is_better(task.metric):
+        difference = -difference
     word = "holds" if difference > 0 else "does not hold"
     if better.standard_error is None or worse.standard_error is None:
         return difference, f"{word} (one run)"

@@ -94,7 +94,7 @@ def run(options: Options) -> bool:
     table = tables.make(options.name, scale, models)
     folders = jobs.Folders(options.data_dir, options.work_dir)
     if options.dry_run:
-        machine = scale.scheme.common.machine.name
+        machine = scale.scheme.machine.name
         sys.stdout.write(report.plan(table, folders, machine))
         _warn_of_missing_data(table, folders)
         return True

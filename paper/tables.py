@@ -190,7 +190,7 @@ class Scale:
     """Models, data and hyperparameters of all tables.
 
     Attributes:
-        scheme: of pre-training.
+        scheme: machine, text and hyperparameters of all models.
         models: to fine-tune, "base" and "large", and at full scale also
             "base-cased" and "large-cased".
         data: data sets by name.
@@ -223,11 +223,9 @@ def read_scale(name: str, more_flags: recipes.Flags = ()) -> Scale:
     pretraining = _value(content["pretraining"], made)
     phases = tuple(recipes.Phase(**each) for each in pretraining["phases"])
     scheme = recipes.Scheme(
-        common=recipes.CommonOptions(
-            machine=recipes.Machine(**content["machine"]),
-            more_flags=more_flags,
-            **content.get("common", {}),
-        ),
+        machine=recipes.Machine(**content["machine"]),
+        more_flags=more_flags,
+        **content.get("common", {}),
         **{**pretraining, "phases": phases},
     )
     return Scale(
@@ -410,7 +408,7 @@ def _jobs(
     )
     data = scale.data[row.data] if row.data else column.data
     made = recipes.fine_tune(
-        scale.scheme.common,
+        scale.scheme,
         model,
         data,
         dataclasses.replace(

@@ -18,7 +18,7 @@ _LARGE = config_lib.BertConfig.from_json_file(
 
 
 def _machine(scale):
-    return tables.read_scale(scale).scheme.common.machine
+    return tables.read_scale(scale).scheme.machine
 
 
 def test_a_run_by_hand():
@@ -68,9 +68,8 @@ def test_durations_are_written_for_people():
 
 
 def test_batches_of_like_length_are_shorter_than_the_longest():
-    fixed = recipes.CommonOptions(machine=_machine("full"))
-    by_length = recipes.CommonOptions(
-        machine=_machine("small"), bucket_by_length=True
+    fixed, by_length = (
+        tables.read_scale(scale).scheme for scale in ("full", "small")
     )
     assert fixed.padded(20, 128) == 128
     assert by_length.padded(20, 128) == pytest.approx(22)

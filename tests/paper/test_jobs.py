@@ -58,12 +58,7 @@ def test_arguments_name_places():
 
 
 def test_the_shown_command_is_the_one_that_runs():
-    phase = jobs.Phase(
-        pairs=(
-            ("steps", 3),
-            ("input_file", jobs.Given(path="x*.tfrecord")),
-        )
-    )
+    phase = {"steps": 3, "input_file": jobs.Given(path="x*.tfrecord")}
     job = _job(phases=(phase, phase), data_dir=jobs.Given(path="it's"))
     typed = jobs.command(job, _FOLDERS).replace("\\\n", " ")
     assert shlex.split(typed) == ["python", *jobs.arguments(job, _FOLDERS)]
@@ -76,7 +71,7 @@ def test_the_shown_command_is_the_one_that_runs():
 def test_phases_name_what_they_need():
     before = _job("before")
     records = jobs.Output(job=before, path="records")
-    job = _job(phases=(jobs.Phase(pairs=(("input_file", records),)),))
+    job = _job(phases=({"input_file": records},))
     assert job.needs == [before]
 
 
