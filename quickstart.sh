@@ -77,21 +77,18 @@ fi
 # The records and the training must agree on these.
 lengths=(--max_seq_length=64 --max_predictions_per_seq=10)
 
-# Each pass masks the text anew. The held-out text needs one pass.
-step "Masking sentence pairs" "$folder/text.tfrecord" \
-  "$python" create_pretraining_data.py \
-  --input_file="$folder/text.txt" \
-  --output_file="$folder/text.tfrecord" \
-  --vocab_file="$folder/vocab.txt" \
-  "${lengths[@]}" \
-  --dupe_factor=10
-step "" "$folder/heldout.tfrecord" \
-  "$python" create_pretraining_data.py \
-  --input_file="$folder/heldout.txt" \
-  --output_file="$folder/heldout.tfrecord" \
-  --vocab_file="$folder/vocab.txt" \
-  "${lengths[@]}" \
-  --dupe_factor=1
+# mask TITLE NAME PASSES  makes records of NAME.txt. Each pass masks it anew.
+mask() {
+  step "$1" "$folder/$2.tfrecord" \
+    "$python" create_pretraining_data.py \
+    --input_file="$folder/$2.txt" \
+    --output_file="$folder/$2.tfrecord" \
+    --vocab_file="$folder/vocab.txt" \
+    "${lengths[@]}" \
+    --dupe_factor="$3"
+}
+mask "Masking sentence pairs" text 10
+mask "" heldout 1
 
 step "Pre-training a model of 2 layers of 128, then evaluating on the held-out text" \
   "$model/eval_results.txt" \

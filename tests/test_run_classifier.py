@@ -318,19 +318,24 @@ def test_a_folder_of_trials_predicts_with_the_best_one(trained, tmp_path):
     assert best == (trained / "out/predictions.jsonl").read_text()
 
 
+def _trials(trained, out, **grid):
+    """Runs the trials of a grid; returns their summary."""
+    toy.run(trained, output_dir=out, do_train=True, do_eval=True, **grid)
+    return json.loads((out / "trials.json").read_text())
+
+
 @pytest.mark.slow
 def test_trials_of_a_grid(trained, tmp_path):
     out = tmp_path / "trials"
-    toy.run(
+    summary = _trials(
         trained,
-        output_dir=out,
-        **programs.STAGES,
+        out,
+        do_predict=True,
         num_trials=2,
         learning_rates="1e-3,1e-9",
         num_train_epochs=2,
         random_seed=12345,
     )
-    summary = json.loads((out / "trials.json").read_text())
     assert summary["best_trial"] in ("trial-1", "trial-2")
     rates = [trial["learning_rate"] for trial in summary["trials"]]
     assert rates == [1e-3, 1e-3, 1e-9, 1e-9]
@@ -364,17 +369,14 @@ def test_trials_of_a_grid(trained, tmp_path):
 @pytest.mark.slow
 def test_folds_of_a_grid(trained, tmp_path):
     out = tmp_path / "folds"
-    toy.run(
+    summary = _trials(
         trained,
-        output_dir=out,
-        do_train=True,
-        do_eval=True,
+        out,
         num_folds=3,
         train_batch_sizes="16,32",
         train_epochs="0.5,2",
         class_weights="balanced",
     )
-    summary = json.loads((out / "trials.json").read_text())
     trials = summary["trials"]
     assert len(trials) == 2 * 2 * 3
     assert [trial["fold"] for trial in trials[:4]] == [1, 2, 3, 1]

@@ -220,16 +220,16 @@ def test_an_old_config_names_another_network_by_its_class():
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
-        ({"hidden_act": "gelu"}, "gelu_exact"),
-        ({"hidden_act": "gelu_python"}, "gelu_exact"),
-        ({"hidden_act": "gelu_new"}, "gelu"),
-        ({"hidden_act": "gelu_pytorch_tanh"}, "gelu"),
-        ({"hidden_act": "gelu_fast"}, "gelu"),
-        ({"hidden_act": "relu"}, "relu"),
+        ("gelu", "gelu_exact"),
+        ("gelu_python", "gelu_exact"),
+        ("gelu_new", "gelu"),
+        ("gelu_pytorch_tanh", "gelu"),
+        ("gelu_fast", "gelu"),
+        ("relu", "relu"),
     ],
 )
 def test_activations_are_what_hugging_face_computes(tmp_path, theirs, ours):
-    folder = _folder(tmp_path, _encoder(), **theirs)
+    folder = _folder(tmp_path, _encoder(), hidden_act=theirs)
     path = f"{folder}/config.json"
     assert config_lib.BertConfig.from_checkpoint(folder).hidden_act == ours
     # Also where the file itself is given as --bert_config_file.
