@@ -17,7 +17,7 @@ from tools import (
     plot_attention,
     predict_masked,
 )
-from training import checkpointing, model_checks
+from training import checkpointing, initialization
 from training import flags as training_flags
 
 _GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -103,12 +103,12 @@ def test_bidirectional_pretraining_refuses_a_left_to_right_checkpoint(
 
 def test_the_folder_of_a_left_to_right_model_is_refused(tmp_path, model):
     with pytest.raises(ValueError, match="trained from left to right"):
-        model_checks.check_bidirectional(str(tmp_path))
+        initialization.check_bidirectional(str(tmp_path))
     (tmp_path / "tiny.ckpt.state.json").unlink()
-    model_checks.check_bidirectional(
+    initialization.check_bidirectional(
         str(tmp_path)
     )  # Made elsewhere: nothing is known.
-    model_checks.check_bidirectional(str(tmp_path / "absent"))
+    initialization.check_bidirectional(str(tmp_path / "absent"))
 
 
 def test_a_left_to_right_best_checkpoint_is_refused(tmp_path):
@@ -120,7 +120,7 @@ def test_a_left_to_right_best_checkpoint_is_refused(tmp_path):
     best.offer(3, {"f1": 0.5}, {"x": tf.Variable(1.0)})
     saved = checkpointing.latest(str(tmp_path / "best"))
     with pytest.raises(ValueError, match="trained from left to right"):
-        model_checks.check_bidirectional(saved)
+        initialization.check_bidirectional(saved)
 
 
 def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):

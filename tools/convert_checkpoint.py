@@ -163,10 +163,10 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
         ValueError: the checkpoint contradicts its configuration, vocabulary
             or casing, or is a left-to-right model.
     """
-    from training import model_checks, model_folder
+    from training import initialization, model_folder
 
     # The output does not record how the model was trained.
-    model_checks.check_bidirectional(options.input)
+    initialization.check_bidirectional(options.input)
     variables = {
         name: (shape, "float32" if dtype in _HALF else dtype)
         for name, (shape, dtype) in source.variables.items()
@@ -255,7 +255,7 @@ def _vocab_file(
 def _casing(
     options: Options, folder: str, vocab_file: str | None
 ) -> bool | None:
-    from training import model_checks, model_folder
+    from training import model_folder
 
     lower = options.do_lower_case
     if lower is not None:
@@ -265,7 +265,7 @@ def _casing(
         lower = known.do_lower_case
     if vocab_file is None:
         return lower
-    shown = model_checks.is_vocabulary_lower_case(vocab_file)
+    shown = model_folder.is_vocabulary_lower_case(vocab_file)
     if None not in (lower, shown) and shown != lower:
         logging.warning(
             "do_lower_case is %s, but the entries of %s suggest %s.",

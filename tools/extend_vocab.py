@@ -242,10 +242,10 @@ def write_checkpoint(
         ValueError: the vocabulary is larger than the model's.
     """
     from modeling import checkpoints
-    from training import model_checks
+    from training import initialization
 
     # The copy would not record that it is an ablation.
-    model_checks.check_bidirectional(source)
+    initialization.check_bidirectional(source)
     tensors = checkpoints.read(source)
     names = set(tensors)
     tensors = {

@@ -20,7 +20,6 @@ from training import (
     initialization,
     input_pipeline,
     loop,
-    model_checks,
     objectives,
     option_checks,
     pretraining_records,
@@ -185,7 +184,7 @@ def train(
         ValueError: the folder holds another run, or a checkpoint has other
             variables or another attention.
     """
-    model_checks.check_attention(options)
+    initialization.check_attention(options)
     phases = option_checks.phases_of(options)
     batches = input_pipeline.TrainingBatches(
         [
@@ -280,7 +279,7 @@ def load(
     Raises:
         ValueError: there is no checkpoint.
     """
-    model_checks.check_attention(options)
+    initialization.check_attention(options)
     return initialization.load_for_evaluation(
         strategy,
         objective,

@@ -14,7 +14,6 @@ from training import (
     initialization,
     input_pipeline,
     loop,
-    model_checks,
     model_folder,
     objectives,
     prediction,
@@ -44,7 +43,7 @@ def prepare(
             workers do not share the folder of the run.
     """
     options: training_flags.FineTuningOptions = task.options
-    model_checks.check_attention(options)
+    initialization.check_attention(options)
     sizes = ("eval_batch_size", "predict_batch_size")
     strategy = devices.prepare(
         options,

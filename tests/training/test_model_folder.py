@@ -12,6 +12,7 @@ import tensorflow as tf
 from training import checkpointing, model_folder
 
 _INPUTS = pathlib.Path(__file__).parents[1] / "golden/inputs"
+_SHARED = pathlib.Path(__file__).parents[3] / "shared/data/vocab"
 
 
 def _put(folder, name, values):
@@ -20,6 +21,11 @@ def _put(folder, name, values):
 
 def _vocabulary(folder, name="vocab.txt"):
     shutil.copyfile(_INPUTS / name, folder / "vocab.txt")
+
+
+def _entries(path, entries):
+    path.write_text("".join(f"{e}\n" for e in entries), encoding="utf-8")
+    return str(path)
 
 
 def test_casing_is_read_from_the_first_file_that_says(tmp_path):
@@ -267,3 +273,79 @@ def test_finds_the_folder_of_a_checkpoint(model):
         f"{folder}/model.ckpt-1.index",
     ):
         assert model_folder.of_checkpoint(name) == folder
+
+
+@pytest.mark.parametrize(
+    ("name", "want"), [("vocab.txt", True), ("vocab_cased.txt", False)]
+)
+def test_capitals_show_the_casing(name, want):
+    assert model_folder.is_vocabulary_lower_case(str(_INPUTS / name)) is want
+
+
+def test_accents_show_the_casing(tmp_path):
+    words = [f"word{i}" for i in range(600)]
+    path = tmp_path / "v"
+    assert model_folder.is_vocabulary_lower_case(_entries(path, words)) is True
+    words += [f"caf\u00e9{i}" for i in range(100)]
+    assert model_folder.is_vocabulary_lower_case(_entries(path, words)) is False
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        ["[PAD]", "a", "b"],
+        [chr(0x4E00 + i) for i in range(2000)],
+        [*(f"word{i}" for i in range(600)), *(f"W{i}" for i in range(5))],
+    ],
+    ids=["few", "without letters", "between"],
+)
+def test_ambiguous_vocabularies_have_no_casing(tmp_path, entries):
+    path = _entries(tmp_path / "v", entries)
+    assert model_folder.is_vocabulary_lower_case(path) is None
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not _SHARED.exists(), reason="needs ../shared")
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("uncased", True),
+        ("chinese", True),
+        ("cased", False),
+        ("multilingual_cased", False),
+    ],
+)
+def test_released_vocabularies_show_their_casing(name, want):
+    path = str(_SHARED / f"{name}.txt")
+    assert model_folder.is_vocabulary_lower_case(path) is want
+
+
+def test_the_first_difference_is_named(tmp_path):
+    folder = str(tmp_path)
+    _entries(tmp_path / "vocab.txt", ["[PAD]", "a", "b"])
+    same = _entries(tmp_path / "same", ["[PAD]", "a", " b\r", "", " "])
+    model_folder.check_vocabulary(folder, same)
+    for entries, message in (
+        (["[PAD]", "c", "d"], r"first in line 2: 'c', there 'a'"),
+        (["[PAD]", "a"], r"\(2 entries\).*line 3: the end, there 'b'"),
+        (["[PAD]", "a", "b", "c"], "line 4: 'c', there the end"),
+    ):
+        ours = _entries(tmp_path / "ours", entries)
+        with pytest.raises(ValueError, match=message):
+            model_folder.check_vocabulary(folder, ours)
+
+
+def test_unused_entries_may_be_words(tmp_path, caplog):
+    words = ["[PAD]", "covid", "[unused1]"]
+    unused = ["[PAD]", "[unused0]", "[unused1]"]
+    _entries(tmp_path / "vocab.txt", unused)
+    with caplog.at_level("INFO"):
+        model_folder.check_vocabulary(
+            str(tmp_path), _entries(tmp_path / "words", words)
+        )
+    assert "replaces 1 [unusedN] entries" in caplog.text
+    _entries(tmp_path / "vocab.txt", words)
+    with pytest.raises(ValueError, match=r"there 'covid'"):
+        model_folder.check_vocabulary(
+            str(tmp_path), _entries(tmp_path / "unused", unused)
+        )
