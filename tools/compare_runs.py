@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from commands import flags, program
 from files import messages, paths, progress, writing
-from training import reporting, run_card, run_summary
+from training import reporting, run_card
 
 ARGUMENTS = "FOLDER ..."
 _ABSENT = "-"
@@ -122,7 +122,7 @@ def _overview(cards: Sequence[_Values], summaries: Sequence[_Values]) -> _Rows:
             "started": card["started"],
             "ended": card["ended"],
             "took": progress.duration(card["seconds"]),
-            "memory at most": run_summary.size_text(card["memory"]["host"]),
+            "memory at most": run_card.size_text(card["memory"]["host"]),
         }
         if card
         else {}
@@ -208,7 +208,7 @@ def _change(before: Any, after: Any) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return _ABSENT
-    text = run_summary.number_text(value)
+    text = run_card.number_text(value)
     if len(text) > _MAX_CHARACTERS:
         return f"...{text[3 - _MAX_CHARACTERS :]}"
     return text
@@ -229,7 +229,7 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
         writing.check_files([plot], inputs)
     runs = [read(folder) for folder in folders]
     if len(runs) == 1 and runs[0].card:
-        lines = run_summary.summary_lines(runs[0].card)
+        lines = run_card.summary_lines(runs[0].card)
         output.writelines(f"{line}\n" for line in [runs[0].name, *lines])
     else:
         output.write(compare(runs))

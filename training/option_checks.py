@@ -1,24 +1,21 @@
-"""Checks of a run's options, and the phases of pre-training.
+"""Checks of a run's options.
 
 This module does not import TensorFlow, so that a wrong flag is reported without
 waiting for it.
 """
 
-import dataclasses
 import fnmatch
 import glob
-import itertools
 import os
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from absl import logging
 
-from commands import flags
 from files import json_text, paths, writing
 from modeling import config as config_lib
 from training import flags as training_flags
+from training import phases as phases_lib
 from training import run_card
 
 # Files in --output_dir that a run replaces; input files must not match.
@@ -28,12 +25,6 @@ _WRITTEN = (
     *("metrics.jsonl", "trials.json", "eval_checkpoints.jsonl", "labels.json"),
     *("run_card.json", "tokenizer.json", "loss.png"),
 )
-_STEPS = "steps"
-_COUNTS = (
-    *("max_seq_length", "max_predictions_per_seq"),
-    *("train_batch_size", "num_accumulation_steps"),
-)
-_KEYS = (_STEPS, "input_file", *_COUNTS)
 
 
 def check_task(
@@ -172,109 +163,9 @@ def check_weights(
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Phase:
-    """Consecutive steps of pre-training on the same records.
-
-    Source: Devlin et al. 2019, App. A.2: 90% of the steps with sequences of 128
-    tokens, the rest with 512, under one learning-rate schedule.
-
-    Attributes:
-        options: the options of the run, with those of the phase replaced.
-        end: the step after the last one, counted from the start of the run.
-    """
-
-    options: training_flags.PretrainingOptions
-    end: int
-
-
-def phases_of(options: training_flags.PretrainingOptions) -> tuple[Phase, ...]:
-    """Lists the phases of a run in order; one if `--phases` is not given.
-
-    Raises:
-        ValueError: `--phases` is malformed.
-    """
-    if not options.phases:
-        return (Phase(options=options, end=options.num_train_steps),)
-    parts = [
-        _parse_phase(part) for part in options.phases.split(";") if part.strip()
-    ]
-    ends = _ends([part.pop(_STEPS, "") for part in parts], options)
-    phases = []
-    for part, end in zip(parts, ends, strict=True):
-        changed: dict[str, Any] = {
-            name: _count(name, value) if name in _COUNTS else value
-            for name, value in part.items()
-        }
-        replaced = dataclasses.replace(options, **changed)
-        if not replaced.input_file:
-            raise ValueError(
-                "Each of --phases needs an input_file of its own, or "
-                "--input_file must be given; got a phase with neither."
-            )
-        phases.append(Phase(options=replaced, end=end))
-    return tuple(phases)
-
-
-def _parse_phase(text: str) -> dict[str, str]:
-    """Parses `key=value key=value` with quotes as in a shell."""
-    pairs = [word.partition("=") for word in shlex.split(text)]
-    found = {key: value for key, _, value in pairs}
-    wrong = [key for key, _, value in pairs if key not in _KEYS or not value]
-    if wrong or len(found) < len(pairs):
-        raise ValueError(
-            "Each of --phases must be key=value pairs with the keys "
-            f"{', '.join(_KEYS)}, each once; got {text.strip()!r}."
-        )
-    return found
-
-
-def _ends(
-    lengths: list[str], options: training_flags.PretrainingOptions
-) -> list[int]:
-    """Converts the lengths, such as `90%` or `9000`, to ends in steps."""
-    total = options.num_train_steps
-    try:
-        if all(length.endswith("%") for length in lengths):
-            shares = [float(length.removesuffix("%")) for length in lengths]
-            sums = itertools.accumulate(shares)
-            ends = [round(total * share / 100) for share in sums]
-        else:
-            ends = list(itertools.accumulate(map(int, lengths)))
-    except ValueError:
-        ends = []
-    if not ends or ends[-1] != total or sorted({0, *ends}) != [0, *ends]:
-        raise ValueError(
-            "The `steps` of --phases must all be numbers that add up to "
-            f"--num_train_steps ({total}), or percentages that add up to 100%, "
-            f"each at least one step; got {', '.join(lengths) or 'none'}."
-        )
-    return ends
-
-
-def _count(name: str, value: str) -> int:
-    if not value.isdecimal() or int(value) < 1:
-        raise ValueError(
-            f"{name} in --phases must be a positive integer; got {value!r}."
-        )
-    return int(value)
-
-
-def phases_identity(phases: tuple[Phase, ...]) -> Mapping[str, object]:
-    """Returns the phases that a resumed run must keep; nothing for one."""
-    if len(phases) == 1:
-        return {}
-    return {
-        "phases": [
-            [phase.end, *(getattr(phase.options, name) for name in _COUNTS[:3])]
-            for phase in phases
-        ]
-    }
-
-
 def check_pretraining(
     options: training_flags.PretrainingOptions,
-) -> tuple[config_lib.BertConfig, tuple[Phase, ...]]:
+) -> tuple[config_lib.BertConfig, tuple[phases_lib.Phase, ...]]:
     """Checks the options of a pre-training run.
 
     Returns:
@@ -298,7 +189,7 @@ def check_pretraining(
         )
     if options.eval_all_checkpoints and not options.do_eval:
         raise ValueError("--eval_all_checkpoints needs --do_eval.")
-    phases = phases_of(options)
+    phases = phases_lib.parse(options)
     config = config_lib.BertConfig.from_json_file(
         options.bert_config_file, lambda: _vocab_size_of_records(phases[0])
     )
@@ -310,10 +201,12 @@ def check_pretraining(
     return config, phases
 
 
-def _vocab_size_of_records(phase: Phase) -> int | None:
+def _vocab_size_of_records(phase: phases_lib.Phase) -> int | None:
     """Returns the vocabulary size of the records; None if not known."""
-    names = paths.expand(flags.given(phase.options.input_file, "input_file"))
-    sidecar = names[0].removesuffix(paths.SIDECAR_ENDING) + paths.SIDECAR_ENDING
+    sidecar = (
+        phase.record_files[0].removesuffix(paths.SIDECAR_ENDING)
+        + paths.SIDECAR_ENDING
+    )
     if not paths.exists(sidecar):
         return None
     return json_text.read_object(sidecar).get("vocab_size")
@@ -321,16 +214,10 @@ def _vocab_size_of_records(phase: Phase) -> int | None:
 
 def _check_record_files(
     options: training_flags.PretrainingOptions,
-    phases: Sequence[Phase],
+    phases: Sequence[phases_lib.Phase],
 ) -> None:
     """Checks that all names match files; warns about overlapping data."""
-    trained_on = {
-        name
-        for phase in phases
-        for name in paths.expand(
-            flags.given(phase.options.input_file, "input_file")
-        )
-    }
+    trained_on = {name for phase in phases for name in phase.record_files}
     if not options.eval_input_file:
         return
     both = trained_on.intersection(paths.expand(options.eval_input_file))

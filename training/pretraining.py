@@ -10,7 +10,6 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from commands import flags
 from files import json_text, paths, writing
 from modeling import config as config_lib
 from training import (
@@ -21,7 +20,6 @@ from training import (
     input_pipeline,
     loop,
     objectives,
-    option_checks,
     pretraining_records,
     record_files,
     record_order,
@@ -31,6 +29,7 @@ from training import (
     workers,
 )
 from training import flags as training_flags
+from training import phases as phases_lib
 
 # Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
 CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
@@ -91,7 +90,7 @@ def open_records(
 
 
 def open_training_records(
-    phases: Sequence[option_checks.Phase], config: config_lib.BertConfig
+    phases: Sequence[phases_lib.Phase], config: config_lib.BertConfig
 ) -> list[input_pipeline.RecordSource]:
     """Opens the training records of each phase, or this worker's share of them.
 
@@ -101,8 +100,7 @@ def open_training_records(
     """
     sources = []
     for phase in phases:
-        options = phase.options
-        names = paths.expand(flags.given(options.input_file, "input_file"))
+        options, names = phase.options, phase.record_files
         if options.shard_input_files:
             names = workers.share_of(names, workers.cluster())
         sources.append(open_records(options, names, config))
@@ -110,7 +108,7 @@ def open_training_records(
 
 
 def open_held_out_records(
-    phases: Sequence[option_checks.Phase],
+    phases: Sequence[phases_lib.Phase],
     training_sources: Sequence[input_pipeline.RecordSource],
     config: config_lib.BertConfig,
 ) -> input_pipeline.RecordSource:
@@ -121,15 +119,15 @@ def open_held_out_records(
     options = phases[-1].options
     if not (options.eval_input_file or options.shard_input_files):
         return training_sources[-1]
-    names = options.eval_input_file or flags.given(
-        options.input_file, "input_file"
-    )
-    return open_records(options, paths.expand(names), config)
+    names = phases[-1].record_files
+    if options.eval_input_file:
+        names = paths.expand(options.eval_input_file)
+    return open_records(options, names, config)
 
 
 def prepare_devices(
     options: training_flags.PretrainingOptions,
-    phases: Sequence[option_checks.Phase],
+    phases: Sequence[phases_lib.Phase],
 ) -> tf.distribute.Strategy:
     """Chooses devices, precision and seed; returns the strategy.
 
@@ -185,7 +183,7 @@ def train(
             variables or another attention.
     """
     initialization.check_attention(options)
-    phases = option_checks.phases_of(options)
+    phases = phases_lib.parse(options)
     batches = input_pipeline.TrainingBatches(
         [
             _batch_phase(source, phase, options.random_seed + number)
@@ -262,7 +260,7 @@ def _identity(sources, options) -> dict[str, object]:
     return {
         **{name: getattr(options, name) for name in _IDENTITY},
         **records,
-        **option_checks.phases_identity(option_checks.phases_of(options)),
+        **phases_lib.identity(phases_lib.parse(options)),
     }
 
 

@@ -44,8 +44,8 @@ def test_every_command_is_accepted_by_its_script(name, scale):
         if job.program in ("run_squad.py", "run_pretraining.py"):
             assert options.output_dir == _FOLDERS.output(job)
         if job.program == "run_pretraining.py":
-            checks = importlib.import_module("training.option_checks")
-            phases = checks.phases_of(options)
+            parser = importlib.import_module("training.phases")
+            phases = parser.parse(options)
             assert phases[-1].end == options.num_train_steps
         for needed in job.needs:
             # What a command needs is what another writes.

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from training import run_card, run_summary, workers
+from training import run_card, workers
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -275,7 +275,7 @@ _CARD = {
 
 
 def test_a_card_in_lines():
-    assert run_summary.summary_lines(_CARD) == [
+    assert run_card.summary_lines(_CARD) == [
         "  run                run_x.py finished in 5m 06s, started "
         "2026-01-02T03:04:05+00:00, peak memory",
         f"{' ' * 21}1,500.0 MB, 12.3 examples/s, input wait 1.3 %",
@@ -291,7 +291,7 @@ def test_a_card_in_lines():
 
 def test_a_run_without_training_shows_no_training_speed():
     card = {**_CARD, "written": {"predictions.jsonl": 5_000}}
-    text = run_summary.run_text(card)
+    text = run_card.run_text(card)
     assert text.endswith("peak memory 1,500.0 MB")
 
 
@@ -301,7 +301,7 @@ def test_many_files_are_counted():
         "training": {"trial-1": {"last_training": {"step": 3, "f1": 0.5}}},
         "written": {f"{n:02}.txt": 10**6 for n in range(15)},
     }
-    lines = run_summary.summary_lines(card)
+    lines = run_card.summary_lines(card)
 
     text = " ".join(" ".join(lines).split())
     assert "trial-1, training, step 3" in text
@@ -314,7 +314,7 @@ def test_tensorboard_shows_the_summary(tmp_path):
     )
 
     card = {**_CARD, "flags": {"learning_rate": 0.5}}
-    run_summary.write_to_tensorboard(str(tmp_path), card)
+    run_card.write_to_tensorboard(str(tmp_path), card)
     events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
     (event,) = events.Tensors("run")
     assert event.step == 20

@@ -1,0 +1,127 @@
+"""Phases of pre-training: consecutive steps on the same records.
+
+This module does not import TensorFlow.
+"""
+
+import dataclasses
+import itertools
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from commands import flags
+from files import paths
+from training import flags as training_flags
+
+_STEPS = "steps"
+_COUNTS = (
+    *("max_seq_length", "max_predictions_per_seq"),
+    *("train_batch_size", "num_accumulation_steps"),
+)
+_KEYS = (_STEPS, "input_file", *_COUNTS)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Consecutive steps of pre-training on the same records.
+
+    Source: Devlin et al. 2019, App. A.2: 90% of the steps with sequences of 128
+    tokens, the rest with 512, under one learning-rate schedule.
+
+    Attributes:
+        options: the options of the run, with those of the phase replaced.
+        end: the step after the last one, counted from the start of the run.
+    """
+
+    options: training_flags.PretrainingOptions
+    end: int
+
+    @property
+    def record_files(self) -> list[str]:
+        """The files of its records; a ValueError if a pattern has no match."""
+        name = flags.given(self.options.input_file, "input_file")
+        return paths.expand(name)
+
+
+def parse(options: training_flags.PretrainingOptions) -> tuple[Phase, ...]:
+    """Lists the phases of a run in order; one if `--phases` is not given.
+
+    Raises:
+        ValueError: `--phases` is malformed.
+    """
+    if not options.phases:
+        return (Phase(options=options, end=options.num_train_steps),)
+    parts = [
+        _parse_phase(part) for part in options.phases.split(";") if part.strip()
+    ]
+    ends = _ends([part.pop(_STEPS, "") for part in parts], options)
+    phases = []
+    for part, end in zip(parts, ends, strict=True):
+        changed: dict[str, Any] = {
+            name: _count(name, value) if name in _COUNTS else value
+            for name, value in part.items()
+        }
+        replaced = dataclasses.replace(options, **changed)
+        if not replaced.input_file:
+            raise ValueError(
+                "Each of --phases needs an input_file of its own, or "
+                "--input_file must be given; got a phase with neither."
+            )
+        phases.append(Phase(options=replaced, end=end))
+    return tuple(phases)
+
+
+def _parse_phase(text: str) -> dict[str, str]:
+    """Parses `key=value key=value` with quotes as in a shell."""
+    pairs = [word.partition("=") for word in shlex.split(text)]
+    found = {key: value for key, _, value in pairs}
+    wrong = [key for key, _, value in pairs if key not in _KEYS or not value]
+    if wrong or len(found) < len(pairs):
+        raise ValueError(
+            "Each of --phases must be key=value pairs with the keys "
+            f"{', '.join(_KEYS)}, each once; got {text.strip()!r}."
+        )
+    return found
+
+
+def _ends(
+    lengths: list[str], options: training_flags.PretrainingOptions
+) -> list[int]:
+    """Converts the lengths, such as `90%` or `9000`, to ends in steps."""
+    total = options.num_train_steps
+    try:
+        if all(length.endswith("%") for length in lengths):
+            shares = [float(length.removesuffix("%")) for length in lengths]
+            sums = itertools.accumulate(shares)
+            ends = [round(total * share / 100) for share in sums]
+        else:
+            ends = list(itertools.accumulate(map(int, lengths)))
+    except ValueError:
+        ends = []
+    if not ends or ends[-1] != total or sorted({0, *ends}) != [0, *ends]:
+        raise ValueError(
+            "The `steps` of --phases must all be numbers that add up to "
+            f"--num_train_steps ({total}), or percentages that add up to 100%, "
+            f"each at least one step; got {', '.join(lengths) or 'none'}."
+        )
+    return ends
+
+
+def _count(name: str, value: str) -> int:
+    if not value.isdecimal() or int(value) < 1:
+        raise ValueError(
+            f"{name} in --phases must be a positive integer; got {value!r}."
+        )
+    return int(value)
+
+
+def identity(phases: tuple[Phase, ...]) -> Mapping[str, object]:
+    """Returns the phases that a resumed run must keep; nothing for one."""
+    if len(phases) == 1:
+        return {}
+    return {
+        "phases": [
+            [phase.end, *(getattr(phase.options, name) for name in _COUNTS[:3])]
+            for phase in phases
+        ]
+    }
