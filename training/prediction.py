@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,59 +16,11 @@ from training import input_pipeline, objectives
 
 # The score of truncated padding; below any real score.
 _CUT_PADDING = np.float32(-1e9)
-# With more shapes, compilation takes more time than it saves.
-_MAX_SHAPES = 16
-# Batches are padded to a multiple of this, so that few lengths are compiled.
+# With more lengths, compiling the arithmetic takes more time than it saves.
+_MAX_LENGTHS = 16
+# Batches of texts are padded to a multiple of at least this.
 _LENGTH_STEP = 8
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
-
-
-class CompiledByShape:
-    """A function compiled once, or for each shape of its input.
-
-    In float32 on a CPU all inputs share one graph with unknown shapes.
-    Elsewhere a graph with static shapes takes a quarter less time (BERT-Mini,
-    bfloat16, texts of SST-2); shapes beyond the first few share a dynamic one.
-
-    Args:
-        function: takes a structure of tensors, or of per-replica values.
-
-    Attributes:
-        max_shapes: the number of shapes with a separate graph.
-    """
-
-    def __init__(self, function: Callable[[Any], Any]):
-        self._function = function
-        self.max_shapes = 0 if compilation.fuses_products() else _MAX_SHAPES
-        self._of_shape: dict[tuple[Any, ...], Callable[[Any], Any]] = {}
-        self._of_any_shape = tf.function(
-            function, autograph=False, reduce_retracing=True
-        )
-
-    def prepare(self, spec: Any) -> None:
-        """Compiles the dynamic graph, if all shapes share it.
-
-        Args:
-            spec: the element spec of the batches.
-        """
-        if not self.max_shapes:
-            self._of_any_shape.get_concrete_function(spec)
-
-    def __call__(self, batch: Any) -> Any:
-        """Returns the result of the function."""
-        shapes = tuple(
-            tuple(value.shape)
-            for value in tf.nest.flatten(batch, expand_composites=True)
-        )
-        if shapes not in self._of_shape:
-            if len(self._of_shape) == self.max_shapes:
-                return self._of_any_shape(batch)
-            # TensorFlow counts retracing per Python function, not per
-            # `tf.function`: a shared one would warn after five shapes.
-            self._of_shape[shapes] = tf.function(
-                functools.partial(self._function), autograph=False
-            )
-        return self._of_shape[shapes](batch)
 
 
 class CastKernels:
@@ -118,6 +69,24 @@ class CastKernels:
             yield
 
 
+def _of_any_length(
+    function: Callable[[Any], Any],
+) -> tf.types.experimental.PolymorphicFunction:
+    """Compiles a function once for batches of all lengths."""
+    return tf.function(function, autograph=False, reduce_retracing=True)
+
+
+def _max_lengths() -> int:
+    """Returns the number of lengths that batches may have; 0 for any."""
+    return 0 if compilation.fuses_products() else _MAX_LENGTHS
+
+
+@contextlib.contextmanager
+def _forward_pass(kernels: CastKernels) -> Iterator[None]:
+    with compilation.forward_only(), compilation.each_shape(), kernels.used():
+        yield
+
+
 class Predictor:
     """Forward passes compiled for a distribution strategy.
 
@@ -134,7 +103,7 @@ class Predictor:
         self._strategy = strategy
         self._objective = objective
         self._kernels = CastKernels(strategy, objective.model)
-        self._compiled = CompiledByShape(self._step)
+        self._compiled = _of_any_length(self._step)
 
     def predict(
         self,
@@ -159,14 +128,15 @@ class Predictor:
         self._kernels.refresh()
         order = None
         if by_length:
-            source, order = longest_first(source, self._compiled.max_shapes)
+            source, order = longest_first(source, _max_lengths())
         batches = input_pipeline.distributed(
             self._strategy,
             input_pipeline.evaluation_dataset(
                 source, batch_size=batch_size, order=order
             ),
         )
-        self._compiled.prepare(batches.element_spec)
+        # Otherwise the first batch would be traced with its own length.
+        self._compiled.get_concrete_function(batches.element_spec)
         num_records = len(source.files)
         parts, done, report = [], 0, progress.Progress()
         for batch in batches:
@@ -193,7 +163,7 @@ class Predictor:
         }
 
     def _replica_step(self, features):
-        with compilation.forward_only(), self._kernels.used():
+        with _forward_pass(self._kernels):
             scores = self._objective.predictions(features)
         if self._strategy.num_replicas_in_sync > 1:
             scores = {name: _padded(x) for name, x in scores.items()}
@@ -282,7 +252,7 @@ class HiddenLayers:
         self._embeddings_first = embeddings_first
         self._kernels = CastKernels(strategy, model)
         self._kernels.refresh()
-        self._compiled = CompiledByShape(self._step)
+        self._compiled = _of_any_length(self._step)
 
     def compute(
         self,
@@ -305,7 +275,10 @@ class HiddenLayers:
             beyond the end of a sequence are meaningless.
         """
         longest = max(map(len, input_ids))
-        length = min(-(-longest // _LENGTH_STEP) * _LENGTH_STEP, max_length)
+        step = _LENGTH_STEP
+        if most := _max_lengths():
+            step = max(step, -(-max_length // most))
+        length = min(-(-longest // step) * step, max_length)
         if pad_to_max_length:
             length = max_length
         shape = (self._batch_size, length)
@@ -339,7 +312,7 @@ class HiddenLayers:
         return self._strategy.gather(values, axis=0)
 
     def _replica_step(self, batch):
-        with compilation.forward_only(), self._kernels.used():
+        with _forward_pass(self._kernels):
             outputs = self._model(**batch)
         hidden = list(outputs["all_encoder_layers"])
         if self._embeddings_first:

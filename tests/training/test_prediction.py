@@ -11,11 +11,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import heads
+from modeling import compilation, heads
 from tests import toy_config
 from tests import toy_sentences as toy
-from training import prediction
+from training import (
+    input_pipeline,
+    objectives,
+    prediction,
+    record_files,
+    records,
+)
 
+_MAX_LENGTH = 32
 _ROOT = pathlib.Path(__file__).parents[2]
 _CONFIG = toy_config.config(num_hidden_layers=2, max_position_embeddings=64)
 
@@ -104,19 +111,6 @@ def test_joins_scores_of_different_lengths():
     assert tf.reduce_sum(joined[2]) == 5
 
 
-def _recorded(seen):
-    def function(batch):
-        seen.append(tuple(batch["x"].shape))  # Once for each graph.
-        return {"sum": tf.reduce_sum(batch["x"], axis=1)}
-
-    return function
-
-
-def _call(compiled, length):
-    x = tf.ones([2, length])
-    return compiled({"x": x})["sum"].numpy().tolist()
-
-
 @pytest.fixture
 def _bfloat16():
     """Products are not fused with what follows."""
@@ -125,54 +119,60 @@ def _bfloat16():
     keras.config.set_dtype_policy("float32")
 
 
-def test_one_graph_serves_all_lengths_in_float32():
-    seen = []
-    compiled = prediction.CompiledByShape(_recorded(seen))
-    compiled.prepare({"x": tf.TensorSpec([2, None])})
-    for length in (3, 5, 3):
-        assert _call(compiled, length) == [length, length]
-    assert seen == [(2, None)]
-
-
-@pytest.mark.usefixtures("_bfloat16")
-def test_each_shape_is_compiled_once():
-    seen = []
-    compiled = prediction.CompiledByShape(_recorded(seen))
-    for length in (3, 5, 3, 5, 3):
-        assert _call(compiled, length) == [length, length]
-    assert seen == [(2, 3), (2, 5)]
-
-
-@pytest.mark.usefixtures("_bfloat16")
-def test_many_shapes_give_no_retracing_warning(caplog):
-    compiled = prediction.CompiledByShape(_recorded([]))
-    for length in range(1, 13):
-        _call(compiled, length)
-    assert "retracing" not in caplog.text
-
-
-@pytest.mark.usefixtures("_bfloat16")
-def test_shapes_beyond_the_first_few_share_a_graph(monkeypatch):
-    monkeypatch.setattr(prediction, "_MAX_SHAPES", 2)
-    seen = []
-    compiled = prediction.CompiledByShape(_recorded(seen))
-    for length in (3, 4, 5, 6, 7, 8, 4):
-        assert _call(compiled, length) == [length, length]
-    # The first of the others is compiled as it is, then the length is open.
-    assert seen == [(2, 3), (2, 4), (2, 5), (2, None)]
-
-
-@pytest.mark.usefixtures("_bfloat16")
-def test_values_of_replicas_are_told_apart_by_their_shapes():
-    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
-    seen = []
-    function = _recorded(seen)
-    compiled = prediction.CompiledByShape(
-        lambda batch: strategy.run(function, args=(batch,))
+def _source(folder, lengths):
+    """Records of the given lengths, in one file."""
+    features = records.classification_features(_MAX_LENGTH)
+    path = str(folder / "texts.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for length in lengths:
+            kept = [1] * length + [0] * (_MAX_LENGTH - length)
+            writer.write(
+                records.serialize(
+                    {
+                        "input_ids": [5 * x for x in kept],
+                        "input_mask": kept,
+                        "segment_ids": [0] * _MAX_LENGTH,
+                        "label_ids": [0],
+                        "is_real_example": [1],
+                    },
+                    features,
+                )
+            )
+    return input_pipeline.RecordSource(
+        files=record_files.RecordFiles([path]),
+        features=features,
+        vocab_size=_CONFIG.vocab_size,
     )
-    for length in (3, 4, 3):
-        assert _call(compiled, length) == [length, length]
-    assert seen == [(2, 3), (2, 4)]
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+def test_one_graph_serves_all_lengths(precision, tmp_path, monkeypatch):
+    compiled = []
+
+    def jitted(function):
+        compiled.append(function.__name__)
+        return function
+
+    monkeypatch.setattr(compilation, "_jitted", jitted)
+    monkeypatch.setattr(compilation, "_WORTH_COMPILING", 1)
+    keras.config.set_dtype_policy(precision)
+    try:
+        model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
+        objective = objectives.Classification(model, objectives.SINGLE_LABEL)
+        predictor = prediction.Predictor(
+            tf.distribute.get_strategy(), objective
+        )
+        source = _source(tmp_path, [3, 30, 9, 24, 16, 30])
+        by_length, padded = (
+            predictor.predict(source, batch_size=2, by_length=sorts)["outputs"]
+            for sorts in (True, False)
+        )
+    finally:
+        keras.config.set_dtype_policy("float32")
+    np.testing.assert_allclose(by_length, padded, atol=1e-2)
+    assert predictor._compiled.experimental_get_tracing_count() <= 2
+    # In float32, TensorFlow fuses plain operations.
+    assert bool(compiled) == (precision == "mixed_bfloat16")
 
 
 @pytest.mark.parametrize(
