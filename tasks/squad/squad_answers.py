@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -368,7 +369,8 @@ def _ranked(
     scores = [start + end for _, start, end in nbest]
     best = max(scores)
     weights = [math.exp(score - best) for score in scores]
-    total = sum(weights)
+    # As released: term by term. From Python 3.12 on, `sum` gives other digits.
+    total = functools.reduce(operator.add, weights)
     return RankedAnswers(
         qas_id=qas_id,
         nbest=tuple(

@@ -1,5 +1,6 @@
 import gzip
 import json
+import math
 import pathlib
 
 import numpy as np
@@ -210,6 +211,25 @@ def test_null_is_added_to_the_best_where_it_is_not_among_them(tokenizer):
     # exp(4) and exp(2), normalized.
     assert answer.nbest[0].probability == pytest.approx(0.880797078)
     assert answer.nbest[1].probability == pytest.approx(0.119202922)
+
+
+def test_probabilities_are_normalized_term_by_term(tokenizer, monkeypatch):
+    # As released; from Python 3.12 on, `sum` of floats is more accurate.
+    monkeypatch.setattr(squad_answers, "sum", math.fsum, raising=False)
+    scores = np.random.default_rng(3).normal(size=(2, 16)).astype(np.float32)
+    answer = _rank(
+        _example(("water", "sun", "night")),
+        tokenizer,
+        lambda _, side: scores[side],
+    )
+    sums = [each.start_logit + each.end_logit for each in answer.nbest]
+    weights = [math.exp(score - sums[0]) for score in sums]
+    total = 0.0
+    for weight in weights:
+        total += weight
+    assert total != math.fsum(weights)
+    for entry, weight in zip(answer.nbest, weights, strict=True):
+        assert entry.probability == weight / total
 
 
 @pytest.mark.parametrize(
