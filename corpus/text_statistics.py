@@ -3,6 +3,7 @@
 import array
 import collections
 import dataclasses
+import functools
 from collections.abc import Iterable
 
 import numpy as np
@@ -80,78 +81,59 @@ def measure(
         tokenizer: of the model to be trained.
         max_pieces: length of the longest sentence that fits.
     """
-    counter = _Counter(tokenizer)
+    words: collections.Counter[str] = collections.Counter()
+    repeated: collections.Counter[str] = collections.Counter()
+    seen: set[int] = set()
+    num_letters = num_capitals = 0
+    document_sizes, sentence_sizes = array.array("q"), array.array("q")
+
+    @functools.cache
+    def num_pieces(word: str) -> int:
+        pieces = tokenizer.wordpiece_tokenizer.tokenize(word)
+        # The sign distinguishes it from a word of one piece.
+        is_unknown = pieces == [tokenizer.wordpiece_tokenizer.unk_token]
+        return -1 if is_unknown else len(pieces)
+
     for document in documents:
-        counter.add(document)
-    return counter.statistics(max_pieces)
-
-
-class _Counter:
-    """The counts of a text so far."""
-
-    def __init__(self, tokenizer: tokenization.FullTokenizer):
-        self._basic = tokenizer.basic_tokenizer
-        self._word_piece = tokenizer.wordpiece_tokenizer
-        self._num_pieces: dict[str, int] = {}
-        self._words: collections.Counter[str] = collections.Counter()
-        self._lines: set[int] = set()
-        self._repeated: collections.Counter[str] = collections.Counter()
-        self._num_letters = self._num_capitals = 0
-        self._document_sizes = array.array("q")
-        self._sentence_sizes = array.array("q")
-
-    def add(self, document: list[str]) -> None:
-        self._document_sizes.append(len(document))
+        document_sizes.append(len(document))
         for sentence in document:
-            words = self._basic.tokenize(sentence)
-            self._words.update(words)
-            self._sentence_sizes.append(sum(map(self._count_pieces, words)))
-            self._num_letters += sum(map(str.isalpha, sentence))
-            self._num_capitals += sum(map(str.isupper, sentence))
+            found = tokenizer.basic_tokenizer.tokenize(sentence)
+            words.update(found)
+            sentence_sizes.append(sum(abs(num_pieces(word)) for word in found))
+            num_letters += sum(map(str.isalpha, sentence))
+            num_capitals += sum(map(str.isupper, sentence))
             line = hash(sentence)  # Eight bytes for a line of any length.
-            if line in self._lines:
-                self._repeated[sentence] += 1
-            elif len(self._lines) < _MAX_LINES_COMPARED:
-                self._lines.add(line)
+            if line in seen:
+                repeated[sentence] += 1
+            elif len(seen) < _MAX_LINES_COMPARED:
+                seen.add(line)
 
-    def _count_pieces(self, word: str) -> int:
-        count = self._num_pieces.get(word)
-        if count is None:
-            pieces = self._word_piece.tokenize(word)
-            # The sign distinguishes it from a word of one piece.
-            is_unknown = pieces == [self._word_piece.unk_token]
-            count = self._num_pieces[word] = -1 if is_unknown else len(pieces)
-        return abs(count)
-
-    def statistics(self, max_pieces: int) -> TextStatistics:
-        pieces = self._num_pieces
-        unknown = collections.Counter(
-            {word: n for word, n in self._words.items() if pieces[word] < 0}
-        )
-        documents = np.frombuffer(self._document_sizes, np.int64)
-        sentences = np.frombuffer(self._sentence_sizes, np.int64)
-        return TextStatistics(
-            num_documents=len(documents),
-            num_sentences=len(sentences),
-            num_words=self._words.total(),
-            num_pieces=int(sentences.sum()),
-            num_whole=sum(n for w, n in self._words.items() if pieces[w] == 1),
-            num_unknown=unknown.total(),
-            num_letters=self._num_letters,
-            num_capitals=self._num_capitals,
-            num_too_long=int((sentences > max_pieces).sum()),
-            num_cut=int(np.maximum(sentences - max_pieces, 0).sum()),
-            num_repeated=self._repeated.total(),
-            num_single=int((documents == 1).sum()),
-            sentences_per_document=record_contents.summarize(documents),
-            pieces_per_sentence=record_contents.summarize(sentences),
-            unknown_words=tuple(unknown.most_common(_MOST_KEPT)),
-            # Only repetitions of a line are counted.
-            repeated_lines=tuple(
-                (line, n + 1)
-                for line, n in self._repeated.most_common(_MOST_KEPT)
-            ),
-        )
+    unknown = collections.Counter(
+        {word: n for word, n in words.items() if num_pieces(word) < 0}
+    )
+    per_document = np.frombuffer(document_sizes, np.int64)
+    per_sentence = np.frombuffer(sentence_sizes, np.int64)
+    return TextStatistics(
+        num_documents=len(per_document),
+        num_sentences=len(per_sentence),
+        num_words=words.total(),
+        num_pieces=int(per_sentence.sum()),
+        num_whole=sum(n for w, n in words.items() if num_pieces(w) == 1),
+        num_unknown=unknown.total(),
+        num_letters=num_letters,
+        num_capitals=num_capitals,
+        num_too_long=int((per_sentence > max_pieces).sum()),
+        num_cut=int(np.maximum(per_sentence - max_pieces, 0).sum()),
+        num_repeated=repeated.total(),
+        num_single=int((per_document == 1).sum()),
+        sentences_per_document=record_contents.summarize(per_document),
+        pieces_per_sentence=record_contents.summarize(per_sentence),
+        unknown_words=tuple(unknown.most_common(_MOST_KEPT)),
+        # Only repetitions of a line are counted.
+        repeated_lines=tuple(
+            (line, n + 1) for line, n in repeated.most_common(_MOST_KEPT)
+        ),
+    )
 
 
 def warnings(
