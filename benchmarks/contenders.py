@@ -63,16 +63,11 @@ class Job:
     vocab_file: str = ""
     of_memory: bool = False
 
-    def order(self) -> list[int]:
-        """Returns the texts in batch order."""
-        places = list(range(len(self.lengths)))
-        if self.by_length:
-            places.sort(key=lambda place: -self.lengths[place])
-        return places
-
     def batches(self) -> list[list[int]]:
         """Returns the lengths of the texts of each prediction batch."""
-        lengths = [self.lengths[place] for place in self.order()]
+        lengths = list(self.lengths)
+        if self.by_length:
+            lengths.sort(reverse=True)
         return [
             lengths[start : start + self.batch_size]
             for start in range(0, len(lengths), self.batch_size)

@@ -396,7 +396,11 @@ def _compared(
     """Formats the scores of both, and the difference of their means."""
     cells, means, variances = [], [], []
     for runs in (ours, theirs):
-        values = [_per_cent(run["metrics"][metric], run) for run in runs]
+        # SQuAD's scores are percentages already.
+        values = [
+            run["metrics"][metric] * (1 if run["task"] == SQUAD else 100)
+            for run in runs
+        ]
         means.append(statistics.mean(values))
         cells.append(f"{means[-1]:.1f}")
         if len(values) > 1:
@@ -406,10 +410,6 @@ def _compared(
         return [*cells, ""]
     distance = (means[0] - means[1]) / math.sqrt(sum(variances))
     return [*cells, f"{distance:+.1f}"]
-
-
-def _per_cent(value: float, run: Mapping[str, Any]) -> float:
-    return value if run["task"] == SQUAD else 100 * value
 
 
 def _medians(

@@ -206,9 +206,10 @@ def _text(value: Value | Phase, folders: Folders, own: str) -> str:
         separator = "; " if isinstance(value[0], Mapping) else ","
         return separator.join(_text(part, folders, own) for part in value)
     if isinstance(value, Mapping):
+        texts = ((n, _text(inner, folders, own)) for n, inner in value.items())
         return " ".join(
-            f"{name}={_quoted(_text(inner, folders, own))}"
-            for name, inner in value.items()
+            f"{name}={shlex.quote(text) if _DELIMITERS.search(text) else text}"
+            for name, text in texts
         )
     if isinstance(value, Given):
         return os.path.join(folders.data_dir, value.path)
@@ -216,11 +217,6 @@ def _text(value: Value | Phase, folders: Folders, own: str) -> str:
         folder = own if value.job is None else folders.output(value.job)
         return os.path.join(folder, value.path) if value.path else folder
     return str(value)
-
-
-def _quoted(text: str) -> str:
-    """Quotes a value of `--phases` if it contains delimiters."""
-    return shlex.quote(text) if _DELIMITERS.search(text) else text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

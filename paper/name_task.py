@@ -53,47 +53,39 @@ def run(options: Options) -> None:
         ValueError: there is no suitable sentence for one of the files.
     """
     input_files = paths.expand(options.input_file)
+    most = {"train": options.num_train, "dev": options.num_dev}
     outputs = {
-        name: os.path.join(options.output_dir, f"{name}.txt")
-        for name in ("train", "dev")
+        name: os.path.join(options.output_dir, f"{name}.txt") for name in most
     }
     writing.check_files(outputs.values(), input_files)
     documents = _read(input_files)
-    usual = capitalized_words(
-        sentence for document in documents for sentence in document
-    )
-    chosen: dict[str, list[tuple[list[str], list[str]]]] = {
-        "train": [],
-        "dev": [],
-    }
-    for number, document in enumerate(documents, start=1):
-        part = "train" if number % _DEV_EVERY else "dev"
-        for words in document:
-            tags = tag_names(words, usual)
-            if _is_suitable(tags):
-                chosen[part].append((words, tags))
-    for name, most in (("train", options.num_train), ("dev", options.num_dev)):
-        if not chosen[name]:
+    usual = capitalized_words(itertools.chain.from_iterable(documents))
+    for name, path in outputs.items():
+        chosen = [
+            (words, tags)
+            for number, document in enumerate(documents, start=1)
+            if (number % _DEV_EVERY == 0) == (name == "dev")
+            for words in document
+            if _is_suitable(tags := tag_names(words, usual))
+        ]
+        if not chosen:
             raise ValueError(
                 f"{options.input_file}: must have sentences of {_SHORTEST} to "
                 f"{_LONGEST} words in {_DEV_EVERY} documents or more; found "
                 f"none for {name}.txt."
             )
         # Sampled evenly, because a text may begin with a single author.
-        step = max(1.0, len(chosen[name]) / most)
-        taken = [
-            chosen[name][int(place * step)]
-            for place in range(min(most, len(chosen[name])))
-        ]
-        path = outputs[name]
+        step = max(1.0, len(chosen) / most[name])
+        num_taken = min(most[name], len(chosen))
         with writing.whole_file(path) as file:
-            for words, tags in taken:
+            for place in range(num_taken):
+                words, tags = chosen[int(place * step)]
                 file.writelines(
                     f"{word.lower()} {tag}\n"
                     for word, tag in zip(words, tags, strict=True)
                 )
                 file.write("\n")
-        logging.info("Wrote %d sentences to %s", len(taken), path)
+        logging.info("Wrote %d sentences to %s", num_taken, path)
 
 
 def capitalized_words(sentences: Iterable[Sequence[str]]) -> frozenset[str]:
@@ -129,9 +121,8 @@ def tag_names(words: Sequence[str], usual: frozenset[str]) -> list[str]:
 
 def _is_suitable(tags: Sequence[str]) -> bool:
     names = sum(tag != "O" for tag in tags)
-    return _SHORTEST <= len(tags) <= _LONGEST and names <= _MOST_NAMES * len(
-        tags
-    )
+    is_short = names <= _MOST_NAMES * len(tags)
+    return is_short and _SHORTEST <= len(tags) <= _LONGEST
 
 
 def _read(files: Sequence[str]) -> list[list[list[str]]]:

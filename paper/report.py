@@ -5,7 +5,7 @@ import math
 import os
 import statistics
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from files import json_text, writing
 from paper import jobs, tables
@@ -152,26 +152,6 @@ def summarize(
     )
 
 
-def collect(
-    folders: Iterable[str], metric: str
-) -> tuple[Summary | None, list[str]]:
-    """Summarizes the existing results of several jobs.
-
-    Returns:
-        The summary, None without results; and the errors in result files.
-    """
-    trials, problems = [], []
-    for folder in folders:
-        try:
-            trials += read_trials(folder, metric)
-        except (OSError, ValueError, KeyError) as error:
-            problems.append(str(error))
-    if not trials:
-        return None, problems
-    summary = summarize(trials, lower_is_better=lower_is_better(metric))
-    return summary, problems
-
-
 _Place = tuple[str, str]  # The names of a row and a column.
 Found = Mapping[_Place, Summary | None]
 
@@ -191,15 +171,22 @@ class Measured:
 
 def measure(table: tables.Table, folders: jobs.Folders) -> Measured:
     """Reads the results of all finished jobs of a table."""
-    found, problems = {}, []
+    found: dict[_Place, Summary | None] = {}
+    problems = []
     for row, column, cell in table.cells():
-        outputs = [
-            folders.output(job)
-            for job in cell.jobs
-            if jobs.is_done(job, folders)
-        ]
-        found[row, column], wrong = collect(outputs, cell.column.metric)
-        problems += wrong
+        metric, trials = cell.column.metric, []
+        for job in cell.jobs:
+            if not jobs.is_done(job, folders):
+                continue
+            try:
+                trials += read_trials(folders.output(job), metric)
+            except (OSError, ValueError, KeyError) as error:
+                problems.append(str(error))
+        found[row, column] = (
+            summarize(trials, lower_is_better=lower_is_better(metric))
+            if trials
+            else None
+        )
     return Measured(found=found, problems=tuple(dict.fromkeys(problems)))
 
 

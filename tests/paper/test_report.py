@@ -192,6 +192,22 @@ def test_damaged_results_are_named(table, folders):
     assert "eval_results.txt" in text
 
 
+def test_seeds_in_jobs_of_their_own_are_taken_together(table, folders):
+    first, second, damaged = (_job(f"seed {number}") for number in (1, 2, 3))
+    for job, value in ((first, 0.25), (second, 0.75), (damaged, 0.5)):
+        _finish(folders, job, [value])
+    path = os.path.join(folders.output(damaged), "trials.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"trials": [{"eval_f1": 1.0}]}, file)
+    cell = table.rows["with"]["MRPC"]
+    cells = dataclasses.replace(cell, jobs=(first, second, damaged))
+    table = tables.Table(name="table-5", title="", rows={"a": {"MRPC": cells}})
+    measured = report.measure(table, folders)
+    assert measured.found["a", "MRPC"].values == (25.0, 75.0)
+    (problem,) = measured.problems
+    assert "must contain 'eval_accuracy'" in problem
+
+
 def test_expectations_name_cells_that_exist(table):
     expected = tables.Expectation(
         better="with", worse="nobody", column="MRPC", reason=""

@@ -65,9 +65,6 @@ def test_a_number_that_is_not_there_is_named(tmp_path):
     (tmp_path / "eval_results.txt").write_text("eval_loss = 1.0\n")
     with pytest.raises(ValueError, match="must contain 'eval_accuracy'; got"):
         report.read_trials(str(tmp_path), _ACCURACY)
-    summary, problems = report.collect([str(tmp_path)], _ACCURACY)
-    assert summary is None
-    assert "must contain 'eval_accuracy'" in problems[0]
 
 
 def test_mean_and_deviation_by_hand():
@@ -107,17 +104,3 @@ def test_one_run_has_no_deviation():
     assert summary.standard_error is None
     with pytest.raises(ValueError, match="got none"):
         report.summarize([])
-
-
-def test_seeds_in_folders_of_their_own_are_taken_together(tmp_path):
-    folders = []
-    for number, value in enumerate((0.25, 0.75)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "eval_results.txt").write_text(f"eval_accuracy = {value}\n")
-        folders.append(str(folder))
-    summary, problems = report.collect(
-        [*folders, str(tmp_path / "none")], _ACCURACY
-    )
-    assert summary.values == (25.0, 75.0)
-    assert len(problems) == 1
