@@ -27,8 +27,8 @@ Policy: TypeAlias = str | keras.DTypePolicy | None
 # per element and call.
 _WORTH_COMPILING = 1 << 17
 # What an unknown dimension counts as: the tokens of a text, or those of a batch
-# in a matrix.
-_TYPICAL_LENGTH, _TYPICAL_ROWS = 64, 1024
+# in a matrix. Low numbers, because each shape that occurs is compiled.
+_ASSUMED_LENGTH, _ASSUMED_ROWS = 32, 512
 
 _forward_only = contextvars.ContextVar("forward_only", default=False)
 _each_shape = contextvars.ContextVar("each_shape", default=False)
@@ -204,7 +204,7 @@ def _pays(tensors) -> bool:
 
 
 def _num_elements(shape) -> int:
-    unknown = _TYPICAL_ROWS if len(shape) == 2 else _TYPICAL_LENGTH
+    unknown = _ASSUMED_ROWS if len(shape) == 2 else _ASSUMED_LENGTH
     return math.prod(unknown if size is None else size for size in shape)
 
 
