@@ -114,20 +114,18 @@ class Spans:
         pieces: `[S, 2]` int64, first and last piece in the paragraph; -1 for
             "no answer".
         logits: `[S, 2]` float64, of start and end.
+        null: `[1, 2]` float64, the logits of "no answer".
     """
 
     pieces: tf.Tensor
     logits: tf.Tensor
+    null: tf.Tensor
 
 
-def null_logits(logits: tf.Tensor) -> tf.Tensor:
+def _null_logits(logits: tf.Tensor) -> tf.Tensor:
     """Returns the logits of "no answer" in the first window with its lowest.
 
-    Args:
-        logits: `[w, 2, T]` float64, start and end.
-
-    Returns:
-        `[1, 2]` float64; 0 if there is no window.
+    `[w, 2, T]` -> `[1, 2]`; 0 if there is no window.
     """
     nulls = logits[:, :, 0]  # [w, 2]
     scores = tf.reduce_sum(nulls, axis=1)  # [w]
@@ -175,15 +173,18 @@ def ranked_spans(
 
     shift = tf.gather(starts, found[:, :1])  # [S, 1]
     pieces, chosen = of_found(best) + shift, of_found(top.values)
+    null = _null_logits(logits)
     if options.version_2_with_negative:
         no_piece = tf.constant([[-1, -1]], tf.int64)
         pieces = tf.concat([pieces, no_piece], axis=0)
-        chosen = tf.concat([chosen, null_logits(logits)], axis=0)
+        chosen = tf.concat([chosen, null], axis=0)
     # Stable: ties stay in their order, and "no answer" is the last of them.
     scores = tf.reduce_sum(chosen, axis=1)
     order = tf.argsort(scores, direction="DESCENDING", stable=True)
     return Spans(
-        pieces=tf.gather(pieces, order), logits=tf.gather(chosen, order)
+        pieces=tf.gather(pieces, order),
+        logits=tf.gather(chosen, order),
+        null=null,
     )
 
 
@@ -219,7 +220,6 @@ class Answers:
 
 def rank(
     spans: Spans,
-    null: tf.Tensor,
     options: squad_answers.AnswerOptions,
     find_text: FindText,
 ) -> tuple[Answers, tf.Tensor]:
@@ -227,7 +227,6 @@ def rank(
 
     Args:
         spans: the candidates, best first.
-        null: logits of "no answer", `[1, 2]` float64.
         options: of the search.
         find_text: for the paragraph.
 
@@ -243,8 +242,8 @@ def rank(
         odds = tf.constant(0.0, tf.float64)
         return _extended(answers, "empty", none, is_none), odds
     without_null = ~tf.reduce_any(answers.texts == "")
-    answers = _extended(answers, "", null, without_null)
-    return answers, _null_odds(answers, null)
+    answers = _extended(answers, "", spans.null, without_null)
+    return answers, _null_odds(answers, spans.null)
 
 
 def decide(answers: Answers, null_odds, threshold: float | None) -> tf.Tensor:

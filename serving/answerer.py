@@ -162,7 +162,6 @@ class _Answerer:
             )
             answers, null_odds = answer_search.rank(
                 spans,
-                answer_search.null_logits(logits[here]),
                 options.answers,
                 lambda pieces: _find_text(paragraph, pieces, tokenizer, tokens),
             )

@@ -450,7 +450,7 @@ def buffer_of(replacements: Mapping[str, str], *, lower_case: bool) -> bytes:
     values, pool = _pooled(replacements)
     value_of_nul = values.pop("\0", 0)
     builder = flatbuffers.Builder(0)
-    units = np.array(_DoubleArray(values).units, np.uint32)
+    units = np.array(_trie(values), np.uint32)
     trie = builder.CreateNumpyVector(units)
     # An empty vector is not read correctly.
     strings = builder.CreateByteVector(pool or b"\0")
@@ -489,49 +489,44 @@ def _pooled(replacements: Mapping[str, str]) -> tuple[dict[str, int], bytes]:
     return values, bytes(pool)
 
 
-class _DoubleArray:
-    """A trie from the UTF-8 bytes of characters to values, in uint32 units."""
+def _trie(values: Mapping[str, int]) -> list[int]:
+    """Builds the trie from the UTF-8 bytes of characters to values."""
+    root: dict[int, Any] = {}  # Bytes -> nodes alike, or values.
+    for char, value in values.items():
+        *path, last = char.encode("utf-8")
+        node = root
+        for byte in path:
+            node = node.setdefault(byte, {})
+        node[last] = value
+    # Unit 0 is the root; its children, for any first byte, are 256-511.
+    units = [_UNUSED] * 512
+    units[0] = 0
 
-    def __init__(self, values: Mapping[str, int]):
-        root: dict[int, Any] = {}  # Bytes -> nodes alike, or values.
-        for char, value in values.items():
-            *path, last = char.encode("utf-8")
-            node = root
-            for byte in path:
-                node = node.setdefault(byte, {})
-            node[last] = value
-        # Unit 0 is the root; its children, for any first byte, are 256-511.
-        self.units = [_UNUSED] * 512
-        self.units[0] = 0
-        self._set_base(0, 256)
-        self._place_children(root, 256)
-        self.units += [_UNUSED] * (-len(self.units) % 256)
-
-    def _place_children(self, node: dict, base: int) -> None:
-        for byte, child in node.items():
-            index = base ^ byte
-            self.units[index] = byte
-            if isinstance(child, dict):
-                child_base = self._new_block()
-                self._set_base(index, child_base)
-                self._place_children(child, child_base)
-            else:
-                self._set_base(index, len(self.units))
-                self.units[index] |= _HAS_VALUE
-                self.units.append(_IS_VALUE | child)
-
-    def _new_block(self) -> int:
-        """Adds units for all continuation bytes; returns their base."""
-        self.units += [_UNUSED] * (-len(self.units) % _CONTINUATION_BYTES)
-        start = len(self.units)
-        self.units += [_UNUSED] * _CONTINUATION_BYTES
-        return start ^ 0x80
-
-    def _set_base(self, index: int, base: int) -> None:
+    def set_base(index: int, base: int) -> None:
         offset = index ^ base
         if offset >= _MAX_UNITS:
             raise ValueError(
                 f"The trie must have fewer than {_MAX_UNITS} units; the table "
                 "of replacements is too large."
             )
-        self.units[index] |= offset << 10
+        units[index] |= offset << 10
+
+    def place_children(node: dict, base: int) -> None:
+        for byte, child in node.items():
+            index = base ^ byte
+            units[index] = byte
+            if isinstance(child, dict):
+                start = len(units) + -len(units) % _CONTINUATION_BYTES
+                units.extend(
+                    [_UNUSED] * (start + _CONTINUATION_BYTES - len(units))
+                )
+                set_base(index, start ^ 0x80)
+                place_children(child, start ^ 0x80)
+            else:
+                set_base(index, len(units))
+                units[index] |= _HAS_VALUE
+                units.append(_IS_VALUE | child)
+
+    set_base(0, 256)
+    place_children(root, 256)
+    return units + [_UNUSED] * (-len(units) % 256)

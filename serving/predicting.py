@@ -29,7 +29,6 @@ FIELDS = {
     run_folder.ANSWER: ("question", "context"),
     run_folder.TAG: ("text",),
 }
-_LEAST_PARTS = {run_folder.CHOOSE: 4, run_folder.ANSWER: 2}
 _WHITE_SPACE = re.compile("[ \t\n\r\f\v]+")  # As in exported models.
 
 Example = Mapping[str, Any]
@@ -42,8 +41,8 @@ _Encoded = tuple[list[_Row], Callable[[_Outputs], dict[str, Any]]]
 
 def form(task: str) -> str:
     """Returns the form of an example, for messages."""
-    more = ["..."] if task == run_folder.CHOOSE else []
-    return " ||| ".join([*FIELDS[task], *more])
+    more = " ||| ..." if task == run_folder.CHOOSE else ""
+    return " ||| ".join(FIELDS[task]) + more
 
 
 def example(task: str, parts: Sequence[str]) -> Example:
@@ -56,17 +55,16 @@ def example(task: str, parts: Sequence[str]) -> Example:
     Raises:
         ValueError: there are too few or too many.
     """
-    names, most = FIELDS[task], len(FIELDS[task])
-    if task == run_folder.CHOOSE:
-        most = len(parts)
-    if not _LEAST_PARTS.get(task, 1) <= len(parts) <= most:
+    names, values = FIELDS[task], list[Any](parts)
+    if task == run_folder.CHOOSE:  # Of two endings or more.
+        values = [*parts[:2], parts[2:]] if len(parts) > 3 else []
+    least = 1 if names == _LABELLED else len(names)
+    if not least <= len(values) <= len(names):
         raise ValueError(
             f"An example of this model is {form(task)}; got "
             f"{messages.short(' ||| '.join(parts))}."
         )
-    if task == run_folder.CHOOSE:
-        return dict(zip(names, (*parts[:2], parts[2:]), strict=True))
-    return dict(zip(names, parts, strict=False))
+    return dict(zip(names, values, strict=False))
 
 
 class Predictor:
@@ -160,11 +158,9 @@ def _row(record: Mapping[str, Any]) -> _Row:
 
 
 def _labels(example, settings: run_folder.Settings, model) -> _Encoded:
+    texts = sentence_pairs.InputExample(guid="", **example)
     records = sentence_pairs.example_records(
-        sentence_pairs.InputExample(guid="", **example),
-        0,
-        settings.packing,
-        settings.tokenizer,
+        texts, 0, settings.packing, settings.tokenizer
     )
 
     def decode(outputs):
@@ -193,7 +189,6 @@ def _choice(example, settings: run_folder.Settings, model) -> _Encoded:
 
 
 def _answer(example, settings: run_folder.Settings, model) -> _Encoded:
-    """Finds the answer to a question, a part of a paragraph."""
     reading = settings.answering
     question = squad_examples.SquadExample(
         qas_id="",

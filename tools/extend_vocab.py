@@ -24,6 +24,7 @@ from absl import logging
 
 from commands import flags, program
 from files import lines, paths, writing
+from modeling import checkpoints
 from vocab import learning, tokenization
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
@@ -219,40 +220,26 @@ def _choose(
     )
 
 
-def write_checkpoint(
+def _write_checkpoint(
     source: str,
     target: str,
     tokenizer: tokenization.FullTokenizer,
     words: Sequence[NewWord],
     places: Sequence[int],
 ) -> None:
-    """Copies a model; the rows of new words are the mean of their pieces'.
+    """Copies a model without the state of its optimizer.
 
-    The moments of its optimizer are left out.
-
-    Args:
-        source: the checkpoint of the model.
-        target: the prefix of the copy.
-        tokenizer: of the old vocabulary.
-        words: the new words.
-        places: their ids.
-
-    Raises:
-        FileNotFoundError: there is no checkpoint.
-        ValueError: the vocabulary is larger than the model's.
+    The rows of new words, in the places, are the mean of those of their pieces.
     """
-    from modeling import checkpoints
     from training import initialization
 
     # The copy would not record that it is an ablation.
     initialization.check_bidirectional(source)
-    tensors = checkpoints.read(source)
-    names = set(tensors)
-    tensors = {
-        name: value
-        for name, value in tensors.items()
-        if not checkpoints.is_training_state(name, names)
-    }
+    names = checkpoints.list_variables(source)
+    tensors = checkpoints.read(
+        source,
+        [n for n in names if not checkpoints.is_training_state(n, names)],
+    )
     held = tensors.get(_EMBEDDINGS)
     if held is None or len(held) < tokenizer.vocab_size:
         raise ValueError(
@@ -296,8 +283,6 @@ def run(options: Options) -> None:
         text_files = paths.expand(options.input_file or "")
     outputs, inputs = [options.output_file], [options.vocab_file, *text_files]
     if source and target:
-        from modeling import checkpoints
-
         written = checkpoints.saved_files(target)
         writing.check_seekable(written)
         outputs += written
@@ -318,7 +303,7 @@ def run(options: Options) -> None:
     filled = fill(entries, [word.word for word in words])
     places = places[: len(words)]
     if source and target:
-        write_checkpoint(source, target, tokenizer, words, places)
+        _write_checkpoint(source, target, tokenizer, words, places)
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in filled)
     for word in words[:_MOST_SHOWN]:

@@ -80,7 +80,7 @@ def run(
     for number, text in enumerate(texts, start=1):
         lines.check_text(text, f"text {number}")
     task, predictor = _open(options)
-    read = _reader(options, task)
+    form, read = _reader(options, task)
     is_stream = not texts and options.input_file in (None, "-")
     is_prompt = is_stream and standard_input.isatty()
 
@@ -97,7 +97,7 @@ def run(
         standard_output.flush()
 
     if is_prompt:
-        sys.stderr.write(f"Type {_form(options, task)}. Ctrl-D exits.\n")
+        sys.stderr.write(f"Type {form}. Ctrl-D exits.\n")
         _prompt(read, answer, standard_output)
         return
     found = lines.numbered(options.input_file or "-", standard_input)
@@ -114,10 +114,9 @@ def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
     """Loads the model; returns its task too."""
     from serving import predicting, run_folder
 
-    folder = options.model
-    found = run_folder.read(folder)
+    found = run_folder.read(options.model)
     weights = run_folder.weights_of_run(
-        folder, best=options.use_best_checkpoint
+        options.model, best=options.use_best_checkpoint
     )
     task = run_folder.task_of(weights, found)
     if task not in predicting.FIELDS:
@@ -128,34 +127,27 @@ def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
         )
     for name in ("bert_config_file", "vocab_file"):
         if name not in found:
-            raise ValueError(f"{folder} does not contain its {name}.")
+            raise ValueError(f"{options.model} does not contain its {name}.")
     settings = run_folder.find(task, weights, found)
     return task, predicting.Predictor(task, settings, options.batch_size)
 
 
-def _reader(options: Options, task: str) -> Callable[[str], Any]:
-    """Returns a function from a line to an example."""
+def _reader(options: Options, task: str) -> tuple[str, Callable[[str], Any]]:
+    """Returns the form of a line, and a function from a line to an example."""
     from serving import predicting
 
-    context: list[str] = []
+    form, context = predicting.form(task), []
     if options.context_file is not None:
         if task != "answer":
             raise ValueError(
                 "--context_file requires a model that answers questions; the "
                 f"task of this one is {task}."
             )
+        form = predicting.FIELDS[task][0]
         context = ["\n".join(lines.read_lines(options.context_file))]
-    return lambda line: predicting.example(
+    return form, lambda line: predicting.example(
         task, [*_SEPARATOR.split(line.strip()), *context]
     )
-
-
-def _form(options: Options, task: str) -> str:
-    from serving import predicting
-
-    if options.context_file is not None:
-        return predicting.FIELDS[task][0]
-    return predicting.form(task)
 
 
 def _examples(read, found) -> Iterator[Any]:
