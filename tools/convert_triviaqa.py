@@ -25,6 +25,8 @@ from files import json_text, lines, messages, writing
 MAX_WORDS = 400
 _WORD = re.compile(r"\S+")
 _NUM_NAMED = 5  # Maximum names in a warning.
+# Id, text, a search for the answer, and the file names of the pages.
+_Question = tuple[str, str, re.Pattern[str], list[str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,21 +101,21 @@ def convert(
     """
     pages: dict[str, dict[str, Any] | None] = {}
     unanswered = []
-    for question in _questions(path):
-        for name in question.pages:
+    for question_id, text, answers, names in _questions(path):
+        for name in names:
             if name not in pages:
                 pages[name] = _paragraph(evidence_dir, name, max_words)
             page = pages[name]
             if page is None:
                 continue
-            qas_id = f"{question.question_id}--{name}"
-            match = question.answer.search(page["context"])
+            qas_id = f"{question_id}--{name}"
+            match = answers.search(page["context"])
             if match is None:
                 unanswered.append(qas_id)
                 continue
             answer = {"text": match.group(), "answer_start": match.start()}
             page["qas"].append(
-                {"id": qas_id, "question": question.text, "answers": [answer]}
+                {"id": qas_id, "question": text, "answers": [answer]}
             )
     absent = [name for name, page in pages.items() if page is None]
     _warn(path, absent, f"pages are not in {evidence_dir}")
@@ -138,14 +140,6 @@ def first_words(text: str, max_words: int) -> str:
     return text[words[0].start() : words[-1].end()] if words else ""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Question:
-    question_id: str
-    text: str
-    answer: re.Pattern[str]
-    pages: tuple[str, ...]  # File names.
-
-
 def _questions(path: str) -> Iterator[_Question]:
     field = json_text.field
     dataset = json_text.read(path)
@@ -153,27 +147,23 @@ def _questions(path: str) -> Iterator[_Question]:
         where = f"{path}: Data[{i}]"
         answer = field(record, "Answer", dict, where)
         aliases = field(answer, "Aliases", list, f"{where}.Answer")
+        for place, alias in enumerate(aliases):
+            if not isinstance(alias, str):
+                raise ValueError(
+                    f"{where}.Answer.Aliases[{place}] must be a string; "
+                    f"got {messages.short(alias)}."
+                )
         value = field(answer, "Value", str, f"{where}.Answer")
         pages = field(record, "EntityPages", list, where)
-        yield _Question(
-            question_id=field(record, "QuestionId", str, where),
-            text=field(record, "Question", str, where),
-            answer=_whole_words([value, *_texts(aliases, where)]),
-            pages=tuple(
+        yield (
+            field(record, "QuestionId", str, where),
+            field(record, "Question", str, where),
+            _whole_words([value, *aliases]),
+            [
                 _file_name(page, f"{where}.EntityPages[{j}]")
                 for j, page in enumerate(pages)
-            ),
+            ],
         )
-
-
-def _texts(aliases: list[Any], where: str) -> list[str]:
-    for place, alias in enumerate(aliases):
-        if not isinstance(alias, str):
-            raise ValueError(
-                f"{where}.Answer.Aliases[{place}] must be a string; "
-                f"got {messages.short(alias)}."
-            )
-    return aliases
 
 
 def _file_name(page: Any, where: str) -> str:
