@@ -40,8 +40,9 @@ def servable(
     if task == run_folder.ANSWER:
         return answerer.servable(model, tokenizer, settings.answering)
     if task == run_folder.TAG:
-        names, length = settings.known_labels.names, settings.packing
-        return tagger.servable(model, tokenizer, names, length.max_seq_length)
+        names = settings.known_labels.names
+        length = settings.packing.max_seq_length
+        return tagger.servable(model, tokenizer, names, length)
     make = {
         run_folder.CHOOSE: _chooser,
         run_folder.EMBED: _embedder,

@@ -1,4 +1,4 @@
-"""The tables against Python's own lower case and decomposition; their buffers."""
+"""Tables of characters against Python's own lower case; their buffers."""
 
 import random
 import unicodedata
