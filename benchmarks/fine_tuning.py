@@ -55,7 +55,7 @@ _USED = {
     "processor_seconds": "processor s",
     "peak_megabytes": "MB",
 }
-_GROUP = flags.Group.MEASUREMENT
+_FILES, _GROUP = flags.Group.FILES, flags.Group.MEASUREMENT
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,22 +66,14 @@ class Options:
         "Run nothing; print the table of all runs in --output_dir."
     )
     task: str = _GROUP.flag("MRPC", f"A task of GLUE, or {SQUAD}.")
-    model: str | None = flags.Group.FILES.optional(
+    model: str | None = _FILES.optional(
         "Folder with config.json, model.safetensors and vocab.txt."
     )
-    data_dir: str | None = flags.Group.FILES.optional(
-        "Of GLUE: the task's folder."
-    )
-    train_file: str | None = flags.Group.FILES.optional(
-        "Training questions of SQuAD."
-    )
-    predict_file: str | None = flags.Group.FILES.optional(
-        "Dev questions of SQuAD."
-    )
-    output_dir: str = flags.Group.FILES.required(
-        "Folder for the results of all runs."
-    )
-    peer_python: str | None = flags.Group.FILES.optional(
+    data_dir: str | None = _FILES.optional("Of GLUE: the task's folder.")
+    train_file: str | None = _FILES.optional("Training questions of SQuAD.")
+    predict_file: str | None = _FILES.optional("Dev questions of SQuAD.")
+    output_dir: str = _FILES.required("Folder for the results of all runs.")
+    peer_python: str | None = _FILES.optional(
         "The Python of an environment with torch, transformers and accelerate."
     )
     programs: tuple[str, ...] = _GROUP.flag(

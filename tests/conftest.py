@@ -5,6 +5,8 @@ import pathlib
 import pytest
 from absl import logging
 
+from files import writing
+
 _TESTS = pathlib.Path(__file__).parent
 
 
@@ -23,3 +25,15 @@ def _absl_reports_as_the_scripts_do():
     logging.set_verbosity(logging.INFO)
     yield
     logging.set_verbosity(before)
+
+
+@pytest.fixture(autouse=True)
+def _runs_draw_no_curves(request, monkeypatch):
+    """Leaves out the pictures of runs, which take longer than toy training.
+
+    The run that the tests of a file share comes before this, and draws them.
+    """
+    if request.path.parent == _TESTS:
+        monkeypatch.setattr(
+            writing, "save_png", lambda _, file, dpi=0: file.write(b"picture")
+        )
