@@ -24,7 +24,7 @@ def _refused(folder, match, kind=ValueError, **changes):
 def test_unmasked_records_without_a_sidecar_are_refused(tmp_path):
     path = toy.write_unmasked_records(tmp_path / "records")
     records.remove_metadata(path)
-    _refused(tmp_path, "lacks masked_lm_ids; .* need their .meta.json file")
+    _refused(tmp_path, "lacks masked_lm_ids, .* need their .meta.json file")
 
 
 def test_masked_and_unmasked_records_together_are_refused(tmp_path):

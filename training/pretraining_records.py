@@ -235,24 +235,29 @@ def _check_sample(
     first = sum(files.counts()[:number])
     share = max(_SAMPLED_RECORDS // len(files.paths), _SAMPLED_RECORDS_PER_FILE)
     places = np.unique(np.linspace(0, count - 1, share, dtype=int))
-    largest = 0
+    limits = {
+        "input_ids": vocab_size,
+        "masked_lm_ids": vocab_size,
+        "masked_lm_positions": lengths["max_seq_length"],
+        "next_sentence_labels": 2,
+    }
     for place, record in zip(places, files.read(first + places), strict=True):
         name = f"{path}, record {place}"
         features = _parse_pretraining(name, record)
-        ids = features["input_ids"].int64_list.value
-        masked_ids = features["masked_lm_ids"].int64_list.value
+        values = {each: features[each].int64_list.value for each in limits}
         made_with = {
-            "max_seq_length": len(ids),
-            "max_predictions_per_seq": len(masked_ids),
+            "max_seq_length": len(values["input_ids"]),
+            "max_predictions_per_seq": len(values["masked_lm_ids"]),
         }
         _check_lengths(name, made_with, lengths)
-        largest = max(largest, *ids, *masked_ids)
-    if largest >= vocab_size:
-        raise ValueError(
-            f"{path} contains the token id {largest}, but the model's "
-            f"vocab_size is {vocab_size}. Use the vocabulary that belongs to "
-            "this configuration."
-        )
+        for each, limit in limits.items():
+            wrong = [x for x in values[each] if not 0 <= x < limit]
+            if wrong:
+                raise ValueError(
+                    f"{name}: {each} must be from 0 to {limit - 1}; got "
+                    f"{wrong[0]}. Use the configuration and the vocabulary "
+                    "for which the records were created."
+                )
 
 
 def _parse_pretraining(name: str, record: bytes) -> Mapping[str, Any]:
@@ -266,12 +271,13 @@ def _parse_pretraining(name: str, record: bytes) -> Mapping[str, Any]:
     except message.DecodeError as error:
         raise ValueError(f"{name}: not a tf.train.Example.") from error
     features = example.features.feature
-    expected = {"input_ids", "masked_lm_ids", "next_sentence_labels"}
+    expected = {each.name for each in records.pretraining_features(1, 1)}
     missing = expected - set(features)
+    only_unmasked = all(each.startswith("masked_lm_") for each in missing)
     if missing:
         raise ValueError(
             f"{name}: not a pre-training record; it lacks "
             f"{', '.join(sorted(missing))}; got {', '.join(sorted(features))}."
-            + (_NEEDS_SIDECAR if missing == {"masked_lm_ids"} else "")
+            + (_NEEDS_SIDECAR if only_unmasked else "")
         )
     return features

@@ -195,9 +195,45 @@ def test_the_largest_id_of_any_sampled_record_counts(tmp_path):
     examples = toy_pretraining.random_examples(6)
     examples["masked_lm_ids"][5, 1] = 500
     path = toy_pretraining.write_records(tmp_path / "c", examples)
-    with pytest.raises(ValueError, match="c contains the token id 500"):
+    with pytest.raises(
+        ValueError, match="c, record 5: masked_lm_ids must be from 0 to 30; got"
+    ):
         _check([path])
     _check([path], vocab_size=501)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "limits"),
+    [
+        ("input_ids", -1, "from 0 to 30"),
+        ("masked_lm_positions", 10, "from 0 to 9"),
+        ("next_sentence_labels", 2, "from 0 to 1"),
+    ],
+)
+def test_a_value_out_of_range_is_named(tmp_path, name, value, limits):
+    examples = toy_pretraining.random_examples(3)
+    examples[name][2, 0] = value
+    path = toy_pretraining.write_records(tmp_path / "c", examples)
+    message = rf"c, record 2: {name} must be {limits}; got {value}\."
+    with pytest.raises(ValueError, match=message):
+        _check([path])
+
+
+@pytest.mark.parametrize("name", ["input_mask", "masked_lm_positions"])
+def test_a_record_without_a_feature_is_refused(tmp_path, name):
+    examples = toy_pretraining.random_examples(1)
+    del examples[name]
+    features = [
+        feature
+        for feature in records.pretraining_features(10, 2)
+        if feature.name in examples
+    ]
+    row = {each: values[0] for each, values in examples.items()}
+    path = str(tmp_path / "c")
+    records.write_records([path], [row], features)
+    message = f"c, record 0: not a pre-training record; it lacks {name}; got"
+    with pytest.raises(ValueError, match=message):
+        _check([path])
 
 
 def test_a_record_of_something_else_is_named(tmp_path, made):
@@ -209,8 +245,8 @@ def test_a_record_of_something_else_is_named(tmp_path, made):
     records.write_records([str(path)], [{"label_ids": [1]}], features)
     with pytest.raises(
         ValueError,
-        match=r"record 0: .* lacks input_ids, masked_lm_ids, "
-        "next_sentence_labels; got label_ids",
+        match=r"record 0: .* lacks input_ids, .*, next_sentence_labels, "
+        "segment_ids; got label_ids",
     ):
         _check([path])
 
