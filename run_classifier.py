@@ -70,7 +70,7 @@ class SentenceClassification(predictions.LabeledTask):
             raise ValueError(
                 "--tune_thresholds tunes on evaluated data: pass --do_eval too."
             )
-        self._info = info = sentence_flags.find_dataset(
+        info = sentence_flags.find_dataset(
             options, options.output_dir, is_training=options.do_train
         )
         self.label_set, self.metric_names = info.label_set, info.metrics
@@ -191,12 +191,12 @@ class SentenceClassification(predictions.LabeledTask):
     def write_answers(
         self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
-        info = dataclasses.replace(
-            self._info, label_set=self.decided_by(answers)
-        )
         split: datasets.SplitInfo = data.content.split
         files = predictions.result_files(
-            info, split, data.data_set.suffix, answers.outputs
+            self.decided_by(answers),
+            split,
+            data.data_set.suffix,
+            answers.outputs,
         )
         writing.write_files(output_dir, files)
         if self.options.write_submission and (name := split.submission):

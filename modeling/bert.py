@@ -171,10 +171,7 @@ class BertModel(keras.Model):
             self.embeddings = Embeddings(config)
             self.encoder = Encoder(config)
             self.pooler = layers.Transform(
-                (config.hidden_size, config.hidden_size),
-                config,
-                name="pooler",
-                activation="tanh",
+                config, config.hidden_size, name="pooler", activation="tanh"
             )
         self.build()
 

@@ -414,7 +414,7 @@ def load(
                 source.origin, source.num_attention_heads
             )
         common = [name for name in variables if name in shapes]
-        check_types(
+        _check_types(
             source.origin, {name: source.variables[name][1] for name in common}
         )
         for name in common:
@@ -518,17 +518,8 @@ def check_shapes(
         )
 
 
-def check_types(prefix: str, held: Mapping[str, str]) -> None:
-    """Checks that the weights of a checkpoint are floating-point numbers.
-
-    Args:
-        prefix: of the checkpoint, for messages.
-        held: types by name, of the variables to load.
-
-    Raises:
-        ValueError: some are not: quantized weights are wrong without their
-            scales.
-    """
+def _check_types(prefix: str, held: Mapping[str, str]) -> None:
+    # Quantized weights are wrong without their scales.
     wrong = [
         f"{name} ({dtype})"
         for name, dtype in held.items()

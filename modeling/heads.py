@@ -116,10 +116,7 @@ class MaskedLanguageModel(layers.BertLayer):
         super().__init__(name="predictions")
         self.config = config
         self.transform = layers.Transform(
-            (config.hidden_size, config.hidden_size),
-            config,
-            name="transform",
-            has_norm=True,
+            config, config.hidden_size, name="transform", has_norm=True
         )
 
     def build(self, input_shape=None):

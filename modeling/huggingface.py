@@ -242,7 +242,11 @@ class Reader:
             shape, dtype = part.entries[theirs]
             shape = shape[::-1] if is_transposed else shape
             self.variables[name] = (shape, dtype)
-        self.notes = self._notes()
+        half = [n for n, (_, dtype) in self.variables.items() if dtype in _HALF]
+        self.notes: tuple[str, ...] = ()
+        if half:
+            note = f"{len(half)} variables are stored in 16 bits and widened"
+            self.notes = (note,)
 
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name."""
@@ -267,7 +271,7 @@ class Reader:
         return parts
 
     def _check_tied(self, parts: Mapping[str, _Part]) -> None:
-        ours = {canonical_name(name): name for name in parts}
+        ours = {_canonical_name(name): name for name in parts}
         for alias, name in _TIED.items():
             if alias not in ours or name not in ours:
                 continue
@@ -283,11 +287,11 @@ class Reader:
                 )
 
     def _named(self, parts: Mapping[str, _Part]) -> dict[str, _Place]:
-        canonical = [canonical_name(name) for name in parts]
-        table = names_of(name_tables.num_layers(canonical), self.architectures)
+        canonical = [_canonical_name(name) for name in parts]
+        table = _names_of(name_tables.num_layers(canonical), self.architectures)
         found: dict[str, _Place] = {}
         for theirs, part in parts.items():
-            name = canonical_name(theirs)
+            name = _canonical_name(theirs)
             added = part.metadata.get(_ADDED, "").split(",")
             if name.endswith(_BUFFERS) or theirs in added:
                 continue
@@ -305,12 +309,6 @@ class Reader:
             transposed = bool(variable and variable.is_transposed)
             found[release] = _Place(part, theirs, transposed)
         return found
-
-    def _notes(self) -> tuple[str, ...]:
-        half = [n for n, (_, dtype) in self.variables.items() if dtype in _HALF]
-        if not half:
-            return ()
-        return (f"{len(half)} variables are stored in 16 bits and widened",)
 
 
 def place_of(path: str) -> str:
@@ -374,7 +372,7 @@ def _is_file_name(name: object, suffix: str) -> bool:
     )
 
 
-def canonical_name(name: str) -> str:
+def _canonical_name(name: str) -> str:
     """Returns the current full name of a weight of an old or bare model."""
     if name.startswith(("embeddings.", "encoder.", "pooler.")):
         name = f"bert.{name}"
@@ -384,17 +382,11 @@ def canonical_name(name: str) -> str:
     return f"{module}.{local}" if module else local
 
 
-def names_of(
+def _names_of(
     num_layers: int, architectures: Collection[str]
 ) -> dict[str, name_tables.Variable]:
-    """Lists variables by their Hugging Face names.
-
-    Args:
-        num_layers: of the encoder.
-        architectures: of the folder. They decide whether `classifier` is a
-            vector that scores choices or the output layer of sentences or
-            words.
-    """
+    # The architectures decide whether `classifier` is a vector that scores
+    # choices or the output layer of sentences or words.
     classifiers = {
         name_tables.SEQUENCE_CLASSIFICATION,
         name_tables.TOKEN_CLASSIFICATION,
@@ -442,7 +434,10 @@ def write(
     stored = _stored(variables, num_layers, architectures)
     held = {name for name, _ in stored.values()}
     others = sorted(set(variables) - held)
-    specs = _specs(stored, variables)
+    specs: dict[str, Spec] = {}
+    for theirs, (name, is_transposed) in stored.items():
+        shape, dtype = variables[name]
+        specs[theirs] = (shape[::-1] if is_transposed else shape, dtype)
     # PyTorch's readers require the first; the second is ours.
     metadata = {"format": "pt"}
     if _CHOICE in held and _CHOICE_BIAS not in stored:
@@ -470,21 +465,11 @@ def write(
     return {**written, path: len(stored)}
 
 
-def _specs(
-    stored: Mapping[str, tuple[str, bool]], variables: Mapping[str, Spec]
-) -> dict[str, Spec]:
-    specs = {}
-    for theirs, (name, is_transposed) in stored.items():
-        shape, dtype = variables[name]
-        specs[theirs] = (shape[::-1] if is_transposed else shape, dtype)
-    return specs
-
-
 def _stored(
     variables: Collection[str], num_layers: int, architectures: Collection[str]
 ) -> dict[str, tuple[str, bool]]:
     """Returns the variable of each weight, and whether it is transposed."""
-    table = names_of(num_layers, architectures) if architectures else {}
+    table = _names_of(num_layers, architectures) if architectures else {}
     stored = {
         theirs: (variable.release, variable.is_transposed)
         for theirs, variable in table.items()

@@ -283,8 +283,9 @@ class Transform(BertLayer):
     """A dense layer and its activation in a separate scope.
 
     Args:
-        sizes: width of the input and of the output.
-        config: for the initial kernel and the default activation.
+        config: for the width of the input, the initial kernel and the default
+            activation.
+        size: width of the output.
         activation: replaces `config.hidden_act`.
         has_norm: whether a normalization follows.
         name: of the release.
@@ -298,8 +299,8 @@ class Transform(BertLayer):
 
     def __init__(
         self,
-        sizes: tuple[int, int],
         config: config_lib.BertConfig,
+        size: int,
         *,
         name: str,
         activation: str | None = None,
@@ -308,8 +309,8 @@ class Transform(BertLayer):
         super().__init__(name=name)
         act = activation or config.hidden_act
         self.activation = config_lib.activation(act)
-        self.dense = Dense(sizes, config.initializer_range)
-        self.norm = LayerNorm(sizes[1]) if has_norm else None
+        self.dense = Dense((config.hidden_size, size), config.initializer_range)
+        self.norm = LayerNorm(size) if has_norm else None
 
     def call(self, x):
         hidden = kernels.activate(
@@ -335,9 +336,7 @@ class TransformerLayer(BertLayer):
         site = _FIRST_LAYER_SITE + _DROPOUT_SITES_PER_LAYER * index
         self.attention = Attention(config, site)
         self.intermediate = Transform(
-            (config.hidden_size, config.intermediate_size),
-            config,
-            name="intermediate",
+            config, config.intermediate_size, name="intermediate"
         )
         self.block_output = BlockOutput(
             config, config.intermediate_size, site + 2

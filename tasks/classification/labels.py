@@ -102,7 +102,7 @@ class LabelSet:
         known = set(self.names)
         found = tuple(
             self.aliases.get(name, name)
-            for name in class_names(value, self.problem_type, self.separator)
+            for name in _class_names(value, self.problem_type, self.separator)
         )
         for name in found:
             if name not in known:
@@ -160,17 +160,13 @@ def load(path: str) -> LabelSet:
         ) from error
 
 
-def class_names(
+def _class_names(
     value: Any, problem_type: str, separator: str = ","
 ) -> list[str]:
     """Lists the class names in a cell.
 
     A cell is text, an integer, a Boolean or (`multi_label` only) a JSON list of
     these. An empty `multi_label` cell has no class.
-
-    Raises:
-        ValueError: the value is a fraction, there is no name, or the type is
-            wrong.
     """
     if problem_type == MULTI_LABEL:
         if isinstance(value, str):
@@ -245,7 +241,7 @@ def discover(
     for place, value in found:
         where = place
         try:
-            names = class_names(value, problem_type, separator)
+            names = _class_names(value, problem_type, separator)
             if fractions := [n for n in names if _FRACTION.fullmatch(n)]:
                 raise ValueError(
                     f"{messages.short(fractions[0])} is a fraction, but a "

@@ -154,7 +154,7 @@ def answers(
 
 
 def result_files(
-    info: datasets.DatasetInfo,
+    label_set: labels.LabelSet,
     split: datasets.SplitInfo,
     suffix: str,
     outputs: np.ndarray,
@@ -162,7 +162,7 @@ def result_files(
     """Creates the prediction files for one test file.
 
     Args:
-        info: the data set.
+        label_set: the labels, with the thresholds to use.
         split: the test file.
         suffix: identifies its results; "" for the file of the release.
         outputs: `[E, K]` float32, probabilities or scores.
@@ -173,11 +173,11 @@ def result_files(
     """
     files: dict[str, Iterable[str]] = {
         f"test_results{suffix}.tsv": result_lines(outputs),
-        f"predictions{suffix}.jsonl": prediction_lines(info.label_set, outputs),
+        f"predictions{suffix}.jsonl": prediction_lines(label_set, outputs),
     }
     if split.submission:
         # A list, because its lines are also added to the zip of a submission.
-        chosen = answers(info.label_set, outputs)
+        chosen = answers(label_set, outputs)
         files[f"{split.submission}.tsv"] = list(
             glue.submission_lines(split.submission, chosen)
         )

@@ -58,7 +58,7 @@ def write(evaluated: Evaluated, folder: str, suffix: str) -> None:
         return writing.whole_file(path, mode)
 
     with opened("eval_highest_loss.jsonl") as file:
-        file.writelines(highest_losses(evaluated))
+        file.writelines(_highest_losses(evaluated))
     if label_set.problem_type == labels.REGRESSION:
         return
     decisions = predictions.decide(label_set, evaluated.outputs)
@@ -200,7 +200,7 @@ def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:
     writing.save_png(figure, file)
 
 
-def highest_losses(evaluated: Evaluated) -> Iterator[str]:
+def _highest_losses(evaluated: Evaluated) -> Iterator[str]:
     """Yields the examples of highest loss as JSON lines, highest first.
 
     Each has `row`, from 0 without the header, `loss`, `label`, `prediction` and

@@ -70,7 +70,7 @@ class Instances:
             spans: begin and end of A, of B, and whether the next is random.
             places: the predicted tokens, in any order, counted from the first
                 of A to the last of B.
-            replacements: from `draw_replacements`, one for each.
+            replacements: for each `MASK`, `SAME` or the index of a token.
         """
         self._places.fromlist(places)
         self._replacements.fromlist(replacements)
@@ -338,13 +338,13 @@ class _Drawer:
                 self._continues[begin_a:end_a] + self._continues[begin_b:end_b]
             )
             chosen = choose_words(
-                whole_words(places, continues),
+                _whole_words(places, continues),
                 num_to_predict,
                 self._rng,
             )
         else:
             chosen = first_of_shuffled(places, num_to_predict, self._rng)
-        replacements = draw_replacements(
+        replacements = _draw_replacements(
             len(chosen), self._num_words, self._options.masking_rates, self._rng
         )
         self.instances.append(spans, chosen, replacements)
@@ -430,16 +430,9 @@ def choose_words(
     return places
 
 
-def whole_words(places: Iterable[int], continues: bytes) -> list[list[int]]:
-    """Groups the pieces of each word.
-
-    As released: if B begins within a word, its first piece joins the last
-    word of A, over the [SEP] between them.
-
-    Args:
-        places: positions of the pieces of A, then those of B.
-        continues: for each piece whether it continues a word.
-    """
+def _whole_words(places: Iterable[int], continues: bytes) -> list[list[int]]:
+    # As released: if B begins within a word, its first piece joins the last
+    # word of A, over the [SEP] between them.
     words: list[list[int]] = []
     for place, is_continuation in zip(places, continues, strict=True):
         if is_continuation and words:
@@ -449,26 +442,14 @@ def whole_words(places: Iterable[int], continues: bytes) -> list[list[int]]:
     return words
 
 
-def draw_replacements(
+def _draw_replacements(
     num_places: int,
     num_words: int,
     rates: tuple[float, float, float],
     rng: random.Random,
 ) -> list[int]:
-    """Draws the replacement of each predicted token.
-
-    As released: each piece of a word is drawn separately
-    (google-research/bert#910).
-
-    Args:
-        num_places: number of draws.
-        num_words: number of possible random replacements.
-        rates: `InstanceOptions.masking_rates`.
-        rng: draws.
-
-    Returns:
-        `num_places` values, each `MASK`, `SAME` or the index of a token.
-    """
+    # As released: each piece of a word is drawn separately
+    # (google-research/bert#910).
     mask, same, replace = rates
     # At 80,10,10 the draws are the release's: 0.8, then 0.5 of what is left,
     # then the token. If nothing is left, the first draw always succeeds.

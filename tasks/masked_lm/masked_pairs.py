@@ -188,14 +188,14 @@ def create_training_instances(
     instances = []
     for _ in range(options.dupe_factor):
         for index in range(len(documents)):
-            instances += create_instances_from_document(
+            instances += _create_instances_from_document(
                 documents, index, vocab_words, options, rng
             )
     rng.shuffle(instances)
     return instances
 
 
-def create_instances_from_document(
+def _create_instances_from_document(
     documents: Sequence[Document],
     document_index: int,
     vocab_words: Sequence[str],

@@ -84,19 +84,12 @@ def read_version(path: str, *, version_2_with_negative: bool) -> Dataset:
             whatever its version field is.
     """
     dataset = read_dataset(path)
-    _check_version(dataset, version_2_with_negative=version_2_with_negative)
-    empty = [q.qas_id for q in dataset.questions if not q.text.strip()]
-    _warn(dataset, empty, "have an empty question")
-    empty = [q.qas_id for q in dataset.questions if not q.context.strip()]
-    _warn(dataset, empty, "have an empty paragraph")
-    return dataset
-
-
-def _check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
     questions = dataset.questions
     is_version_1 = any(question.answers for question in questions) and all(
         question.is_impossible is None for question in questions
     )
+    unanswerable = [q for q in questions if q.is_impossible]
+    is_called_2 = _VERSION_2.fullmatch(dataset.version)
     if version_2_with_negative:
         if is_version_1:
             raise ValueError(
@@ -104,16 +97,18 @@ def _check_version(dataset: Dataset, *, version_2_with_negative: bool) -> None:
                 "must have `is_impossible`; none has, so this is a file of "
                 "SQuAD 1.1. Leave the flag out."
             )
-        return
-    unanswerable = [q for q in questions if q.is_impossible]
-    is_called_2 = _VERSION_2.fullmatch(dataset.version)
-    if unanswerable or (is_called_2 and not is_version_1):
+    elif unanswerable or (is_called_2 and not is_version_1):
         raise ValueError(
             f"{dataset.path}: a file of SQuAD 2.0 (version "
             f"{messages.short(dataset.version)}, {len(unanswerable)} "
             f"unanswerable questions of {len(questions)}) needs "
             "--version_2_with_negative."
         )
+    empty = [q.qas_id for q in questions if not q.text.strip()]
+    _warn(dataset, empty, "have an empty question")
+    empty = [q.qas_id for q in questions if not q.context.strip()]
+    _warn(dataset, empty, "have an empty paragraph")
+    return dataset
 
 
 def require_unique_ids(dataset: Dataset) -> None:
@@ -229,7 +224,7 @@ def read_examples(
         path, version_2_with_negative=version_2_with_negative
     )
     if is_training:
-        return training_examples(
+        return _training_examples(
             dataset, version_2_with_negative=version_2_with_negative
         )
     return prediction_examples(dataset)
@@ -278,25 +273,29 @@ def prediction_examples(dataset: Dataset) -> list[SquadExample]:
     ]
 
 
-def training_examples(
+def _training_examples(
     dataset: Dataset, *, version_2_with_negative: bool
 ) -> list[SquadExample]:
-    """Creates examples with the words of the answer, in file order.
-
-    Raises:
-        ValueError: a question does not have exactly one answer, or with
-            `version_2_with_negative` has no `is_impossible`.
-    """
     words_of = _words_of_contexts(dataset)
     examples = []
     dropped: list[str] = []
     moved: list[str] = []
     for question in dataset.questions:
         words = words_of[question.context]
-        is_impossible = version_2_with_negative and _is_impossible(question)
+        if version_2_with_negative and question.is_impossible is None:
+            raise ValueError(
+                f"{question.where}.is_impossible is missing; with "
+                "--version_2_with_negative every question to train on needs it."
+            )
+        is_impossible = version_2_with_negative and bool(question.is_impossible)
         text, span = "", (-1, -1)
         if not is_impossible:
-            answer = _only_answer(question)
+            if question.answers is None or len(question.answers) != 1:
+                raise ValueError(
+                    f"{question.where}.answers must have exactly 1 answer to "
+                    f"train on; got {len(question.answers or ())}."
+                )
+            (answer,) = question.answers
             found = _answer_words(answer, words, question)
             if found is None:
                 dropped.append(question.qas_id)
@@ -336,24 +335,6 @@ def find_words(context: str) -> Words:
 def _words_of_contexts(dataset: Dataset) -> dict[str, Words]:
     contexts = dict.fromkeys(q.context for q in dataset.questions)
     return {context: find_words(context) for context in contexts}
-
-
-def _is_impossible(question: Question) -> bool:
-    if question.is_impossible is None:
-        raise ValueError(
-            f"{question.where}.is_impossible is missing; with "
-            "--version_2_with_negative every question to train on needs it."
-        )
-    return question.is_impossible
-
-
-def _only_answer(question: Question) -> Answer:
-    if question.answers is None or len(question.answers) != 1:
-        raise ValueError(
-            f"{question.where}.answers must have exactly 1 answer to train "
-            f"on; got {len(question.answers or ())}."
-        )
-    return question.answers[0]
 
 
 def _answer_words(

@@ -80,8 +80,6 @@ def evaluate_v2(
     gold: Mapping[str, Collection[str]],
     predictions: Mapping[str, str],
     null_odds: Mapping[str, float] | None = None,
-    *,
-    no_answer_threshold: float = 1.0,  # Source: default of the script.
 ) -> dict[str, float]:
     """Scores predictions like the official script of SQuAD 2.0.
 
@@ -93,10 +91,8 @@ def evaluate_v2(
         gold: gold answer texts by id; none if unanswerable.
         predictions: the answer by id, "" for "no answer".
         null_odds: by id, `--na-prob-file` of the script; adds the best scores
-            and their thresholds. Empty `predictions` remain empty below any
-            threshold.
-        no_answer_threshold: `--na-prob-thresh` of the script: a prediction with
-            higher null odds counts as "".
+            and their thresholds. The script's `--na-prob-thresh` is infinite
+            here: predictions are scored unchanged.
 
     Returns:
         `exact`, `f1` and `total`, the same with `HasAns_` and `NoAns_` if there
@@ -107,17 +103,14 @@ def evaluate_v2(
     Raises:
         ValueError: there is no question, or a question has no null odds.
     """
-    raw = score_v2(gold, predictions)
-    scores = raw
-    if null_odds is not None:
-        scores = _with_threshold(raw, null_odds, no_answer_threshold)
+    scores = score_v2(gold, predictions)
     result = {
         "exact": _percent(scores.exact),
         "f1": _percent(scores.f1),
         "total": len(gold),
     }
     for name, has_answer in ("HasAns", True), ("NoAns", False):
-        ids = [i for i, has in raw.has_answer.items() if has is has_answer]
+        ids = [i for i, has in scores.has_answer.items() if has is has_answer]
         if ids:
             exact = {qas_id: scores.exact[qas_id] for qas_id in ids}
             f1 = {qas_id: scores.f1[qas_id] for qas_id in ids}
@@ -125,9 +118,10 @@ def evaluate_v2(
             result[f"{name}_f1"] = _percent(f1)
             result[f"{name}_total"] = len(ids)
     if null_odds is not None:
-        for name, values in ("exact", raw.exact), ("f1", raw.f1):
+        _require_odds(gold, null_odds)
+        for name, values in ("exact", scores.exact), ("f1", scores.f1):
             best, threshold = _official_best(
-                values, raw.has_answer, predictions, null_odds
+                values, scores.has_answer, predictions, null_odds
             )
             result[f"best_{name}"] = best
             result[f"best_{name}_thresh"] = threshold
@@ -257,22 +251,6 @@ def _require_odds(ids: Iterable[str], null_odds: Mapping[str, float]) -> None:
             f"Every question must have null odds; {len(missing)} have none: "
             f"{messages.listed(missing, _NUM_NAMED)}."
         )
-
-
-def _with_threshold(
-    raw: Scores, null_odds: Mapping[str, float], threshold: float
-) -> Scores:
-    _require_odds(raw.exact, null_odds)
-
-    def cut(scores: Mapping[str, float]) -> dict[str, float]:
-        return {
-            qas_id: float(not raw.has_answer[qas_id])
-            if null_odds[qas_id] > threshold
-            else score
-            for qas_id, score in scores.items()
-        }
-
-    return dataclasses.replace(raw, exact=cut(raw.exact), f1=cut(raw.f1))
 
 
 def _official_best(

@@ -140,31 +140,29 @@ def decide_and_write(
             len(answers),
             threshold,
         )
-    write_answers(output_dir, answers, threshold or 0.0)
+    write_answers(output_dir, answers, decisions)
     return decisions
 
 
 def write_answers(
     output_dir: str,
     answers: Sequence[squad_answers.RankedAnswers],
-    null_score_diff_threshold: float = 0.0,
+    decisions: Decisions,
 ) -> None:
     """Writes predictions.json, nbest_predictions.json and null_odds.json.
 
     As released: indented by 4, ASCII, in the order of the questions;
     null_odds.json in version 2 only.
     """
-    odds = {answer.qas_id: answer.null_odds for answer in answers}
     files: dict[str, Mapping[str, Any]] = {
-        _PREDICTIONS: squad_answers.predictions(
-            answers, null_score_diff_threshold
-        ),
+        _PREDICTIONS: decisions.texts,
         "nbest_predictions.json": {
             answer.qas_id: [dataclasses.asdict(entry) for entry in answer.nbest]
             for answer in answers
         },
-        **({} if None in odds.values() else {_NULL_ODDS: odds}),
     }
+    if decisions.null_odds is not None:
+        files[_NULL_ODDS] = decisions.null_odds
     encoder = json.JSONEncoder(indent=4)
     lines = {
         name: itertools.chain(encoder.iterencode(value), "\n")
@@ -252,10 +250,7 @@ def score(
     if not options.version_2_with_negative:
         return squad_metrics.evaluate_v1(gold, decisions.texts)
     results = squad_metrics.evaluate_v2(
-        gold,
-        decisions.texts,
-        decisions.null_odds,
-        no_answer_threshold=float("inf"),
+        gold, decisions.texts, decisions.null_odds
     )
     if decisions.null_score_diff_threshold is not None:
         results["null_score_diff_threshold"] = (

@@ -168,7 +168,9 @@ _GLUE_OUTPUTS = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)
 
 def test_files_of_a_glue_task():
     info = glue.find_dataset("MRPC")
-    files = predictions.result_files(info, info.test[0], "", _GLUE_OUTPUTS)
+    files = predictions.result_files(
+        info.label_set, info.test[0], "", _GLUE_OUTPUTS
+    )
     assert list(files["test_results.tsv"]) == ["0.25\t0.75\n", "0.5\t0.5\n"]
     wanted = "index\tprediction\n0\t1\n1\t0\n"
     assert "".join(files["MRPC.tsv"]) == wanted
@@ -176,7 +178,10 @@ def test_files_of_a_glue_task():
     assert json.loads(named[0])["probabilities"] == {"0": 0.25, "1": 0.75}
     mnli = glue.find_dataset("MNLI")
     second = predictions.result_files(
-        mnli, mnli.test[1], "_mismatched", np.eye(3, dtype=np.float32)
+        mnli.label_set,
+        mnli.test[1],
+        "_mismatched",
+        np.eye(3, dtype=np.float32),
     )
     assert "predictions_mismatched.jsonl" in second
 
@@ -188,7 +193,9 @@ def test_files_of_the_user_s_own_data(tmp_path):
     info = sentence_flags.custom_dataset(
         options, labels.LabelSet(names=("a", "b"))
     )
-    files = predictions.result_files(info, info.test[0], "", _GLUE_OUTPUTS)
+    files = predictions.result_files(
+        info.label_set, info.test[0], "", _GLUE_OUTPUTS
+    )
     assert sorted(files) == ["predictions.jsonl", "test_results.tsv"]
     assert '"label": "b"' in next(iter(files["predictions.jsonl"]))
 
@@ -221,3 +228,10 @@ def test_several_labels_are_those_that_most_rows_have():
     ids = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 0]])
     value = predictions.constant_answer(several, metrics.EXACT_MATCH, ids)
     assert value == pytest.approx(2 / 3)
+
+
+def test_batches_weigh_the_same_whatever_their_size():
+    losses = np.array([1.0, 2.0, 3.0, 4.0, 9.0])
+    # Means 1.5, 3.5 and 9; all five together 3.8.
+    assert predictions.mean_of_batch_means(losses, 2) == pytest.approx(14 / 3)
+    assert predictions.mean_of_batch_means(losses, 5) == pytest.approx(3.8)

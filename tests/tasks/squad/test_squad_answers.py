@@ -91,7 +91,8 @@ def _numbers(value):
 def test_files_are_those_of_the_release(case, tokenizer, logits, tmp_path):
     answers = _rank_case(case, tokenizer, logits)
     threshold = case["null_score_diff_threshold"]
-    squad_results.write_answers(str(tmp_path), answers, threshold)
+    decisions = squad_results.decide(answers, threshold)
+    squad_results.write_answers(str(tmp_path), answers, decisions)
     released = {
         name: case[key] for key, name in _FILES.items() if case[key] is not None
     }
@@ -120,7 +121,8 @@ def test_no_answer_wins_where_the_release_crashes(
         assert (only.text, only.probability) == ("", 1.0)
         assert answer.null_odds == 1e6
         assert answer.prediction(100.0) == ""
-    squad_results.write_answers(str(tmp_path), answers)
+    decisions = squad_results.decide(answers)
+    squad_results.write_answers(str(tmp_path), answers, decisions)
     for name in _FILES.values():
         content = json.loads((tmp_path / name).read_text())
         assert list(content) == [answer.qas_id for answer in answers]

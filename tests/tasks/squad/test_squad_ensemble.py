@@ -135,7 +135,8 @@ def test_nbest_comes_back_from_a_file(tmp_path):
     answer = squad_answers.RankedAnswers(
         qas_id="q", nbest=(_entry("né", 0.5, 1, 2),), null_odds=None
     )
-    squad_results.write_answers(str(tmp_path), [answer])
+    decisions = squad_results.decide([answer])
+    squad_results.write_answers(str(tmp_path), [answer], decisions)
     nbest = squad_ensemble.read_nbest(str(tmp_path / "nbest_predictions.json"))
     assert nbest == {"q": answer.nbest}
 

@@ -266,7 +266,8 @@ def test_official_files_run_to_the_end(name, version_2, tmp_path):
         squad_answers.AnswerOptions(version_2_with_negative=version_2),
         tokenizer.basic_tokenizer,
     )
-    squad_results.write_answers(str(tmp_path), answers)
+    decisions = squad_results.decide(answers)
+    squad_results.write_answers(str(tmp_path), answers, decisions)
     gold = squad_metrics.gold_answers(squad_examples.read_dataset(str(path)))
     texts = squad_answers.predictions(answers)
     if version_2:

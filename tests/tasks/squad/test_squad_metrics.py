@@ -106,14 +106,9 @@ def test_version_2_finds_the_best_thresholds():
     assert scores["best_f1_thresh"] == -2
 
 
-def test_version_2_counts_high_odds_as_no_answer():
+def test_version_2_scores_predictions_whatever_their_odds():
     odds = {**_ODDS, "q1": 1.5, "q2": 1.5}
     scores = squad_metrics.evaluate_v2(_GOLD, _PREDICTIONS, odds)
-    # Above 1: q1 becomes wrong, q2 right.
-    assert (scores["HasAns_exact"], scores["NoAns_exact"]) == (0, 100)
-    scores = squad_metrics.evaluate_v2(
-        _GOLD, _PREDICTIONS, odds, no_answer_threshold=2.0
-    )
     assert (scores["HasAns_exact"], scores["NoAns_exact"]) == (50, 50)
 
 
