@@ -18,7 +18,6 @@ from training import dynamic_masking, record_files, record_order, records
 _READERS = 4
 _PREFETCHED_BATCHES = 8
 _WORD_ID_FEATURES = ("input_ids", "masked_lm_ids")
-_SEQUENCE_FEATURES = ("input_ids", "input_mask", "segment_ids")
 # The step of training lengths: each length is compiled separately.
 TRAINING_LENGTH_STEP = 16
 
@@ -129,7 +128,8 @@ class TrainingBatches:
     """
 
     def __init__(self, phases: Sequence[BatchPhase]):
-        self._phases = tuple(phases)
+        starts = [0, *(phase.end or 0 for phase in phases[:-1])]
+        self._phases = list(zip(phases, starts, strict=True))
 
     def phase(self, step: int) -> BatchPhase:
         """Returns the phase of a step."""
@@ -188,13 +188,7 @@ class TrainingBatches:
 
     def _phase_and_start(self, step: int) -> tuple[BatchPhase, int]:
         """Returns the phase of a step, and the phase's first step."""
-        start = 0
-        # The step after the last one of the run belongs to the last phase.
-        for phase in self._phases[:-1]:
-            if phase.end is None or step < phase.end:
-                return phase, start
-            start = phase.end
-        return self._phases[-1], start
+        return [each for each in self._phases if each[1] <= step][-1]
 
 
 def evaluation_dataset(
@@ -384,7 +378,7 @@ def _without_shared_padding(batch, length_step: int):
     steps = tf.maximum((longest + length_step - 1) // length_step, 1)
     length = tf.minimum(steps * length_step, whole)
     return {
-        name: value[..., :length] if name in _SEQUENCE_FEATURES else value
+        name: value[..., :length] if name in records.SEQUENCES else value
         for name, value in batch.items()
     }
 

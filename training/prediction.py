@@ -20,7 +20,6 @@ _CUT_PADDING = np.float32(-1e9)
 _MAX_LENGTHS = 16
 # Batches of texts are padded to a multiple of at least this.
 _LENGTH_STEP = 8
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class CastKernels:
@@ -282,7 +281,9 @@ class HiddenLayers:
         if pad_to_max_length:
             length = max_length
         shape = (self._batch_size, length)
-        batch = {name: np.zeros(shape, np.int32) for name in _INPUTS}
+        batch = {
+            name: np.zeros(shape, np.int32) for name in objectives.PIECE_INPUTS
+        }
         for row, (ids, segments) in enumerate(
             zip(input_ids, segment_ids, strict=True)
         ):

@@ -9,6 +9,7 @@ import bisect
 import dataclasses
 import functools
 import itertools
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,12 +36,21 @@ class Stream(Order):
     """An infinite stream of records, of which each step takes one batch."""
 
     @abc.abstractmethod
+    def some(self, start: int, count: int) -> np.ndarray:
+        """Lists at least one and at most `count` records from `start` on."""
+
     def indices(self, start: int, count: int) -> np.ndarray:
         """Lists the records at positions `start` to `start + count - 1`.
 
         Returns:
             `[count]` int64, the numbers of records in the files.
         """
+        parts = [np.zeros(0, np.int64)]
+        while count > 0:
+            parts.append(self.some(start, count))
+            start += len(parts[-1])
+            count -= len(parts[-1])
+        return np.concatenate(parts)
 
     def batch(self, step: int, batch_size: int) -> np.ndarray:
         return self.indices(step * batch_size, batch_size)
@@ -68,19 +78,12 @@ class RecordOrder(Stream):
         self._epoch = functools.lru_cache(maxsize=2)(self._make_epoch)
         self._window = functools.lru_cache(maxsize=4)(self._make_window)
 
-    def indices(self, start: int, count: int) -> np.ndarray:
-        parts = []
-        while count > 0:
-            epoch, place = divmod(start, self.num_records)
-            _, starts = self._epoch(epoch)
-            window = int(np.searchsorted(starts, place, side="right")) - 1
-            order = self._window(epoch, window)
-            place -= starts[window]
-            part = order[place : place + count]
-            parts.append(part)
-            start += len(part)
-            count -= len(part)
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    def some(self, start: int, count: int) -> np.ndarray:
+        epoch, place = divmod(start, self.num_records)
+        _, starts = self._epoch(epoch)
+        window = int(np.searchsorted(starts, place, side="right")) - 1
+        order = self._window(epoch, window)
+        return order[place - starts[window] :][:count]
 
     def _make_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns an epoch's order of blocks, and where its windows start."""
@@ -130,41 +133,22 @@ class ConsecutiveOrder(Stream):
     """
 
     def __init__(self, parts: Sequence[Part], seed: int):
-        firsts = itertools.accumulate(
-            (part.num_records for part in parts), initial=0
-        )
-        held = [
-            (first, part)
-            for first, part in zip(firsts, parts, strict=False)
-            if part.num_records
-        ]
+        held = [part for part in parts if part.num_records]
         if not held:
             raise ValueError("There must be at least one record.")
-        self._first_records = [first for first, _ in held]
-        self._streams = [
-            RecordOrder(part.num_records, seed) for _, part in held
-        ]
+        sizes = [part.num_records for part in held]
+        taken = [part.num_taken for part in held[:-1]]
+        self._streams = [RecordOrder(size, seed) for size in sizes]
+        self._first_records = [0, *itertools.accumulate(sizes)]
         # The start of each part in the complete stream; the last has no end.
-        self._starts = list(
-            itertools.accumulate(
-                (part.num_taken for _, part in held[:-1]), initial=0
-            )
-        )
+        self._starts = [0, *itertools.accumulate(taken), sys.maxsize]
 
-    def indices(self, start: int, count: int) -> np.ndarray:
-        found = []
-        while count > 0:
-            number = bisect.bisect_right(self._starts, start) - 1
-            taken = count
-            if number + 1 < len(self._starts):
-                taken = min(count, self._starts[number + 1] - start)
-            of_part = self._streams[number].indices(
-                start - self._starts[number], taken
-            )
-            found.append(of_part + self._first_records[number])
-            start += taken
-            count -= taken
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
+    def some(self, start: int, count: int) -> np.ndarray:
+        number = bisect.bisect_right(self._starts, start) - 1
+        count = min(count, self._starts[number + 1] - start)
+        place = start - self._starts[number]
+        of_part = self._streams[number].some(place, count)
+        return of_part + self._first_records[number]
 
 
 class BucketedOrder(Order):

@@ -23,6 +23,8 @@ from training import record_files
 if typing.TYPE_CHECKING:
     import tensorflow as tf
 
+# The names of the encoder's inputs, `[T]` or `[C, T]` each.
+SEQUENCES = ("input_ids", "input_mask", "segment_ids")
 _KINDS = {"int64": "iu", "float32": "fiu"}
 _EXAMPLES_PER_BATCH = 256
 _RECORDS_PER_SCAN = 1024
@@ -52,9 +54,7 @@ class Feature:
 
 
 def _sequence_features(shape: tuple[int, ...]) -> tuple[Feature, ...]:
-    """Returns the features of the encoder's inputs, `[T]` or `[C, T]`."""
-    names = ("input_ids", "input_mask", "segment_ids")
-    return tuple(Feature(name=name, shape=shape) for name in names)
+    return tuple(Feature(name=name, shape=shape) for name in SEQUENCES)
 
 
 def pretraining_features(
