@@ -36,6 +36,8 @@ def run(options: Options) -> None:
     config, phases = option_checks.check_pretraining(options)
     from modeling import heads
     from training import (
+        checkpointing,
+        initialization,
         model_folder,
         objectives,
         pretraining,
@@ -47,7 +49,6 @@ def run(options: Options) -> None:
     held_out = pretraining.open_held_out_records(phases, sources, config)
 
     strategy = pretraining.prepare_devices(options, phases)
-    is_chief = workers.cluster().is_chief
     described = model_folder.Description(config=config.to_dict())
     workers.run_on_chief(
         strategy,
@@ -70,19 +71,22 @@ def run(options: Options) -> None:
         )
         step, results = trained.step, trained.metrics
     else:
-        step = pretraining.load(strategy, objective, options)
+        step = initialization.load_for_evaluation(
+            strategy,
+            objective,
+            checkpointing.latest_readable(options.output_dir),
+            options,
+        )
     if options.do_eval:
         results = {**(results or evaluate()), "global_step": step}
-        if is_chief:
+        if workers.cluster().is_chief:
             reporting.write_results(
                 os.path.join(options.output_dir, "eval_results.txt"), results
             )
     if options.eval_all_checkpoints:
-        lines = pretraining.evaluate_checkpoints(
+        pretraining.evaluate_checkpoints(
             strategy, objective, options.output_dir, evaluate
         )
-        if is_chief:
-            pretraining.write_evaluations(options.output_dir, lines)
 
 
 if __name__ == "__main__":

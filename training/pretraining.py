@@ -132,8 +132,10 @@ def prepare_devices(
     """Chooses devices, precision and seed; returns the strategy.
 
     Raises:
-        ValueError: a batch does not divide among the devices.
+        ValueError: a checkpoint has another attention, or a batch does not
+            divide among the devices.
     """
+    initialization.check_attention(options)
     strategy = devices.prepare(options, ["eval_batch_size"], options.output_dir)
     for phase in phases:
         input_pipeline.check_batch_size(
@@ -180,9 +182,8 @@ def train(
 
     Raises:
         ValueError: the folder holds another run, or a checkpoint has other
-            variables or another attention.
+            variables.
     """
-    initialization.check_attention(options)
     phases = phases_lib.parse(options)
     batches = input_pipeline.TrainingBatches(
         [
@@ -264,28 +265,6 @@ def _identity(sources, options) -> dict[str, object]:
     }
 
 
-def load(
-    strategy: tf.distribute.Strategy,
-    objective: objectives.Objective,
-    options: training_flags.PretrainingOptions,
-) -> int:
-    """Loads weights for an evaluation without training.
-
-    Returns:
-        The step of the folder's latest checkpoint; 0 for `init_checkpoint`.
-
-    Raises:
-        ValueError: there is no checkpoint.
-    """
-    initialization.check_attention(options)
-    return initialization.load_for_evaluation(
-        strategy,
-        objective,
-        checkpointing.latest_readable(options.output_dir),
-        options,
-    )
-
-
 def evaluate_checkpoints(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
@@ -294,7 +273,8 @@ def evaluate_checkpoints(
 ) -> list[dict[str, float]]:
     """Evaluates every checkpoint of a folder in the order of their steps.
 
-    Afterwards the model has the weights of the last one.
+    The chief writes one line of JSON for each to `eval_checkpoints.jsonl`, null
+    for inf and NaN. Afterwards the model has the weights of the last one.
 
     Args:
         strategy: holds the variables.
@@ -326,18 +306,13 @@ def evaluate_checkpoints(
             metrics[_PERPLEXITY],
         )
         results.append({"step": step, **metrics})
+    if workers.cluster().is_chief:
+        path = os.path.join(output_dir, CHECKPOINT_RESULTS_FILE)
+        with writing.whole_file(path) as file:
+            file.writelines(
+                f"{json.dumps(json_text.finite(line))}\n" for line in results
+            )
     return results
-
-
-def write_evaluations(
-    output_dir: str, results: Sequence[Mapping[str, float]]
-) -> None:
-    """Writes one line of JSON for each checkpoint; null for inf and NaN."""
-    path = os.path.join(output_dir, CHECKPOINT_RESULTS_FILE)
-    with writing.whole_file(path) as file:
-        file.writelines(
-            f"{json.dumps(json_text.finite(line))}\n" for line in results
-        )
 
 
 def _exponential(value: float) -> float:
