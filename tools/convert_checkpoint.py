@@ -176,7 +176,7 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
     config = _config(options, source)
     if config is not None and name_tables.WORD_EMBEDDINGS in variables:
         _check_encoder(source.origin, config, variables)
-    folder = model_folder.of_checkpoint(options.input)
+    folder = config_lib.folder_of(options.input)
     vocab_file = _vocab_file(options, folder, config)
     theirs = model_folder.read(folder, huggingface_config.CONFIG)
     theirs = theirs if "model_type" in theirs else {}

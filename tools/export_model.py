@@ -137,6 +137,7 @@ def run(options: Options) -> str:
             f"--quantize requires --format={_LITERT} or {_ONNX}: a SavedModel "
             "has no operations for 8-bit matrices."
         )
+    from modeling import config as config_lib
     from serving import exporting, models, networks, run_folder
     from training import model_folder, records
 
@@ -165,7 +166,7 @@ def run(options: Options) -> str:
     }
     folders = [options.model_dir] if options.model_dir else []
     if options.init_checkpoint:
-        folders.append(model_folder.of_checkpoint(options.init_checkpoint))
+        folders.append(config_lib.folder_of(options.init_checkpoint))
     text = {name: described[name] for name in ("vocab_sha256", "do_lower_case")}
     for folder in folders:
         model_folder.check_text(folder, text)
@@ -226,9 +227,10 @@ def _check_outputs(path: str, task: str, labels: dict[str, Any]) -> None:
             labels, or in another order.
     """
     from modeling import checkpoints, name_tables
+    from modeling import config as config_lib
     from training import model_folder
 
-    folder = model_folder.of_checkpoint(path)
+    folder = config_lib.folder_of(path)
     with checkpoints.opened(path) as source:
         classes = model_folder.architectures(source)
     is_tagger = name_tables.TOKEN_CLASSIFICATION in classes

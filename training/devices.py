@@ -276,8 +276,8 @@ def dropout_seed(
 
 def describe(strategy: tf.distribute.Strategy) -> str:
     """Describes versions and devices in one line for the log."""
-    workers = tf.config.list_logical_devices()
-    kinds = sorted({device.device_type for device in workers})
+    logical = tf.config.list_logical_devices()
+    kinds = sorted({device.device_type for device in logical})
     return (
         f"TensorFlow {tf.__version__}, Keras {keras.__version__}, "
         f"{type(strategy).__name__.removesuffix('Strategy')}, "

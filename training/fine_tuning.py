@@ -54,7 +54,13 @@ def run(
 
     setup = task_models.prepare(task, config)
     folds = task.folds
-    data = [_make_data(setup, fold) for fold in folds]
+    data = [
+        {
+            split: [fold.make_data(setup, s) for s in fold.data_sets(split)]
+            for split in options.needed_splits
+        }
+        for fold in folds
+    ]
     plan = plan_run(
         dataclasses.replace(options, init_checkpoint=task.init_checkpoint),
         len(folds),
@@ -79,19 +85,6 @@ def run(
         model.evaluate(
             {task_lib.PREDICT: data[0][task_lib.PREDICT]}, predicts=True
         )
-
-
-def _make_data(
-    setup: Any, task: task_lib.Task
-) -> dict[str, list[task_lib.Data]]:
-    """Creates the records of every split that the options need."""
-    return {
-        split: [
-            task.make_data(setup, data_set)
-            for data_set in task.data_sets(split)
-        ]
-        for split in task.options.needed_splits
-    }
 
 
 def _summarize(

@@ -14,6 +14,7 @@ from absl import logging
 
 from files import progress
 from modeling import checkpoints, heads, name_tables
+from modeling import config as config_lib
 from training import (
     checkpointing,
     devices,
@@ -139,13 +140,14 @@ def initialize(
     if options.init_checkpoint:
         _check_not_replaced(options.init_checkpoint, options.output_dir)
         model_folder.check_origin(options.init_checkpoint, options.output_dir)
+        origin = config_lib.folder_of(options.init_checkpoint)
+        labels = model_folder.labels(options.output_dir)
         load_weights(
             objective,
             options.init_checkpoint,
             new=plan.new_variables,
-            encoder_only=_answers_differ(
-                options.init_checkpoint, options.output_dir
-            ),
+            encoder_only=labels is not None
+            and model_folder.answers_differ(origin, labels),
         )
     elif isinstance(objective.model, heads.BertForPreTraining):
         logging.info("Fresh run: the weights are random, nothing is loaded.")
@@ -160,7 +162,7 @@ def initialize(
 
 def _check_not_replaced(init_checkpoint: str, output_dir: str) -> None:
     """Refuses to start from the best checkpoint of the run's own folder."""
-    origin = model_folder.of_checkpoint(init_checkpoint)
+    origin = config_lib.folder_of(init_checkpoint)
     folder = checkpointing.best_folder(output_dir)
     if os.path.realpath(origin) == os.path.realpath(folder):
         raise ValueError(
@@ -324,9 +326,7 @@ def load_pretrained(
     """
     path = options.init_checkpoint
     check_bidirectional(path)
-    model_folder.check_casing(
-        model_folder.of_checkpoint(path), options.do_lower_case
-    )
+    model_folder.check_casing(config_lib.folder_of(path), options.do_lower_case)
     report = checkpoints.load(model, path, new=unused)
     logging.info("%s: %s", path, report)
 
@@ -345,7 +345,7 @@ def _output_order(
     labels = model_folder.labels(output_dir)
     if labels is None or not set(_OUTPUT_LAYER) <= {*_head(model)}:
         return None
-    folder = model_folder.of_checkpoint(path)
+    folder = config_lib.folder_of(path)
     if model_folder.labels(folder) is None:
         logging.warning(
             "No file beside %s names its labels; they are assumed to be %s.",
@@ -356,7 +356,6 @@ def _output_order(
 
 
 def _reorder_outputs(model: keras.Model, order: Sequence[int]) -> None:
-    """Puts the rows of an output layer into another order."""
     logging.info(
         "The outputs are reordered to the labels of this run: %s.", order
     )
@@ -453,14 +452,6 @@ def _is_of_twin(model: keras.Model, architectures: Sequence[str]) -> bool:
     }
     ours, theirs = {type(model).__name__} & twins, {*architectures} & twins
     return bool(ours and theirs and ours != theirs)
-
-
-def _answers_differ(path: str, output_dir: str) -> bool:
-    """Returns whether a checkpoint is known to have other labels."""
-    labels = model_folder.labels(output_dir)
-    return labels is not None and model_folder.answers_differ(
-        model_folder.of_checkpoint(path), labels
-    )
 
 
 def _has_other_shapes(

@@ -401,7 +401,7 @@ def check_origin(path: str, output_dir: str) -> None:
     Raises:
         ValueError: they differ.
     """
-    folder = of_checkpoint(path)
+    folder = config_lib.folder_of(path)
     vocab_file = os.path.join(output_dir, VOCABULARY)
     text = read(output_dir, TOKENIZER)
     if os.path.realpath(folder) == os.path.realpath(output_dir):
@@ -490,11 +490,6 @@ def architectures(source: Any) -> tuple[str, ...]:
     if is_tagger(found):
         return (name_tables.TOKEN_CLASSIFICATION,)
     return (name_tables.SEQUENCE_CLASSIFICATION,)
-
-
-def of_checkpoint(path: str) -> str:
-    """Returns the folder of a checkpoint that is given in any of its forms."""
-    return config_lib.folder_of(path)
 
 
 def _part(values: Mapping[str, Any], name: str) -> dict:

@@ -456,16 +456,9 @@ def _timed_next(iterator):
 
 def _add(total, step):
     """Adds the result of one more step to those before it."""
-    summed = {
-        key: tf.nest.map_structure(tf.add, total[key], step[key])
-        for key in (
-            *("losses", "metrics", "gradient_norm", "skipped_steps"),
-            "input_seconds",
-        )
-    }
     first_bad = total["first_bad_step"]
     return {
-        **summed,
+        **tf.nest.map_structure(tf.add, total, step),
         "learning_rate": step["learning_rate"],
         "first_bad_step": tf.where(
             first_bad >= 0, first_bad, step["first_bad_step"]

@@ -54,10 +54,8 @@ class Setup:
         Raises:
             ValueError: the data set is empty.
         """
-        path, made_from = (
-            self.record_path(data_set.name),
-            self.metadata(data_set),
-        )
+        path = self.record_path(data_set.name)
+        made_from = self.metadata(data_set)
 
         def make() -> record_files.RecordFiles:
             write(path, made_from, lambda: _write(path, data_set))

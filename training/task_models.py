@@ -140,7 +140,7 @@ class Model:
         """Checks the folders of a trial and of the run; describes the model."""
         whole, text = self._setup.options, self._setup.text
         if whole.init_checkpoint:
-            origin = model_folder.of_checkpoint(whole.init_checkpoint)
+            origin = config_lib.folder_of(whole.init_checkpoint)
             model_folder.check_text(origin, text)
         described = model_folder.Description(
             config=self._setup.config.to_dict(),

@@ -86,18 +86,14 @@ class WordFeatureSource(input_pipeline.Source):
 
     def lengths(self) -> np.ndarray:
         """Counts the words of every record: `[N]` int64."""
-        return np.asarray([len(labels) for labels in self.label_ids()])
-
-    def label_ids(self) -> Iterator[np.ndarray]:
-        """Yields the labels of every record, `[n]` int32."""
+        counts = []
         for start in range(0, len(self.files), _RECORDS_PER_SCAN):
             stop = min(start + _RECORDS_PER_SCAN, len(self.files))
             for record in self.files.read(np.arange(start, stop)):
                 example = tf.train.Example.FromString(record)
-                (labels,) = example.features.feature[
-                    "label_ids"
-                ].bytes_list.value
-                yield np.frombuffer(labels, "<i4")
+                stored = example.features.feature["label_ids"].bytes_list
+                counts.append(len(stored.value[0]) // _LABEL_BYTES)
+        return np.asarray(counts)
 
 
 @workers.communication_errors()

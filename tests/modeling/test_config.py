@@ -211,3 +211,9 @@ def test_three_lines_are_enough(prefix):
     checkpoints.load(model, prefix)
     outputs = model(np.array([[3, 5, 7]]))
     assert outputs["sequence_output"].shape == (1, 3, 32)
+
+
+def test_finds_the_folder_of_a_checkpoint(tmp_path):
+    folder = str(tmp_path)
+    for ending in ("", "/model.ckpt-1", "/model.ckpt-1.index"):
+        assert config_lib.folder_of(f"{folder}{ending}") == folder

@@ -265,16 +265,6 @@ def test_a_folder_of_another_model_is_refused(model, field, value, message):
         )
 
 
-def test_finds_the_folder_of_a_checkpoint(model):
-    folder, _ = model
-    for name in (
-        folder,
-        f"{folder}/model.ckpt-1",
-        f"{folder}/model.ckpt-1.index",
-    ):
-        assert model_folder.of_checkpoint(name) == folder
-
-
 @pytest.mark.parametrize(
     ("name", "want"), [("vocab.txt", True), ("vocab_cased.txt", False)]
 )
