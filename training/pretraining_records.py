@@ -273,11 +273,11 @@ def _parse_pretraining(name: str, record: bytes) -> Mapping[str, Any]:
     features = example.features.feature
     expected = {each.name for each in records.pretraining_features(1, 1)}
     missing = expected - set(features)
-    only_unmasked = all(each.startswith("masked_lm_") for each in missing)
+    masking = {each for each in expected if each.startswith("masked_lm_")}
     if missing:
         raise ValueError(
             f"{name}: not a pre-training record; it lacks "
             f"{', '.join(sorted(missing))}; got {', '.join(sorted(features))}."
-            + (_NEEDS_SIDECAR if only_unmasked else "")
+            + (_NEEDS_SIDECAR if missing == masking else "")
         )
     return features
