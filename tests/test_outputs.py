@@ -188,6 +188,11 @@ _OTHERS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _runs_draw_no_curves():
+    """Draws the pictures of `tests/conftest.py` all the same: outputs too."""
+
+
 @pytest.fixture(scope="module")
 def folder_of_inputs(tmp_path_factory):
     """Writes what the programs read."""

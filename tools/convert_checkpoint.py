@@ -472,5 +472,10 @@ def _write_sidecars(
     return list(sidecars)
 
 
+def main(options: Options) -> None:
+    """Runs the program with its flags."""
+    convert(options)
+
+
 if __name__ == "__main__":
-    program.start(Options, convert)
+    program.start(Options, main)
