@@ -88,10 +88,19 @@ def test_a_left_to_right_model_is_refused(tmp_path, model, program):
 
 
 def test_words_are_not_added_to_a_left_to_right_model(tmp_path, model):
-    output = tmp_path / "out" / "more.ckpt"
+    words = tmp_path / "words.txt"
+    words.write_text("newword\n")
+    output = tmp_path / "out"
+    options = extend_vocab.Options(
+        vocab_file=_VOCAB,
+        words_file=str(words),
+        output_file=str(output / "vocab.txt"),
+        init_checkpoint=model,
+        output_checkpoint=str(output / "more.ckpt"),
+    )
     with pytest.raises(ValueError, match="trained from left to right"):
-        extend_vocab.write_checkpoint(model, str(output), None, [], [])
-    assert not output.parent.exists()
+        extend_vocab.run(options)
+    assert not output.exists()
 
 
 def test_bidirectional_pretraining_refuses_a_left_to_right_checkpoint(
