@@ -32,9 +32,9 @@ class Job:
     """The work of one turn.
 
     Attributes:
-        kind: "pretraining" or "fine_tuning", a training step; "prediction" for
-            texts of the given lengths; "tokenization", "graph_tokenization" or
-            "data_creation" for a file.
+        kind: "pretraining", "fine_tuning" (a classifier) or "span_extraction",
+            a training step; "prediction" for texts of the given lengths;
+            "tokenization", "graph_tokenization" or "data_creation" for a file.
         sizes: the keys of a `bert_config.json`.
         batch_size: rows in a batch.
         max_seq_length: tokens of a row at most.
@@ -91,7 +91,9 @@ class Job:
             "segment_ids": np.arange(shape[1]) * np.ones(shape) > shape[1] // 2,
         }
         label = rng.integers(0, NUM_LABELS, (shape[0], 1))
-        if self.kind != "pretraining":
+        if self.kind == "span_extraction":
+            rows |= {"start_positions": label, "end_positions": label}
+        elif self.kind != "pretraining":
             rows["label_ids"] = label
         else:
             rows |= {

@@ -40,6 +40,8 @@ RELEASED = {
     384: (12, 0),
     512: (6, 0),
 }
+# Kinds of steps -> those of contenders.Job.
+_JOB_KINDS = {"fine_tuning": "span_extraction", "pretraining": "pretraining"}
 _RELEASED_NETWORKS = ("bert_base_uncased", "bert_large_uncased")
 
 
@@ -52,7 +54,10 @@ class Options:
         "Networks, by their names in modeling/configs.",
     )
     kind: str = _GROUP.flag(
-        "fine_tuning", "Of the step.", choices=("fine_tuning", "pretraining")
+        "fine_tuning",
+        "Of the step; fine_tuning is that of run_squad.py. A classifier needs "
+        "less, since its last layer is computed at [CLS] only.",
+        choices=tuple(_JOB_KINDS),
     )
     precision: str = _GROUP.flag(
         "float32", "As for run_pretraining.py.", choices=costs.PRECISIONS
@@ -290,7 +295,7 @@ def peak_bytes(case: Case, batch_size: int, kind: str) -> float:
     contender = contenders.Contender(
         "ours.this_project",
         contenders.Job(
-            kind=kind,
+            kind=_JOB_KINDS[kind],
             sizes=case.config.to_dict(),
             batch_size=batch_size,
             of_memory=True,

@@ -65,6 +65,10 @@ def _work(job):
             objective: objectives.Objective = objectives.Pretraining(
                 model, "mlm_nsp"
             )
+        elif job.kind == "span_extraction":
+            objective = objectives.SpanExtraction(
+                heads.BertForQuestionAnswering(config)
+            )
         else:
             model = heads.BertForSequenceClassification(
                 config, num_labels=contenders.NUM_LABELS

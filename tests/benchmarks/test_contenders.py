@@ -178,7 +178,9 @@ def test_a_contender_that_fails_shows_why():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["pretraining", "fine_tuning", "prediction"])
+@pytest.mark.parametrize(
+    "kind", ["pretraining", "fine_tuning", "span_extraction", "prediction"]
+)
 def test_this_project_does_every_job(kind):
     contender = contenders.Contender(
         "ours.this_project", _job(kind=kind, lengths=[3, 5, 2])
