@@ -1,6 +1,8 @@
 """run_classifier.py from flags to files, on toy sentences."""
 
 import json
+import os
+import re
 import shutil
 
 import numpy as np
@@ -95,6 +97,40 @@ def test_resumed_run_ends_as_an_unbroken_one(trained, tmp_path):
     assert ours.keys() == unbroken.keys()
     for name, value in unbroken.items():
         np.testing.assert_array_equal(ours[name], value, err_msg=name)
+
+
+@pytest.mark.slow
+def test_kept_compiled_code_gives_the_same_weights(trained, tmp_path):
+    page = (programs.ROOT / "docs/performance.md").read_text()
+    (xla_flags,) = re.findall(r'export TF_XLA_FLAGS="(.+)"', page)
+    cache = tmp_path / "cache"
+    xla_flags = xla_flags.replace("$HOME/.cache/bert_xla", str(cache))
+
+    def weights(name, **environment):
+        named = toy.flags_of(
+            trained,
+            output_dir=tmp_path / name,
+            do_train=True,
+            num_train_epochs=0.5,
+        )
+        programs.python(
+            "run_classifier.py",
+            *(f"--{key}={value}" for key, value in named.items()),
+            env={**os.environ, **environment},
+            check=True,
+        )
+        (index,) = (tmp_path / name).glob("model.ckpt-*.index")
+        return checkpoints.read(str(index.with_suffix("")))
+
+    plain = weights("plain")
+    first = weights("first", TF_XLA_FLAGS=xla_flags)
+    files = set(cache.iterdir())
+    assert files
+    second = weights("second", TF_XLA_FLAGS=xla_flags)
+    assert set(cache.iterdir()) == files
+    for name, value in plain.items():
+        np.testing.assert_array_equal(first[name], value, err_msg=name)
+        np.testing.assert_array_equal(second[name], value, err_msg=name)
 
 
 def test_another_training_file_is_warned_of(trained, tmp_path, caplog):
