@@ -30,10 +30,12 @@ _INPUTS = (
 class Options:
     """The flags of this program."""
 
-    bert_config_file: str = _GROUP.required("The model's sizes.")
+    bert_config_file: str = _GROUP.required(
+        "JSON file with the configuration of the model."
+    )
     precision: str = _GROUP.flag(
         "mixed_bfloat16",
-        "Of the arithmetic.",
+        "Data type of the arithmetic.",
         choices=("float32", "mixed_bfloat16"),
     )
     batch_size: int = flags.redeclare(speed.Options, "batch_size")

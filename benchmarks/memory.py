@@ -55,19 +55,20 @@ class Options:
     )
     kind: str = _GROUP.flag(
         "fine_tuning",
-        "Of the step; fine_tuning is that of run_squad.py. A classifier needs "
+        "Kind of step; fine_tuning is that of run_squad.py. A classifier needs "
         "less, since its last layer is computed at [CLS] only.",
         choices=tuple(_JOB_KINDS),
     )
     precision: str = _GROUP.flag(
-        "float32", "As for run_pretraining.py.", choices=costs.PRECISIONS
+        "float32",
+        "The --precision of run_pretraining.py.",
+        choices=costs.PRECISIONS,
     )
-    lengths: tuple[str, ...] = _GROUP.flag(
-        ("64", "128", "256", "320", "384", "512"),
-        "Of a sequence, in word pieces.",
+    lengths: tuple[int, ...] = _GROUP.flag(
+        (64, 128, 256, 320, 384, 512), "Sequence lengths in word pieces."
     )
-    memory_gb: tuple[str, ...] = _GROUP.flag(
-        ("8", "12", "16", "24", "40", "80"), "Of devices, in GB."
+    memory_gb: tuple[float, ...] = _GROUP.flag(
+        (8, 12, 16, 24, 40, 80), "Memory sizes of devices, in GB."
     )
     measure: bool = _GROUP.switch(
         "Measure steps on this machine's CPU and compare."
@@ -82,7 +83,7 @@ class Options:
         ),
         "Cases to measure: configuration, sequence length, batch sizes joined "
         "by + and, after another colon, `recompute` or a number of "
-        "parts.",
+        "micro-batches.",
     )
 
 
@@ -204,23 +205,23 @@ def network_table(name: str, options: Options, *, in_parts: bool) -> str:
     )
     needs = [
         [
-            computed_need(config, shape_of(int(length), options.kind), method)
+            computed_need(config, shape_of(length, options.kind), method)
             for method in (plain, dataclasses.replace(plain, recompute=True))
         ]
         for length in options.lengths
     ]
     rows = [
         [
-            f"{memory} GB",
+            f"{memory:g} GB",
             *(
-                " / ".join(str(largest_batch(n, float(memory))) for n in ways)
+                " / ".join(str(largest_batch(n, memory)) for n in ways)
                 for ways in needs
             ),
         ]
         for memory in options.memory_gb
     ]
     start = f"{name}{', in parts' if in_parts else ''}, length"
-    return scaling.table([start, *options.lengths], rows)
+    return scaling.table([start, *map(str, options.lengths)], rows)
 
 
 def released_table() -> str:

@@ -69,9 +69,11 @@ class Options:
         "Networks, by their names in modeling/configs.",
     )
     devices_file: str = _GROUP.flag(str(_DEVICES), "JSON file of devices.")
-    devices: tuple[str, ...] = _GROUP.flag((), "Which of them; all if empty.")
-    num_devices: tuple[str, ...] = _GROUP.flag(
-        ("1", "4", "8", "16", "64"), "How many share a batch."
+    devices: tuple[str, ...] = _GROUP.flag(
+        (), "Devices of --devices_file; all if empty."
+    )
+    num_devices: tuple[int, ...] = _GROUP.flag(
+        (1, 4, 8, 16, 64), "Numbers of devices that share a batch."
     )
     efficiency: float = _GROUP.flag(
         0.3,
@@ -80,9 +82,13 @@ class Options:
         upper_bound=1.0,
     )
     precision: str = _GROUP.flag(
-        "mixed_bfloat16", "As for run_pretraining.py.", choices=costs.PRECISIONS
+        "mixed_bfloat16",
+        "The --precision of run_pretraining.py.",
+        choices=costs.PRECISIONS,
     )
-    recompute: bool = _GROUP.switch("As for run_pretraining.py.")
+    recompute: bool = _GROUP.switch(
+        "Estimate with --recompute of run_pretraining.py."
+    )
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -336,7 +342,7 @@ def data_table() -> str:
 def device_table(options: Options, device: Device) -> str:
     """Formats the days of the paper's run on several numbers of a device."""
     rows = [
-        [name, count, *_device_cells(name, device, int(count), options)]
+        [name, count, *_device_cells(name, device, count, options)]
         for name in options.configs
         for count in options.num_devices
     ]

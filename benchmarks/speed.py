@@ -5,11 +5,11 @@ r"""Speed of this project, its peers and the processor's matrix products.
     --text_file=wiki.txt --peers=/path/to/an/environment/bin/python
 
 Prints a Markdown table. Its first column is this project's time; the others are
-multiples of it. Each number is the median over turns that the contenders take
-one after the other. "Hugging Face" uses this project's precision and order of
-texts; its defaults are float32 and file order. The floor is the time of the
-same matrix products alone; of a start, that of importing Keras and TensorFlow.
-benchmarks/README.md has more.
+multiples of it. The contenders are measured in alternation, and medians are
+reported. "Hugging Face" uses this project's precision and order of texts; its
+defaults are float32 and file order. The floor is the time of the same matrix
+products alone; for start_up, the import of Keras and TensorFlow.
+benchmarks/README.md describes the measurements.
 """
 
 import dataclasses
@@ -52,37 +52,40 @@ class Options:
     """The flags of this program."""
 
     bert_config_file: str = _GROUP.flag(
-        "modeling/configs/bert_mini.json", "The model's sizes."
+        "modeling/configs/bert_mini.json",
+        "JSON file with the configuration of the model.",
     )
     vocab_file: str = _GROUP.flag(
-        "vocab/english_uncased_30522.txt", "An uncased vocabulary."
+        "vocab/english_uncased_30522.txt", "Uncased vocabulary."
     )
     text_file: str | None = _GROUP.optional(
-        "Text, a sentence a line, an empty line between documents; Python's "
-        "documentation by default."
+        "Text with one sentence per line and an empty line between documents; "
+        "by default Python's documentation."
     )
     peers: str | None = _GROUP.optional(
-        "The Python of an environment with torch, transformers and keras-hub; "
-        "without it peers are skipped."
+        "Python of an environment with torch, transformers and keras-hub; "
+        "without it, they are not measured."
     )
     measurements: tuple[str, ...] = _GROUP.flag(
-        MEASUREMENTS, f"Some of {', '.join(MEASUREMENTS)}."
+        MEASUREMENTS, "Measurements to make."
     )
     precision: str = _GROUP.flag(
         "mixed_bfloat16",
-        "Of all contenders.",
+        "Data type of the matrix products of all contenders.",
         choices=("float32", "mixed_bfloat16"),
     )
-    batch_size: int = _GROUP.count(32, "Rows of a batch.")
-    max_seq_length: int = _GROUP.count(128, "Tokens of a row.")
-    max_predictions_per_seq: int = _GROUP.count(20, "Masked tokens of a row.")
-    num_texts: int = _GROUP.count(872, "Lines of the text to predict.")
+    batch_size: int = _GROUP.count(32, "Sequences in a batch.")
+    max_seq_length: int = _GROUP.count(128, "Tokens per sequence.")
+    max_predictions_per_seq: int = _GROUP.count(
+        20, "Masked tokens per sequence."
+    )
+    num_texts: int = _GROUP.count(872, "Number of lines to predict.")
     megabytes: float = _GROUP.flag(
         2.0,
-        "Of the text, to tokenize and to make records of.",
+        "Amount of text to tokenize and to create records from.",
         lower_bound=0.001,
     )
-    rounds: int = _GROUP.count(5, "Turns of each contender.")
+    rounds: int = _GROUP.count(5, "Number of measurements of each contender.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

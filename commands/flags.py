@@ -9,7 +9,8 @@ An option is declared once, where its value is kept:
 
 `define` defines absl flags for the fields, in their order; `read` fills the
 dataclass from them. The type of a field determines the type of its flag: `str`,
-`int`, `float`, `bool`, and `tuple[str, ...]` for a comma-separated list.
+`int`, `float`, `bool`, `tuple[str, ...]` for a comma-separated list, and
+`tuple[int, ...]` or `tuple[float, ...]` for one of different positive numbers.
 """
 
 import dataclasses
@@ -215,6 +216,15 @@ def _define(
         flags.DEFINE_enum(
             field.name, default, choices, declaration.help, **common
         )
+    elif typing.get_origin(kind) is tuple and kind != tuple[str, ...]:
+        flags.DEFINE(
+            _NumbersParser(typing.get_args(kind)[0]),
+            field.name,
+            default,
+            declaration.help,
+            serializer=flags.ListSerializer(","),
+            **common,
+        )
     elif typing.get_origin(kind) is tuple:
         listed = None if default is None else list(default)
         flags.DEFINE_list(field.name, listed, declaration.help, **common)
@@ -225,6 +235,32 @@ def _define(
         _DEFINE[kind](field.name, default, declaration.help, **common)
     else:
         raise TypeError(f"{field.name}: no flag supports the type {kind}.")
+
+
+class _NumbersParser(flags.ArgumentParser):
+    """A parser of positive numbers of a type, separated by commas."""
+
+    def __init__(self, kind: type[int] | type[float]):
+        super().__init__()
+        self._kind = kind
+
+    def parse(self, argument: str | tuple[float, ...]) -> tuple[float, ...]:
+        if isinstance(argument, tuple):
+            return argument
+        try:
+            numbers = tuple(self._kind(part) for part in argument.split(","))
+        except ValueError:
+            numbers = (0,)
+        whole = "whole " if self._kind is int else ""
+        if len(set(numbers)) != len(numbers) or not all(n > 0 for n in numbers):
+            raise ValueError(
+                f"must be different positive {whole}numbers, separated "
+                "by commas"
+            )
+        return numbers
+
+    def flag_type(self) -> str:
+        return f"comma separated list of {self._kind.__name__}s"
 
 
 def _without_none(kind: Any) -> Any:

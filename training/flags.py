@@ -8,8 +8,6 @@ import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from absl import flags as absl_flags
-
 from commands import flags
 from tasks import task
 
@@ -248,40 +246,6 @@ class PretrainingOptions(TrainingOptions, PretrainingInput):
             )
 
 
-class _NumbersParser(absl_flags.ArgumentParser):
-    """A parser of positive numbers of a type, separated by commas."""
-
-    def __init__(self, kind: type[int] | type[float]):
-        super().__init__()
-        self._kind = kind
-
-    def parse(self, argument: str | tuple[float, ...]) -> tuple[float, ...]:
-        if isinstance(argument, tuple):
-            return argument
-        try:
-            numbers = tuple(self._kind(part) for part in argument.split(","))
-        except ValueError:
-            numbers = (0,)
-        whole = "whole " if self._kind is int else ""
-        if len(set(numbers)) != len(numbers) or not all(n > 0 for n in numbers):
-            raise ValueError(
-                f"must be different positive {whole}numbers, separated "
-                "by commas"
-            )
-        return numbers
-
-    def flag_type(self) -> str:
-        return f"comma separated list of {self._kind.__name__}s"
-
-
-def _numbers(kind: type[int] | type[float], help: str) -> Any:  # noqa: A002
-    return flags.Group.TRIALS.optional(
-        help,
-        parser=_NumbersParser(kind),
-        serializer=absl_flags.ListSerializer(","),
-    )
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Epochs:
     """The length of fine-tuning."""
@@ -330,18 +294,15 @@ class FineTuningOptions(TrainingOptions, Epochs, flags.TokenizerOptions):
         "Number of runs with different seeds, each in its own folder; the best "
         "one predicts.",
     )
-    learning_rates: tuple[float, ...] | None = _numbers(
-        float,
+    learning_rates: tuple[float, ...] | None = flags.Group.TRIALS.optional(
         "Peak learning rates to try instead of --learning_rate, separated by "
         "commas; the paper's are 5e-5,4e-5,3e-5,2e-5.",
     )
-    train_batch_sizes: tuple[int, ...] | None = _numbers(
-        int,
+    train_batch_sizes: tuple[int, ...] | None = flags.Group.TRIALS.optional(
         "Batch sizes to try instead of --train_batch_size, each with every "
         "rate; the paper's are 16,32.",
     )
-    train_epochs: tuple[float, ...] | None = _numbers(
-        float,
+    train_epochs: tuple[float, ...] | None = flags.Group.TRIALS.optional(
         "Numbers of epochs to try instead of --num_train_epochs, each with "
         "every rate and batch size; the paper's are 2,3,4.",
     )

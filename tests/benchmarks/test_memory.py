@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks import memory, scaling
 from modeling import costs
+from tests import programs
 
 _BASE = scaling.read_config("bert_base_uncased")
 
@@ -89,7 +90,9 @@ def test_case_of_another_form_is_refused(text):
 
 
 def test_table_has_a_row_for_each_memory_and_a_column_for_each_length():
-    options = memory.Options(lengths=("64", "512"), memory_gb=("8", "80"))
+    options = programs.parse(
+        memory.Options, "--lengths=64,512", "--memory_gb=8,80"
+    )
     lines = memory.network_table(
         "bert_mini", options, in_parts=False
     ).splitlines()

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import scaling
 from modeling import costs
-from tests import toy_config
+from tests import programs, toy_config
 from training import records
 
 _CONFIG = toy_config.config()
@@ -127,7 +127,9 @@ def test_paper_and_release_agree_on_the_speed_of_a_chip():
 
 
 def test_report_has_a_row_for_every_device_and_number():
-    options = scaling.Options(devices=("h100", "a100"), num_devices=("1", "8"))
+    options = programs.parse(
+        scaling.Options, "--devices=h100,a100", "--num_devices=1,8"
+    )
     text = scaling.report(options)
     rows = [
         line.split(" | ")[:2]

@@ -6,6 +6,7 @@ from absl import flags
 
 from commands import flags as flags_lib
 from tests import documented_commands as documented
+from tests import programs
 
 Group = flags_lib.Group
 
@@ -21,6 +22,12 @@ class _Options(_Base):
     zzz: tuple[str, ...] = Group.TRAINING.flag(("a", "b"), "Z.")
     last: str = Group.TRAINING.required("Last.", choices=("x", "y"))
     first: int = flags_lib.redeclare(_Base, "first", 7)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Lists:
+    sizes: tuple[int, ...] = Group.TRAINING.flag((1, 2), "Sizes.")
+    rates: tuple[float, ...] | None = Group.TRAINING.optional("Rates.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,6 +58,21 @@ def test_flags_fill_the_dataclass_that_declares_them():
     assert flags_lib.read(_Options, values) == _Options(
         last="y", zzz=("c",), inner=0.5, first=2
     )
+
+
+def test_numbers_of_a_list_are_different_and_positive():
+    assert programs.parse(_Lists) == _Lists(sizes=(1, 2), rates=None)
+    assert programs.parse(_Lists, sizes="8", rates="1e-3,2") == _Lists(
+        sizes=(8,), rates=(1e-3, 2.0)
+    )
+    for argument, words in (
+        ("--sizes=long", "different positive whole numbers, separated by com"),
+        ("--sizes=1.5", "different positive whole numbers"),
+        ("--sizes=4,4", "different positive whole numbers"),
+        ("--rates=0", "different positive numbers"),
+    ):
+        with pytest.raises(flags.IllegalFlagValueError, match=words):
+            programs.parse(_Lists, argument)
 
 
 def test_fields_of_other_types_are_refused():
