@@ -84,6 +84,7 @@ def test_results_have_the_layout_of_the_release(unbroken):
     [
         (4, "training"),
         pytest.param(8, "evaluation", marks=pytest.mark.slow),
+        pytest.param(13, "evaluation", marks=pytest.mark.slow),
     ],
 )
 def test_sigterm_then_the_same_command_gives_the_same_run(
@@ -254,23 +255,34 @@ def test_skipped_steps_are_left_out_of_means_and_told_of(
     assert max(made) < 1.9 * min(made)
 
 
-def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
-    toy.write_config(tmp_path / "config.json", **_NO_DROPOUT)
+def _run_to_infinity(folder, **changes):
+    """Runs at a far too high rate; returns the message of the error."""
+    toy.write_config(folder / "config.json", **_NO_DROPOUT)
     with pytest.raises(loop.NonFiniteLossError) as caught:
         toy.run(
-            tmp_path,
+            folder,
             learning_rate=1e30,
             num_warmup_steps=1,
-            save_checkpoints_steps=1,
             log_every_steps=100,
+            **changes,
         )
-    message = str(caught.value)
+    return str(caught.value)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
+    message = _run_to_infinity(tmp_path, save_checkpoints_steps=1)
     step = int(message.split("step ")[1].split(",", maxsplit=1)[0])
     assert f"{tmp_path / 'records'} record " in message
     last = checkpointing.latest(str(tmp_path / "out"))
     assert checkpointing.load_step(last) <= step
     for name, value in checkpoints.read(last).items():
         assert np.isfinite(value).all(), name
+
+
+@pytest.mark.slow
+def test_weights_of_a_loss_that_is_not_finite_are_not_kept_as_best(tmp_path):
+    _run_to_infinity(tmp_path, eval_every_steps=4, keep_best_checkpoint=True)
+    assert checkpointing.latest(str(tmp_path / "out" / "best")) is None
 
 
 @pytest.mark.parametrize("case", ["once", "repeat", "train12"])

@@ -76,6 +76,50 @@ def _wait_for(path):
         time.sleep(0.01)
 
 
+class _Killed(BaseException):
+    """Stands in for a kill."""
+
+
+def _run_until(folder, name, number=1, **named):
+    """Runs until a file is to be replaced for so many times."""
+    replace, left = os.replace, number
+
+    def until(source, target):
+        nonlocal left
+        left -= str(target) == str(folder / "out" / name)
+        if not left:
+            raise _Killed(target)
+        replace(source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", until)
+        with pytest.raises(_Killed):
+            toy.run(folder, **named)
+
+
+@pytest.mark.slow
+def test_kills_while_saving_do_not_change_when_a_run_stops_early(tmp_path):
+    named = {
+        "do_eval": True,
+        "max_eval_steps": 0,
+        "eval_every_steps": 2,
+        "save_checkpoints_steps": 4,
+        "learning_rate": 0.3,  # At this rate the loss soon rises.
+        "keep_best_checkpoint": True,
+        "early_stopping_patience": 2,
+    }
+    unbroken, folder = tmp_path / "unbroken", tmp_path / "killed"
+    toy.run(unbroken, **named)
+    # After step 4, which is saved, was evaluated.
+    _run_until(folder, "best/best.json", 2, **named)
+    # After the last evaluation, before its step is saved.
+    _run_until(folder, "model.ckpt-6.index", **named)
+    toy.run(folder, **named)
+    toy.check_same_run(folder, unbroken, 6)
+    best = [each / "out/best/best.json" for each in (folder, unbroken)]
+    assert best[0].read_text() == best[1].read_text()
+
+
 @pytest.mark.slow
 def test_a_folder_takes_one_run_at_a_time(tmp_path):
     lock = tmp_path / "out" / ".lock"

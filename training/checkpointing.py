@@ -244,13 +244,15 @@ def _remove(prefix: str) -> None:
 
 
 def remove_partial_files(output_dir: str) -> None:
-    """Removes partial files of a killed run."""
-    if paths.is_remote(output_dir) or not os.path.isdir(output_dir):
-        return
-    for entry in os.scandir(output_dir):
-        if _PARTIAL.fullmatch(entry.name):
-            logging.info("Removing the incomplete %s", entry.path)
-            os.remove(entry.path)
+    """Removes partial files of a killed run, also of its best checkpoint."""
+    for folder in (output_dir, best_folder(output_dir)):
+        if paths.is_remote(folder) or not os.path.isdir(folder):
+            continue
+        for entry in os.scandir(folder):
+            # Folders are of other programs, such as export_model.
+            if _PARTIAL.fullmatch(entry.name) and not entry.is_dir():
+                logging.info("Removing the incomplete %s", entry.path)
+                os.remove(entry.path)
 
 
 def best_or_latest(output_dir: str, *, best: bool) -> str | None:
@@ -379,7 +381,7 @@ class BestCheckpoint:
             since = best["evaluations_since"] + 1
             best = {**best, "evaluations_since": since, "last_step": step}
             self._write(best)
-        if self.is_over():
+        if self.is_over(step):
             logging.info(
                 "stopping early: no better %s than %.4g (step %d) in %d "
                 "evaluations",
@@ -389,12 +391,17 @@ class BestCheckpoint:
                 best["evaluations_since"],
             )
 
-    def is_over(self) -> bool:
-        """Returns whether `patience` evaluations brought no improvement."""
+    def is_over(self, step: int) -> bool:
+        """Returns whether training ends at a step.
+
+        It ends if `patience` evaluations brought no improvement. A run that was
+        killed before it saved its last step repeats the steps up to that one.
+        """
         return (
             self._patience > 0
             and self.record is not None
             and self.record["evaluations_since"] >= self._patience
+            and step >= self.record["last_step"]
         )
 
     def _read(self) -> dict | None:

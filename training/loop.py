@@ -124,13 +124,16 @@ def _run(
             if stopped_by or _is_due(step, plan, *_save_intervals(options)):
                 recorder.save(step)
             if stopped_by:
-                recorder.close()
-                failures.exit_by_signal(stopped_by, step)
+                break
             if plan.evaluate and _is_due(step, plan, plan.eval_every_steps):
                 results = recorder.evaluate(step, plan.evaluate)
                 if recorder.is_over and recorder.saved_step != step:
                     recorder.save(step)
+        else:  # A signal may come in the last evaluation.
+            stopped_by = recorder.agree_on_signal(stop.requested)
     recorder.close()
+    if stopped_by:
+        failures.exit_by_signal(stopped_by, step)
     return step, results
 
 
@@ -257,7 +260,7 @@ class _Recorder:
                     identity=plan.identity,
                 )
         self.saved_step = first_step
-        self.is_over = self._has_stopped_improving()
+        self.is_over = self._has_stopped_improving(first_step)
         self._is_compiled = False
         # Since the last report: the timed steps and examples, the seconds spent
         # waiting for their batches, the results of unprocessed steps, and the
@@ -351,9 +354,9 @@ class _Recorder:
     def _explained(self):
         return failures.of_writing(self._options.output_dir)
 
-    def _has_stopped_improving(self) -> bool:
+    def _has_stopped_improving(self, step: int) -> bool:
         # Only the chief tracks the best metric.
-        over = self._best is not None and self._best.is_over()
+        over = self._best is not None and self._best.is_over(step)
         return bool(self._communicator.all_reduce_max(int(over)))
 
     def log_if_finished(self, step: int) -> None:
@@ -369,19 +372,23 @@ class _Recorder:
     def evaluate(
         self, step: int, evaluate: Callable[[], Mapping[str, float]]
     ) -> Mapping[str, float]:
-        """Evaluates, reports the metrics and saves the weights if best."""
+        """Evaluates, saves the weights if best, and reports the metrics.
+
+        The report is last: a run that is killed before it evaluates again.
+        """
+        self._settle()
         with self._clock.pause():
             results = evaluate()
-            if self._reporter:
-                with self._explained():
-                    self._reporter.evaluation(step, results)
             if self._best:
                 weights = checkpointing.weights(
                     self._trainer.state.objective.model
                 )
                 with self._explained():
                     self._best.offer(step, results, weights)
-            self.is_over = self._has_stopped_improving()
+            if self._reporter:
+                with self._explained():
+                    self._reporter.evaluation(step, results)
+            self.is_over = self._has_stopped_improving(step)
         return results
 
     def evaluate_if_missed(

@@ -23,7 +23,7 @@ def test_keeps_the_best_weights_alone(tmp_path):
     assert _held(tmp_path) == 2.0
     assert best.record["value"] == 0.7
     assert len(list((tmp_path / "best").glob("*.index"))) == 1
-    assert not best.is_over()
+    assert not best.is_over(4)
 
 
 def test_lower_may_be_better(tmp_path):
@@ -40,7 +40,7 @@ def test_is_over_after_as_many_evaluations_as_patience(tmp_path):
     over = []
     for step, value in ((1, 0.5), (2, 0.4), (3, 0.6), (4, 0.6), (5, 0.1)):
         _offer(best, step, value)
-        over.append(best.is_over())
+        over.append(best.is_over(step))
     assert over == [False, False, False, False, True]
 
 
@@ -50,9 +50,22 @@ def test_a_resumed_run_counts_an_evaluation_once(tmp_path):
     _offer(best, 2, 0.4)
     resumed = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
     _offer(resumed, 2, 0.4)
-    assert not resumed.is_over()
+    assert not resumed.is_over(2)
     _offer(resumed, 3, 0.4)
-    assert resumed.is_over()
+    assert resumed.is_over(3)
+
+
+def test_steps_that_were_not_saved_are_repeated_up_to_the_last(tmp_path):
+    best = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    values = {1: 0.5, 2: 0.4, 3: 0.3}
+    for step, value in values.items():
+        _offer(best, step, value)
+    resumed = checkpointing.BestCheckpoint(str(tmp_path), "f1", patience=2)
+    over = [resumed.is_over(0)]
+    for step, value in values.items():
+        _offer(resumed, step, value)
+        over.append(resumed.is_over(step))
+    assert over == [False, False, False, True]
 
 
 def test_refuses_a_metric_that_is_not_there(tmp_path):

@@ -188,8 +188,13 @@ def test_half_written_files_are_removed_and_others_stay(tmp_path):
         ".model.ckpt-2.31.partial.data-00000-of-00001",
         ".metrics.jsonl.31.partial",
     ]
+    (tmp_path / "best").mkdir()
+    (tmp_path / ".export.31.partial").mkdir()
     for name in stay + go:
         (tmp_path / name).write_text("x")
+        (tmp_path / "best" / name).write_text("x")
     checkpointing.remove_partial_files(str(tmp_path))
-    assert {path.name for path in tmp_path.iterdir()} == set(stay)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {*stay, "best", ".export.31.partial"}
+    assert {path.name for path in (tmp_path / "best").iterdir()} == set(stay)
     checkpointing.remove_partial_files(str(tmp_path / "absent"))
