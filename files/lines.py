@@ -15,7 +15,7 @@ _SIGNATURES = {
     "7z": rb"7z\xbc\xaf\x27\x1c",
     "rar": rb"Rar!\x1a\x07",
     "PDF": rb"%PDF-",
-    "Parquet": rb"PAR1",
+    "Parquet": rb"PAR1[\0-\x1f]",
     "tar": rb".{257}ustar(\0|  \0)",
 }
 SIGNATURE_BYTES = 265

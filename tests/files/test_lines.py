@@ -65,6 +65,7 @@ def test_invalid_utf8_is_named_by_file_and_line(tmp_path):
         (bz2.compress(b""), "bzip2"),
         (lzma.compress(b"text"), "xz"),
         (b"PK\x03\x04", "zip"),
+        (b"PAR1\x15\x04", "Parquet"),
     ],
 )
 def test_compressed_file_is_told_by_its_first_bytes(tmp_path, content, kind):
@@ -74,6 +75,8 @@ def test_compressed_file_is_told_by_its_first_bytes(tmp_path, content, kind):
         list(lines.read_lines(str(path)))
 
 
-@pytest.mark.parametrize("text", [b"BZh9 is text", b"PK", b"7z", b"%PDF", b""])
+@pytest.mark.parametrize(
+    "text", [b"BZh9 is text", b"PK", b"7z", b"%PDF", b"PAR1 is a receptor", b""]
+)
 def test_text_is_not_taken_for_a_compressed_file(text):
     assert lines.kind_of(text) is None
