@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import pathlib
 import pickle
 import types
@@ -362,6 +363,13 @@ def test_vocabulary_must_be_utf8(tmp_path):
         tokenization.FullTokenizer(str(path))
     with pytest.raises(FileNotFoundError):
         tokenization.FullTokenizer(str(tmp_path / "none.txt"))
+
+
+def test_a_vocabulary_that_can_be_read_only_once_is_refused(tmp_path):
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match=r"pipe must be a regular file"):
+        tokenization.FullTokenizer(pipe)
 
 
 # ------------------------------------------------------- Kinds of characters
