@@ -25,11 +25,12 @@ _NUM_NAMED = 5  # Maximum names in a warning.
 class Answer:
     """A gold answer: its text and its offset in the paragraph.
 
-    `start` counts code points from 0, as in the file.
+    `start` counts code points from 0, as in the file; None if it has no such
+    field, which only training needs.
     """
 
     text: str
-    start: int
+    start: int | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,16 +149,9 @@ def _questions(dataset: Any, path: str) -> Iterator[Question]:
 def _question(qa: Any, context: str, where: str) -> Question:
     answers = is_impossible = None
     text = json_text.field(qa, "question", str, where)
-    if "answers" in qa:
+    if qa.get("answers") is not None:
         answers = tuple(
-            Answer(
-                text=json_text.field(
-                    answer, "text", str, f"{where}.answers[{i}]"
-                ),
-                start=json_text.field(
-                    answer, "answer_start", int, f"{where}.answers[{i}]"
-                ),
-            )
+            _answer(answer, f"{where}.answers[{i}]")
             for i, answer in enumerate(
                 json_text.field(qa, "answers", list, where)
             )
@@ -173,6 +167,13 @@ def _question(qa: Any, context: str, where: str) -> Question:
         is_impossible=is_impossible,
         where=where,
     )
+
+
+def _answer(answer: Any, where: str) -> Answer:
+    text, start = json_text.field(answer, "text", str, where), None
+    if "answer_start" in answer:
+        start = json_text.field(answer, "answer_start", int, where)
+    return Answer(text=text, start=start)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -296,11 +297,17 @@ def _training_examples(
                     f"train on; got {len(question.answers or ())}."
                 )
             (answer,) = question.answers
-            found = _answer_words(answer, words, question)
+            if answer.start is None:
+                raise ValueError(
+                    f"{question.where}.answers[0].answer_start is missing; "
+                    "training needs it."
+                )
+            text = answer.text
+            found = _answer_words(text, answer.start, words, question.context)
             if found is None:
                 dropped.append(question.qas_id)
                 continue
-            text, span = answer.text, found
+            span = found
             if not question.context.startswith(text, answer.start):
                 moved.append(question.qas_id)
         examples.append(
@@ -338,7 +345,7 @@ def _words_of_contexts(dataset: Dataset) -> dict[str, Words]:
 
 
 def _answer_words(
-    answer: Answer, words: Words, question: Question
+    text: str, first: int, words: Words, context: str
 ) -> tuple[int, int] | None:
     """Returns the first and last word of an answer; None if it is not found.
 
@@ -347,13 +354,13 @@ def _answer_words(
     paragraph only the five characters of `_WORD`, so an answer with U+00A0 is
     never found.
     """
-    answer_words = answer.text.split()
-    last = answer.start + len(answer.text) - 1
+    answer_words = text.split()
+    last = first + len(text) - 1
     # Differs: the release stops with an error at an offset past the end and
     # counts a negative one from there; it keeps answers without text.
-    if answer.start < 0 or last >= len(question.context) or not answer_words:
+    if first < 0 or last >= len(context) or not answer_words:
         return None
-    start, end = words.at(answer.start), words.at(last)
+    start, end = words.at(first), words.at(last)
     if " ".join(answer_words) not in " ".join(words.words[start : end + 1]):
         return None
     return start, end

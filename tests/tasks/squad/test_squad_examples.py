@@ -166,6 +166,16 @@ def test_questions_without_answers_are_predicted_in_either_version(tmp_path):
         assert example.start_position is None
 
 
+def test_prediction_needs_no_offsets(tmp_path):
+    qas = [
+        {"id": "q1", "question": "What?", "answers": [{"text": "mill"}]},
+        {"id": "q2", "question": "What?", "answers": None},
+    ]
+    assert len(_predict(tmp_path, *qas)) == 2
+    with pytest.raises(ValueError, match=r"qas\[0\]\.answers\[0\]\.answer_st"):
+        _train(tmp_path, *qas)
+
+
 def test_prediction_refuses_one_id_for_two_questions(tmp_path):
     with pytest.raises(
         ValueError, match=r"qas\[1\]: .* 'q1' is also .*qas\[0\]"
@@ -296,8 +306,8 @@ def test_wrong_file_is_named_with_the_place(tmp_path, content, message):
         ({"question": 1}, r"qas\[0\]\.question must be a string; got 1"),
         ({"answers": {}}, r"qas\[0\]\.answers must be a list"),
         (
-            {"answers": [{"text": "x"}]},
-            r"answers\[0\]\.answer_start is missing",
+            {"answers": [{"text": "x", "answer_start": "1"}]},
+            r"answers\[0\]\.answer_start must be a whole number",
         ),
         ({"is_impossible": "no"}, r"is_impossible must be true or false"),
     ],
