@@ -242,7 +242,7 @@ def set_seed(seed: int, *, deterministic: bool = False) -> None:
         deterministic: whether operations on GPUs too return the same bits in
             each run.
     """
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(seed % 2**32)  # NumPy's have 32 bits.
     if deterministic and tf.config.list_physical_devices("GPU"):
         tf.config.experimental.enable_op_determinism()
 

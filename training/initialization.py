@@ -151,7 +151,7 @@ def initialize(
         )
     elif isinstance(objective.model, heads.BertForPreTraining):
         logging.info("Fresh run: the weights are random, nothing is loaded.")
-    else:
+    elif isinstance(objective.model, heads.BertWithHead):
         logging.warning(
             "No --init_checkpoint is given: the whole model starts from random "
             "weights. Fine-tuning needs a pre-trained checkpoint for good "

@@ -6,7 +6,7 @@ This module does not import TensorFlow.
 import dataclasses
 import itertools
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commands import flags
@@ -51,9 +51,7 @@ def parse(options: training_flags.PretrainingOptions) -> tuple[Phase, ...]:
     """
     if not options.phases:
         return (Phase(options=options, end=options.num_train_steps),)
-    parts = [
-        _parse_phase(part) for part in options.phases.split(";") if part.strip()
-    ]
+    parts = [_parse_phase(words) for words in words_of(options.phases)]
     ends = _ends([part.pop(_STEPS, "") for part in parts], options)
     phases = []
     for part, end in zip(parts, ends, strict=True):
@@ -71,15 +69,34 @@ def parse(options: training_flags.PretrainingOptions) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def _parse_phase(text: str) -> dict[str, str]:
-    """Parses `key=value key=value` with quotes as in a shell."""
-    pairs = [word.partition("=") for word in shlex.split(text)]
+def words_of(phases: str) -> list[list[str]]:
+    """Splits the value of `--phases` into the words of each phase.
+
+    Phases are separated by semicolons, and their words by spaces; both may be
+    quoted as in a shell.
+
+    Raises:
+        ValueError: a quote has no end.
+    """
+    lexer = shlex.shlex(phases, posix=True, punctuation_chars=";")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        groups = itertools.groupby(lexer, lambda word: set(word) == {";"})
+        return [list(words) for is_end, words in groups if not is_end]
+    except ValueError as error:
+        raise ValueError(
+            f"Each quote in --phases must have an end; got {phases!r}."
+        ) from error
+
+
+def _parse_phase(words: Sequence[str]) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words]
     found = {key: value for key, _, value in pairs}
     wrong = [key for key, _, value in pairs if key not in _KEYS or not value]
     if wrong or len(found) < len(pairs):
         raise ValueError(
             "Each of --phases must be key=value pairs with the keys "
-            f"{', '.join(_KEYS)}, each once; got {text.strip()!r}."
+            f"{', '.join(_KEYS)}, each once; got {' '.join(words)!r}."
         )
     return found
 

@@ -14,7 +14,6 @@ import math
 import os
 import platform
 import re
-import shlex
 import subprocess
 import sys
 import textwrap
@@ -24,8 +23,9 @@ from typing import Any
 
 from absl import logging
 
+from commands import program
 from files import json_text, lines, locking, messages, paths, progress, writing
-from training import reporting
+from training import phases, reporting
 
 FILE = "run_card.json"
 _FORMAT = 1
@@ -106,7 +106,6 @@ def record(run: Callable[[Any], None], options: Any) -> None:
         _earlier(path)  # A damaged card would end the run after all its work.
         started = time.time()
         before = _content(path) if _has_others() else None
-        ended = "finished"
         try:
             run(options)
         except BaseException as error:
@@ -116,9 +115,13 @@ def record(run: Callable[[Any], None], options: Any) -> None:
                 if is_signal
                 else f"failed: {type(error).__name__}: {error}"
             )
+            try:
+                _finish(options, started, ended)
+            except program.REFUSALS as fault:
+                # As on a full disk. It must not replace the error of the run.
+                logging.warning("%s could not be written: %s", path, fault)
             raise
-        finally:
-            _finish(options, started, ended)
+        _finish(options, started, "finished")
         if _has_others():
             _wait_for_chief(path, before)
 
@@ -337,13 +340,10 @@ def _files_of_flags(
     return named
 
 
-def _record_files_of_phases(phases: str) -> list[str]:
+def _record_files_of_phases(text: str) -> list[str]:
     start = "input_file="
-    return [
-        word.removeprefix(start).rstrip(",")
-        for word in shlex.split(phases.replace(";", " "))
-        if word.startswith(start)
-    ]
+    words = itertools.chain.from_iterable(phases.words_of(text))
+    return [w.removeprefix(start) for w in words if w.startswith(start)]
 
 
 def _expand(patterns: str) -> list[str]:

@@ -24,6 +24,7 @@ from tasks import task
 from training import (
     devices,
     input_pipeline,
+    model_folder,
     prediction,
     record_files,
     records,
@@ -151,7 +152,8 @@ class FrozenEncoder:
         features: the layers, a value of `--features`.
 
     Raises:
-        ValueError: the encoder lacks the layers.
+        ValueError: the encoder lacks the layers; on first use, its checkpoint
+            lacks a weight or has another vocabulary.
     """
 
     def __init__(self, setup: task_data.Setup, features: str):
@@ -231,12 +233,17 @@ class FrozenEncoder:
                 yield values[row, list(window.positions)]  # [n, L, D]
 
     def _load(self) -> prediction.HiddenLayers:
+        model_folder.check_vocabulary(
+            config_lib.folder_of(self._checkpoint), self._options.vocab_file
+        )
         strategy = self._setup.strategy
         with strategy.scope():
             model = bert.BertModel(self._setup.config)
-            report = checkpoints.load(model, self._checkpoint)
+            # No hidden layer depends on the pooler.
+            report = checkpoints.load(
+                model, self._checkpoint, new=["bert/pooler/.*"]
+            )
         logging.info("Frozen encoder: %s", report)
-
         return prediction.HiddenLayers(
             strategy,
             model,

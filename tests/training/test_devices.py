@@ -86,6 +86,10 @@ def test_operations_are_made_repeatable_on_gpus_where_asked(
     assert bool(calls) == is_switched_on
 
 
+def test_a_seed_may_have_more_than_32_bits():
+    devices.set_seed(2**32 + 1)
+
+
 @pytest.mark.parametrize(
     ("strategy", "has_gpu", "warning"),
     [

@@ -25,12 +25,12 @@ def test_phases_change_what_they_name(tmp_path):
         tmp_path,
         phases="steps=90%; steps=10% max_seq_length=12 train_batch_size=2 "
         "max_predictions_per_seq=3 num_accumulation_steps=2 "
-        "input_file='long records,more'",
+        "input_file='long; records,more'",
     )
     assert (first.end, second.end) == (900, 1000)
     assert first.options.input_file == str(tmp_path / "records")
     assert first.options.train_batch_size == 4
-    assert second.options.input_file == "long records,more"
+    assert second.options.input_file == "long; records,more"
     assert second.options.max_seq_length == 12
     assert second.options.max_predictions_per_seq == 3
     assert second.options.train_batch_size == 2
@@ -68,6 +68,7 @@ def test_steps_are_numbers_or_shares(tmp_path, text, ends):
         ("steps=1000 train_batch_size=", "key=value"),
         ("steps=1000 train_batch_size=0", "train_batch_size in --phases"),
         ("steps=1000 max_seq_length=x", "positive integer; got 'x'"),
+        ("steps=1000 input_file='a b", "quote in --phases must have an end"),
     ],
 )
 def test_invalid_phases_are_refused(tmp_path, text, message):

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from files import writing
 from training import run_card, workers
 
 
@@ -99,6 +100,22 @@ def test_a_run_that_ends_early_leaves_a_card_and_its_error(out, error, ended):
     with pytest.raises(type(error)):
         run_card.record(run, _Options(output_dir=str(out)))
     assert _card(out)["ended"] == ended
+
+
+def test_a_card_that_cannot_be_written_does_not_replace_the_error(
+    out, monkeypatch, caplog
+):
+    def run(options):
+        _report(out)
+        raise ValueError("too bad")
+
+    def refuse(path, value):
+        raise OSError("no space")
+
+    monkeypatch.setattr(writing, "write_json", refuse)
+    with pytest.raises(ValueError, match="too bad"):
+        run_card.record(run, _Options(output_dir=str(out)))
+    assert "run_card.json could not be written: no space" in caplog.text
 
 
 def test_a_refused_run_leaves_the_card_of_the_run_before(out):

@@ -140,12 +140,17 @@ _WINDOWS = [
 
 def test_vectors_are_those_of_the_encoder(tmp_path):
     toy_tagging.write_model(tmp_path)
+    prefix, pooler = str(tmp_path / "bert.ckpt"), ["bert/pooler/.*"]
+    weights = checkpoints.read(prefix)
+    # No vector depends on the pooler.
+    kept = {n: x for n, x in weights.items() if "pooler" not in n}
+    checkpoints.save(prefix, kept)
     found = list(_encoder(tmp_path).vectors(iter(_WINDOWS)))
     assert [labels for _, labels in found] == [[4, 5], [1, 2, 3]]
     model = bert.BertModel(
         config.BertConfig.from_json_file(str(tmp_path / "config.json"))
     )
-    checkpoints.load(model, str(tmp_path / "bert.ckpt"))
+    checkpoints.load(model, prefix, new=pooler)
     vectors = iter(itertools.chain.from_iterable(v for v, _ in found))
     for window in itertools.chain.from_iterable(_WINDOWS):
         outputs = model(np.array([window.input_ids]))
@@ -155,6 +160,16 @@ def test_vectors_are_those_of_the_encoder(tmp_path):
             np.testing.assert_allclose(
                 next(vectors), expected[position], atol=1e-5
             )
+
+
+def test_the_vocabulary_must_be_that_of_the_encoder(tmp_path):
+    toy_tagging.write_model(tmp_path)
+    vocab = (tmp_path / "vocab.txt").read_text().splitlines()
+    other = tmp_path / "other.txt"
+    other.write_text("\n".join([*vocab[:-2], vocab[-1], vocab[-2]]))
+    encoder = _encoder(tmp_path, vocab_file=other)
+    with pytest.raises(ValueError, match="must be that of the model"):
+        next(encoder.vectors(iter(_WINDOWS)))
 
 
 def test_the_hash_of_an_encoder_is_that_of_its_weights(tmp_path):
