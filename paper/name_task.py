@@ -31,6 +31,8 @@ _MOST_NAMES = 0.5
 _DEV_EVERY = 8  # Documents.
 _NAME = "NAME"
 
+_Sentence = tuple[list[str], list[str]]  # Words and tags.
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
@@ -60,20 +62,22 @@ def run(options: Options) -> None:
     writing.check_files(outputs.values(), input_files)
     documents = _read(input_files)
     usual = capitalized_words(itertools.chain.from_iterable(documents))
-    for name, path in outputs.items():
-        chosen = [
-            (words, tags)
-            for number, document in enumerate(documents, start=1)
-            if (number % _DEV_EVERY == 0) == (name == "dev")
-            for words in document
-            if _is_suitable(tags := tag_names(words, usual))
-        ]
+    suitable: dict[str, list[_Sentence]] = {name: [] for name in outputs}
+    for number, document in enumerate(documents, start=1):
+        name = "train" if number % _DEV_EVERY else "dev"
+        for words in document:
+            tags = tag_names(words, usual)
+            if _is_suitable(tags):
+                suitable[name].append((words, tags))
+    for name, chosen in suitable.items():
         if not chosen:
             raise ValueError(
                 f"{options.input_file}: must have sentences of {_SHORTEST} to "
                 f"{_LONGEST} words in {_DEV_EVERY} documents or more; found "
                 f"none for {name}.txt."
             )
+    for name, path in outputs.items():
+        chosen = suitable[name]
         # Sampled evenly, because a text may begin with a single author.
         step = max(1.0, len(chosen) / most[name])
         num_taken = min(most[name], len(chosen))

@@ -96,15 +96,16 @@ def run(options: Options) -> None:
             path: [shorten(article, options.context_words) for article in part]
             for path, part in written.items()
         }
-    for path, part in written.items():
-        count = len(questions(part))
+    counts = {path: len(questions(part)) for path, part in written.items()}
+    for path, count in counts.items():
         if not count:
             raise ValueError(
                 f"{options.input_file}: too small for every part; "
                 f"nothing is left for {path}."
             )
+    for path, part in written.items():
         writing.write_json(path, {**content, "data": part})
-        logging.info("Wrote %d questions to %s", count, path)
+        logging.info("Wrote %d questions to %s", counts[path], path)
 
 
 def questions(articles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

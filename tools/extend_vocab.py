@@ -74,7 +74,7 @@ class NewWord:
 
     Attributes:
         word: as `BasicTokenizer` gives it.
-        count: its occurrences in the text.
+        count: its occurrences in the text; 0 if unknown.
         pieces: its pieces in the old vocabulary; `[UNK]` if it has none.
     """
 
@@ -307,15 +307,14 @@ def run(options: Options) -> None:
     with writing.whole_file(options.output_file) as file:
         file.writelines(f"{entry}\n" for entry in filled)
     for word in words[:_MOST_SHOWN]:
-        logging.info(
-            "%s: %d times, was %s", word.word, word.count, " ".join(word.pieces)
-        )
+        times = f"{word.count} times, " if word.count else ""
+        logging.info("%s: %swas %s", word.word, times, " ".join(word.pieces))
+    num_saved = sum(word.num_saved for word in words)
     logging.info(
-        "%d new words (%d shown), %d pieces saved; %d [unused] entries are "
-        "left. Wrote %s.",
+        "%d new words (%d shown)%s; %d [unused] entries are left. Wrote %s.",
         len(words),
         min(len(words), _MOST_SHOWN),
-        sum(word.num_saved for word in words),
+        f", {num_saved} pieces saved" if num_saved else "",
         len(free_places(filled)),
         options.output_file,
     )

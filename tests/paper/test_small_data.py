@@ -86,6 +86,13 @@ def test_no_sentence_is_an_error(tmp_path):
         name_task.run(
             name_task.Options(input_file=str(text), output_dir=str(tmp_path))
         )
+    # One document, which is for training.
+    text.write_text("this one is long enough\n")
+    with pytest.raises(ValueError, match=r"found none for dev\.txt"):
+        name_task.run(
+            name_task.Options(input_file=str(text), output_dir=str(tmp_path))
+        )
+    assert not (tmp_path / "train.txt").exists()
 
 
 def _squad(path, num_articles, num_paragraphs=4):
@@ -193,6 +200,7 @@ def test_refusals(tmp_path):
     )
     with pytest.raises(ValueError, match="nothing is left for"):
         squad_part.run(options)
+    assert not (tmp_path / "y").exists()
 
 
 def _article(*answers, context="a b  cc dd e f g h", name="q"):

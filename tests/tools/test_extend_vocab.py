@@ -37,14 +37,18 @@ def test_words_of_a_text_come_in(options, tmp_path):
     assert len(entries) == len(_ENTRIES)
 
 
-def test_given_words_come_in(options, tmp_path):
+def test_given_words_come_in(options, tmp_path, caplog):
     (tmp_path / "words.txt").write_text("uned\n")
+    caplog.set_level("INFO")
     extend_vocab.run(
         options(input_file=None, words_file=str(tmp_path / "words.txt"))
     )
     entries = (tmp_path / "more.txt").read_text().splitlines()
     assert entries[1] == "uned"
     assert entries[6] == "[unused1]"
+    # Their number is not known.
+    assert "uned: was un ##ed" in caplog.text
+    assert "1 new words (1 shown); 1 [unused] entries" in caplog.text
 
 
 def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
