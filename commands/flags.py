@@ -150,6 +150,9 @@ class RunOptions:
     use_best_checkpoint: bool = Group.MODEL.switch(
         "Use the checkpoint in best/ instead of the latest."
     )
+    encoder_checkpoint: str | None = Group.MODEL.optional(
+        "Encoder of a tagger trained with --features, if it was moved."
+    )
 
 
 def given(value: _Value | None, name: str) -> _Value:

@@ -66,7 +66,7 @@ def _filled(model: keras.Model, path: str, *unused: str) -> Any:
         if not np.isfinite(np.asarray(variable)).all():
             raise ValueError(
                 f"Weights must be finite; those of {variable.path} in {path} "
-                "are not. Did the training diverge? Export an earlier "
+                "are not. Did the training diverge? Use an earlier "
                 "checkpoint."
             )
     return model

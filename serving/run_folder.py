@@ -162,8 +162,8 @@ def weights(path: str) -> Weights:
     if checkpoints.is_causal(model_folder.identity(prefix)):
         raise ValueError(
             f"{prefix} was trained from left to right (--objective=ltr, "
-            "--attention=causal). Exported models are bidirectional. Export a "
-            "model of BERT."
+            "--attention=causal), which this tool does not support. Pass a "
+            "bidirectional model."
         )
     names = checkpoints.list_variables(prefix).keys()
     if _ENCODER not in names and not any(
@@ -212,8 +212,8 @@ def task_of(found: Weights, run: Mapping[str, Any]) -> str:
     if any(name.startswith(_BILSTM) for name in names):
         raise ValueError(
             f"{found.checkpoint} has a BiLSTM below its output layer "
-            "(--bilstm_head), which cannot be exported. Its encoder can, with "
-            "--task=embed."
+            "(--bilstm_head), which this tool does not support. Only its "
+            "encoder can be exported (tools.export_model --task=embed)."
         )
     if "cls/squad/output_weights" in names:
         return ANSWER
@@ -224,7 +224,7 @@ def task_of(found: Weights, run: Mapping[str, Any]) -> str:
     if "labels" not in run:
         raise ValueError(
             f"{found.checkpoint} has an output layer, but no labels.json with "
-            "its labels. Pass the --output_dir of the run as --model_dir."
+            "its labels. Pass the --output_dir of its run."
         )
     if run.get("is_tagger") or found.is_feature_tagger:
         return TAG
@@ -420,7 +420,7 @@ def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
         raise ValueError(
             "The threshold of --null_score_diff_threshold=auto is not known: "
             "the run wrote no eval_results.txt. Run run_squad.py again with "
-            "--do_eval, or export with a number."
+            "--do_eval, or pass a number to tools.export_model."
         )
 
     def chosen(*names: str) -> dict[str, Any]:

@@ -67,9 +67,6 @@ class Options(flags.RunOptions):
     init_checkpoint: str | None = flags.Group.MODEL.optional(
         "Weights other than those of --model_dir."
     )
-    encoder_checkpoint: str | None = flags.Group.MODEL.optional(
-        "tag: the encoder below a tagger on --features, if it was moved."
-    )
     bert_config_file: str | None = flags.Group.MODEL.optional(
         "JSON file with the sizes of the model."
     )

@@ -128,6 +128,8 @@ def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
     for name in ("bert_config_file", "vocab_file"):
         if name not in found:
             raise ValueError(f"{options.model} does not contain its {name}.")
+    if options.encoder_checkpoint:
+        found["encoder_checkpoint"] = options.encoder_checkpoint
     settings = run_folder.find(task, weights, found)
     return task, predicting.Predictor(task, settings, options.batch_size)
 

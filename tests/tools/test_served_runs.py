@@ -304,7 +304,11 @@ def test_the_encoder_below_a_tagger_is_the_one_it_was_trained_on(tmp_path):
     other = str(tmp_path / "other/bert.ckpt")
     with pytest.raises(ValueError, match="not the encoder that the tagger"):
         _export(out, encoder_checkpoint=other)
-    _export(out, encoder_checkpoint=str(tmp_path / "bert.ckpt"))
+    encoder = str(tmp_path / "bert.ckpt")
+    _export(out, encoder_checkpoint=encoder)
+    with pytest.raises(ValueError, match="encoder as --encoder_checkpoint"):
+        _ask(out, "a")
+    assert _ask(out, "a", encoder_checkpoint=encoder)[0]["words"] == ["a"]
 
 
 def test_choices(tmp_path):
