@@ -1,10 +1,10 @@
-# The environment of the scripts; the clone itself is mounted or copied.
+# The environment of the scripts and a copy of the clone.
 #
 #   docker build -t bert .                                        CPU
 #   docker build -t bert --build-arg REQUIREMENTS=requirements-gpu.txt .   GPU
 #   docker run --rm -v "$PWD/data:/bert/data" bert python run_classifier.py ...
 #
-# With a GPU add --gpus all to docker run; the driver is the host's.
+# For a GPU, add --gpus all to docker run; the driver is that of the host.
 FROM python:3.12-slim
 
 ARG REQUIREMENTS=requirements.txt

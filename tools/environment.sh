@@ -1,10 +1,9 @@
-# Sourced by quickstart.sh and run_tests.sh: makes .venv and keeps it current.
+# Sourced by quickstart.sh and run_tests.sh: creates and updates .venv.
 #
-#   prepare_environment FILE...   installs the requirements files named, into
-#                                 .venv, unless they are there already
+#   prepare_environment FILE...   installs requirements files into .venv
 #
-# The environment is stamped with the hash of what was installed from each
-# file, so neither script skips what the other did not install.
+# A file is installed again if any requirements file has changed, because they
+# include each other. The hash is in the name of a file in .venv.
 
 find_python() {
   local candidate
@@ -38,7 +37,7 @@ prepare_environment() {
     "$python" -m venv .venv || exit 1
   fi
   for file in "$@"; do
-    hash=$(cat requirements.txt "$file" | cksum | tr -d ' \n')
+    hash=$(cat requirements*.txt | cksum | tr -d ' \n')
     stamp=".venv/installed-$file-$hash"
     if [ ! -e "$stamp" ]; then
       echo "Installing $file (TensorFlow is large: this takes a few minutes)"
