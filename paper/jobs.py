@@ -12,6 +12,7 @@ import glob
 import hashlib
 import json
 import os
+import pathlib
 import re
 import shlex
 import signal
@@ -25,6 +26,7 @@ from absl import logging
 
 from files import json_text, locking, writing
 
+ROOT = pathlib.Path(__file__).parents[1]
 FOLDER = "jobs"
 _STATE, LOG = "state.json", "log.txt"
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
@@ -416,6 +418,7 @@ class Runner:
             log.flush()
             process = subprocess.Popen(
                 [sys.executable, *arguments(job, self._folders)],
+                cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -7,7 +7,6 @@ the duration of finished jobs.
 
 import dataclasses
 import functools
-import pathlib
 from collections.abc import Mapping
 
 from modeling import config as config_lib
@@ -20,7 +19,6 @@ CLASSIFIER, SQUAD, CHOICES, TAGGER = (
 MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
 # Source: the paper, appendix A.1: 80 % [MASK], 10 % the same, 10 % random.
 MASKING = (80, 10, 10)
-_ROOT = pathlib.Path(__file__).parents[1]
 _START_SECONDS = 40.0
 _FIRST_SEED = 12345  # Source: the default of every script.
 
@@ -83,7 +81,7 @@ class Machine:
 @functools.cache
 def read_config(path: str) -> config_lib.BertConfig:
     """Reads a shipped configuration."""
-    return config_lib.BertConfig.from_json_file(str(_ROOT / path))
+    return config_lib.BertConfig.from_json_file(str(jobs.ROOT / path))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

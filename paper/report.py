@@ -387,6 +387,10 @@ def plan(table: tables.Table, folders: jobs.Folders, machine: str) -> str:
         f"{jobs.hours(total)} on {machine}, one after the other."
     )
     lines += [f"# Missing: {path}" for path in missing]
+    if missing:
+        lines.append(
+            "# docs/reproducing_the_paper.md says how to get the data."
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -3,8 +3,8 @@
   python -m paper.reproduce --table=5 --scale=small --data_dir=data --dry_run
   python -m paper.reproduce --table=5 --scale=small --data_dir=data
 
-It runs the scripts of this project one after the other and writes a report. It
-can be stopped at any time; the same command resumes and skips finished jobs.
+It runs the scripts of this project and writes a report. To resume after an
+interruption, run the same command again; finished commands are skipped.
 docs/reproducing_the_paper.md lists the contents of --data_dir.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from absl import logging
 
 from commands import flags, program
-from files import messages, writing
+from files import writing
 from paper import jobs, recipes, report, tables
 
 _GROUP = flags.Group
@@ -31,38 +31,39 @@ def _numbers(kind: str) -> tuple[str, ...]:
 class Options:
     """The flags of this program."""
 
-    table: str | None = _GROUP.ACTIONS.flag(
-        None, "The table of the paper.", choices=_numbers("table")
+    table: str | None = _GROUP.ACTIONS.optional(
+        "The table of the paper.", choices=_numbers("table")
     )
-    figure: str | None = _GROUP.ACTIONS.flag(
-        None, "The figure of the paper.", choices=_numbers("figure")
+    figure: str | None = _GROUP.ACTIONS.optional(
+        "The figure of the paper.", choices=_numbers("figure")
     )
     scale: str = _GROUP.ACTIONS.flag(
         tables.FULL,
-        "full: the paper's experiments. small: a laptop's, for the rankings "
-        "that the paper found.",
+        "full: the paper's models and data; small: models that a laptop can "
+        "train, to check the paper's rankings.",
         choices=tables.SCALES,
     )
-    model: str | None = _GROUP.ACTIONS.flag(
-        None,
+    model: str | None = _GROUP.ACTIONS.optional(
         "Only this model's rows, of tables 1, 2, 3, 4 and 7.",
         choices=tables.MODELS,
     )
-    dry_run: bool = _GROUP.ACTIONS.flag(
-        False, "Write the commands and their costs; run nothing."
+    dry_run: bool = _GROUP.ACTIONS.switch(
+        "Write the commands, their times and the missing data; run nothing."
     )
-    report_only: bool = _GROUP.ACTIONS.flag(
-        False, "Write the report of existing results; run nothing."
+    report_only: bool = _GROUP.ACTIONS.switch(
+        "Write the report of existing results; run nothing."
     )
     data_dir: str = _GROUP.FILES.flag(
         "data", "Folder of data sets and released models."
     )
-    work_dir: str = _GROUP.FILES.flag("runs", "Folder for all that is made.")
+    work_dir: str = _GROUP.FILES.flag("runs", "Folder for all outputs.")
     training_flags: tuple[str, ...] = _GROUP.TRAINING.flag(
         (),
-        "Passed to every script that trains, such as precision=mixed_bfloat16.",
+        "Flags for every script that trains, such as precision=mixed_bfloat16.",
     )
-    jobs: int = _GROUP.TRAINING.flag(1, "Commands at a time.", lower_bound=1)
+    jobs: int = _GROUP.TRAINING.count(
+        1, "Number of commands to run in parallel."
+    )
 
     def __post_init__(self):
         if bool(self.table) == bool(self.figure):
@@ -92,11 +93,10 @@ def run(options: Options) -> bool:
     )
     models = (options.model,) if options.model else tables.MODELS
     table = tables.make(options.name, scale, models)
-    folders = jobs.Folders(options.data_dir, options.work_dir)
+    folders = _folders(options)
     if options.dry_run:
         machine = scale.scheme.machine.name
         sys.stdout.write(report.plan(table, folders, machine))
-        _warn_of_missing_data(table, folders)
         return True
     is_complete = True
     if not options.report_only:
@@ -107,21 +107,12 @@ def run(options: Options) -> bool:
     return is_complete
 
 
-def _warn_of_missing_data(table: tables.Table, folders: jobs.Folders) -> None:
-    missing = {
-        path
-        for job in table.jobs()
-        for path in jobs.missing_files(job, folders)
-    }
-    if missing:
-        names = [os.path.relpath(p, folders.data_dir) for p in sorted(missing)]
-        logging.warning(
-            "Missing in --data_dir=%s: %s. The commands that need these files "
-            "cannot run. docs/reproducing_the_paper.md describes how to get "
-            "them.",
-            folders.data_dir,
-            messages.names(names),
-        )
+def _folders(options: Options) -> jobs.Folders:
+    """Returns the folders; commands, which run in the clone, must find them."""
+    names = [options.data_dir, options.work_dir]
+    if not os.path.samefile(os.curdir, jobs.ROOT):
+        names = list(map(os.path.abspath, names))
+    return jobs.Folders(*names)
 
 
 def write_report(table: tables.Table, scale: str, folders: jobs.Folders) -> str:

@@ -268,13 +268,23 @@ def test_no_results_make_no_figure(tmp_path):
     assert not os.path.exists(path)
 
 
-def test_a_dry_run_writes_nothing_and_names_missing_data(
-    tmp_path, capsys, caplog
-):
+def test_a_dry_run_writes_nothing_and_names_missing_data(tmp_path, capsys):
     assert _reproduce(tmp_path, table="7", figure=None, dry_run=True)
-    assert f"Missing in --data_dir={tmp_path}/data: " in caplog.text
-    assert "python -m tools.prepare_corpus" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert f"# Missing: {tmp_path}/data/corpora/*wiki*\n" in text
+    assert "python -m tools.prepare_corpus" in text
     assert not (tmp_path / "work").exists()
+
+
+def test_outside_the_clone_paths_of_commands_are_absolute(
+    tmp_path, capsys, monkeypatch
+):
+    given = {"data_dir": "data", "work_dir": "runs", "dry_run": True}
+    assert _reproduce(tmp_path, **given)
+    assert "--output_dir=runs/jobs/" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    assert _reproduce(tmp_path, **given)
+    assert f"--output_dir={tmp_path}/runs/jobs/" in capsys.readouterr().out
 
 
 def test_without_data_nothing_is_run_and_the_report_says_so(tmp_path):

@@ -35,7 +35,8 @@ _SCRIPT = """
 def fixture_folders(tmp_path, monkeypatch):
     """Makes jobs of a small script, and folders for them."""
     (tmp_path / "script.py").write_text(textwrap.dedent(_SCRIPT))
-    monkeypatch.chdir(tmp_path)
+    # Commands run in the clone, whatever the current folder is.
+    monkeypatch.setattr(jobs, "ROOT", tmp_path)
     return jobs.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
 
 
