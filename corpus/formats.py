@@ -229,7 +229,9 @@ def read_json(source: sources.Source, options: ReadOptions) -> _Documents:
     num_documents = 0
     seen: set[str] = set()
     events = ijson.parse(
-        source.file,
+        ijson.from_iter(
+            sources.utf8_chunks(source, options.encoding, _JSON_BUFFER_BYTES)
+        ),
         multiple_values=True,
         use_float=True,  # Else integers of 4,300 digits crash ijson 3.6.
         buf_size=_JSON_BUFFER_BYTES,

@@ -8,6 +8,7 @@ import bz2
 import codecs
 import contextlib
 import dataclasses
+import functools
 import gzip
 import lzma
 import tarfile
@@ -170,6 +171,20 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
                 break
     if last := "".join(parts):
         yield last.removesuffix("\r")
+
+
+def utf8_chunks(source: Source, encoding: str, size: int) -> Iterator[bytes]:
+    """Yields a source in UTF-8, without a byte-order mark.
+
+    Args:
+        source: the source.
+        encoding: of the source.
+        size: number of bytes read at a time.
+    """
+    if codecs.lookup(encoding).name == "utf-8":
+        encoding = "utf-8-sig"
+    chunks = iter(functools.partial(source.file.read, size), b"")
+    yield from codecs.iterencode(codecs.iterdecode(chunks, encoding), "utf-8")
 
 
 @contextlib.contextmanager

@@ -290,6 +290,15 @@ def test_strings_of_one_name_in_json_are_documents(text, field, documents):
     assert _read("json", text, options) == documents
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_json_is_read_in_its_encoding(tmp_path, encoding):
+    content = '[{"text": "\xe9t\xe9"}]'.encode(encoding)
+    path = _written(tmp_path, "x.json", content)
+    told = encoding.removesuffix("-sig")
+    documents = _documents("json", path, encoding=told)
+    assert documents == [(None, ["\xe9t\xe9"])]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
