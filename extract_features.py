@@ -7,9 +7,9 @@ Example:
     --vocab_file=model/vocab.txt --bert_config_file=model/bert_config.json \
     --init_checkpoint=model/bert_model.ckpt --layers=-1,-2,-3,-4
 
-Each line of the input is one text, or two separated by ` ||| `. The [CLS]
-vector of a pre-trained model does not represent its sentence; use
---pooling=mean.
+Each line of the input is one text, or two separated by ` ||| `. Neither the
+[CLS] vector of a pre-trained model nor --pooling=mean was trained for sentence
+similarity.
 """
 
 import contextlib

@@ -88,8 +88,10 @@ def compare(runs: Sequence[Run]) -> str:
         "RUN": _overview(cards, summaries),
         "FLAGS that differ": _differing([c.get("flags", {}) for c in cards]),
         "FILES that differ": _differing([_inputs(card) for card in cards]),
-        "MODEL, where it differs": _differing([_model(c) for c in cards]),
-        "ELSE": _differing([_environment(card) for card in cards]),
+        "MODEL values that differ": _differing([_model(c) for c in cards]),
+        "ENVIRONMENT that differs": _differing(
+            [_environment(card) for card in cards]
+        ),
         "LAST REPORTS": [
             row
             for key in ("last_training", "last_evaluation")

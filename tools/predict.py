@@ -18,7 +18,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from absl import logging
@@ -198,14 +198,16 @@ def table(example: Any, answer: dict[str, Any], *, has_texts: bool) -> str:
         found = found or [("(no entity)", "")]
         rows += [f"  {kind}  {text}".rstrip() for kind, text in found]
         return "\n".join([*rows, ""])
-    values = answer.get("probabilities", {})
+    values: Iterable[tuple[str, float]]
     if "score" in answer:
-        values = {"": answer["score"]}
+        values = [("", answer["score"])]
     elif "answer" in answer:
-        values = {answer["answer"] or "(no answer)": answer["probability"]}
+        values = [(answer["answer"] or "(no answer)", answer["probability"])]
     elif "endings" in example:
-        values = dict(zip(example["endings"], values, strict=True))
-    ranked = sorted(values.items(), key=lambda pair: -pair[1])
+        values = zip(example["endings"], answer["probabilities"], strict=True)
+    else:
+        values = answer["probabilities"].items()
+    ranked = sorted(values, key=lambda pair: -pair[1])
     for name, number in ranked[:_MOST_SHOWN]:
         mark = "*" if name in answer.get("labels", ()) else " "
         rows.append(f" {mark}{number:.4f}  {name}".rstrip())

@@ -127,3 +127,10 @@ def test_choices_are_written_as_the_texts_before_and_the_endings():
         "second": "",
         "endings": ["c", "d", "e"],
     }
+
+
+def test_equal_endings_have_a_row_each():
+    example = predicting.example("choose", ["a", "", "c", "c"])
+    answer = {"choice": 1, "ending": "c", "probabilities": [0.25, 0.75]}
+    text = predict.table(example, answer, has_texts=False)
+    assert text == "  0.7500  c\n  0.2500  c\n"
