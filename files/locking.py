@@ -120,7 +120,7 @@ def lock_outputs(output_paths: Sequence[str], flag: str) -> Iterator[None]:
         OSError: its folder cannot be written.
     """
     first = output_paths[0]
-    if paths.is_remote(first) or writing.is_stream(first):
+    if paths.is_remote(first) or paths.is_stream(first):
         yield
         return
     writing.check_file(first)

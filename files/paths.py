@@ -105,6 +105,33 @@ def open_to_read(path: str) -> BinaryIO:
     return open(path, "rb")
 
 
+def is_stream(path: str) -> bool:
+    """Returns whether a path leads to a device, a pipe or a socket.
+
+    Such a file is written in place, never replaced by a regular file, and can
+    be read only once.
+    """
+    if is_remote(path):
+        return False
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def check_regular(path: str) -> None:
+    """Checks that a file can be read several times.
+
+    Raises:
+        ValueError: the path leads to a device, a pipe or a socket.
+    """
+    if is_stream(path):
+        raise ValueError(
+            f"{path} must be a regular file, because it is read several times."
+        )
+
+
 def check_readable(path: str) -> None:
     """Checks that a file can be opened; pipes, which block, are not opened.
 
@@ -129,7 +156,14 @@ def chunks_of(path: str, size: int = 1 << 20) -> Iterator[bytes]:
 
 
 def sha256(path: str) -> str:
-    """Returns a hash of a file's bytes."""
+    """Returns a hash of a file's bytes.
+
+    Raises:
+        OSError: the file cannot be opened.
+        ValueError: as `check_regular`, since another hash would be returned
+            every time.
+    """
+    check_regular(path)
     digest = hashlib.sha256()
     for chunk in chunks_of(path):
         digest.update(chunk)

@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shutil
-import stat
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
@@ -39,7 +38,7 @@ def check_files(names: Iterable[str], inputs: Iterable[str] = ()) -> None:
     written: dict[object, str] = {}
     for path in names:
         check_file(path)
-        if is_stream(path):
+        if paths.is_stream(path):
             continue
         identity = _identity(path)
         if identity in read:
@@ -68,7 +67,7 @@ def check_file(path: str) -> None:
         raise IsADirectoryError(
             f"{path} must be the name of a file to write; it is a folder."
         )
-    if is_stream(path):
+    if paths.is_stream(path):
         if not os.access(path, os.W_OK):
             raise PermissionError(f"There is no permission to write to {path}.")
         return
@@ -95,25 +94,11 @@ def check_seekable(names: Iterable[str]) -> None:
     Raises:
         ValueError: a file is a device, a pipe or a socket.
     """
-    for path in filter(is_stream, names):
+    for path in filter(paths.is_stream, names):
         raise ValueError(
             f"{path} must be a regular file: this format cannot be written to "
             "a device or a pipe."
         )
-
-
-def is_stream(path: str) -> bool:
-    """Returns whether a path leads to a device, a pipe or a socket.
-
-    Such a file is written in place, and never replaced by a regular file.
-    """
-    if paths.is_remote(path):
-        return False
-    try:
-        mode = os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _identity(path: str) -> tuple[object, ...]:
@@ -243,7 +228,7 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
         with tf.io.gfile.GFile(path, mode) as file:
             yield file
         return
-    opened = _open if is_stream(path) else _replacing
+    opened = _open if paths.is_stream(path) else _replacing
     try:
         with opened(path, mode) as file:
             yield file

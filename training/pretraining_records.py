@@ -63,7 +63,7 @@ class PretrainingRecords:
         sidecars = [
             records.metadata_path(path)
             for path in records_of
-            if not writing.is_stream(path)
+            if not paths.is_stream(path)
         ]
         return records_of + sidecars
 
@@ -114,7 +114,7 @@ class PretrainingRecords:
             _remove_remains(path)
         counts = record_files.write_batches(names, batches)
         for path, count in zip(names, counts, strict=True):
-            if writing.is_stream(path):
+            if paths.is_stream(path):
                 continue
             records.write_metadata(
                 path, self._metadata(shard, text_sha256, count)

@@ -367,6 +367,7 @@ def _checkpoint_files(path: str) -> list[str]:
 def _describe_file(path: str, budget: int) -> dict[str, Any]:
     sidecar = path + paths.SIDECAR_ENDING
     try:
+        paths.check_regular(path)  # Opening a pipe waits for its writer.
         with paths.open_to_read(path) as file:
             size = file.seek(0, os.SEEK_END) or file.tell()
         # Hashing a remote file would download it again.

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from files import lines, writing
+from files import lines, paths
 
 # Source: folder names of the checkpoints that the release recognizes.
 _UNCASED_MODELS = frozenset(
@@ -82,11 +82,7 @@ def load_vocab(vocab_file: str) -> dict[str, int]:
         OSError: the file cannot be opened.
         ValueError: a line is not UTF-8, or the file is a pipe.
     """
-    if writing.is_stream(vocab_file):
-        raise ValueError(
-            f"{vocab_file} must be a regular file: a vocabulary is read "
-            "several times."
-        )
+    paths.check_regular(vocab_file)
     tokens = lines.read_lines(vocab_file)
     return {token.strip(): index for index, token in enumerate(tokens)}
 

@@ -7,7 +7,7 @@ import platform
 
 import pytest
 
-from files import writing
+from files import paths, writing
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):
@@ -134,8 +134,8 @@ def test_streams_may_be_several_outputs(tmp_path):
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
     writing.check_files([pipe, pipe], [pipe])
-    assert writing.is_stream(pipe)
-    assert not writing.is_stream(f"{pipe}/a")
+    assert paths.is_stream(pipe)
+    assert not paths.is_stream(f"{pipe}/a")
     with pytest.raises(ValueError, match="pipe must be a regular file"):
         writing.check_seekable([str(tmp_path / "a"), pipe])
 
