@@ -127,6 +127,8 @@ _REFUSALS = {
     f"{_LABELLED} --eval_every_epoch --eval_every_steps=1": (
         "one of --eval_every_epoch and"
     ),
+    f"{_LABELLED} --num_train_epochs=inf": "of epochs must be finite",
+    f"{_LABELLED} --do_eval --train_epochs=2,inf": "of epochs must be finite",
     f"{_LABELLED} --num_trials=2": "pass --do_eval too",
     f"{_LABELLED} --num_folds=2": "pass --do_eval too.",
     f"{_LABELLED} --do_eval --dev_fraction=0.1 --num_folds=2": (

@@ -6,6 +6,7 @@ waiting for it.
 
 import fnmatch
 import glob
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -62,6 +63,11 @@ def check_task(
             "--bucket_by_length creates batches of different lengths; a TPU "
             "needs a fixed length. Pass one of --bucket_by_length and "
             "--use_tpu (or --distribution_strategy=tpu)."
+        )
+    if math.inf in [setting["num_train_epochs"] for setting in options.grid]:
+        raise ValueError(
+            "The number of epochs must be finite, because the learning rate "
+            "falls to 0 over them. --early_stopping_patience ends a run before."
         )
     _check_evaluations(options)
     _check_outputs(options)
