@@ -120,14 +120,11 @@ def _training(strategy, objective, job):
 
 
 def _prediction(strategy, objective, job):
-    import tensorflow as tf
-
     features = records.classification_features(job.max_seq_length)
     folder = tempfile.TemporaryDirectory()
     path = os.path.join(folder.name, "texts.tfrecord")
-    with tf.io.TFRecordWriter(path) as writer:
-        for length in job.lengths:
-            writer.write(_text(length, job, features))
+    texts = (_text(length, job.max_seq_length) for length in job.lengths)
+    records.write_records([path], texts, features)
     source: input_pipeline.Source = input_pipeline.RecordSource(
         files=record_files.RecordFiles([path]),
         features=features,
@@ -144,20 +141,17 @@ def _prediction(strategy, objective, job):
     return predict
 
 
-def _text(length, job, features) -> bytes:
+def _text(length, max_seq_length) -> dict[str, list[int]]:
     def padded(value):
-        return [value] * length + [0] * (job.max_seq_length - length)
+        return [value] * length + [0] * (max_seq_length - length)
 
-    return records.serialize(
-        {
-            "input_ids": padded(2),
-            "input_mask": padded(1),
-            "segment_ids": padded(0),
-            "label_ids": [0],
-            "is_real_example": [1],
-        },
-        features,
-    )
+    return {
+        "input_ids": padded(2),
+        "input_mask": padded(1),
+        "segment_ids": padded(0),
+        "label_ids": [0],
+        "is_real_example": [1],
+    }
 
 
 def _tokenization(job):

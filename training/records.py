@@ -1,4 +1,4 @@
-"""Records: schemas, serialization and sidecars.
+"""Records: schemas, writing, parsing and sidecars.
 
 A record is a `tf.train.Example`. Its features have a fixed shape and the names
 and types of the release, so that either program reads the other's files. The
@@ -164,24 +164,6 @@ def tagging_features(max_seq_length: int) -> tuple[Feature, ...]:
         Feature(name="label_ids", shape=sequence),
         Feature(name="label_mask", shape=sequence),
     )
-
-
-def serialize(example: Mapping[str, Any], features: Sequence[Feature]) -> bytes:
-    """Serializes one example deterministically.
-
-    Args:
-        example: for each feature an array, list or number of its shape.
-        features: the features of a record.
-
-    Raises:
-        ValueError: the example has other features, or one has another shape or
-            type.
-    """
-    arrays = _checked(example, features)
-    (record,) = record_files.serialize_batch(
-        {name: array[np.newaxis] for name, array in arrays.items()}
-    )
-    return record
 
 
 def _checked(

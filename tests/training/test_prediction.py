@@ -123,21 +123,18 @@ def _source(folder, lengths):
     """Records of the given lengths, in one file."""
     features = records.classification_features(_MAX_LENGTH)
     path = str(folder / "texts.tfrecord")
-    with tf.io.TFRecordWriter(path) as writer:
-        for length in lengths:
-            kept = [1] * length + [0] * (_MAX_LENGTH - length)
-            writer.write(
-                records.serialize(
-                    {
-                        "input_ids": [5 * x for x in kept],
-                        "input_mask": kept,
-                        "segment_ids": [0] * _MAX_LENGTH,
-                        "label_ids": [0],
-                        "is_real_example": [1],
-                    },
-                    features,
-                )
-            )
+    masks = [[1] * n + [0] * (_MAX_LENGTH - n) for n in lengths]
+    texts = (
+        {
+            "input_ids": [5 * x for x in mask],
+            "input_mask": mask,
+            "segment_ids": [0] * _MAX_LENGTH,
+            "label_ids": [0],
+            "is_real_example": [1],
+        }
+        for mask in masks
+    )
+    records.write_records([path], texts, features)
     return input_pipeline.RecordSource(
         files=record_files.RecordFiles([path]),
         features=features,

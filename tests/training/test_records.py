@@ -37,6 +37,12 @@ def _without(name):
     return example
 
 
+def _serialized(folder, number=0, features=_FEATURES):
+    path = str(folder / "example")
+    records.write_records([path], [_example(number)], features)
+    return record_files.RecordFiles([path]).read([0])
+
+
 def test_pretraining_features_are_the_release_s():
     features = records.pretraining_features(128, 20)
     assert [(f.name, f.shape, f.dtype) for f in features] == [
@@ -50,17 +56,17 @@ def test_pretraining_features_are_the_release_s():
     ]
 
 
-def test_serialized_is_an_example_and_always_the_same():
-    serialized = records.serialize(_example(), _FEATURES)
-    message = tf.train.Example.FromString(serialized)
+def test_a_record_is_an_example_and_always_the_same(tmp_path):
+    serialized = _serialized(tmp_path)
+    message = tf.train.Example.FromString(serialized[0])
     feature = message.features.feature
     assert sorted(feature) == ["choices", "ids", "label", "weights"]
     assert feature["ids"].int64_list.value == [0, -1, 2**40]
     assert feature["choices"].int64_list.value == [0, 1, 2, 3, 4, 5]
     assert feature["weights"].float_list.value == [0.5, 1.0]
     assert feature["label"].int64_list.value == [0]
-    assert records.serialize(_example(), _FEATURES) == serialized
-    assert records.serialize(_example(), _FEATURES[::-1]) == serialized
+    assert _serialized(tmp_path) == serialized
+    assert _serialized(tmp_path, features=_FEATURES[::-1]) == serialized
 
 
 def test_parse_gives_back_what_was_written(tmp_path):
@@ -85,10 +91,10 @@ def test_parse_gives_back_what_was_written(tmp_path):
     np.testing.assert_array_equal(parsed["label"], [2, 0])
 
 
-def test_parse_works_within_a_graph():
-    serialized = [records.serialize(_example(3), _FEATURES)]
+def test_parse_works_within_a_graph(tmp_path):
+    serialized = tf.constant(_serialized(tmp_path, 3))
     graph = tf.function(lambda batch: records.parse(batch, _FEATURES))
-    np.testing.assert_array_equal(graph(tf.constant(serialized))["label"], [3])
+    np.testing.assert_array_equal(graph(serialized)["label"], [3])
 
 
 def test_golden_records_go_through_unchanged(tmp_path):
@@ -107,11 +113,10 @@ def test_golden_records_go_through_unchanged(tmp_path):
             np.testing.assert_array_equal(value, arrays[name][turn::3])
 
 
-def test_a_length_other_than_written_does_not_parse():
-    serialized = [records.serialize(_example(), _FEATURES)]
+def test_a_length_other_than_written_does_not_parse(tmp_path):
     wrong = [dataclasses.replace(_FEATURES[0], shape=(4,))]
     with pytest.raises(tf.errors.InvalidArgumentError, match="ids"):
-        records.parse(tf.constant(serialized), wrong)
+        records.parse(tf.constant(_serialized(tmp_path)), wrong)
 
 
 @pytest.mark.parametrize(
