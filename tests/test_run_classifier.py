@@ -12,7 +12,7 @@ from modeling import checkpoints
 from tests import programs
 from tests import toy_sentences as toy
 from tools import convert_checkpoint
-from training import checkpointing, record_files
+from training import checkpointing, optimization, record_files
 
 
 @pytest.fixture(scope="module")
@@ -403,7 +403,17 @@ def test_trials_of_a_grid(trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_folds_of_a_grid(trained, tmp_path):
+def test_folds_of_a_grid(trained, tmp_path, monkeypatch):
+    made = []
+    create = optimization.AdamWeightDecayOptimizer.__init__
+
+    def counted(self, *args):
+        made.append(self)
+        create(self, *args)
+
+    monkeypatch.setattr(
+        optimization.AdamWeightDecayOptimizer, "__init__", counted
+    )
     out = tmp_path / "folds"
     summary = _trials(
         trained,
@@ -416,6 +426,8 @@ def test_folds_of_a_grid(trained, tmp_path):
     trials = summary["trials"]
     assert len(trials) == 2 * 2 * 3
     assert [trial["fold"] for trial in trials[:4]] == [1, 2, 3, 1]
+    # Whose moments would take as much memory again.
+    assert len(made) == 1
     first = summary["by_setting"][0]
     assert (first["train_batch_size"], first["num_train_epochs"]) == (16, 0.5)
     scores = [trial["eval_accuracy"] for trial in trials[:3]]

@@ -63,8 +63,9 @@ def train(
         batches: the batches of every step.
         options: the flags of the run.
         plan: the other settings of the run.
-        trainer: of an earlier training of the same network; reused if the
-            schedule differs in its peak alone.
+        trainer: of an earlier training of the same network. Its optimizer is
+            reused, and its compiled steps if the schedule differs in its peak
+            alone.
 
     Raises:
         NonFiniteLossError: a loss is not finite; nothing is saved after that.
@@ -73,14 +74,13 @@ def train(
             or the workers have different flags or checkpoints.
     """
     plan = plan.complete_identity(options, strategy)
-    schedule = plan.schedule(options)
-    if trainer and schedule.without_peak != trainer.state.schedule.without_peak:
-        trainer = None  # The length of a run is compiled into its steps.
     with strategy.scope():
         state, first_step = initialization.initialize(
             objective, options, plan, trainer.state if trainer else None
         )
-    if trainer:
+    # The length of a run is compiled into its steps.
+    constants = state.schedule.without_peak
+    if trainer and trainer.state.schedule.without_peak == constants:
         trainer.restart(state)
     else:
         trainer = steps.Trainer(
