@@ -294,7 +294,7 @@ def read(folder: str) -> dict[str, Any]:
     if paths.exists(os.path.join(parent, _TRIALS)):
         folders.append(parent)  # Trials share the records of their run.
     for place in folders:
-        found |= _of_card(model_folder.read(place, _RUN_CARD))
+        found |= _of_card(model_folder.read(place, _RUN_CARD, flags=dict))
     if found.get(_THRESHOLD) == _CHOSEN:
         found[_THRESHOLD] = _chosen_threshold(folder)
     for place, split, ending in itertools.product(folders, _SPLITS, _ENDINGS):

@@ -46,6 +46,12 @@ def test_the_search_for_answers_is_that_of_the_run_card(tmp_path):
     }
 
 
+def test_a_card_of_another_form_is_refused(tmp_path):
+    (tmp_path / "run_card.json").write_text('{"flags": ["n_best_size"]}')
+    with pytest.raises(ValueError, match=r"run_card\.json: flags must be of"):
+        run_folder.read(str(tmp_path))
+
+
 def test_a_chosen_threshold_is_that_of_the_results_of_the_trial(tmp_path):
     search = _write_card(tmp_path, "auto")
     (tmp_path / "trials.json").write_text("{}")
