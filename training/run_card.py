@@ -493,9 +493,9 @@ def run_text(card: Mapping[str, Any]) -> str:
         f"{progress.duration(card['seconds'])}, started {card['started']}",
         f"peak memory {size_text(card['memory']['host'])}",
     ]
-    if "examples_per_second" in training:
+    if training.get("examples_per_second") is not None:
         parts.append(f"{training['examples_per_second']:.1f} examples/s")
-    if "input_wait" in training:
+    if training.get("input_wait") is not None:
         parts.append(f"input wait {training['input_wait']:.1f} %")
     return ", ".join(parts)
 

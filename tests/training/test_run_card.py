@@ -310,6 +310,8 @@ def test_a_run_without_training_shows_no_training_speed():
     card = {**_CARD, "written": {"predictions.jsonl": 5_000}}
     text = run_card.run_text(card)
     assert text.endswith("peak memory 1,500.0 MB")
+    unknown = {"examples_per_second": None, "input_wait": None}
+    assert run_card.run_text({**_CARD, "training": unknown}) == text
 
 
 def test_many_files_are_counted():
