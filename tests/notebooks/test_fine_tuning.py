@@ -91,7 +91,7 @@ def test_without_a_clone_the_notebook_fails_with_a_message(
 ):
     monkeypatch.chdir(tmp_path)
     (_, _), (setup, _), *_ = _code_cells()
-    with pytest.raises(FileNotFoundError, match="in no checkout"):
+    with pytest.raises(FileNotFoundError, match="not in a clone"):
         exec(setup, {"REPOSITORY": ""})
 
 
