@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
@@ -211,8 +212,8 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
 
     If the process dies or the body raises, an earlier file of that name is
     unchanged; the next writer removes the incomplete one. Links are followed
-    and their targets replaced. Devices and pipes are written in place, as are
-    files in remote stores, which publish a file only when it is closed.
+    and their targets replaced. Devices and pipes are written in place. A file
+    for a remote store is written to a local temporary file and then copied.
 
     Args:
         path: the final name; its folder is created if missing.
@@ -222,13 +223,9 @@ def whole_file(path: str, mode: str = "w") -> Iterator[IO]:
         OSError: the file cannot be written; the message names it if the disk is
             full.
     """
-    if paths.is_remote(path):
-        import tensorflow as tf
-
-        with tf.io.gfile.GFile(path, mode) as file:
-            yield file
-        return
     opened = _open if paths.is_stream(path) else _replacing
+    if paths.is_remote(path):
+        opened = _uploading
     try:
         with opened(path, mode) as file:
             yield file
@@ -251,6 +248,17 @@ def _open(path: str, mode: str) -> IO:
     return open(
         path, mode, encoding="utf-8", newline="", errors="backslashreplace"
     )
+
+
+@contextlib.contextmanager
+def _uploading(path: str, mode: str) -> Iterator[IO]:
+    """Opens a local file that is copied to a remote `path` when complete."""
+    import tensorflow as tf
+
+    with tempfile.NamedTemporaryFile() as local:
+        with _open(local.name, mode) as file:
+            yield file
+        tf.io.gfile.copy(local.name, path, overwrite=True)
 
 
 @contextlib.contextmanager

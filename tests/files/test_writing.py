@@ -32,6 +32,24 @@ def test_a_failure_leaves_the_earlier_file(tmp_path):
     assert os.listdir(tmp_path) == ["name"]
 
 
+def test_remote_files_are_written_whole_or_not_at_all(tmp_path):
+    folder = f"ram://{tmp_path}"  # In the memory of this process.
+    writing.write_files(folder, {"name": ["é\r\n", "\ud800"]})
+    expected = "é\r\n\\ud800".encode()
+    assert b"".join(paths.chunks_of(f"{folder}/name")) == expected
+    writing.copy_file(f"{folder}/name", f"{folder}/copy")
+    assert b"".join(paths.chunks_of(f"{folder}/copy")) == expected
+    for name in ("name", "absent"):
+        with (
+            pytest.raises(KeyError, match="midway"),
+            writing.whole_file(f"{folder}/{name}", "wb") as file,
+        ):
+            file.write(b"half")
+            raise KeyError("midway")
+    assert b"".join(paths.chunks_of(f"{folder}/name")) == expected
+    assert not paths.exists(f"{folder}/absent")
+
+
 def test_files_of_dead_processes_are_removed_and_no_others(tmp_path):
     # No process has this number: it is beyond what systems allow.
     dead, node = "99999999", platform.node()
