@@ -258,6 +258,7 @@ def _uploading(path: str, mode: str) -> Iterator[IO]:
     with tempfile.NamedTemporaryFile() as local:
         with _open(local.name, mode) as file:
             yield file
+        tf.io.gfile.makedirs(os.path.dirname(path))
         tf.io.gfile.copy(local.name, path, overwrite=True)
 
 
