@@ -439,7 +439,7 @@ def _log_shard(report: Report, number: int, text: Text) -> None:
     for line in report.examples:
         logging.debug("%s", line)
     if report.num_reused:
-        logging.info("%d shards exist already.", report.num_reused)
+        logging.info("Shard %d exists already.", number)
     elif text.is_sharded and not report.num_documents:
         logging.warning("Shard %d has no sentence: no file is written.", number)
     for path, count in report.records.items():
@@ -447,6 +447,12 @@ def _log_shard(report: Report, number: int, text: Text) -> None:
 
 
 def _log_total(total: Report, text: Text) -> None:
+    if total.num_reused:
+        others = " In the others:" if total.num_documents else ""
+        kept = f"Kept {total.num_reused} of {total.num_shards} shards."
+        logging.info("%s%s", kept, others)
+        if not others:
+            return
     logging.info(
         "Read %d files: %d documents, %d sentences.",
         len(text.paths),

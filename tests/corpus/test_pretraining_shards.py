@@ -122,7 +122,13 @@ def test_finished_shards_are_not_made_again(tmp_path, text, caplog):
     after = _identities(folder)
     kept = {"x-00000", "x-00000.meta.json", "x-00003", "x-00003.meta.json"}
     assert {name for name in before if before[name] == after.get(name)} == kept
-    assert caplog.text.count("exist already") == 2
+    for number in (0, 3):
+        assert f"Shard {number} exists already." in caplog.text
+    assert "Kept 2 of 4 shards. In the others:" in caplog.text
+    caplog.clear()
+    _run(text, folder / "x", shard_documents=3)
+    assert "Kept 4 of 4 shards." in caplog.text
+    assert " 0 documents" not in caplog.text
 
 
 @pytest.mark.parametrize("change", ["seed", "text"])
