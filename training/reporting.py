@@ -278,8 +278,10 @@ def remove_later_metrics(path: str, step: int) -> None:
     if not paths.exists(path):
         return
     kept = [r for r in read_metrics(path) if r["step"] <= step]
-    with writing.whole_file(path) as file:
-        file.writelines(f"{json.dumps(record)}\n" for record in kept)
+    content = "".join(f"{json.dumps(record)}\n" for record in kept).encode()
+    if content != b"".join(paths.chunks_of(path)):
+        with writing.whole_file(path, "wb") as file:
+            file.write(content)
 
 
 def summarize(records: Sequence[Record]) -> dict[str, Any]:
