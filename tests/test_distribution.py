@@ -99,7 +99,7 @@ def one_device(tmp_path_factory):
         {"num_accumulation_steps": 2},
         {"num_cpu_devices": 2},
         {"num_cpu_devices": 2, "num_accumulation_steps": 4},
-        {"workers": 2},
+        {"workers": 2, "num_accumulation_steps": 2},
         {"recompute": True},
     ],
 )

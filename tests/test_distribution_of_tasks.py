@@ -33,6 +33,7 @@ _COMMON = {
     "do_predict": True,
     "num_train_epochs": 2,
     "train_batch_size": 8,
+    "num_accumulation_steps": 2,
     "learning_rate": 1e-3,
     "bucket_by_length": True,
     "eval_every_epoch": True,

@@ -142,7 +142,8 @@ class TrainingBatches:
 
         Returns:
             A distributed iterator over dicts of tensors; each replica gets
-            `[batch_size / replicas, ...]`.
+            `[batch_size / replicas, ...]`, of known size. There is an error
+            after the last step.
 
         Raises:
             ValueError: the steps are not all in one phase.
@@ -166,10 +167,18 @@ class TrainingBatches:
                 numbers = step * phase.batch_size + rows
                 return batch[rows - offset], _seeds(phase.seed, numbers)
 
-            return _dataset(
+            batches = _dataset(
                 *(context, phase.source, phase.batch_size),
                 range(first_step, num_steps),
                 records_of,
+            )
+            # The end of a dataset may be a smaller batch: TensorFlow would not
+            # know the number of rows with several workers, or with several
+            # replicas and batches of unknown length.
+            return batches.apply(
+                tf.data.experimental.assert_cardinality(
+                    tf.data.INFINITE_CARDINALITY
+                )
             )
 
         return iter(distributed(strategy, dataset))
@@ -242,11 +251,11 @@ def distributed(
     strategy: tf.distribute.Strategy,
     dataset: Callable[[tf.distribute.InputContext], tf.data.Dataset],
 ) -> tf.data.Dataset | tf.distribute.DistributedDataset:
-    """Distributes a finite dataset over the replicas of a strategy.
+    """Distributes a dataset over the replicas of a strategy.
 
     Args:
         strategy: its replicas receive the batches.
-        dataset: the result of `evaluation_dataset`.
+        dataset: as the result of `evaluation_dataset`.
     """
     if strategy.num_replicas_in_sync == 1:
         return dataset(tf.distribute.InputContext())

@@ -162,7 +162,8 @@ class _Targets:
 def _next_tokens(features: Tensors) -> _Targets:
     """Restores the text of masked records; each token predicts the next."""
     masked = features["input_ids"]
-    batch, length = masked.shape
+    # An evaluation by several workers does not know the number of rows.
+    batch, length = keras.ops.shape(masked)
     real = tf.cast(features["masked_lm_weights"] > 0, tf.int32)
     rows = tf.repeat(tf.range(batch), features["masked_lm_ids"].shape[1])
     places = tf.stack(

@@ -418,8 +418,7 @@ class Evaluator:
         denominators = _sum_over_replicas(
             context, self._objective.denominators(features)
         )
-        with compilation.each_shape():
-            outcome = self._objective.outcome(features, denominators, None)
+        outcome = self._objective.outcome(features, denominators, None)
         return _sum_over_replicas(
             context, {"losses": outcome.losses, "metrics": outcome.metrics}
         )

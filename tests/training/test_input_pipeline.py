@@ -1,3 +1,4 @@
+import itertools
 import os
 import subprocess
 import sys
@@ -52,8 +53,18 @@ def _batches(source, **phase):
 def _training_rows(source, batch_size, steps, context=None):
     order = record_order.RecordOrder(len(source.files), 5)
     batches = _batches(source, batch_size=batch_size, order=order)
-    worker = toy.OneWorker(context or _context())
-    return [_rows(batch) for batch in batches.iterator(worker, *steps)]
+    return _rows_of_steps(batches, steps, context or _context())
+
+
+def _rows_of_steps(batches, steps, context):
+    first, end = steps
+    iterator = batches.iterator(toy.OneWorker(context), first, end)
+    per_step = context.num_replicas_in_sync // context.num_input_pipelines
+    count = (end - first) * per_step
+    rows = [_rows(batch) for batch in itertools.islice(iterator, count)]
+    with pytest.raises(tf.errors.FailedPreconditionError):
+        next(iterator)
+    return rows
 
 
 def test_step_takes_the_records_of_its_order(source):
@@ -91,8 +102,7 @@ def test_workers_may_each_take_rows_of_their_own(source):
     # Worker 1 of two, each of two replicas, with an order of its own.
     order = record_order.RecordOrder(11, 6)
     batches = _batches(source, batch_size=8, order=order, workers_reading=2)
-    worker = toy.OneWorker(_context(1, 2, 4))
-    rows = [_rows(batch) for batch in batches.iterator(worker, 2, 4)]
+    rows = _rows_of_steps(batches, (2, 4), _context(1, 2, 4))
     expected = [order.batch(step, 4).reshape(2, 2) for step in (2, 3)]
     assert rows == np.concatenate(expected).tolist()
     first, second = (source.files.name(i) for i in order.batch(2, 4)[:2])
@@ -263,9 +273,8 @@ def phased(source):
 
 
 def test_each_phase_counts_its_own_steps(phased, source):
-    worker = toy.OneWorker(_context())
     for first, end, start, size in ((0, 5, 0, 4), (2, 5, 0, 4), (6, 7, 5, 2)):
-        found = [_rows(b) for b in phased.iterator(worker, first, end)]
+        found = _rows_of_steps(phased, (first, end), _context())
         assert found == [
             _PHASE_ORDER.batch(step - start, size).tolist()
             for step in range(first, end)
@@ -303,7 +312,8 @@ phase = input_pipeline.BatchPhase(source=source, batch_size=4, order=order)
 iterator = input_pipeline.TrainingBatches([phase]).iterator(
     tf.distribute.OneDeviceStrategy("cpu:0"), 0, 15
 )
-for batch in iterator:
+for _ in range(15):
+    next(iterator)
     time.sleep(0.2)
 start = time.monotonic()
 del iterator

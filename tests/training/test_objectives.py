@@ -92,6 +92,23 @@ def test_left_to_right_reads_the_original_text(models):
     assert predicted == features["input_mask"].numpy().sum() - 3
 
 
+def test_left_to_right_need_not_know_the_number_of_rows(models):
+    features = _features()
+    specs = {
+        name: tf.TensorSpec([None, *value.shape[1:]], value.dtype)
+        for name, value in features.items()
+    }
+
+    def run(features):
+        objective = objectives.Pretraining(models["ltr"], "ltr")
+        return objective.outcome(
+            features, objective.denominators(features), None
+        ).losses["masked_lm_loss"]
+
+    compiled = tf.function(run, [specs], autograph=False)
+    assert float(compiled(features)) == pytest.approx(float(run(features)))
+
+
 def test_left_to_right_ignores_padded_predictions(models):
     features = _features()
     positions = features["masked_lm_positions"].numpy()
