@@ -63,8 +63,8 @@ _COLOR_STYLES = {
     ),
 }
 _LEGEND = (
-    "green: to predict, shown as [MASK]; yellow: to predict, shown as it is; "
-    "red: another word in its place (the answer after it)"
+    "green: to predict, replaced by [MASK]; yellow: to predict, unchanged; "
+    "red: replaced by another word (the original follows)"
 )
 
 
@@ -142,7 +142,7 @@ def _inspect_text(
         random.Random(options.random_seed),
     )
     pairs = _pretraining_findings(
-        f"PAIRS of it (one pass, max_seq_length={options.max_seq_length})",
+        f"PAIRS from it (one pass, max_seq_length={options.max_seq_length})",
         instances.batches(),
         tokenizer,
         is_ours=True,
@@ -326,10 +326,10 @@ def _text_section(name: str, text: text_statistics.TextStatistics) -> str:
         _row(
             "too long for a sequence",
             text.num_too_long,
-            f"{cut} of all pieces are cut off",
+            f"{cut} of all pieces are discarded",
         ),
         _row(
-            "seen further up",
+            "repeated",
             text.num_repeated,
             repeated + _most_frequent(text.repeated_lines),
         ),
@@ -363,15 +363,15 @@ def _records_section(
             "tokens to predict",
             predicted,
             f"{_share(predicted, num_tokens)} of tokens; "
-            f"{predicted / num_records:.1f} a record of "
-            f"{contents.max_predictions} at most",
+            f"{predicted / num_records:.1f} per record, at most "
+            f"{contents.max_predictions}",
         ),
         (
-            "shown as",
+            "replacements",
             "",
             f"[MASK] {_share(contents.num_hidden, predicted)}, "
-            f"themselves {_share(contents.num_same, predicted)}, "
-            f"another {_share(contents.num_replaced, predicted)}",
+            f"unchanged {_share(contents.num_same, predicted)}, "
+            f"another word {_share(contents.num_replaced, predicted)}",
         ),
     ]
     if not contents.max_predictions:
@@ -387,14 +387,14 @@ def _records_section(
             contents.num_full,
             f"{full}; padding is {padding} of all tokens",
         ),
-        _row_of("with a random next", contents.num_random_next, num_records),
+        _row_of("random next sentence", contents.num_random_next, num_records),
         *predictions,
         _row(
             "unknown, [UNK]",
             contents.num_unknown,
-            f"{unknown} of words' pieces",
+            f"{unknown} of the pieces of words",
         ),
-        _row_of("same text as before", contents.num_repeated, num_records),
+        _row_of("duplicates", contents.num_repeated, num_records),
     ]
     return f"{title}\n{messages.table(rows)}"
 
@@ -420,7 +420,9 @@ def _sequences_section(
         ]
     else:
         rows = [_row("records", len(lengths), tokens)]
-    full = f"{_share(num_full, lengths.size)}: most of them were cut to fit"
+    full = _share(num_full, lengths.size)
+    if num_full:
+        full += ", probably truncated or split"
     rows.append(_row("without padding", num_full, full))
     if labels is not None:
         values, counts = np.unique(labels, return_counts=True)

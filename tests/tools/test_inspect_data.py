@@ -109,7 +109,7 @@ def test_unmasked_records_are_described(look, tmp_path):
     path = toy_pretraining.write_unmasked_records(tmp_path / "records", 40)
     shown, numbers = look(record_file=path)
     assert re.search("tokens to predict +drawn while training", shown)
-    assert "shown as" not in shown and "[MASK:" not in shown
+    assert "replacements" not in shown and "[MASK:" not in shown
     assert re.search(r"1\. \((random|true) next\) ", shown)
     assert numbers["records"]["num_records"] == 40
     assert numbers["records"]["num_words"] > 0
