@@ -22,7 +22,7 @@ step() {
   shift 2
   [ -z "$title" ] || printf '\n== %s\n' "$title"
   if [ -e "$output" ]; then
-    echo "   Skipped: $output is there."
+    echo "   Skipped: $output exists."
     return
   fi
   line="   $1"

@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 from absl import logging
 
 from commands import flags, program
-from files import lines, paths
+from files import lines, messages, paths
 
 if TYPE_CHECKING:
     from serving import predicting
@@ -147,9 +147,17 @@ def _reader(options: Options, task: str) -> tuple[str, Callable[[str], Any]]:
             )
         form = predicting.FIELDS[task][0]
         context = ["\n".join(lines.read_lines(options.context_file))]
-    return form, lambda line: predicting.example(
-        task, [*_SEPARATOR.split(line.strip()), *context]
-    )
+
+    def read(line: str) -> Any:
+        parts = _SEPARATOR.split(line.strip())
+        if context and len(parts) > 1:
+            raise ValueError(
+                f"With --context_file, an example is {form}; got "
+                f"{messages.short(line)}."
+            )
+        return predicting.example(task, [*parts, *context])
+
+    return form, read
 
 
 def _examples(read, found) -> Iterator[Any]:

@@ -134,3 +134,17 @@ def test_equal_endings_have_a_row_each():
     answer = {"choice": 1, "ending": "c", "probabilities": [0.25, 0.75]}
     text = predict.table(example, answer, has_texts=False)
     assert text == "  0.7500  c\n  0.2500  c\n"
+
+
+def test_with_a_context_file_an_example_is_a_question(tmp_path):
+    (tmp_path / "context.txt").write_text("a b\n\nc\n")
+    options = predict.Options(
+        model="x", context_file=str(tmp_path / "context.txt")
+    )
+    form, read = predict._reader(options, "answer")
+    assert form == "question"
+    assert read("who?") == {"question": "who?", "context": "a b\n\nc"}
+    with pytest.raises(
+        ValueError, match=r"is question; got .who\? \|\|\| what"
+    ):
+        read("who? ||| what")
