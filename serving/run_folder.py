@@ -247,8 +247,8 @@ def check_task(task: str, found: Weights, run: Mapping[str, Any]) -> None:
     is_unsure = "is_tagger" not in run and {own, task} <= {CLASSIFY, TAG}
     if own != task and not is_unsure:
         raise ValueError(
-            f"--task={task} does not fit {found.checkpoint}, which was made "
-            f"for {own}. Pass --task={own}, or the folder of another run."
+            f"--task={task} does not fit {found.checkpoint}, whose task is "
+            f"{own}. Pass --task={own}, or the folder of another run."
         )
 
 
@@ -256,7 +256,7 @@ def check_task(task: str, found: Weights, run: Mapping[str, Any]) -> None:
 
 
 def read(folder: str) -> dict[str, Any]:
-    """Reads the files of a model's folder, as far as they exist.
+    """Reads the existing files of a model's folder.
 
     Returns:
         Some of: `bert_config_file`, `vocab_file`, `do_lower_case`,

@@ -277,7 +277,7 @@ def _surrounded(offsets, inner, outer, room: int):
     start = tf.maximum(_bisect(offsets, from_piece - left, "left"), outer[:, 0])
     reached = _bisect(offsets, tf.gather(offsets, start) + room) - 1
     end = tf.minimum(reached, outer[:, 1])
-    # What the right side did not need goes to the left.
+    # The left side gets the room that the right side does not need.
     reached = _bisect(offsets, tf.gather(offsets, end) - room, "left")
     return tf.maximum(reached, outer[:, 0]), end
 

@@ -120,7 +120,7 @@ def test_the_encoder_of_a_trained_model_is_exported(trained):
             )
         )
 
-    with pytest.raises(ValueError, match=r"=classify .* made for choose"):
+    with pytest.raises(ValueError, match=r"=classify .* task is choose"):
         export("classify")
     served = tf.saved_model.load(export("embed"))
     encode = served.signatures["vectors"]

@@ -152,7 +152,7 @@ def run(options: Options) -> str:
     task = options.task
     if task == AUTO:
         task = run_folder.task_of(weights, found)
-        logging.info("%s was made for %s.", weights.checkpoint, task)
+        logging.info("Task of %s: %s.", weights.checkpoint, task)
     run_folder.check_task(task, weights, found)
     settings = _settings(options, found, weights, task)
     described = {

@@ -38,8 +38,8 @@ def test_folder_without_a_model_is_refused(tmp_path):
 
 
 def test_model_of_another_task_is_refused():
-    _refused("--task=score .* made for answer", task="score", **_FILES)
-    _refused("--task=tag .* made for answer", task="tag", **_FILES)
+    _refused("--task=score .* task is answer", task="score", **_FILES)
+    _refused("--task=tag .* task is answer", task="tag", **_FILES)
 
 
 def test_what_is_missing_is_named():

@@ -107,7 +107,7 @@ def test_scores(tmp_path):
     )
     (got,) = serving_client.ask(_export(out), {"text_a": texts})
     np.testing.assert_allclose(got["score"], scores, atol=_EXPORT)
-    with pytest.raises(ValueError, match=r"task=classify .* made for score"):
+    with pytest.raises(ValueError, match=r"task=classify .* task is score"):
         _export(out, "other", task="classify")
 
 
