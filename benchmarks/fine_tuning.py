@@ -284,7 +284,7 @@ def _our_command(task: _Task, key: Mapping[str, Any], folder: str) -> list[str]:
         f"--precision={_precision(key['program'])}",
         "--adam_bias_correction",
         "--lr_schedule=continuous",
-        "--bucket_by_length",
+        "--dynamic_padding",
     ]
 
 

@@ -214,6 +214,9 @@ _REFUSALS = {
     f"{_NER} --bucket_by_length --use_tpu --do_train": (
         "--bucket_by_length creates batches of different lengths; a TPU"
     ),
+    f"{_NER} --dynamic_padding --use_tpu --do_train": (
+        "--dynamic_padding creates batches of different lengths; a TPU"
+    ),
     # Pre-training, and vectors.
     f"{_PRETRAIN} --input_file=empty": (
         "At least one of `do_train` or `do_eval` must be True."

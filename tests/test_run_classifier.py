@@ -12,7 +12,7 @@ from modeling import checkpoints
 from tests import programs
 from tests import toy_sentences as toy
 from tools import convert_checkpoint
-from training import checkpointing, optimization, record_files
+from training import checkpointing, objectives, optimization, record_files
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +131,33 @@ def test_kept_compiled_code_gives_the_same_weights(trained, tmp_path):
     for name, value in plain.items():
         np.testing.assert_array_equal(first[name], value, err_msg=name)
         np.testing.assert_array_equal(second[name], value, err_msg=name)
+
+
+@pytest.mark.slow
+def test_dynamic_padding_changes_lengths_alone(tmp_path, monkeypatch):
+    outputs, lengths = objectives.PerExample.outputs, []
+
+    def spy(self, features, dropout_seed):
+        lengths.append(features["input_ids"].shape[1])
+        return outputs(self, features, dropout_seed)
+
+    monkeypatch.setattr(objectives.PerExample, "outputs", spy)
+    weights = {}
+    for is_dynamic, length in ((False, 24), (True, None)):
+        lengths.clear()
+        out = toy.run(
+            tmp_path,
+            output_dir=tmp_path / f"{is_dynamic}",
+            do_train=True,
+            num_train_epochs=1,
+            dynamic_padding=is_dynamic,
+        )
+        assert set(lengths) == {length}
+        weights[is_dynamic] = checkpoints.read(str(out / "model.ckpt-20"))
+    for name, value in weights[False].items():
+        np.testing.assert_allclose(
+            weights[True][name], value, atol=2e-5, rtol=0, err_msg=name
+        )
 
 
 def test_another_training_file_is_warned_of(trained, tmp_path, caplog):
@@ -257,7 +284,7 @@ def test_scores(tmp_path):
         tmp_path,
         **programs.STAGES,
         problem_type="regression",
-        bucket_by_length=True,
+        dynamic_padding=True,
         num_train_epochs=3,
     )
     results = toy.results(out)

@@ -286,8 +286,12 @@ class FineTuningOptions(TrainingOptions, Epochs, flags.TokenizerOptions):
         "Evaluate and predict with best/, the best weights of the evaluations "
         "while training, instead of the latest checkpoint."
     )
+    dynamic_padding: bool = flags.Group.SPEED.switch(
+        "Pad each batch to its longest text instead of --max_seq_length."
+    )
     bucket_by_length: bool = flags.Group.SPEED.switch(
-        "Batch texts of similar lengths and remove their common padding."
+        "Batch texts of similar lengths and remove their common padding. Fewer "
+        "tokens than with --dynamic_padding, but scores may be lower."
     )
     num_trials: int = flags.Group.TRIALS.count(
         1,
@@ -311,6 +315,11 @@ class FineTuningOptions(TrainingOptions, Epochs, flags.TokenizerOptions):
         + ", ".join(f"--{name}={value}" for name, value in STABLE.items())
         + ". Source: Mosbach et al. 2021."
     )
+
+    @property
+    def pads_to_longest(self) -> bool:
+        """Whether each batch is padded to its longest text only."""
+        return self.dynamic_padding or self.bucket_by_length
 
     @property
     def grid(self) -> list[dict[str, Any]]:

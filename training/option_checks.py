@@ -58,11 +58,16 @@ def check_task(
             f"--freeze_layers must be at most {config.num_hidden_layers}, the "
             f"number of layers of the model; got {options.freeze_layers}."
         )
-    if options.bucket_by_length and training_flags.wants_tpu(options):
+    if options.pads_to_longest and training_flags.wants_tpu(options):
+        name = (
+            "--bucket_by_length"
+            if options.bucket_by_length
+            else "--dynamic_padding"
+        )
         raise ValueError(
-            "--bucket_by_length creates batches of different lengths; a TPU "
-            "needs a fixed length. Pass one of --bucket_by_length and "
-            "--use_tpu (or --distribution_strategy=tpu)."
+            f"{name} creates batches of different lengths; a TPU needs a fixed "
+            f"length. Pass one of {name} and --use_tpu (or "
+            "--distribution_strategy=tpu)."
         )
     if math.inf in [setting["num_train_epochs"] for setting in options.grid]:
         raise ValueError(

@@ -264,6 +264,7 @@ def training_batches(
         order = record_order.BucketedOrder(
             stream, source.lengths(), options.random_seed
         )
+    if options.pads_to_longest:
         source = dataclasses.replace(
             source, length_step=input_pipeline.TRAINING_LENGTH_STEP
         )

@@ -273,7 +273,7 @@ class Model:
                 outputs = self._predictor.predict(
                     data.source,
                     batch_size=batch_size,
-                    by_length=options.bucket_by_length,
+                    by_length=options.pads_to_longest,
                 )
         return self.task.decode(data, outputs)
 
