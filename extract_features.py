@@ -179,6 +179,7 @@ def _open_output(options):
         output = writers[options.output_format](file, options.layer_numbers)
         with contextlib.closing(output):
             yield output
+    logging.info("Wrote %s.", options.output_file)
 
 
 def _extract(window, hidden_layers, options, counter) -> list:

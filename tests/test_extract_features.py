@@ -88,8 +88,10 @@ def test_lines_are_those_of_the_release_in_any_batches_and_windows(
         assert json.dumps(json.loads(line)) == line
 
 
-def test_layers_count_from_both_ends(tmp_path):
+def test_layers_count_from_both_ends(tmp_path, caplog):
+    caplog.set_level("INFO")
     both = _records(_run(tmp_path, layers="0,-4,3"))
+    assert f"Wrote {tmp_path / 'out'}." in caplog.text
     for record in both:
         for feature in record["features"]:
             low, same, high = feature["layers"]
