@@ -116,7 +116,7 @@ step "Filling a mask" - \
   --input_file="$folder/mask.txt" \
   --top_k=3
 
-step "Labelling paragraphs: language reference or library?" \
+step "Labeling paragraphs: language reference or library?" \
   "$folder/task/dev.tsv" \
   "$python" -m tools.python_docs_task --output_dir="$folder/task"
 

@@ -26,7 +26,7 @@ _MODELS: dict[str, Callable[..., keras.Model]] = {
     run_folder.SCORE: heads.BertForSequenceClassification,
     run_folder.TAG: heads.BertForTokenClassification,
 }
-_LABELLED = (run_folder.CLASSIFY, run_folder.SCORE, run_folder.TAG)
+_LABELED = (run_folder.CLASSIFY, run_folder.SCORE, run_folder.TAG)
 # Variables on which no output depends.
 _UNUSED = {
     **dict.fromkeys(
@@ -52,7 +52,7 @@ def load(task: str, settings: run_folder.Settings) -> Any:
     if task == run_folder.TAG and settings.weights.is_feature_tagger:
         return _feature_tagger(config, settings)
     options: dict[str, Any] = {"dtype": _DTYPE}
-    if task in _LABELLED:
+    if task in _LABELED:
         options["num_labels"] = settings.known_labels.num_outputs
     model = _MODELS[task](config, **options)
     return _filled(model, settings.weights.checkpoint, *_UNUSED.get(task, ()))

@@ -21,10 +21,10 @@ from tasks.squad import squad_answers, squad_examples, squad_features
 from tasks.tagging import conll, entities, ner
 
 # The parts of an example, in order.
-_LABELLED = ("text_a", "text_b")
+_LABELED = ("text_a", "text_b")
 FIELDS = {
-    run_folder.CLASSIFY: _LABELLED,
-    run_folder.SCORE: _LABELLED,
+    run_folder.CLASSIFY: _LABELED,
+    run_folder.SCORE: _LABELED,
     run_folder.CHOOSE: ("first", "second", "endings"),
     run_folder.ANSWER: ("question", "context"),
     run_folder.TAG: ("text",),
@@ -58,7 +58,7 @@ def example(task: str, parts: Sequence[str]) -> Example:
     names, values = FIELDS[task], list[Any](parts)
     if task == run_folder.CHOOSE:  # Of two endings or more.
         values = [*parts[:2], parts[2:]] if len(parts) > 3 else []
-    least = 1 if names == _LABELLED else len(names)
+    least = 1 if names == _LABELED else len(names)
     if not least <= len(values) <= len(names):
         raise ValueError(
             f"An example of this model is {form(task)}; got "
