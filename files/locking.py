@@ -144,8 +144,14 @@ def check_folder(folder: str, purpose: str, group: str) -> None:
     if not paths.exists(path) or paths.is_remote(path):
         return
     with open(path, "rb") as file:
-        if _holder(file, path).get("group") != group:
+        if _holder(file, path).get("group") == group:
+            return
+        try:
             _take(file, path, purpose, fcntl.LOCK_SH)
+        except LockedError:
+            # A process of the group may have taken over the lock meanwhile.
+            if _holder(file, path).get("group") != group:
+                raise
 
 
 def _locked_file(path: str, purpose: str, wait: bool) -> BinaryIO:

@@ -79,6 +79,18 @@ def test_a_folder_is_shared_by_a_group(path, holder, tmp_path):
     locking.check_folder(str(tmp_path), "The run", "b")
 
 
+def test_a_folder_may_be_locked_by_the_group_meanwhile(
+    path, holder, tmp_path, monkeypatch
+):
+    text = pathlib.Path(path).read_text()
+    # What a killed process of another group left there.
+    pathlib.Path(path).write_text(text.replace('"a"', '"b"'))
+    monkeypatch.setattr(
+        locking.time, "sleep", lambda _: pathlib.Path(path).write_text(text)
+    )
+    locking.check_folder(str(tmp_path), "The run", "a")
+
+
 def test_a_held_lock_is_waited_for(path, holder):
     threading.Timer(0.3, holder.stdin.close).start()
     with locking.lock(path, "The zip", wait=True):
