@@ -4,11 +4,11 @@ import dataclasses
 import json
 import pathlib
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
 from benchmarks import fine_tuning
-
-_GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 
 
 def _run(program, seed, score, **others):
@@ -55,8 +55,17 @@ def _made(monkeypatch):
             if "--output_dir" in part or part.endswith("job.json")
         )
         made.append(command)
+        start = pathlib.Path(folder, "start")
+        weights = safetensors.numpy.load_file(start / "model.safetensors")
+        kernel = weights["qa_outputs.weight"]
+        assert kernel.shape == (2, 400)
+        assert kernel.std() == pytest.approx(0.02, rel=0.1)
+        assert np.all(weights["bert.pooler.dense.bias"] == 3)
+        config = json.loads((start / "config.json").read_text())
+        assert config["architectures"] == ["BertForQuestionAnswering"]
         job = pathlib.Path(folder, "job.json")
         text = job.read_text() if job.exists() else ""
+        assert str(start) in (text or " ".join(command))
         answers = dict.fromkeys(("q1", "q2", "q3"), "Saint Bernadette")
         if '"learning_rate": 5e-05' in text:
             answers["q1"] = "wrong"
@@ -67,10 +76,20 @@ def _made(monkeypatch):
     return made
 
 
+def _write_model(folder):
+    """Writes what is read of a pre-trained model; returns its folder."""
+    folder.mkdir()
+    bias = {"pooler.dense.bias": np.full(400, 3, np.float32)}
+    safetensors.numpy.save_file(bias, folder / "model.safetensors")
+    config = {"hidden_size": 400, "initializer_range": 0.02}
+    (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)
+
+
 def _options(tmp_path):
     return fine_tuning.Options(
         task="SQuAD",
-        model=str(_GOLDEN),
+        model=_write_model(tmp_path / "model"),
         train_file=str(tmp_path / "dev.json"),
         predict_file=str(tmp_path / "dev.json"),
         output_dir=str(tmp_path / "out"),
