@@ -285,7 +285,7 @@ def test_scores(tmp_path):
         **programs.STAGES,
         problem_type="regression",
         dynamic_padding=True,
-        num_train_epochs=3,
+        num_train_epochs=5,
     )
     results = toy.results(out)
     assert results["eval_pearson"] > 0.9
