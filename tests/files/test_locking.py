@@ -89,6 +89,7 @@ def test_a_folder_may_be_locked_by_the_group_meanwhile(
         locking.time, "sleep", lambda _: pathlib.Path(path).write_text(text)
     )
     locking.check_folder(str(tmp_path), "The run", "a")
+    assert pathlib.Path(path).read_text() == text
 
 
 def test_a_held_lock_is_waited_for(path, holder):
