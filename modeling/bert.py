@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from modeling import attention, compilation, layers
+from modeling import compilation, layers
 from modeling import config as config_lib
 from modeling.compilation import Policy, Tensor
 
@@ -195,7 +195,7 @@ class BertModel(keras.Model):
         embedding_output = self.embeddings(
             input_ids, segment_ids, dropout_seed=dropout_seed
         )
-        adder = attention.adder_of(input_mask, causal=self.causal)
+        adder = layers.adder_of(input_mask, causal=self.causal)
         all_layers = self.encoder(
             embedding_output,
             adder,
@@ -233,7 +233,7 @@ class BertModel(keras.Model):
             outputs["embedding_output"],
             *outputs["all_encoder_layers"][:-1],
         ]
-        adder = attention.adder_of(input_mask, causal=self.causal)
+        adder = layers.adder_of(input_mask, causal=self.causal)
         return [
             layer.attention.self_attention.probs(hidden, adder)
             for layer, hidden in zip(self.encoder.stack, inputs, strict=True)

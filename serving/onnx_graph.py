@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _OPSET, _IR_VERSION = 20, 9  # ONNX Runtime 1.17, of 2024, and newer.
 _LAYER_NORM_EPSILON = 1e-12  # As `modeling.kernels` has it.
-_PADDING_SCORE = -10000.0  # As `modeling.attention` has it.
+_PADDING_SCORE = -10000.0  # As `modeling.layers` has it.
 _ACTIVATIONS: dict[Any, tuple[str, dict[str, str]]] = {
     "gelu": ("Gelu", {"approximate": "tanh"}),
     "gelu_exact": ("Gelu", {"approximate": "none"}),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import attention, bert, compilation, heads, layers
+from modeling import bert, compilation, heads, layers
 from tests import toy_config
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -109,7 +109,7 @@ def test_the_first_position_alone_has_dropout_in_the_last_layer(rate):
 
     def output(seed):
         embedded = model.embeddings(_IDS, np.zeros_like(_IDS))
-        adder = attention.adder_of(mask, causal=False)
+        adder = layers.adder_of(mask, causal=False)
         return model.encoder(
             embedded, adder, dropout_seed=seed, first_only=True
         )[-1]
