@@ -49,11 +49,12 @@ def run(options: Options) -> None:
     held_out = pretraining.open_held_out_records(phases, sources, config)
 
     strategy = pretraining.prepare_devices(options, phases)
-    described = model_folder.Description(config=config.to_dict())
     workers.run_on_chief(
         strategy,
         options.output_dir,
-        lambda: model_folder.validate_output_dir(options.output_dir, described),
+        lambda: model_folder.validate_output_dir(
+            options.output_dir, config.to_dict()
+        ),
     )
     with strategy.scope():
         model = heads.BertForPreTraining(config, objective=options.objective)

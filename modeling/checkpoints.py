@@ -541,19 +541,6 @@ def save(prefix: str, tensors: "Mapping[str, Tensor]") -> None:
     release_format.write(prefix, tensors)
 
 
-def is_causal(identity: Mapping[str, object]) -> bool:
-    """Returns whether a model was trained from left to right.
-
-    Args:
-        identity: the options that its run saved with the checkpoint: the
-            `objective` of pre-training, the `attention` of fine-tuning.
-    """
-    return (
-        identity.get("objective") == "ltr"
-        or identity.get("attention") == "causal"
-    )
-
-
 def is_training_state(name: str, names: Collection[str]) -> bool:
     """Returns whether a name is the step or a slot, as `VARIABLE/adam_m`."""
     return name == _GLOBAL_STEP or name.rpartition("/")[0] in names

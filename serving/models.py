@@ -240,7 +240,7 @@ class _Encoder:
 
     def __init__(self, model, tokenizer, settings: run_folder.Settings):
         kept = ["sequence_output", "pooled_output"]
-        kept = kept if settings.weights.has_pooler else kept[:1]
+        kept = kept if settings.model.has_pooler else kept[:1]
 
         def chosen(outputs):
             every = outputs["all_encoder_layers"]

@@ -49,13 +49,13 @@ def load(task: str, settings: run_folder.Settings) -> Any:
     """
     # Zeros, because drawing weights, which are replaced, takes seconds.
     config = dataclasses.replace(settings.config, initializer_range=0.0)
-    if task == run_folder.TAG and settings.weights.is_feature_tagger:
+    if task == run_folder.TAG and settings.model.is_feature_tagger:
         return _feature_tagger(config, settings)
     options: dict[str, Any] = {"dtype": _DTYPE}
     if task in _LABELED:
         options["num_labels"] = settings.known_labels.num_outputs
     model = _MODELS[task](config, **options)
-    return _filled(model, settings.weights.checkpoint, *_UNUSED.get(task, ()))
+    return _filled(model, settings.model.checkpoint, *_UNUSED.get(task, ()))
 
 
 def _filled(model: keras.Model, path: str, *unused: str) -> Any:
@@ -106,7 +106,7 @@ class FeatureTagger:
 def _feature_tagger(
     config: config_lib.BertConfig, settings: run_folder.Settings
 ) -> FeatureTagger:
-    path, layers = settings.weights.checkpoint, settings.encoder_layers
+    path, layers = settings.model.checkpoint, settings.encoder_layers
     variables = checkpoints.list_variables(path)
     (width,) = {
         shape[0]
@@ -161,7 +161,7 @@ def outputs_of(
         kept = ("start_logits", "end_logits")
     elif task == run_folder.EMBED:
         kept = ("sequence_output", "pooled_output")
-        kept = kept if settings.weights.has_pooler else kept[:1]
+        kept = kept if settings.model.has_pooler else kept[:1]
     kind = settings.problem_type
 
     def compute(*ids):

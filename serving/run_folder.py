@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from files import lines, paths
-from modeling import checkpoints
+from modeling import checkpoints, name_tables
 from modeling import config as config_lib
 from tasks import swag
 from tasks.classification import labels, sentence_pairs
@@ -23,9 +23,9 @@ ANSWER, CHOOSE, CLASSIFY, EMBED = "answer", "choose", "classify", "embed"
 FILL_MASK, SCORE, TAG = "fill_mask", "score", "tag"
 TASKS = (CLASSIFY, SCORE, CHOOSE, ANSWER, TAG, EMBED, FILL_MASK)
 
-_ENCODER = "bert/embeddings/word_embeddings"
 _POOLER = "bert/pooler/dense/kernel"
 _OUTPUT_LAYER = "output_weights"
+_MASKED_LM = "cls/predictions/output_bias"
 _BILSTM = "bilstm/"
 BIDIRECTIONAL = "bidirectional_"  # Prefix of LSTMs of a tagger on features.
 _TRIALS = "trials.json"
@@ -48,16 +48,20 @@ _LENGTHS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Weights:
-    """A checkpoint and its variables.
+class Model:
+    """A trained model, as its checkpoint and the files of its folder state it.
 
     Attributes:
-        checkpoint: its prefix.
-        variables: the names of its variables.
+        checkpoint: the prefix.
+        variables: the names of the variables.
+        architectures: Hugging Face's names of the classes, if known.
+        values: the settings of the folder, of `read`.
     """
 
     checkpoint: str
     variables: Collection[str]
+    architectures: tuple[str, ...]
+    values: Mapping[str, Any]
 
     @property
     def has_pooler(self) -> bool:
@@ -67,7 +71,65 @@ class Weights:
     @property
     def is_feature_tagger(self) -> bool:
         """Whether it is a tagger without its encoder."""
-        return _ENCODER not in self.variables
+        return name_tables.WORD_EMBEDDINGS not in self.variables
+
+    @property
+    def _labels_words(self) -> bool | None:
+        """Whether the output layer labels words; None if unknown."""
+        if self.architectures:
+            return name_tables.TOKEN_CLASSIFICATION in self.architectures
+        return self.is_feature_tagger or self.values.get("is_tagger")
+
+    @property
+    def task(self) -> str:
+        """One of `TASKS`.
+
+        Raises:
+            ValueError: it has a BiLSTM, or its labels are unknown.
+        """
+        names = self.variables
+        if any(name.startswith(_BILSTM) for name in names):
+            raise ValueError(
+                f"{self.checkpoint} has a BiLSTM below its output layer "
+                "(--bilstm_head), which this tool does not support. Only its "
+                "encoder can be exported (tools.export_model --task=embed)."
+            )
+        if "cls/squad/output_weights" in names:
+            return ANSWER
+        if "cls/multiple_choice/output_weights" in names:
+            return CHOOSE
+        if _OUTPUT_LAYER not in names:
+            return FILL_MASK if _MASKED_LM in names else EMBED
+        if "labels" not in self.values:
+            raise ValueError(
+                f"{self.checkpoint} has an output layer, but no labels.json "
+                "with its labels. Pass the --output_dir of its run."
+            )
+        if self._labels_words:
+            return TAG
+        is_score = self.values["labels"].problem_type == labels.REGRESSION
+        return SCORE if is_score else CLASSIFY
+
+    def check_task(self, task: str) -> None:
+        """Checks that the model is for a task.
+
+        Raises:
+            ValueError: it is for another task, which the message names.
+        """
+        if task == EMBED and not self.is_feature_tagger:
+            return  # Every other model has an encoder.
+        if task == FILL_MASK and _MASKED_LM in self.variables:
+            return
+        own = self.task
+        # A folder may not distinguish a tagger from a classifier.
+        is_unsure = self._labels_words is None and task in (CLASSIFY, TAG)
+        if own == CLASSIFY and is_unsure:
+            return
+        if own != task:
+            raise ValueError(
+                f"--task={task} does not fit {self.checkpoint}, whose task is "
+                f"{own}. Pass --task={own}, or the folder of another run."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,7 +162,7 @@ class Settings:
     """Settings of a model.
 
     Attributes:
-        weights: its checkpoint.
+        model: its checkpoint.
         config: its sizes.
         vocab_file: its vocabulary.
         do_lower_case: whether text is lower-cased.
@@ -113,7 +175,7 @@ class Settings:
         top_k: candidates for a mask.
     """
 
-    weights: Weights
+    model: Model
     config: config_lib.BertConfig
     vocab_file: str
     do_lower_case: bool
@@ -148,108 +210,54 @@ class Settings:
         return found.problem_type if found else labels.SINGLE_LABEL
 
 
-def weights(path: str) -> Weights:
-    """Reads the names in a checkpoint.
+def find(
+    folder: str | None, checkpoint: str | None = None, *, best: bool = False
+) -> Model:
+    """Finds a trained model.
 
     Args:
-        path: a prefix, one of its files, or a folder.
+        folder: of its run; None for a checkpoint alone.
+        checkpoint: a prefix, one of its files, or a folder, instead of the
+            checkpoint of the run.
+        best: the best checkpoint of the run instead of the latest.
 
     Raises:
-        FileNotFoundError: there is no checkpoint.
-        ValueError: it is broken, has no encoder, or is left-to-right.
+        FileNotFoundError: there is no `checkpoint`.
+        ValueError: the run has none; a file is invalid; or the model has no
+            encoder, or is left-to-right.
     """
-    prefix = checkpoints.find(path).path
-    if checkpoints.is_causal(model_folder.identity(prefix)):
+    values = read(folder) if folder else {}
+    path = checkpoint or os.path.join(folder or "", "best" if best else "")
+    try:
+        prefix = checkpoints.find(path).path
+    except FileNotFoundError as error:
+        if checkpoint:
+            raise
+        trials = os.path.join(path, _TRIALS)
         raise ValueError(
-            f"{prefix} was trained from left to right (--objective=ltr, "
-            "--attention=causal), which this tool does not support. Pass a "
-            "bidirectional model."
-        )
-    names = checkpoints.list_variables(prefix).keys()
-    if _ENCODER not in names and not any(
+            f"{path} contains several trials. Pass the folder of one, such as "
+            f"the best one in {trials}."
+            if paths.exists(trials)
+            else f"{path} contains no checkpoint. Pass the --output_dir of a "
+            "run that was trained."
+        ) from error
+    model_folder.check_bidirectional(prefix)
+    with checkpoints.opened(prefix) as source:
+        names = source.variables.keys()
+        architectures = model_folder.architectures(source)
+    if name_tables.WORD_EMBEDDINGS not in names and not any(
         name.startswith(BIDIRECTIONAL) for name in names
     ):
         raise ValueError(
-            f"Checkpoint {prefix!r} must contain the encoder ({_ENCODER}); it "
-            "does not."
+            f"Checkpoint {prefix!r} must contain the encoder "
+            f"({name_tables.WORD_EMBEDDINGS}); it does not."
         )
-    return Weights(checkpoint=prefix, variables=names)
-
-
-def weights_of_run(folder: str, *, best: bool = False) -> Weights:
-    """Reads the names in the latest checkpoint of a run, or the best one.
-
-    Raises:
-        ValueError: there is none; or as `weights`.
-    """
-    place = os.path.join(folder, "best") if best else folder
-    try:
-        return weights(place)
-    except FileNotFoundError as error:
-        trials = os.path.join(place, _TRIALS)
-        if paths.exists(trials):
-            raise ValueError(
-                f"{place} contains several trials. Pass the folder of one, "
-                f"such as the best one in {trials}."
-            ) from error
-        raise ValueError(
-            f"{place} contains no checkpoint. Pass the --output_dir of a run "
-            "that was trained."
-        ) from error
-
-
-def task_of(found: Weights, run: Mapping[str, Any]) -> str:
-    """Returns the task of a model.
-
-    Args:
-        found: its checkpoint.
-        run: the contents of its folder, of `read`.
-
-    Raises:
-        ValueError: it has a BiLSTM, or its labels are unknown.
-    """
-    names = found.variables
-    if any(name.startswith(_BILSTM) for name in names):
-        raise ValueError(
-            f"{found.checkpoint} has a BiLSTM below its output layer "
-            "(--bilstm_head), which this tool does not support. Only its "
-            "encoder can be exported (tools.export_model --task=embed)."
-        )
-    if "cls/squad/output_weights" in names:
-        return ANSWER
-    if "cls/multiple_choice/output_weights" in names:
-        return CHOOSE
-    if _OUTPUT_LAYER not in names:
-        return FILL_MASK if "cls/predictions/output_bias" in names else EMBED
-    if "labels" not in run:
-        raise ValueError(
-            f"{found.checkpoint} has an output layer, but no labels.json with "
-            "its labels. Pass the --output_dir of its run."
-        )
-    if run.get("is_tagger") or found.is_feature_tagger:
-        return TAG
-    is_score = run["labels"].problem_type == labels.REGRESSION
-    return SCORE if is_score else CLASSIFY
-
-
-def check_task(task: str, found: Weights, run: Mapping[str, Any]) -> None:
-    """Checks that a model is for a task.
-
-    Raises:
-        ValueError: it is for another task, which the message names.
-    """
-    if task == EMBED and not found.is_feature_tagger:
-        return  # Every other model has an encoder.
-    if task == FILL_MASK and "cls/predictions/output_bias" in found.variables:
-        return
-    own = task_of(found, run)
-    # A folder may not distinguish a tagger from a classifier.
-    is_unsure = "is_tagger" not in run and {own, task} <= {CLASSIFY, TAG}
-    if own != task and not is_unsure:
-        raise ValueError(
-            f"--task={task} does not fit {found.checkpoint}, whose task is "
-            f"{own}. Pass --task={own}, or the folder of another run."
-        )
+    return Model(
+        checkpoint=prefix,
+        variables=names,
+        architectures=architectures,
+        values=values,
+    )
 
 
 # ------------------------------------------------------- The files of a folder
@@ -362,33 +370,36 @@ def _packing(text: str) -> dict[str, Any]:
 # -------------------------------------------------------------------- Settings
 
 
-def find(task: str, weights: Weights, values: Mapping[str, Any]) -> Settings:
+def settings_of(task: str, model: Model, given: Mapping[str, Any]) -> Settings:
     """Collects the settings of a model.
 
     Args:
         task: one of `TASKS`.
-        weights: its checkpoint.
-        values: of flags, else of the folder of the run (`read`);
-            `bert_config_file` and `vocab_file` are required.
+        model: its checkpoint and folder.
+        given: values of flags, which replace those of the folder; None is no
+            value. `bert_config_file` and `vocab_file` must be in one of them.
 
     Raises:
         OSError: a file cannot be opened.
         ValueError: the files do not fit together; or the encoder below a
             tagger is unknown, or not that of training.
     """
+    given = {name: value for name, value in given.items() if value is not None}
+    values = {**model.values, **given}
     do_lower_case = values.get("do_lower_case", True)
     tokenization.validate_case_matches_checkpoint(
-        do_lower_case, weights.checkpoint
+        do_lower_case, model.checkpoint
     )
     config = config_lib.BertConfig.from_json_file(values["bert_config_file"])
     longest = config.max_position_embeddings
-    # A pre-trained model fills masks at all of its positions.
-    length = values.get(
+    # Masks are filled at all positions of the model.
+    stated = given if task == FILL_MASK else values
+    length = stated.get(
         "max_seq_length", min(_LENGTHS.get(task, longest), longest)
     )
     config.check_length(length)
     found = Settings(
-        weights=weights,
+        model=model,
         config=config,
         vocab_file=values["vocab_file"],
         do_lower_case=do_lower_case,
@@ -402,7 +413,7 @@ def find(task: str, weights: Weights, values: Mapping[str, Any]) -> Settings:
     if task == ANSWER:
         reading = reading_of(values, length)
         found = dataclasses.replace(found, answering=reading)
-    if task == TAG and weights.is_feature_tagger:
+    if task == TAG and model.is_feature_tagger:
         found = _with_encoder(found, values)
     found.tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
     config.check_vocabulary(found.tokenizer.vocab_size, found.vocab_file)

@@ -17,7 +17,7 @@ from tools import (
     plot_attention,
     predict_masked,
 )
-from training import checkpointing, initialization
+from training import checkpointing, model_folder
 from training import flags as training_flags
 
 _GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -112,12 +112,12 @@ def test_bidirectional_pretraining_refuses_a_left_to_right_checkpoint(
 
 def test_the_folder_of_a_left_to_right_model_is_refused(tmp_path, model):
     with pytest.raises(ValueError, match="trained from left to right"):
-        initialization.check_bidirectional(str(tmp_path))
+        model_folder.check_bidirectional(str(tmp_path))
     (tmp_path / "tiny.ckpt.state.json").unlink()
-    initialization.check_bidirectional(
+    model_folder.check_bidirectional(
         str(tmp_path)
     )  # Made elsewhere: nothing is known.
-    initialization.check_bidirectional(str(tmp_path / "absent"))
+    model_folder.check_bidirectional(str(tmp_path / "absent"))
 
 
 def test_a_left_to_right_best_checkpoint_is_refused(tmp_path):
@@ -129,7 +129,7 @@ def test_a_left_to_right_best_checkpoint_is_refused(tmp_path):
     best.offer(3, {"f1": 0.5}, {"x": tf.Variable(1.0)})
     saved = checkpointing.latest(str(tmp_path / "best"))
     with pytest.raises(ValueError, match="trained from left to right"):
-        initialization.check_bidirectional(saved)
+        model_folder.check_bidirectional(saved)
 
 
 def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):
@@ -137,9 +137,9 @@ def test_programs_without_a_bilstm_refuse_a_model_that_has_one(tmp_path):
     values |= {"bilstm/forward/kernel": values["bert/pooler/dense/bias"]}
     prefix = str(tmp_path / "tiny.ckpt")
     checkpoints.save(prefix, values)
-    found = run_folder.weights(prefix)
+    found = run_folder.find(None, prefix)
     with pytest.raises(ValueError, match=r"has a BiLSTM .* --task=embed"):
-        run_folder.task_of(found, {})
-    run_folder.check_task(run_folder.EMBED, found, {})
+        found.task  # noqa: B018
+    found.check_task(run_folder.EMBED)
     with pytest.raises(ValueError, match=r"has a BiLSTM .* do not support"):
         _convert(prefix, str(tmp_path / "hf"))

@@ -163,10 +163,10 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
         ValueError: the checkpoint contradicts its configuration, vocabulary
             or casing, or is a left-to-right model.
     """
-    from training import initialization, model_folder
+    from training import model_folder
 
     # The output does not record how the model was trained.
-    initialization.check_bidirectional(options.input)
+    model_folder.check_bidirectional(options.input)
     variables = {
         name: (shape, "float32" if dtype in _HALF else dtype)
         for name, (shape, dtype) in source.variables.items()

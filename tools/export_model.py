@@ -15,8 +15,7 @@ checkpoint without such a folder:
 
 import dataclasses
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from absl import logging
 
@@ -141,35 +140,36 @@ def run(options: Options) -> str:
     exporting.check_installed(options.format, options.quantize)
     target = os.path.join(options.export_dir, str(options.version))
     exporting.check_new(target)
-    found = run_folder.read(options.model_dir) if options.model_dir else {}
-    if options.init_checkpoint:
-        weights = run_folder.weights(options.init_checkpoint)
-    else:
-        weights = run_folder.weights_of_run(
-            flags.given(options.model_dir, "model_dir"),
-            best=options.use_best_checkpoint,
-        )
+    found = run_folder.find(
+        options.model_dir,
+        options.init_checkpoint,
+        best=options.use_best_checkpoint,
+    )
     task = options.task
     if task == AUTO:
-        task = run_folder.task_of(weights, found)
-        logging.info("Task of %s: %s.", weights.checkpoint, task)
-    run_folder.check_task(task, weights, found)
-    settings = _settings(options, found, weights, task)
+        task = found.task
+        logging.info("Task of %s: %s.", found.checkpoint, task)
+    found.check_task(task)
+    settings = _settings(options, found, task)
     described = {
         "do_lower_case": settings.do_lower_case,
         "vocab_size": settings.config.vocab_size,
         "vocab_sha256": records.vocab_sha256(settings.tokenizer.vocab),
-        "checkpoint": os.path.basename(weights.checkpoint),
+        "checkpoint": os.path.basename(found.checkpoint),
     }
-    folders = [options.model_dir] if options.model_dir else []
-    if options.init_checkpoint:
-        folders.append(config_lib.folder_of(options.init_checkpoint))
+    origin = options.init_checkpoint and config_lib.folder_of(found.checkpoint)
     text = {name: described[name] for name in ("vocab_sha256", "do_lower_case")}
-    for folder in folders:
+    for folder in filter(None, (options.model_dir, origin)):
         model_folder.check_text(folder, text)
-    if options.init_checkpoint and task in ("classify", "score", "tag"):
+    if origin and task in ("classify", "score", "tag"):
         labels = settings.known_labels.to_dict()
-        _check_outputs(options.init_checkpoint, task, labels)
+        if model_folder.output_order(origin, labels) is not None:
+            raise ValueError(
+                f"The outputs of {found.checkpoint} are "
+                f"{model_folder.labels(origin)}, and those of the export "
+                f"{labels}: the labels are in another order. Pass the folder "
+                "of the checkpoint as --model_dir."
+            )
     model = networks.load(task, settings)
     servable = models.servable(task, model, settings)
     converted = None
@@ -183,65 +183,30 @@ def run(options: Options) -> str:
 
 
 def _settings(
-    options: Options,
-    found: Mapping[str, Any],
-    weights: "run_folder.Weights",
-    task: str,
+    options: Options, found: "run_folder.Model", task: str
 ) -> "run_folder.Settings":
     """Returns the settings of the flags, else of the run, else the defaults."""
     from serving import run_folder
 
-    is_text_only = task == run_folder.FILL_MASK or weights.is_feature_tagger
+    is_text_only = task == run_folder.FILL_MASK or found.is_feature_tagger
     if options.format != _SAVED_MODEL and is_text_only:
         raise ValueError(
             f"--format={options.format} requires a model whose only inputs "
-            f"are word pieces; that of {weights.checkpoint} also reads words "
+            f"are word pieces; that of {found.checkpoint} also reads words "
             "or positions of masks. Export a SavedModel, or its encoder with "
             "--task=embed."
         )
-    given = {k: v for k, v in vars(options).items() if v is not None}
-    values = {**found, **given}
-    if task == run_folder.FILL_MASK and options.max_seq_length is None:
-        values.pop("max_seq_length", None)  # As many as there are positions.
     for name in ("bert_config_file", "vocab_file"):
-        if name not in values:
+        if getattr(options, name) is None and name not in found.values:
             which = f"{options.model_dir} does not contain it"
             if not options.model_dir:
                 which = "or a folder that contains it as --model_dir"
             raise ValueError(f"--{name} must be given; {which}.")
     return dataclasses.replace(
-        run_folder.find(task, weights, values),
+        run_folder.settings_of(task, found, vars(options)),
         layers=tuple(features.parse_layers(options.layers)),
         top_k=options.top_k,
     )
-
-
-def _check_outputs(path: str, task: str, labels: dict[str, Any]) -> None:
-    """Compares the labels of the export with those of its checkpoint.
-
-    Raises:
-        ValueError: the checkpoint labels words instead of texts, or has other
-            labels, or in another order.
-    """
-    from modeling import checkpoints, name_tables
-    from modeling import config as config_lib
-    from training import model_folder
-
-    folder = config_lib.folder_of(path)
-    with checkpoints.opened(path) as source:
-        classes = model_folder.architectures(source)
-    is_tagger = name_tables.TOKEN_CLASSIFICATION in classes
-    if classes and is_tagger != (task == "tag"):
-        raise ValueError(
-            f"--task={task} does not fit {path}, which is a "
-            f"{', '.join(classes)}."
-        )
-    if model_folder.output_order(folder, labels) is not None:
-        raise ValueError(
-            f"The outputs of {path} are {model_folder.labels(folder)}, and "
-            f"those of the export {labels}: the labels are in another order. "
-            "Pass the folder of the checkpoint as --model_dir."
-        )
 
 
 def main(options: Options) -> None:

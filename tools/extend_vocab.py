@@ -231,10 +231,10 @@ def _write_checkpoint(
 
     The rows of new words, in the places, are the mean of those of their pieces.
     """
-    from training import initialization
+    from training import model_folder
 
     # The copy would not record that it is an ablation.
-    initialization.check_bidirectional(source)
+    model_folder.check_bidirectional(source)
     names = checkpoints.list_variables(source)
     tensors = checkpoints.read(
         source,

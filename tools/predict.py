@@ -114,23 +114,19 @@ def _open(options: Options) -> tuple[str, "predicting.Predictor"]:
     """Loads the model; returns its task too."""
     from serving import predicting, run_folder
 
-    found = run_folder.read(options.model)
-    weights = run_folder.weights_of_run(
-        options.model, best=options.use_best_checkpoint
-    )
-    task = run_folder.task_of(weights, found)
+    found = run_folder.find(options.model, best=options.use_best_checkpoint)
+    task = found.task
     if task not in predicting.FIELDS:
         raise ValueError(
-            f"{weights.checkpoint} was pre-trained, not fine-tuned. "
+            f"{found.checkpoint} was pre-trained, not fine-tuned. "
             "tools.predict_masked predicts its masked words, and "
             "extract_features.py writes its vectors."
         )
     for name in ("bert_config_file", "vocab_file"):
-        if name not in found:
+        if name not in found.values:
             raise ValueError(f"{options.model} does not contain its {name}.")
-    if options.encoder_checkpoint:
-        found["encoder_checkpoint"] = options.encoder_checkpoint
-    settings = run_folder.find(task, weights, found)
+    given = {"encoder_checkpoint": options.encoder_checkpoint}
+    settings = run_folder.settings_of(task, found, given)
     return task, predicting.Predictor(task, settings, options.batch_size)
 
 

@@ -1,7 +1,6 @@
 """Plan and initialization of a run: random, from weights, or resumed."""
 
 import dataclasses
-import itertools
 import math
 import os
 import re
@@ -190,86 +189,6 @@ def _new_state(objective, options, plan) -> steps.TrainState:
     )
 
 
-def check_attention(options: Any) -> None:
-    """Checks that checkpoints were trained with the attention of the flags.
-
-    Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
-    BERT, so its weights do not show the attention; the state file of this
-    project's checkpoints does.
-
-    Checks the checkpoint in `output_dir` and `init_checkpoint`. Checkpoints of
-    other programs do not record their attention and are not checked.
-
-    Args:
-        options: of a run: `output_dir`, `init_checkpoint` and, if the script
-            has it, `attention` or `objective`.
-
-    Raises:
-        ValueError: a checkpoint has another attention.
-    """
-    causal_flag = f"--attention={training_flags.CAUSAL}"
-    now = getattr(options, "attention", training_flags.BIDIRECTIONAL)
-    if hasattr(options, "objective"):
-        causal_flag = "--objective=ltr"
-        if options.objective == "ltr":
-            now = training_flags.CAUSAL
-    # A run resumes from the latest readable checkpoint.
-    latest = itertools.islice(
-        checkpointing.readable_states(options.output_dir), 1
-    )
-    prefixes = [prefix for prefix, _ in latest]
-    for prefix in filter(None, [*prefixes, _found(options.init_checkpoint)]):
-        trained = attention_of(model_folder.identity(prefix))
-        if trained is not None and trained != now:
-            raise ValueError(
-                f"{prefix} was trained with {trained} attention, and this run "
-                f"has {now} ({causal_flag}). The attention of a model "
-                "cannot be changed; choose the matching flag or checkpoint."
-            )
-
-
-def attention_of(saved: Mapping[str, object]) -> str | None:
-    """Returns the attention of a checkpoint; None if unknown.
-
-    Args:
-        saved: the identity of the run that wrote it.
-    """
-    if checkpoints.is_causal(saved):
-        return training_flags.CAUSAL
-    # Fine-tuned models record only causal attention.
-    return training_flags.BIDIRECTIONAL if saved else None
-
-
-def check_bidirectional(path: str) -> None:
-    """Checks that a checkpoint has bidirectional attention.
-
-    For programs without a causal mode. Checkpoints of other programs are not
-    checked.
-
-    Args:
-        path: a prefix, one of its files, or a folder.
-
-    Raises:
-        ValueError: it was trained from left to right.
-    """
-    prefix = _found(path)
-    if prefix and checkpoints.is_causal(model_folder.identity(prefix)):
-        raise ValueError(
-            f"{prefix} was trained from left to right (--objective=ltr, "
-            "--attention=causal): each word attends only to earlier words. "
-            "This program needs bidirectional attention. Only the fine-tuning "
-            "scripts with --attention accept it."
-        )
-
-
-def _found(path: str | None) -> str | None:
-    """Finds a checkpoint; a missing one is reported by its reader."""
-    try:
-        return checkpoints.find(path).path if path else None
-    except (FileNotFoundError, ValueError):
-        return None
-
-
 def load_for_evaluation(
     strategy: tf.distribute.Strategy,
     objective: objectives.Objective,
@@ -325,7 +244,7 @@ def load_pretrained(
             casing, or lacks a weight.
     """
     path = options.init_checkpoint
-    check_bidirectional(path)
+    model_folder.check_bidirectional(path)
     model_folder.check_casing(config_lib.folder_of(path), options.do_lower_case)
     report = checkpoints.load(model, path, new=unused)
     logging.info("%s: %s", path, report)

@@ -22,6 +22,7 @@ from files import json_text, lines, messages, writing
 from modeling import checkpoints, huggingface_config, keras_hub, name_tables
 from modeling import config as config_lib
 from training import checkpointing
+from training import flags as training_flags
 
 VOCABULARY = "vocab.txt"
 LABELS = "labels.json"
@@ -37,24 +38,6 @@ _LEAST_SHARE_CASED = 0.02
 _MOST_SHARE_UNCASED = 0.001
 # A smaller vocabulary does not show its casing.
 _LEAST_LETTERED_ENTRIES = 500
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Description:
-    """A model's configuration, vocabulary, casing and labels.
-
-    Attributes:
-        config: the configuration.
-        vocab_file: the vocabulary; None if the model does not read text.
-        text: `vocab_sha256` and `do_lower_case`.
-        labels: `problem_type` and `labels` of the outputs; None if there are
-            none.
-    """
-
-    config: Mapping[str, object]
-    vocab_file: str | None = None
-    text: Mapping[str, object] = dataclasses.field(default_factory=dict)
-    labels: Mapping[str, object] | None = None
 
 
 def read(folder: str, name: str, **kinds: type) -> dict[str, Any]:
@@ -102,7 +85,95 @@ def is_tagger(identity: Mapping[str, Any]) -> bool:
     return identity.get("objective", "").startswith(_TAGS)
 
 
-def validate_output_dir(output_dir: str, described: Description) -> None:
+def check_attention(options: Any) -> None:
+    """Checks that checkpoints were trained with the attention of the flags.
+
+    Source: Devlin et al. 2019, §5.1. A left-to-right model has the variables of
+    BERT, so its weights do not show the attention; the state file of this
+    project's checkpoints does.
+
+    Checks the checkpoint in `output_dir` and `init_checkpoint`. Checkpoints of
+    other programs do not record their attention and are not checked.
+
+    Args:
+        options: of a run: `output_dir`, `init_checkpoint` and, if the script
+            has it, `attention` or `objective`.
+
+    Raises:
+        ValueError: a checkpoint has another attention.
+    """
+    causal_flag = f"--attention={training_flags.CAUSAL}"
+    now = getattr(options, "attention", training_flags.BIDIRECTIONAL)
+    if hasattr(options, "objective"):
+        causal_flag = "--objective=ltr"
+        if options.objective == "ltr":
+            now = training_flags.CAUSAL
+    # A run resumes from the latest readable checkpoint.
+    latest = itertools.islice(
+        checkpointing.readable_states(options.output_dir), 1
+    )
+    prefixes = [prefix for prefix, _ in latest]
+    for prefix in filter(None, [*prefixes, _found(options.init_checkpoint)]):
+        trained = attention_of(identity(prefix))
+        if trained is not None and trained != now:
+            raise ValueError(
+                f"{prefix} was trained with {trained} attention, and this run "
+                f"has {now} ({causal_flag}). The attention of a model "
+                "cannot be changed; choose the matching flag or checkpoint."
+            )
+
+
+def attention_of(identity: Mapping[str, Any]) -> str | None:
+    """Returns one of `training_flags.ATTENTIONS`; None if it is unknown.
+
+    Args:
+        identity: of the run that trained the model.
+    """
+    if identity.get("objective") == "ltr":
+        return training_flags.CAUSAL
+    # Fine-tuned models record only causal attention.
+    unstated = training_flags.BIDIRECTIONAL if identity else None
+    return identity.get("attention", unstated)
+
+
+def check_bidirectional(path: str) -> None:
+    """Checks that a checkpoint has bidirectional attention.
+
+    For programs without a causal mode. Checkpoints of other programs are not
+    checked.
+
+    Args:
+        path: a prefix, one of its files, or a folder.
+
+    Raises:
+        ValueError: it was trained from left to right.
+    """
+    prefix = _found(path)
+    if prefix and attention_of(identity(prefix)) == training_flags.CAUSAL:
+        raise ValueError(
+            f"{prefix} was trained from left to right (--objective=ltr, "
+            "--attention=causal): each word attends only to earlier words. "
+            "This program needs bidirectional attention. Only the fine-tuning "
+            "scripts with --attention accept it."
+        )
+
+
+def _found(path: str | None) -> str | None:
+    """Finds a checkpoint; a missing one is reported by its reader."""
+    try:
+        return checkpoints.find(path).path if path else None
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def validate_output_dir(
+    output_dir: str,
+    config: Mapping[str, object],
+    *,
+    vocab_file: str | None = None,
+    text: Mapping[str, object] | None = None,
+    labels: Mapping[str, object] | None = None,
+) -> None:
     """Checks that a folder has no other model, and writes the description.
 
     A folder without a description, such as one of the release, is accepted:
@@ -110,61 +181,50 @@ def validate_output_dir(output_dir: str, described: Description) -> None:
 
     Args:
         output_dir: the run's folder, created if missing.
-        described: the model.
+        config: the configuration.
+        vocab_file: the vocabulary; None if the model does not read text.
+        text: `vocab_sha256` and `do_lower_case`; None without a vocabulary.
+        labels: `problem_type` and `labels` of the outputs; None if there are
+            none.
 
     Raises:
         ValueError: the folder has a model with another configuration,
             vocabulary, casing or other labels.
     """
     tf.io.gfile.makedirs(output_dir)
-    _validate_config(output_dir, described.config)
-    if described.vocab_file is not None:
-        _validate_text(output_dir, described.vocab_file, described.text)
-    if described.labels is not None:
-        _validate_labels(output_dir, described.labels)
-
-
-def _validate_config(output_dir: str, config: Mapping[str, object]) -> None:
+    has_run = checkpointing.latest(output_dir) is not None
     held = read(output_dir, config_lib.FILE)
-    if held == config:
-        return
-    differing = sorted(
-        key for key in config if key in held and held[key] != config[key]
+    differing = ", ".join(
+        f"{key} is {held[key]!r} there and {config[key]!r} here"
+        for key in sorted(config)
+        if key in held and held[key] != config[key]
     )
-    if differing and checkpointing.latest(output_dir):
+    if differing and has_run:
         raise ValueError(
-            f"{output_dir} contains another model: "
-            + ", ".join(
-                f"{key} is {held[key]!r} there and {config[key]!r} here"
-                for key in differing
-            )
-            + ". Choose another --output_dir."
-        )
-    writing.write_json(os.path.join(output_dir, config_lib.FILE), dict(config))
-
-
-def _validate_text(
-    output_dir: str, vocab_file: str, text: Mapping[str, object]
-) -> None:
-    if checkpointing.latest(output_dir):
-        check_text(output_dir, text)
-    writing.write_json(os.path.join(output_dir, TOKENIZER), dict(text))
-    target = os.path.join(output_dir, VOCABULARY)
-    if os.path.abspath(vocab_file) != os.path.abspath(target):
-        writing.copy_file(vocab_file, target)
-
-
-def _validate_labels(output_dir: str, labels_now: Mapping[str, object]) -> None:
-    if _holds_model(output_dir) and answers_differ(output_dir, labels_now):
-        raise ValueError(
-            f"The model in {output_dir} was trained for other labels "
-            f"({LABELS} there) than {dict(labels_now)}. Choose another "
+            f"{output_dir} contains another model: {differing}. Choose another "
             "--output_dir."
         )
-    # Thresholds, which are chosen after training, stay.
-    held = read(output_dir, LABELS) if checkpointing.latest(output_dir) else {}
-    path = os.path.join(output_dir, LABELS)
-    writing.write_json(path, {**held, **labels_now})
+    if held != config:
+        path = os.path.join(output_dir, config_lib.FILE)
+        writing.write_json(path, dict(config))
+    if vocab_file is not None and text is not None:
+        if has_run:
+            check_text(output_dir, text)
+        writing.write_json(os.path.join(output_dir, TOKENIZER), dict(text))
+        target = os.path.join(output_dir, VOCABULARY)
+        if os.path.abspath(vocab_file) != os.path.abspath(target):
+            writing.copy_file(vocab_file, target)
+    if labels is not None:
+        if _holds_model(output_dir) and answers_differ(output_dir, labels):
+            raise ValueError(
+                f"The model in {output_dir} was trained for other labels "
+                f"({LABELS} there) than {dict(labels)}. Choose another "
+                "--output_dir."
+            )
+        # Thresholds, which are chosen after training, stay.
+        held = read(output_dir, LABELS) if has_run else {}
+        path = os.path.join(output_dir, LABELS)
+        writing.write_json(path, {**held, **labels})
 
 
 def _holds_model(folder: str) -> bool:

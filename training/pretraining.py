@@ -19,6 +19,7 @@ from training import (
     initialization,
     input_pipeline,
     loop,
+    model_folder,
     objectives,
     pretraining_records,
     record_files,
@@ -135,7 +136,7 @@ def prepare_devices(
         ValueError: a checkpoint has another attention, or a batch does not
             divide among the devices.
     """
-    initialization.check_attention(options)
+    model_folder.check_attention(options)
     strategy = devices.prepare(options, ["eval_batch_size"], options.output_dir)
     for phase in phases:
         input_pipeline.check_batch_size(

@@ -43,7 +43,7 @@ def prepare(
             workers do not share the folder of the run.
     """
     options: training_flags.FineTuningOptions = task.options
-    initialization.check_attention(options)
+    model_folder.check_attention(options)
     sizes = ("eval_batch_size", "predict_batch_size")
     strategy = devices.prepare(
         options,
@@ -142,16 +142,16 @@ class Model:
         if whole.init_checkpoint:
             origin = config_lib.folder_of(whole.init_checkpoint)
             model_folder.check_text(origin, text)
-        described = model_folder.Description(
-            config=self._setup.config.to_dict(),
-            vocab_file=whole.vocab_file,
-            text=text,
-            labels=self.task.labels,
-        )
         for folder in dict.fromkeys(
             (self.options.output_dir, whole.output_dir)
         ):
-            model_folder.validate_output_dir(folder, described)
+            model_folder.validate_output_dir(
+                folder,
+                self._setup.config.to_dict(),
+                vocab_file=whole.vocab_file,
+                text=text,
+                labels=self.task.labels,
+            )
 
     def train(self, data: Mapping[str, Sequence[task_lib.Data]]) -> None:
         """Trains on the data of `TRAIN`, resuming from the folder's checkpoint.

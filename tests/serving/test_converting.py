@@ -43,7 +43,7 @@ def _made(folder, task, kind=labels.SINGLE_LABEL, **changes):
     prefix = str(folder / "model.ckpt-1")
     checkpoints.save(prefix, values)
     settings = run_folder.Settings(
-        weights=run_folder.weights(prefix),
+        model=run_folder.find(None, prefix),
         config=config,
         vocab_file="",
         do_lower_case=True,

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from training import flags as training_flags
-from training import initialization
+from training import model_folder
 
 
 def _options(folder, **changes):
@@ -58,18 +58,18 @@ def test_an_ablation_is_part_of_what_a_run_is():
     ],
 )
 def test_attention_of_a_checkpoint(identity, attention):
-    assert initialization.attention_of(identity) == attention
+    assert model_folder.attention_of(identity) == attention
 
 
 def test_a_left_to_right_model_must_stay_one(tmp_path):
     prefix = _write_checkpoint(tmp_path / "ltr", {"objective": "ltr"})
     options = _options(tmp_path, init_checkpoint=prefix)
     with pytest.raises(ValueError, match="trained with causal attention"):
-        initialization.check_attention(options)
+        model_folder.check_attention(options)
     options = _options(
         tmp_path, init_checkpoint=prefix, attention=training_flags.CAUSAL
     )
-    initialization.check_attention(options)
+    model_folder.check_attention(options)
 
 
 def test_a_model_that_looks_both_ways_does_not_become_one(tmp_path):
@@ -78,14 +78,14 @@ def test_a_model_that_looks_both_ways_does_not_become_one(tmp_path):
         tmp_path, init_checkpoint=prefix, attention=training_flags.CAUSAL
     )
     with pytest.raises(ValueError, match="with bidirectional attention"):
-        initialization.check_attention(options)
+        model_folder.check_attention(options)
 
 
 def test_a_folder_is_not_gone_on_with_in_another_way(tmp_path):
     identity = {"objective": "squad", "attention": "causal"}
     _write_checkpoint(tmp_path / "out", identity)
     with pytest.raises(ValueError, match="trained with causal attention"):
-        initialization.check_attention(_options(tmp_path))
+        model_folder.check_attention(_options(tmp_path))
 
 
 def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path):
@@ -98,11 +98,11 @@ def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path):
     with pytest.raises(
         ValueError, match=r"model\.ckpt-7 was trained with caus"
     ):
-        initialization.check_attention(_options(tmp_path))
-    initialization.check_attention(_options(tmp_path, attention="causal"))
+        model_folder.check_attention(_options(tmp_path))
+    model_folder.check_attention(_options(tmp_path, attention="causal"))
 
 
 def test_nothing_is_said_of_checkpoints_that_are_not_there(tmp_path, caplog):
     options = _options(tmp_path, init_checkpoint=str(tmp_path / "none"))
-    initialization.check_attention(options)
+    model_folder.check_attention(options)
     assert not caplog.records

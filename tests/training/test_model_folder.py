@@ -1,6 +1,5 @@
 """Files beside a model of any origin, and contradictions between them."""
 
-import dataclasses
 import json
 import os
 import pathlib
@@ -168,12 +167,10 @@ def test_the_folder_of_a_foreign_model_is_not_renamed(tmp_path):
     with pytest.raises(ValueError, match="was trained for other labels"):
         model_folder.validate_output_dir(
             str(tmp_path),
-            model_folder.Description(
-                config={},
-                vocab_file=str(_INPUTS / "vocab.txt"),
-                text={"do_lower_case": True},
-                labels=_labels("a", "b"),
-            ),
+            {},
+            vocab_file=str(_INPUTS / "vocab.txt"),
+            text={"do_lower_case": True},
+            labels=_labels("a", "b"),
         )
     assert not (tmp_path / "labels.json").exists()
 
@@ -192,48 +189,46 @@ def _save(folder):
     checkpointing.save(str(folder), 1, {"w": tf.Variable(1.0)}, {}, keep=1)
 
 
-def _validate(folder, config):
-    described = model_folder.Description(config=config)
-    model_folder.validate_output_dir(folder, described)
-
-
 def test_a_folder_belongs_to_one_model(tmp_path):
     folder = str(tmp_path / "new")
-    _validate(folder, {"hidden_size": 8, "vocab_size": 9})
+    model_folder.validate_output_dir(
+        folder, {"hidden_size": 8, "vocab_size": 9}
+    )
     config = tmp_path / "new" / "bert_config.json"
     assert json.loads(config.read_text())["hidden_size"] == 8
     # Nothing is saved yet: the folder may change its model.
-    _validate(folder, {"hidden_size": 4, "vocab_size": 9})
+    model_folder.validate_output_dir(
+        folder, {"hidden_size": 4, "vocab_size": 9}
+    )
     _save(tmp_path / "new")
-    _validate(folder, {"hidden_size": 4, "vocab_size": 9})
+    model_folder.validate_output_dir(
+        folder, {"hidden_size": 4, "vocab_size": 9}
+    )
     with pytest.raises(ValueError, match="hidden_size is 4 there and 8 here"):
-        _validate(folder, {"hidden_size": 8, "vocab_size": 9})
+        model_folder.validate_output_dir(
+            folder, {"hidden_size": 8, "vocab_size": 9}
+        )
     assert json.loads(config.read_text())["hidden_size"] == 4
 
 
 def test_a_folder_that_the_release_wrote_is_accepted(tmp_path):
     _save(tmp_path)
-    _validate(str(tmp_path), {"hidden_size": 8})
+    model_folder.validate_output_dir(str(tmp_path), {"hidden_size": 8})
     assert (tmp_path / "bert_config.json").exists()
-
-
-_MODEL = model_folder.Description(
-    config={"hidden_size": 8},
-    vocab_file="",
-    text={"vocab_sha256": "a", "do_lower_case": True},
-    labels={"problem_type": "single_label", "labels": ["no", "yes"]},
-)
 
 
 @pytest.fixture
 def model(tmp_path):
     """The folder of a model, and its description."""
     (tmp_path / "words.txt").write_bytes(b"[UNK]\r\nword\n")
-    described = dataclasses.replace(
-        _MODEL, vocab_file=str(tmp_path / "words.txt")
-    )
+    described = {
+        "config": {"hidden_size": 8},
+        "vocab_file": str(tmp_path / "words.txt"),
+        "text": {"vocab_sha256": "a", "do_lower_case": True},
+        "labels": {"problem_type": "single_label", "labels": ["no", "yes"]},
+    }
     folder = str(tmp_path / "model")
-    model_folder.validate_output_dir(folder, described)
+    model_folder.validate_output_dir(folder, **described)
     weights = {"w": tf.Variable(1.0)}
     checkpointing.save(folder, 1, weights, state={}, keep=1)
     return folder, described
@@ -241,11 +236,11 @@ def model(tmp_path):
 
 def test_vocabulary_is_copied_to_the_folder_byte_for_byte(model):
     folder, described = model
-    model_folder.validate_output_dir(folder, described)
+    model_folder.validate_output_dir(folder, **described)
     with open(f"{folder}/vocab.txt", "rb") as file:
         assert file.read() == b"[UNK]\r\nword\n"
-    again = dataclasses.replace(described, vocab_file=f"{folder}/vocab.txt")
-    model_folder.validate_output_dir(folder, again)
+    described["vocab_file"] = f"{folder}/vocab.txt"
+    model_folder.validate_output_dir(folder, **described)
     assert os.path.getsize(f"{folder}/vocab.txt") == 12
 
 
@@ -260,9 +255,7 @@ def test_vocabulary_is_copied_to_the_folder_byte_for_byte(model):
 def test_a_folder_of_another_model_is_refused(model, field, value, message):
     folder, described = model
     with pytest.raises(ValueError, match=message):
-        model_folder.validate_output_dir(
-            folder, dataclasses.replace(described, **{field: value})
-        )
+        model_folder.validate_output_dir(folder, **described | {field: value})
 
 
 @pytest.mark.parametrize(
