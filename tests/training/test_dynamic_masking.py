@@ -393,7 +393,6 @@ def _trained_on(source, steps, worker=0, workers=1, replicas=1, seed=5):
 
 def test_training_masks_each_time_anew_and_always_the_same(source):
     rows = _trained_on(source, (0, 10))
-    assert rows == _trained_on(source, (0, 10))
     assert rows[3 * 8 :] == _trained_on(source, (3, 10))
     assert rows != _trained_on(source, (0, 10), seed=6)
     # Four passes over the records.
@@ -421,8 +420,8 @@ def test_evaluation_masks_a_record_always_alike(source):
     once = evaluated(batch_size=8)
     assert sorted(once) == list(range(20))
     assert evaluated(batch_size=5) == once
-    assert evaluated(batch_size=8, replicas=2) == once
-    assert evaluated(batch_size=4, order=np.arange(20)[::-1]) == once
+    backwards = np.arange(20)[::-1]
+    assert evaluated(batch_size=4, replicas=2, order=backwards) == once
     # Starting over where the records end.
     assert evaluated(batch_size=8, num_batches=9) == once
     trained = {number: rest for number, *rest in _trained_on(source, (0, 3))}

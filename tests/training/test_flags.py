@@ -90,3 +90,24 @@ def test_held_out_data_are_read_where_they_are_scored(given, expected):
         **given,
     )
     assert (task.EVAL in options.needed_splits) is expected
+
+
+def test_bert_adds_nothing_to_what_a_run_is():
+    # So that runs which were begun before there were ablations go on.
+    options = training_flags.AblationOptions()
+    assert options.ablation == {}
+    assert not any(options.head_arguments.values())
+
+
+def test_an_ablation_is_part_of_what_a_run_is():
+    options = training_flags.AblationOptions(
+        attention="causal", bilstm_head=True
+    )
+    assert options.head_arguments == {
+        "causal": True,
+        "bilstm_head": True,
+    }
+    assert options.ablation == {
+        "attention": "causal",
+        "bilstm_head": True,
+    }

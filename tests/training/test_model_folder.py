@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import types
 
 import pytest
 import tensorflow as tf
@@ -79,15 +80,6 @@ def test_a_tokenizer_that_splits_otherwise_is_refused(tmp_path, name, values):
         model_folder.check_text(str(tmp_path), {"do_lower_case": True})
     _put(tmp_path, name, {"strip_accents": None, "clean_text": True})
     model_folder.check_text(str(tmp_path), {"do_lower_case": True})
-
-
-def test_another_vocabulary_is_named_by_its_first_difference(tmp_path):
-    cased = str(_INPUTS / "vocab_cased.txt")
-    model_folder.check_vocabulary(str(tmp_path), cased)
-    _vocabulary(tmp_path)
-    model_folder.check_vocabulary(str(tmp_path), str(_INPUTS / "vocab.txt"))
-    with pytest.raises(ValueError, match=r"1250 entries.*1200 entries.*line"):
-        model_folder.check_vocabulary(str(tmp_path), cased)
 
 
 def test_a_run_is_compared_with_what_it_starts_from(tmp_path):
@@ -305,8 +297,9 @@ def test_released_vocabularies_show_their_casing(name, want):
 
 def test_the_first_difference_is_named(tmp_path):
     folder = str(tmp_path)
-    _entries(tmp_path / "vocab.txt", ["[PAD]", "a", "b"])
     same = _entries(tmp_path / "same", ["[PAD]", "a", " b\r", "", " "])
+    model_folder.check_vocabulary(folder, same)
+    _entries(tmp_path / "vocab.txt", ["[PAD]", "a", "b"])
     model_folder.check_vocabulary(folder, same)
     for entries, message in (
         (["[PAD]", "c", "d"], r"first in line 2: 'c', there 'a'"),
@@ -332,3 +325,77 @@ def test_unused_entries_may_be_words(tmp_path, caplog):
         model_folder.check_vocabulary(
             str(tmp_path), _entries(tmp_path / "unused", unused)
         )
+
+
+def _attention_options(folder, **changes):
+    given = {"output_dir": str(folder / "out"), "init_checkpoint": None}
+    return types.SimpleNamespace(**given | changes)
+
+
+def _write_checkpoint(folder, identity, step=7):
+    """Writes what a folder looks like that holds a checkpoint."""
+    folder.mkdir()
+    prefix = folder / f"model.ckpt-{step}"
+    for ending in (".index", ".data-00000-of-00001"):
+        prefix.with_name(prefix.name + ending).write_bytes(b"")
+    state = prefix.with_name(f"{prefix.name}.state.json")
+    state.write_text(json.dumps({"identity": identity}))
+    return str(prefix)
+
+
+@pytest.mark.parametrize(
+    ("identity", "attention"),
+    [
+        ({"objective": "ltr"}, "causal"),
+        ({"objective": "mlm_nsp"}, "bidirectional"),
+        ({"objective": "mlm"}, "bidirectional"),
+        ({"objective": "MRPC, single_label"}, "bidirectional"),
+        ({"objective": "squad", "attention": "causal"}, "causal"),
+        ({}, None),
+    ],
+)
+def test_attention_of_a_checkpoint(identity, attention):
+    assert model_folder.attention_of(identity) == attention
+
+
+@pytest.mark.parametrize(
+    ("identity", "folder", "given", "trained_with"),
+    [
+        ({"objective": "ltr"}, "start", "bidirectional", "causal"),
+        ({"objective": "mlm_nsp"}, "start", "causal", "bidirectional"),
+        # The folder of the run itself.
+        ({"attention": "causal"}, "out", "bidirectional", "causal"),
+    ],
+)
+def test_a_run_attends_as_the_checkpoint_that_it_starts_from(
+    tmp_path, identity, folder, given, trained_with
+):
+    prefix = _write_checkpoint(tmp_path / folder, identity)
+    start = {} if folder == "out" else {"init_checkpoint": prefix}
+    options = _attention_options(tmp_path, attention=given, **start)
+    with pytest.raises(ValueError, match=f"with {trained_with} attention"):
+        model_folder.check_attention(options)
+    options = _attention_options(tmp_path, attention=trained_with, **start)
+    model_folder.check_attention(options)
+
+
+def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path):
+    _write_checkpoint(tmp_path / "out", {"objective": "ltr"}, step=7)
+    state = tmp_path / "out" / "model.ckpt-8.state.json"
+    for part in (".index", ".data-00000-of-00001"):
+        (tmp_path / "out" / f"model.ckpt-8{part}").write_bytes(b"")
+    state.write_text('{"identity": {"obj')
+    # What goes on from them passes over the damaged one, too.
+    with pytest.raises(ValueError, match=r"model\.ckpt-7 was trained with"):
+        model_folder.check_attention(_attention_options(tmp_path))
+    model_folder.check_attention(
+        _attention_options(tmp_path, attention="causal")
+    )
+
+
+def test_nothing_is_said_of_checkpoints_that_are_not_there(tmp_path, caplog):
+    options = _attention_options(
+        tmp_path, init_checkpoint=str(tmp_path / "none")
+    )
+    model_folder.check_attention(options)
+    assert not caplog.records

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests import toy_data
-from training import prediction, record_files, records, task_data
+from training import record_files, records, task_data
 
 _TEXT = {
     "max_seq_length": 5,
@@ -80,7 +80,7 @@ def test_windows_are_made_again_when_anything_has_changed(tmp_path):
         _make(path)
 
 
-def test_a_file_that_was_cut_is_made_again(tmp_path):
+def test_a_file_that_was_cut_or_lost_its_sidecar_is_made_again(tmp_path):
     path = tmp_path / "train"
     _make(path)
     kept = record_files.RecordFiles([f"{path}.tf_record"]).read([0])
@@ -88,89 +88,43 @@ def test_a_file_that_was_cut_is_made_again(tmp_path):
         b"".join(map(record_files.frame, kept))
     )
     assert len(_make(path).source.files) == 3
-
-
-_FEATURES = records.classification_features(4, "single_label", 3)
-_LABELLED_TEXT = {**_TEXT, "max_seq_length": 4, "vocab_size": 30}
-
-
-def _row(first, label=0, length=3):
-    ids = [first] * length + [0] * (4 - length)
-    mask = [1] * length + [0] * (4 - length)
-    return {
-        "input_ids": ids,
-        "input_mask": mask,
-        "segment_ids": [0] * 4,
-        "label_ids": [label],
-        "is_real_example": [1],
-    }
-
-
-def _make_labeled(path, examples, changes=(), **made_from):
-    text = {**_LABELLED_TEXT, **dict(changes)}
-    return toy_data.make(
-        path, "classification", _FEATURES, text, made_from, examples
-    )
-
-
-def test_records_are_reused(tmp_path):
-    examples = [[_row(5, 1)], [_row(6, 2), _row(7, 2)], [_row(8)]]
-    made = _make_labeled(tmp_path / "r", lambda: examples, data="x")
-    again = _make_labeled(tmp_path / "r", _never, data="x")
-    for each in (made, again):
-        assert each.rows_per_example.tolist() == [1, 2, 1]
-        assert each.label_ids[:, 0].tolist() == [1, 2, 0]
-        assert len(each.source.files) == 4
-
-
-@pytest.mark.parametrize(
-    ("changes", "data"),
-    [
-        ({}, "y"),
-        ({"vocab_sha256": "b"}, "x"),
-        ({"do_lower_case": False}, "x"),
-    ],
-)
-def test_records_of_other_text_or_data_are_made_again(tmp_path, changes, data):
-    _make_labeled(tmp_path / "r", lambda: [[_row(5)]], data="x")
-    examples = [[_row(6)], [_row(7)]]
-    made = _make_labeled(tmp_path / "r", lambda: examples, changes, data=data)
-    assert len(made.source.files) == 2
+    os.remove(records.metadata_path(f"{path}.tf_record"))
+    assert len(_make(path, lambda: [next(_windows())]).source.files) == 2
 
 
 def test_an_interrupted_writing_leaves_no_sidecar(tmp_path):
-    _make_labeled(tmp_path / "r", lambda: [[_row(5)]], data="x")
+    path = tmp_path / "train"
+    _make(path)
 
     def broken():
-        yield [_row(6)]
+        yield next(_windows())
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        _make_labeled(tmp_path / "r", broken, data="y")
-    assert records.read_metadata(str(tmp_path / "r.tf_record")) is None
+        _make(path, broken, made_from={})
+    assert records.read_metadata(f"{path}.tf_record") is None
 
 
-def test_records_without_a_sidecar_are_made_again(tmp_path):
-    _make_labeled(tmp_path / "r", lambda: [[_row(5)]], data="x")
-    os.remove(records.metadata_path(str(tmp_path / "r.tf_record")))
-    made = _make_labeled(
-        tmp_path / "r", lambda: [[_row(6)], [_row(7)]], data="x"
+def test_values_and_labels_come_in_file_order(tmp_path):
+    examples = [
+        {
+            "input_ids": [number, 0, 0, 0, 0],
+            "input_mask": [1, 0, 0, 0, 0],
+            "segment_ids": [0] * 5,
+            "label_ids": [number % 3],
+            "is_real_example": [1],
+        }
+        for number in range(1, 9)
+    ]
+    made = toy_data.make(
+        tmp_path / "r",
+        "classification",
+        records.classification_features(5, "single_label", 3),
+        _TEXT,
+        {},
+        lambda: [[example] for example in examples],
     )
-    assert len(made.source.files) == 2
-
-
-def test_longest_records_come_first(tmp_path):
-    rows = [[_row(5, length=2)], [_row(6, length=4)], [_row(7, length=3)]]
-    made = _make_labeled(tmp_path / "r", lambda: rows)
-    source, order = prediction.longest_first(made.source)
-    assert order.tolist() == [1, 2, 0]
-    assert source.length_step == 1
-
-
-def test_values_come_in_file_order(tmp_path):
-    made = _make_labeled(
-        tmp_path / "r", lambda: [[_row(i)] for i in range(1, 20)]
-    )
-    feature = records.Feature(name="input_ids", shape=(4,))
+    feature = records.Feature(name="input_ids", shape=(5,))
     ids = task_data.values(made.source.files, feature)
-    np.testing.assert_array_equal(ids[:, 0], np.arange(1, 20))
+    np.testing.assert_array_equal(ids[:, 0], np.arange(1, 9))
+    np.testing.assert_array_equal(made.label_ids[:, 0], np.arange(1, 9) % 3)

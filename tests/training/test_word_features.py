@@ -84,18 +84,10 @@ def test_a_batch_has_as_many_rows_as_it_has_records(tmp_path):
     assert [shape[0] for shape in shapes.values()] == [2, 2, 2], shapes
 
 
-def test_features_of_the_same_data_are_used_again(tmp_path):
+def test_features_are_made_again_for_other_data_alone(tmp_path):
     _source(tmp_path)
-
-    def never():
-        raise AssertionError("computed again")
-
-    source = _source(tmp_path, sentences=never)
+    source = _source(tmp_path, sentences=pytest.fail)
     assert source.lengths().tolist() == [2, 4, 1]
-
-
-def test_features_of_other_data_are_made_again(tmp_path):
-    _source(tmp_path)
     other = dataclasses.replace(_MADE_FROM, flags={"layers": [1]})
     source = _source(tmp_path, other, lambda: _SENTENCES[:1])
     assert source.lengths().tolist() == [2]
