@@ -63,25 +63,12 @@ class _State:
     size: int | None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Hooks:
-    """Functions that a transfer calls.
-
-    Attributes:
-        report: called with the number of bytes received and the size, if known.
-        sleep: waits for some seconds before another attempt.
-    """
-
-    report: Callable[[int, int | None], None] = lambda done, size: None
-    sleep: Callable[[float], None] = time.sleep
-
-
 def fetch(
     url: str,
     path: str,
     *,
     sha256: str | None = None,
-    hooks: Hooks | None = None,
+    report: Callable[[int, int | None], object] = lambda done, size: None,
 ) -> str:
     """Downloads a file; resumes an interrupted download.
 
@@ -92,7 +79,7 @@ def fetch(
         url: `http://` or `https://`.
         path: the destination; its folder is created if missing.
         sha256: of the content, in hexadecimal.
-        hooks: called during the transfer.
+        report: called with the number of bytes received and the size, if known.
 
     Returns:
         The SHA-256 of the content.
@@ -105,14 +92,13 @@ def fetch(
     """
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"An address must begin with http(s)://; got {url!r}.")
-    hooks = hooks or Hooks()
     folder, name = os.path.split(path)
     os.makedirs(folder or ".", exist_ok=True)
     partial = os.path.join(folder, f".{name}.download")
     with locking.lock(f"{partial}.lock", path):
         try:
             with open(partial, "ab") as file:
-                _receive_all(url, file, f"{partial}.json", hooks)
+                _receive_all(url, file, f"{partial}.json", report)
                 os.fsync(file.fileno())
         except BaseException:
             # A refused address leaves no file behind.
@@ -134,14 +120,14 @@ def fetch(
 
 
 def _receive_all(
-    url: str, file: BinaryIO, state_path: str, hooks: Hooks
+    url: str, file: BinaryIO, state_path: str, report: Callable
 ) -> None:
     """Completes a partial file, in as many attempts as needed."""
     failures = 0
     while True:
         before = file.seek(0, os.SEEK_END)
         try:
-            _receive(url, file, state_path, hooks)
+            _receive(url, file, state_path, report)
             return
         except _TransientError as error:
             have = file.seek(0, os.SEEK_END)
@@ -153,10 +139,12 @@ def _receive_all(
                     "network connection, and whether it needs https_proxy."
                     + (kept if have else "")
                 ) from error
-            hooks.sleep(2.0 ** (failures - 1))
+            time.sleep(2.0 ** (failures - 1))
 
 
-def _receive(url: str, file: BinaryIO, state_path: str, hooks: Hooks) -> None:
+def _receive(
+    url: str, file: BinaryIO, state_path: str, report: Callable
+) -> None:
     """Requests the rest of a partial file once, and appends it.
 
     Raises:
@@ -192,10 +180,10 @@ def _receive(url: str, file: BinaryIO, state_path: str, hooks: Hooks) -> None:
         if size is not None:
             folder = os.path.dirname(state_path) or "."
             writing.require_space(folder, size - start, f"Fetching {url}")
-        hooks.report(start, size)
+        report(start, size)
         while chunk := _read(response):
             file.write(chunk)
-            hooks.report(file.tell(), size)
+            report(file.tell(), size)
         file.flush()
     if size is not None and file.tell() != size:
         raise _TransientError(

@@ -212,8 +212,7 @@ def stop_at(monkeypatch, step, event="training") -> None:
 
     def then_stop(self, *args):
         original(self, *args)
-        at = args[0].step if event == "training" else args[0]
-        if at == step:
+        if args[0] == step:
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(reporting.Reporter, event, then_stop)

@@ -319,8 +319,8 @@ def _address(url: str, options: Options) -> str:
 
 def _fetch(url: str, path: str, options: Options) -> str:
     """Fetches a file, logging progress; returns its SHA-256."""
-    hooks = transfer.Hooks(report=_reporter(os.path.basename(path)))
-    return transfer.fetch(url, path, sha256=options.sha256, hooks=hooks)
+    report = _reporter(os.path.basename(path))
+    return transfer.fetch(url, path, sha256=options.sha256, report=report)
 
 
 def _fetch_package(requirement: str, path: str) -> None:

@@ -67,11 +67,8 @@ def prepare(
         )
     precision = chosen.precision
     if precision == AUTO:
-        choice = choose_precision(strategy, output_dir)
-        precision = choice.precision
-        logging.info(
-            "--precision=auto: %s, since %s.", precision, choice.reason
-        )
+        precision, reason = choose_precision(strategy, output_dir)
+        logging.info("--precision=auto: %s, since %s.", precision, reason)
     set_precision(precision)
     logging.info("%s", describe(strategy))
     return strategy
@@ -286,28 +283,23 @@ def describe(strategy: tf.distribute.Strategy) -> str:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PrecisionChoice:
-    """A precision and the reason for its choice."""
-
-    precision: str
-    reason: str
-
-
 def precision_in_use() -> str:
     """Returns the current precision, one of `PRECISIONS`."""
     return keras.config.dtype_policy().name
 
 
 def choose_precision(
-    strategy: tf.distribute.Strategy, output_dir: str | None = None
-) -> PrecisionChoice:
+    strategy: tf.distribute.Strategy, output_dir: str | None
+) -> tuple[str, str]:
     """Chooses a precision for the devices of a run.
 
     Args:
         strategy: the strategy, with its devices.
         output_dir: the folder of the run. The precision of its checkpoints is
             kept, since it must not change during a run.
+
+    Returns:
+        The precision, and the reason for its choice.
     """
     folders = []
     if output_dir:
@@ -316,13 +308,9 @@ def choose_precision(
         # The latest checkpoint that records its precision.
         for prefix, state in checkpointing.readable_states(folder):
             if kept := state.get("identity", {}).get("precision"):
-                return PrecisionChoice(
-                    precision=kept, reason=f"{prefix} was trained with it"
-                )
+                return kept, f"{prefix} was trained with it"
     if isinstance(strategy, tf.distribute.TPUStrategy):
-        return PrecisionChoice(
-            precision=BFLOAT16, reason="TPUs multiply bfloat16 fastest"
-        )
+        return BFLOAT16, "TPUs multiply bfloat16 fastest"
     devices = strategy.extended.worker_devices
     if any("GPU" in device for device in devices):
         return precision_of_gpus(
@@ -334,11 +322,14 @@ def choose_precision(
     return precision_of_cpu(cpu_flags())
 
 
-def precision_of_gpus(details: list[dict[str, Any]]) -> PrecisionChoice:
+def precision_of_gpus(details: list[dict[str, Any]]) -> tuple[str, str]:
     """Chooses the precision for GPUs.
 
     Args:
         details: the details of each GPU, as TensorFlow returns them.
+
+    Returns:
+        As `choose_precision`.
     """
     capabilities = [each.get("compute_capability") for each in details]
     shown = ", ".join(
@@ -346,35 +337,28 @@ def precision_of_gpus(details: list[dict[str, Any]]) -> PrecisionChoice:
         for each in capabilities
     )
     if all(each and each >= _FIRST_GPU_CAPABILITY for each in capabilities):
-        return PrecisionChoice(
-            precision=BFLOAT16,
-            reason=f"GPUs of compute capability {shown} support bfloat16",
-        )
+        return BFLOAT16, f"GPUs of compute capability {shown} support bfloat16"
     least = ".".join(map(str, _FIRST_GPU_CAPABILITY))
-    return PrecisionChoice(
-        precision=FLOAT32,
-        reason=f"bfloat16 needs GPUs of compute capability {least} or more; "
-        f"got {shown}; mixed_float16 may be faster",
+    return FLOAT32, (
+        f"bfloat16 needs GPUs of compute capability {least} or more; got "
+        f"{shown}; mixed_float16 may be faster"
     )
 
 
-def precision_of_cpu(flags: frozenset[str]) -> PrecisionChoice:
-    """Chooses the precision for a CPU by its flags, named as in Linux."""
+def precision_of_cpu(flags: frozenset[str]) -> tuple[str, str]:
+    """Chooses the precision for a CPU by its flags, named as in Linux.
+
+    Returns:
+        As `choose_precision`.
+    """
     found = [flag for flag in _CPU_FLAGS if flag in flags]
     if not found:
-        return PrecisionChoice(
-            precision=FLOAT32,
-            reason=f"this CPU does not report {' or '.join(_CPU_FLAGS)}",
-        )
+        return FLOAT32, f"this CPU does not report {' or '.join(_CPU_FLAGS)}"
     if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
-        return PrecisionChoice(
-            precision=FLOAT32,
-            reason="TF_ENABLE_ONEDNN_OPTS=0 disables matrix products with "
-            f"{found[0]}",
+        return FLOAT32, (
+            f"TF_ENABLE_ONEDNN_OPTS=0 disables matrix products with {found[0]}"
         )
-    return PrecisionChoice(
-        precision=BFLOAT16, reason=f"this CPU has {found[0]}"
-    )
+    return BFLOAT16, f"this CPU has {found[0]}"
 
 
 def cpu_flags(path: str = _CPU_INFO) -> frozenset[str]:

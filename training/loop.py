@@ -81,7 +81,7 @@ def train(
     # The length of a run is compiled into its steps.
     constants = state.schedule.without_peak
     if trainer and trainer.state.schedule.without_peak == constants:
-        trainer.restart(state)
+        trainer.state = state
     else:
         trainer = steps.Trainer(
             strategy,
@@ -290,26 +290,18 @@ class _Recorder:
         self._settle()
         seconds, timed = self._clock.lap(), self._timed_steps
         self._warn_of_skipped_steps(step)
-        left = self._plan.num_train_steps - step
-        waited = sum(float(each) for each in self._waits)
-        done = reporting.Progress(
-            step=step,
-            values=_means(self._sums),
-            speed=reporting.Speed(
-                examples_per_second=self._timed_examples / seconds,
-                input_wait=100 * waited / seconds,
-                seconds_left=left * seconds / timed,
-            )
-            if timed
-            else None,
-        )
+        values, left = _means(self._sums), None
+        total = self._plan.num_train_steps
+        if timed:
+            waited = sum(float(each) for each in self._waits)
+            values["examples_per_second"] = self._timed_examples / seconds
+            values["input_wait"] = 100 * waited / seconds
+            left = (total - step) * seconds / timed
         if self._reporter:
             with self._explained():
-                self._reporter.training(done)
+                self._reporter.training(step, values, left)
         else:
-            progress.report(
-                reporting.console_line(done, self._plan.num_train_steps)
-            )
+            progress.report(reporting.console_line(step, total, values, left))
         self._sums, self._waits = {}, []
         self._timed_steps = self._timed_examples = 0
 

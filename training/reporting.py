@@ -5,7 +5,6 @@ reports.
 """
 
 import contextlib
-import dataclasses
 import json
 import os
 import resource
@@ -17,8 +16,7 @@ from typing import Any
 
 from absl import logging
 
-from files import json_text, paths, writing
-from files import progress as progress_lib
+from files import json_text, paths, progress, writing
 
 METRICS_FILE = "metrics.jsonl"
 PLOT_FILE = "loss.png"
@@ -38,37 +36,6 @@ _NOT_DRAWN = {"step", *_SPEEDS, "gradient_norm", "skipped_steps"}
 Record = Mapping[str, Any]
 # The step and metrics of a report -> warnings.
 SanityCheck = Callable[[int, Mapping[str, float]], Iterable[str]]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Speed:
-    """The speed of a run since the last report.
-
-    Attributes:
-        examples_per_second: without pauses.
-        input_wait: the percentage of time spent waiting for batches.
-        seconds_left: until the last step, at this speed.
-    """
-
-    examples_per_second: float
-    input_wait: float
-    seconds_left: float
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Training progress since the last report.
-
-    Attributes:
-        step: the number of completed steps.
-        values: means since the last report, by name.
-        speed: since the last report; None if only the first steps ran, whose
-            time includes compilation.
-    """
-
-    step: int
-    values: Mapping[str, float]
-    speed: Speed | None = None
 
 
 class Reporter:
@@ -93,30 +60,47 @@ class Reporter:
         self._output_dir = output_dir
         self._num_train_steps = num_train_steps
         self._sanity_check = sanity_check
-        self._last: Progress | None = None
+        # The last training report: step, values and seconds left.
+        self._last: tuple[int, Mapping[str, float], float | None] | None = None
         self._events = _Events(output_dir, first_step)
         self._path = metrics_path(output_dir)
         remove_later_metrics(self._path, first_step)
 
-    def training(self, progress: Progress) -> None:
-        """Reports training progress."""
-        self._last = progress
-        progress_lib.report(console_line(progress, self._num_train_steps))
-        values = dict(progress.values)
-        if progress.speed is not None:
-            values["examples_per_second"] = progress.speed.examples_per_second
-            values["input_wait"] = progress.speed.input_wait
-        self._record(progress.step, values)
+    def training(
+        self,
+        step: int,
+        values: Mapping[str, float],
+        seconds_left: float | None = None,
+    ) -> None:
+        """Reports training progress since the last report.
+
+        Args:
+            step: the number of completed steps.
+            values: means by name; the speed is `examples_per_second`, without
+                pauses, and `input_wait`, the percentage of time spent waiting
+                for batches.
+            seconds_left: until the last step, at this speed; None if only the
+                first steps ran, whose time includes compilation.
+        """
+        self._last = (step, values, seconds_left)
+        total = self._num_train_steps
+        progress.report(console_line(step, total, values, seconds_left))
+        self._record(step, values)
         if self._sanity_check:
-            for warning in self._sanity_check(progress.step, progress.values):
-                logging.warning("step %d: %s", progress.step, warning)
+            for warning in self._sanity_check(step, values):
+                logging.warning("step %d: %s", step, warning)
 
     def animate(self, step: int) -> None:
         """Updates the progress line of a terminal between two reports."""
-        total = self._num_train_steps
-        progress_lib.animate(
-            lambda: console_line(_extrapolated(self._last, step, total), total)
-        )
+
+        def text() -> str:
+            total = self._num_train_steps
+            reported, values, left = self._last or (0, {}, None)
+            if left is not None:
+                left *= (total - step) / (total - reported)
+            return console_line(step, total, values, left)
+
+        progress.animate(text)
 
     def evaluation(self, step: int, values: Mapping[str, float]) -> None:
         """Reports an evaluation made while training."""
@@ -133,7 +117,7 @@ class Reporter:
 
     def close(self) -> None:
         """Writes buffered events and the plot."""
-        progress_lib.keep()
+        progress.keep()
         self._events.close()
         records = read_metrics(self._path)
         draw_curves({"": records}, os.path.join(self._output_dir, PLOT_FILE))
@@ -195,33 +179,25 @@ class _Events:
         )
 
 
-def console_line(progress: Progress, num_train_steps: int) -> str:
-    """Formats one line of progress; `metrics.jsonl` has all values."""
-    share = progress.step / num_train_steps
-    parts = [f"step {progress.step:,}/{num_train_steps:,} {share:.0%}"]
-    if "loss" in progress.values:
-        parts.append(f"loss {progress.values['loss']:.4g}")
-    if _LEARNING_RATE in progress.values:
-        parts.append(f"rate {progress.values[_LEARNING_RATE]:.2e}")
-    if progress.speed:
-        left = progress_lib.duration(progress.speed.seconds_left)
-        parts.append(f"{progress.speed.examples_per_second:.1f} examples/s")
-        parts.append(f"{left} left")
+def console_line(
+    step: int,
+    num_train_steps: int,
+    values: Mapping[str, float],
+    seconds_left: float | None = None,
+) -> str:
+    """Formats one line of progress; arguments as in `Reporter.training`.
+
+    `metrics.jsonl` has all values.
+    """
+    parts = [f"step {step:,}/{num_train_steps:,} {step / num_train_steps:.0%}"]
+    if "loss" in values:
+        parts.append(f"loss {values['loss']:.4g}")
+    if _LEARNING_RATE in values:
+        parts.append(f"rate {values[_LEARNING_RATE]:.2e}")
+    if seconds_left is not None:
+        parts.append(f"{values['examples_per_second']:.1f} examples/s")
+        parts.append(f"{progress.duration(seconds_left)} left")
     return "  ".join(parts)
-
-
-def _extrapolated(
-    reported: Progress | None, step: int, num_train_steps: int
-) -> Progress:
-    if reported is None:
-        return Progress(step=step, values={})
-    speed = reported.speed
-    if speed:
-        share = (num_train_steps - step) / (num_train_steps - reported.step)
-        speed = dataclasses.replace(
-            speed, seconds_left=speed.seconds_left * share
-        )
-    return dataclasses.replace(reported, step=step, speed=speed)
 
 
 def write_results(path: str, results: Mapping[str, float]) -> None:

@@ -81,38 +81,28 @@ class RecordStatistics:
 def measure(source: input_pipeline.Source) -> RecordStatistics:
     """Measures a sample of up to 10,240 records spread over the files."""
     total = len(source.files)
-    starts = np.unique(
-        np.linspace(
-            0, max(total - _RECORDS_PER_BLOCK, 0), _NUM_BLOCKS, dtype=int
-        )
+    starts = np.linspace(
+        0, max(total - _RECORDS_PER_BLOCK, 0), _NUM_BLOCKS, dtype=int
     )
-    counts = np.zeros(0, np.int64)
-    num_random = num_sampled = end = 0
-    for first in starts.tolist():
-        # With few records the blocks overlap; each record counts once.
-        places = np.arange(
-            max(first, end), min(first + _RECORDS_PER_BLOCK, total)
-        )
-        if not len(places):
-            continue
-        end = int(places[-1]) + 1
+    # With few records the blocks overlap; each record counts once.
+    sample = np.unique(starts[:, np.newaxis] + np.arange(_RECORDS_PER_BLOCK))
+    sample = sample[sample < total]
+    masked_ids, num_random = [], 0
+    for start in range(0, len(sample), _RECORDS_PER_BLOCK):
+        places = sample[start : start + _RECORDS_PER_BLOCK]
         batch = source.parse(
             tf.constant(source.files.read(places)),
             tf.constant(input_pipeline.evaluation_seeds(places)),
         )
-        ids = batch["masked_lm_ids"].numpy()[
-            batch["masked_lm_weights"].numpy() > 0
-        ]
-        found = np.bincount(ids, minlength=len(counts))
-        found[: len(counts)] += counts
-        counts = found
+        is_masked = batch["masked_lm_weights"].numpy() > 0
+        masked_ids.append(batch["masked_lm_ids"].numpy()[is_masked])
         num_random += int(batch["next_sentence_labels"].numpy().sum())
-        num_sampled += len(places)
+    _, counts = np.unique(np.concatenate(masked_ids), return_counts=True)
     return RecordStatistics(
         entropy=entropy(counts),
-        random_next_share=num_random / num_sampled,
+        random_next_share=num_random / len(sample),
         num_records=total,
-        num_sampled=num_sampled,
+        num_sampled=len(sample),
     )
 
 

@@ -101,7 +101,9 @@ class Trainer:
 
     Args:
         strategy: holds the variables.
-        state: the state of training, created in the strategy's scope.
+        state: the state of training, created in the strategy's scope. It may be
+            replaced by a `renewed` one whose schedule differs in its peak
+            alone; the compiled steps are reused.
         jit_compile: whether XLA compiles the forward and backward pass.
     """
 
@@ -123,29 +125,6 @@ class Trainer:
             if jit_compile
             else self._gradients
         )
-
-    def restart(self, state: TrainState) -> None:
-        """Reuses the compiled steps for another run.
-
-        Args:
-            state: the result of `TrainState.renewed`; its seed and its peak
-                learning rate may differ from those before.
-
-        Raises:
-            ValueError: something else differs.
-        """
-        own = self.state
-        if (
-            state.objective is not own.objective
-            or state.optimizer is not own.optimizer
-            or state.loss_scale is not own.loss_scale
-            or state.schedule.without_peak != own.schedule.without_peak
-        ):
-            raise ValueError(
-                "Only the seed and the peak learning rate of a run may change "
-                "after its steps are compiled."
-            )
-        self.state = state
 
     def run(
         self,

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import urllib.request
+from unittest import mock
 
 import pytest
 
@@ -25,10 +26,8 @@ def site(monkeypatch):
 def _fetch(site, tmp_path, **more):
     waits = []
     path = tmp_path / "folder" / "file.bin"
-    hooks = transfer.Hooks(sleep=waits.append)
-    digest = transfer.fetch(
-        f"{site.address}/file.bin", str(path), hooks=hooks, **more
-    )
+    with mock.patch.object(transfer.time, "sleep", waits.append):
+        digest = transfer.fetch(f"{site.address}/file.bin", str(path), **more)
     assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
     assert os.listdir(path.parent) == ["file.bin"]
     return path.read_bytes(), waits
@@ -232,7 +231,7 @@ def test_progress_counts_what_was_there_before(site, tmp_path):
     transfer.fetch(
         f"{site.address}/file.bin",
         str(tmp_path / "folder" / "file.bin"),
-        hooks=transfer.Hooks(report=lambda *counts: reports.append(counts)),
+        report=lambda *counts: reports.append(counts),
     )
     assert reports[0] == (200_000, 512_000)
     assert reports[-1] == (512_000, 512_000)

@@ -12,27 +12,17 @@ from tensorboard.backend.event_processing import (
 from training import reporting
 
 
-def _progress(step, loss=1.0, **changes):
-    return reporting.Progress(
-        step=step, values={"loss": loss, "learning_rate": 1e-3}, **changes
-    )
-
-
-def _speed(examples_per_second):
-    return reporting.Speed(
-        examples_per_second=examples_per_second,
-        input_wait=0.151,
-        seconds_left=61.0,
-    )
+def _values(loss=1.0, **speed):
+    return {"loss": loss, "learning_rate": 1e-3, **speed}
 
 
 def test_console_line():
-    progress = _progress(50, 2.34567, speed=_speed(12.34))
-    assert reporting.console_line(progress, 1000) == (
+    values = _values(2.34567, examples_per_second=12.34, input_wait=0.151)
+    assert reporting.console_line(50, 1000, values, 61.0) == (
         "step 50/1,000 5%  loss 2.346  rate 1.00e-03  12.3 examples/s  "
         "1m 01s left"
     )
-    line = reporting.console_line(_progress(1000), 1000)
+    line = reporting.console_line(1000, 1000, _values())
     assert line == "step 1,000/1,000 100%  loss 1  rate 1.00e-03"
 
 
@@ -69,7 +59,8 @@ def _lines(folder):
 
 def test_metrics_are_written_as_they_come(tmp_path):
     reporter = reporting.Reporter(str(tmp_path), 10, 0)
-    reporter.training(_progress(5, 1 / 3, speed=_speed(2.0)))
+    values = _values(1 / 3, examples_per_second=2.0, input_wait=0.151)
+    reporter.training(5, values, 61.0)
     assert not reporter.has_evaluation(5)
     reporter.evaluation(5, {"loss": 0.25, "masked_lm_accuracy": 0.5})
     assert reporter.has_evaluation(5)
@@ -91,7 +82,7 @@ def test_metrics_are_written_as_they_come(tmp_path):
 def test_a_resumed_run_forgets_what_is_made_again(tmp_path):
     first = reporting.Reporter(str(tmp_path), 10, 0)
     for step in (2, 4, 6):
-        first.training(_progress(step, float(step)))
+        first.training(step, _values(float(step)))
     first.close()
     # TensorBoard reads files by name, which begins with the second.
     for written in list(tmp_path.glob("events*")):
@@ -103,7 +94,7 @@ def test_a_resumed_run_forgets_what_is_made_again(tmp_path):
     second = reporting.Reporter(str(tmp_path), 10, 4)
     assert [line["step"] for line in _lines(tmp_path)] == [2, 4]
     for step in (6, 8):
-        second.training(_progress(step, step + 0.5))
+        second.training(step, _values(step + 0.5))
     second.close()
     assert [line["loss"] for line in _lines(tmp_path)] == [2, 4, 6.5, 8.5]
 
@@ -122,8 +113,8 @@ def test_warnings_are_logged_with_their_step(tmp_path):
 
     reporter = reporting.Reporter(str(tmp_path), 10, 0, check)
     with mock.patch.object(reporting.logging, "warning") as warning:
-        reporter.training(_progress(2))
-        reporter.training(_progress(4, 9.0))
+        reporter.training(2, _values())
+        reporter.training(4, _values(9.0))
     reporter.close()
     assert [call.args for call in warning.call_args_list] == [
         ("step %d: %s", 4, "a loss of 9.0")
