@@ -1,4 +1,4 @@
-"""Configs: the release's fields, defaults and file format."""
+"""Configs: the release's fields and file format, and the shipped files."""
 
 import dataclasses
 import io
@@ -6,12 +6,12 @@ import json
 import pathlib
 import shutil
 
-import numpy as np
 import pytest
 
 from files import paths
-from modeling import bert, checkpoints, kernels
+from modeling import bert, checkpoints, costs, heads, kernels
 from modeling import config as config_lib
+from tests import toy_config
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _FIELDS = json.loads((_GOLDEN / "inputs/bert_config.json").read_text())
@@ -205,15 +205,134 @@ def test_another_activation_is_reported(prefix):
     assert checkpoints.load(bert.BertModel(_GOLDEN_CONFIG), prefix).notes == ()
 
 
-def test_three_lines_are_enough(prefix):
-    _put_beside(prefix)
-    model = bert.BertModel(config_lib.BertConfig.from_checkpoint(prefix))
-    checkpoints.load(model, prefix)
-    outputs = model(np.array([[3, 5, 7]]))
-    assert outputs["sequence_output"].shape == (1, 3, 32)
-
-
 def test_finds_the_folder_of_a_checkpoint(tmp_path):
     folder = str(tmp_path)
     for ending in ("", "/model.ckpt-1", "/model.ckpt-1.index"):
         assert config_lib.folder_of(f"{folder}{ending}") == folder
+
+
+_CONFIGS = pathlib.Path(config_lib.__file__).parent / "configs"
+_FILES = sorted(_CONFIGS.glob("*.json"))
+_SHARED = pathlib.Path(__file__).parents[3] / "shared" / "data" / "vocab"
+
+
+def _shipped(name):
+    return config_lib.BertConfig.from_json_file(str(_CONFIGS / f"{name}.json"))
+
+
+def _shape(values):
+    return (
+        values.num_hidden_layers,
+        values.hidden_size,
+        values.num_attention_heads,
+    )
+
+
+@pytest.mark.parametrize("path", _FILES, ids=lambda path: path.stem)
+def test_every_file_is_written_as_the_release_writes_them(path):
+    values = config_lib.BertConfig.from_json_file(str(path))
+    assert path.read_text(encoding="utf-8") == values.to_json_string()
+    assert values.intermediate_size == 4 * values.hidden_size
+    assert values.type_vocab_size == 2
+    assert values.max_position_embeddings == 512
+
+
+def test_file_named_by_its_sizes_has_them():
+    named = [path for path in _FILES if path.stem.startswith("uncased_L-")]
+    assert len(named) == 22
+    for path in named:
+        layers, width, num_heads = _shape(_shipped(path.stem))
+        assert path.stem == f"uncased_L-{layers}_H-{width}_A-{num_heads}"
+        assert _shipped(path.stem).vocab_size == 30522
+
+
+def test_all_miniatures_are_there():
+    shapes = {
+        _shape(_shipped(path.stem))
+        for path in _FILES
+        if _shipped(path.stem).vocab_size == 30522
+    }
+    assert shapes >= {
+        (layers, width, width // 64)
+        for layers in (2, 4, 6, 8, 10, 12)
+        for width in (128, 256, 512, 768)
+    }
+
+
+def test_sizes_of_table_6_are_there():
+    # Source: Devlin et al. 2019, Table 6.
+    table_6 = [
+        *((3, 768, 12), (6, 768, 3), (6, 768, 12)),
+        *((12, 768, 12), (12, 1024, 16), (24, 1024, 16)),
+    ]
+    shapes = [_shape(_shipped(path.stem)) for path in _FILES]
+    assert [shape for shape in table_6 if shape not in shapes] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    # Source: Turc et al. 2019, in millions.
+    [
+        ("bert_tiny", 4.4),
+        ("bert_mini", 11.3),
+        ("bert_small", 29.1),
+        ("bert_medium", 41.7),
+        ("bert_base_uncased", 110.1),
+    ],
+)
+def test_pretraining_model_has_the_published_millions(name, millions):
+    count = costs.pretraining_parameters(_shipped(name))
+    assert round(count / 1e6, 1) == millions
+
+
+def test_counts_are_those_of_published_models():
+    # Counted in the list of its checkpoint's variables (142 of them).
+    medium = _shipped("bert_medium")
+    assert costs.pretraining_parameters(medium) == 41_668_412
+    # Worked from the published configurations, pooler included.
+    for name, expected in (
+        ("bert_base_uncased", 109_482_240),
+        ("bert_large_uncased", 335_141_888),
+    ):
+        assert costs.encoder_parameters(_shipped(name)) == expected
+
+
+def test_counts_are_those_of_a_built_model():
+    values = toy_config.config(num_hidden_layers=3)
+    model = heads.BertForPreTraining(values)
+    assert model.count_params() == costs.pretraining_parameters(values)
+    encoder = sum(
+        variable.shape[0] * (variable.shape[1] if variable.ndim > 1 else 1)
+        for variable in model.trainable_variables
+        if "/bert/" in f"/{variable.path}"
+    )
+    assert encoder == costs.encoder_parameters(values)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("size", ["base", "large"])
+@pytest.mark.parametrize("casing", ["cased", "uncased"])
+def test_file_is_the_released_one(size, casing):
+    if not _SHARED.is_dir():
+        pytest.skip("no shared data beside the checkout")
+    released = _SHARED / f"bert_config_{size}_{casing}.json"
+    shipped = _CONFIGS / f"bert_{size}_{casing}.json"
+    assert shipped.read_bytes() == released.read_bytes()
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("vocab", "name"),
+    [
+        ("uncased", "bert_base_uncased"),
+        ("cased", "bert_base_cased"),
+        ("chinese", "bert_base_chinese"),
+        ("multilingual_cased", "bert_base_multilingual_cased"),
+    ],
+)
+def test_vocab_size_is_that_of_the_released_vocabulary(vocab, name):
+    path = _SHARED / f"{vocab}.txt"
+    if not path.is_file():
+        pytest.skip("no shared data beside the checkout")
+    lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    assert _shipped(name).vocab_size == len(lines)
