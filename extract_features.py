@@ -156,7 +156,7 @@ def _load_model(options, config):
     with strategy.scope():
         model = bert.BertModel(config)
         # No hidden layer depends on the pooler.
-        initialization.load_pretrained(model, options, ["bert/pooler/.*"])
+        initialization.load_pretrained(model, options)
     return prediction.HiddenLayers(
         strategy, model, options.layer_numbers, options.batch_size
     )

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from modeling import compilation, layers
+from modeling import compilation, layers, name_tables
 from modeling import config as config_lib
 from modeling.compilation import Policy, Tensor
 
@@ -149,12 +149,17 @@ class BertModel(keras.Model):
         `[B, T, D]`), `sequence_output` `[B, T, D]`, the last of them, and
         `pooled_output` `[B, D]`.
 
+    Attributes:
+        optional_variables: patterns of variables that a checkpoint may lack.
+
     Raises:
         ValueError: T is more than `max_position_embeddings`.
     """
 
     # The release's scope of these variables, whatever the model's name.
     release_scope = "bert"
+    # The hidden layers do not depend on it.
+    optional_variables = (name_tables.POOLER,)
 
     def __init__(
         self,

@@ -404,9 +404,8 @@ def load(
     variables = variables_by_name(model)
     with opened(path) as source:
         shapes = {name: held[0] for name, held in source.variables.items()}
-        check_names(source.origin, variables, shapes, new)
         wanted = {n: tuple(v.shape) for n, v in variables.items()}
-        check_shapes(source.origin, wanted, shapes)
+        check_variables(source.origin, wanted, shapes, new)
         config = getattr(model, "config", None)
         differences: tuple[str, ...] = ()
         if config:
@@ -437,37 +436,38 @@ def load(
     )
 
 
-def check_names(
+def check_variables(
     prefix: str,
-    variables: Collection[str],
-    held: Collection[str],
+    wanted: Mapping[str, tuple[int, ...]],
+    held: Mapping[str, tuple[int, ...]],
     new: Sequence[str],
 ) -> None:
     """Checks that a checkpoint contains the variables of a model.
 
     Args:
         prefix: of the checkpoint, for messages.
-        variables: names in the model.
-        held: names in the checkpoint.
+        wanted: shapes by name in the model.
+        held: shapes by name in the checkpoint.
         new: regular expressions; names that fully match one may be missing.
 
     Raises:
-        ValueError: no name is common, or a variable that is not new is missing.
+        ValueError: no name is common, a variable that is not new is missing,
+            or shapes differ; the message names the config fields.
     """
-    if not set(variables) & set(held):
+    if not set(wanted) & set(held):
         raise ValueError(
             f"Checkpoint {prefix!r} has no variable of the model. It has "
             f"{messages.names(sorted(held))}; the model has "
-            f"{messages.names(sorted(variables))}."
+            f"{messages.names(sorted(wanted))}."
         )
     absent = [
         name
-        for name in variables
+        for name in wanted
         if name not in held
         and not any(re.fullmatch(pattern, name) for pattern in new)
     ]
     if absent:
-        layers = name_tables.num_layers(variables), name_tables.num_layers(held)
+        layers = name_tables.num_layers(wanted), name_tables.num_layers(held)
         raise ValueError(
             f"Checkpoint {prefix!r} must contain all variables that are not "
             f"new (new: {', '.join(new) or 'none'}); {len(absent)} missing: "
@@ -479,23 +479,6 @@ def check_names(
                 else ""
             )
         )
-
-
-def check_shapes(
-    prefix: str,
-    wanted: Mapping[str, tuple[int, ...]],
-    held: Mapping[str, tuple[int, ...]],
-) -> None:
-    """Checks the shapes of variables common to a model and a checkpoint.
-
-    Args:
-        prefix: of the checkpoint, for messages.
-        wanted: shapes by name in the model.
-        held: shapes by name in the checkpoint.
-
-    Raises:
-        ValueError: some differ; the message names the config fields.
-    """
     wrong, causes = [], {}
     for name, want in wanted.items():
         got = held.get(name)

@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from files import messages
-from modeling import bert, layers, losses
+from modeling import bert, layers, losses, name_tables
 from modeling import config as config_lib
 from modeling.compilation import Policy, Tensor
 
@@ -208,11 +208,16 @@ class BertWithHead(keras.Model):
     Returns:
         A dict of float32 tensors, documented by each class.
 
+    Attributes:
+        optional_variables: patterns of variables that a checkpoint may lack,
+            because no output depends on them.
+
     Raises:
         ValueError: `num_labels` is not positive.
     """
 
     default_name: str
+    optional_variables: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -355,6 +360,10 @@ class BertForPreTraining(BertWithHead):
     ):
         messages.check_choice("objective", objective, OBJECTIVES)
         self.objective = objective
+        if objective != "mlm_nsp":
+            self.optional_variables = (
+                *(name_tables.POOLER, name_tables.NEXT_SENTENCE),
+            )
         super().__init__(
             config,
             num_labels=2,
@@ -474,6 +483,7 @@ class BertForTokenClassification(BertWithHead):
     """
 
     default_name = "token_classification"
+    optional_variables = (name_tables.POOLER,)
 
 
 class BertForQuestionAnswering(BertWithHead):
@@ -488,6 +498,7 @@ class BertForQuestionAnswering(BertWithHead):
     """
 
     default_name = "question_answering"
+    optional_variables = (name_tables.POOLER,)
 
     def __init__(self, config: config_lib.BertConfig, **options: Any):
         super().__init__(config, num_labels=2, **options)

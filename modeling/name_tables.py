@@ -91,13 +91,10 @@ ARCHITECTURES = tuple(_HEADS)
 SEQUENCE_CLASSIFICATION = "BertForSequenceClassification"
 TOKEN_CLASSIFICATION = "BertForTokenClassification"
 MULTIPLE_CHOICE = "BertForMultipleChoice"
-# Hugging Face's classes without a pooler.
-WITHOUT_POOLER = (
-    "BertForMaskedLM",
-    "BertForQuestionAnswering",
-    TOKEN_CLASSIFICATION,
-)
 WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
+# Patterns of variables on which the outputs of some models do not depend.
+POOLER = "bert/pooler/.*"
+NEXT_SENTENCE = "cls/seq_relationship/.*"
 
 # The config fields that set the axis lengths, by name pattern; the first match
 # counts.

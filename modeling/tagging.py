@@ -40,6 +40,8 @@ class LstmTagger(keras.Model):
         ValueError: `num_labels` is not positive.
     """
 
+    optional_variables = ()
+
     def __init__(
         self,
         *,

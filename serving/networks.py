@@ -14,7 +14,6 @@ from modeling import config as config_lib
 from serving import run_folder, signatures
 from tasks.classification import labels
 
-_POOLER = "bert/pooler/.*"
 # Independent of the policy and of the precision in training.
 _DTYPE = "float32"
 _MODELS: dict[str, Callable[..., keras.Model]] = {
@@ -27,13 +26,6 @@ _MODELS: dict[str, Callable[..., keras.Model]] = {
     run_folder.TAG: heads.BertForTokenClassification,
 }
 _LABELED = (run_folder.CLASSIFY, run_folder.SCORE, run_folder.TAG)
-# Variables on which no output depends.
-_UNUSED = {
-    **dict.fromkeys(
-        (run_folder.ANSWER, run_folder.EMBED, run_folder.TAG), (_POOLER,)
-    ),
-    run_folder.FILL_MASK: (_POOLER, "cls/seq_relationship/.*"),
-}
 
 
 def load(task: str, settings: run_folder.Settings) -> Any:
@@ -54,13 +46,14 @@ def load(task: str, settings: run_folder.Settings) -> Any:
     options: dict[str, Any] = {"dtype": _DTYPE}
     if task in _LABELED:
         options["num_labels"] = settings.known_labels.num_outputs
-    model = _MODELS[task](config, **options)
-    return _filled(model, settings.model.checkpoint, *_UNUSED.get(task, ()))
+    if task == run_folder.FILL_MASK:
+        options["objective"] = "mlm"  # It reads single texts too.
+    return _filled(_MODELS[task](config, **options), settings.model.checkpoint)
 
 
-def _filled(model: keras.Model, path: str, *unused: str) -> Any:
-    """Loads the weights of a model; `unused` may be missing."""
-    report = checkpoints.load(model, path, new=unused)
+def _filled(model: Any, path: str) -> Any:
+    """Loads the weights of a model, which must be finite."""
+    report = checkpoints.load(model, path, new=model.optional_variables)
     logging.info("%s: %s", path, report)
     for variable in model.variables:
         if not np.isfinite(np.asarray(variable)).all():
@@ -127,7 +120,7 @@ def _feature_tagger(
             lstm.use_cudnn = False  # The graph runs on any device.
     encoder = bert.BertModel(config, dtype=_DTYPE)
     return FeatureTagger(
-        encoder=_filled(encoder, settings.encoder_checkpoint, _POOLER),
+        encoder=_filled(encoder, settings.encoder_checkpoint),
         layers=layers,
         tagger=_filled(tagger, path),
     )

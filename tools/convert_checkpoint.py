@@ -137,7 +137,7 @@ def convert(options: Options) -> None:
         for note in source.notes:
             logging.info("%s: %s.", source.origin, note)
         model = _understand(options, source)
-        written = _WRITERS[options.output_format](options, model)
+        written = _write(options, model)
     counts = collections.Counter(
         next(kind for pattern, kind in _KINDS if pattern.search(name))
         for name in model.variables
@@ -156,13 +156,7 @@ def convert(options: Options) -> None:
 
 
 def _understand(options: Options, source: checkpoints.Source) -> Model:
-    """Checks a checkpoint against the files next to it and the flags.
-
-    Raises:
-        OSError: a file given by a flag is missing.
-        ValueError: the checkpoint contradicts its configuration, vocabulary
-            or casing, or is a left-to-right model.
-    """
+    """Checks a checkpoint against the files next to it and the flags."""
     from training import model_folder
 
     # The output does not record how the model was trained.
@@ -173,19 +167,27 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
         if not options.strip_optimizer
         or not checkpoints.is_training_state(name, source.variables)
     }
-    config = _config(options, source)
-    if config is not None and name_tables.WORD_EMBEDDINGS in variables:
-        _check_encoder(source.origin, config, variables)
+    if options.bert_config_file is None:
+        config = config_lib.BertConfig.find(options.input)
+    else:
+        config = config_lib.BertConfig.from_json_file(options.bert_config_file)
+    if config is not None:
+        _check_config(options, config, source, variables)
     folder = config_lib.folder_of(options.input)
-    vocab_file = _vocab_file(options, folder, config)
+    vocab_file = options.vocab_file or model_folder.vocabulary(folder)
+    if vocab_file is not None:
+        model_folder.check_vocabulary(folder, vocab_file)
+        if config is not None:
+            vocab = tokenization.load_vocab(vocab_file)
+            size = 1 + max(vocab.values(), default=-1)
+            config.check_vocabulary(size, vocab_file)
     theirs = model_folder.read(folder, huggingface_config.CONFIG)
     theirs = theirs if "model_type" in theirs else {}
-    classes = {
+    hint = options.architecture
+    if hint is None and name_tables.TOKEN_CLASSIFICATION in (
         *model_folder.architectures(source),
         *(theirs.get("architectures") or ()),
-    }
-    hint = options.architecture
-    if hint is None and name_tables.TOKEN_CLASSIFICATION in classes:
+    ):
         hint = name_tables.TOKEN_CLASSIFICATION
 
     def read(name: str) -> np.ndarray:
@@ -203,53 +205,31 @@ def _understand(options: Options, source: checkpoints.Source) -> Model:
     )
 
 
-def _config(
-    options: Options, source: checkpoints.Source
-) -> config_lib.BertConfig | None:
-    if options.bert_config_file is None:
-        config = config_lib.BertConfig.find(options.input)
-    else:
-        config = config_lib.BertConfig.from_json_file(options.bert_config_file)
-    if config is not None:
-        for remark in config.check_checkpoint(
-            options.input, source.num_attention_heads
-        ):
-            logging.warning("%s.", remark)
-    return config
-
-
-def _check_encoder(
-    origin: str, config: config_lib.BertConfig, variables: Mapping[str, Spec]
+def _check_config(
+    options: Options,
+    config: config_lib.BertConfig,
+    source: checkpoints.Source,
+    variables: Mapping[str, Spec],
 ) -> None:
-    wanted = config.encoder_shapes()
+    for remark in config.check_checkpoint(
+        options.input, source.num_attention_heads
+    ):
+        logging.warning("%s.", remark)
+    if name_tables.WORD_EMBEDDINGS not in variables:
+        return
     held = {name: shape for name, (shape, _) in variables.items()}
-    checkpoints.check_names(origin, wanted, held, ["bert/pooler/.*"])
-    checkpoints.check_shapes(origin, wanted, held)
+    checkpoints.check_variables(
+        source.origin, config.encoder_shapes(), held, [name_tables.POOLER]
+    )
     num_layers = name_tables.num_layers(held)
     if num_layers > config.num_hidden_layers:
         logging.warning(
             "%s has %d layers, but its configuration %d: the others are "
             "kept among the variables outside the model.",
-            origin,
+            source.origin,
             num_layers,
             config.num_hidden_layers,
         )
-
-
-def _vocab_file(
-    options: Options, folder: str, config: config_lib.BertConfig | None
-) -> str | None:
-    from training import model_folder
-
-    path = options.vocab_file
-    if path is None:
-        path = model_folder.vocabulary(folder)
-    else:
-        model_folder.check_vocabulary(folder, path)
-    if path is not None and config is not None:
-        size = 1 + max(tokenization.load_vocab(path).values(), default=-1)
-        config.check_vocabulary(size, path)
-    return path
 
 
 def _casing(
@@ -279,25 +259,19 @@ def _casing(
 # ---------------------------------------------------------------- The output
 
 
-def _write_release(options: Options, model: Model) -> list[str]:
-    import tensorflow as tf
-
-    prefix = options.output.removesuffix(".index")
-    if os.path.isdir(prefix) or prefix.endswith("/"):
-        prefix = os.path.join(prefix, f"{_DEFAULT_NAME}.ckpt")
-    weights = checkpoints.saved_files(prefix)
-    sidecars = _write_sidecars(options, weights, _sidecars(model))
-    writing.remove_remains(prefix)
-    # One at a time, because all at once would double the memory.
-    tensors = {n: tf.convert_to_tensor(model.read(n)) for n in model.variables}
-    checkpoints.save(prefix, tensors)
-    return [f"{prefix}.index", *sidecars]
-
-
-def _write_keras(options: Options, model: Model) -> list[str]:
+def _write(options: Options, model: Model) -> list[str]:
+    """Writes a model; returns its files."""
+    if options.output_format == checkpoints.HUGGINGFACE:
+        return _write_huggingface(options, model)
+    is_keras = options.output_format == checkpoints.KERAS
     path = options.output
+    if not is_keras:
+        path = path.removesuffix(".index")
     if os.path.isdir(path) or path.endswith("/"):
-        path = os.path.join(path, _DEFAULT_NAME + keras_format.SUFFIX)
+        ending = keras_format.SUFFIX if is_keras else ".ckpt"
+        path = os.path.join(path, _DEFAULT_NAME + ending)
+    if not is_keras:
+        return _write_release(options, model, path)
     if not path.endswith(keras_format.SUFFIX):
         raise ValueError(
             f"--output must end in {keras_format.SUFFIX}, which Keras "
@@ -312,6 +286,18 @@ def _write_keras(options: Options, model: Model) -> list[str]:
         architectures=model.architectures,
     )
     return [path, *sidecars]
+
+
+def _write_release(options: Options, model: Model, prefix: str) -> list[str]:
+    import tensorflow as tf
+
+    weights = checkpoints.saved_files(prefix)
+    sidecars = _write_sidecars(options, weights, _sidecars(model))
+    writing.remove_remains(prefix)
+    # One at a time, because all at once would double the memory.
+    tensors = {n: tf.convert_to_tensor(model.read(n)) for n in model.variables}
+    checkpoints.save(prefix, tensors)
+    return [f"{prefix}.index", *sidecars]
 
 
 def _write_huggingface(options: Options, model: Model) -> list[str]:
@@ -337,9 +323,8 @@ def _write_huggingface(options: Options, model: Model) -> list[str]:
         os.path.join(folder, name)
         for name in (huggingface.WEIGHTS, huggingface.INDEX)
     )
-    sidecars = _write_sidecars(
-        options, [weights, index], _huggingface_sidecars(model, model.config)
-    )
+    contents = _described(model) | _huggingface_sidecars(model, model.config)
+    sidecars = _write_sidecars(options, [weights, index], contents)
     written = huggingface.write(
         folder,
         model.variables,
@@ -357,15 +342,8 @@ def _write_huggingface(options: Options, model: Model) -> list[str]:
     return [weights, *sidecars, *written]
 
 
-_WRITERS = {
-    "release": _write_release,
-    "keras": _write_keras,
-    "huggingface": _write_huggingface,
-}
-
-
-def _common_sidecars(model: Model) -> dict[str, bytes]:
-    """Returns configuration and vocabulary, by name, if they are known."""
+def _described(model: Model) -> dict[str, bytes]:
+    """Returns configuration and vocabulary, by name."""
     from training import model_folder
 
     made = {}
@@ -380,7 +358,7 @@ def _sidecars(model: Model) -> dict[str, bytes]:
     """Returns the other files of the release's and Keras' formats."""
     from training import model_folder
 
-    made = _common_sidecars(model)
+    made = _described(model)
     if model.labels is not None:
         made[model_folder.LABELS] = _json(model.labels)
     if model.huggingface:
@@ -399,7 +377,7 @@ def _sidecars(model: Model) -> dict[str, bytes]:
 def _huggingface_sidecars(
     model: Model, config: config_lib.BertConfig
 ) -> dict[str, bytes]:
-    sizes, made = config.to_dict(), _common_sidecars(model)
+    sizes, made = config.to_dict(), dict[str, bytes]()
     pad_token_id = 0
     if model.vocab_file is None:
         logging.warning(

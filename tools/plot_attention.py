@@ -147,8 +147,7 @@ def run(options: Options) -> None:
     from training import initialization
 
     model = bert.BertModel(config)
-    # Attention needs no pooler.
-    initialization.load_pretrained(model, options, ["bert/pooler/.*"])
+    initialization.load_pretrained(model, options)
     of_layers = model.attention_probs(
         np.array([tokenizer.convert_tokens_to_ids(tokens)], np.int32),
         segment_ids=np.array([segment_ids], np.int32),

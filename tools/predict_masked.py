@@ -230,11 +230,9 @@ def run(
     from modeling import heads  # Late: these import TensorFlow.
     from training import initialization
 
-    model = heads.BertForPreTraining(config)
     # Masked words need neither the pooler nor next sentence prediction.
-    initialization.load_pretrained(
-        model, options, ["bert/pooler/.*", "cls/seq_relationship/.*"]
-    )
+    model = heads.BertForPreTraining(config, objective="mlm")
+    initialization.load_pretrained(model, options)
     with contextlib.ExitStack() as stack:
         output, layout = standard_output, table
         if options.output_file is not None:

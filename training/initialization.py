@@ -12,7 +12,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import progress
-from modeling import checkpoints, heads, name_tables
+from modeling import bert, checkpoints, heads, name_tables
 from modeling import config as config_lib
 from training import (
     checkpointing,
@@ -26,11 +26,13 @@ from training import (
 )
 from training import flags as training_flags
 
-_POOLER = "bert/pooler/.*"
-_NEXT_SENTENCE = "cls/seq_relationship/.*"
 _OUTPUT_LAYER = ("output_weights", "output_bias")
-# Whose pooler exists and learns nothing: a checkpoint need not have one.
-_POOLER_UNUSED = ("BertForQuestionAnswering", name_tables.TOKEN_CLASSIFICATION)
+# Hugging Face's classes without a pooler.
+_WITHOUT_POOLER = {
+    "BertForMaskedLM",
+    "BertForQuestionAnswering",
+    name_tables.TOKEN_CLASSIFICATION,
+}
 
 # Settings that distribute a batch over devices; its examples do not depend on
 # them.
@@ -230,14 +232,13 @@ def load_for_evaluation(
 
 
 def load_pretrained(
-    model: keras.Model, options: Any, unused: Sequence[str]
+    model: bert.BertModel | heads.BertForPreTraining, options: Any
 ) -> None:
     """Loads a checkpoint of BERT for a program that does not train.
 
     Args:
         model: receives the weights.
         options: `init_checkpoint` and `do_lower_case`.
-        unused: patterns of variables on which no output depends.
 
     Raises:
         ValueError: the checkpoint is not of BERT, was trained with another
@@ -246,7 +247,7 @@ def load_pretrained(
     path = options.init_checkpoint
     model_folder.check_bidirectional(path)
     model_folder.check_casing(config_lib.folder_of(path), options.do_lower_case)
-    report = checkpoints.load(model, path, new=unused)
+    report = checkpoints.load(model, path, new=model.optional_variables)
     logging.info("%s: %s", path, report)
 
 
@@ -309,7 +310,9 @@ def load_weights(
     with checkpoints.opened(path) as source:
         architectures = model_folder.architectures(source)
         held = source.variables if new else {}
-    pooler = (_POOLER,) if _may_lack_pooler(model, architectures, new) else ()
+    optional = model.optional_variables
+    if new and architectures and {*architectures} <= _WITHOUT_POOLER:
+        optional = (*optional, name_tables.POOLER)
     is_of_twin = _is_of_twin(model, architectures)
     if is_of_twin and not new:
         raise ValueError(
@@ -319,45 +322,20 @@ def load_weights(
             "checkpoint with the script that trained it."
         )
     if encoder_only or is_of_twin or _has_other_shapes(model, held, new):
-        report = checkpoints.load(model.bert, path, new=pooler)
+        report = checkpoints.load(model.bert, path, new=optional)
         progress.log_paragraph(
             f"Initialized the encoder from {path}: {report}. The output layer "
             f"is new ({', '.join(_head(model))}): that of the checkpoint "
             "belongs to another task."
         )
         return
-    unused = (_NEXT_SENTENCE,) if _reads_single_texts(model) else ()
-    report = checkpoints.load(model, path, new=(*new, *pooler, *unused))
+    report = checkpoints.load(model, path, new=(*new, *optional))
     progress.log_paragraph(f"Initialized from {path}: {report}")
 
 
 def _head(model: keras.Model) -> list[str]:
     names = checkpoints.variables_by_name(model)
     return [name for name in names if not name.startswith("bert/")]
-
-
-def _may_lack_pooler(
-    model: keras.Model, architectures: Sequence[str], new: Sequence[str]
-) -> bool:
-    """Returns whether the pooler may be missing from a checkpoint.
-
-    It may if the model does not use it, or if the head is new and the
-    checkpoint is of a Hugging Face class without a pooler.
-    """
-    if type(model).__name__ in _POOLER_UNUSED or _reads_single_texts(model):
-        return True
-    return bool(
-        new
-        and architectures
-        and set(architectures) <= set(name_tables.WITHOUT_POOLER)
-    )
-
-
-def _reads_single_texts(model: keras.Model) -> bool:
-    """Returns whether pre-training omits next-sentence prediction."""
-    return isinstance(model, heads.BertForPreTraining) and (
-        model.objective != "mlm_nsp"
-    )
 
 
 def _is_of_twin(model: keras.Model, architectures: Sequence[str]) -> bool:

@@ -239,9 +239,8 @@ class FrozenEncoder:
         strategy = self._setup.strategy
         with strategy.scope():
             model = bert.BertModel(self._setup.config)
-            # No hidden layer depends on the pooler.
             report = checkpoints.load(
-                model, self._checkpoint, new=["bert/pooler/.*"]
+                model, self._checkpoint, new=model.optional_variables
             )
         logging.info("Frozen encoder: %s", report)
         return prediction.HiddenLayers(
