@@ -70,11 +70,13 @@ def _classifier(
     kind = label_set.problem_type
 
     def of_tokens(tokens_a, tokens_b):
-        fitted = signatures.fit(tokens_a, tokens_b, packing)
-        outputs = networks.activated(net(fitted.rows(tokenizer.special)), kind)
+        rows, text = signatures.fit(
+            tokens_a, tokens_b, packing, tokenizer.special
+        )
+        outputs = networks.activated(net(rows), kind)
         if packing.long_text == sentence_pairs.WINDOWS:
             # The mean of each text's windows; every text has one.
-            outputs = tf.math.segment_mean(outputs, fitted.text)
+            outputs = tf.math.segment_mean(outputs, text)
         return _answers(outputs, label_set)
 
     def of_rows(rows):
@@ -176,10 +178,8 @@ def _choice_rows(
     )
     # The same pieces as of both texts with a space between them.
     ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
-    fitted = signatures.fit(
-        tokens_a, tf.concat([begun, ended], axis=1), packing
-    )
-    rows = fitted.rows(tokenizer.special)
+    tokens_b = tf.concat([begun, ended], axis=1)
+    rows, _ = signatures.fit(tokens_a, tokens_b, packing, tokenizer.special)
     shape = [-1, num_choices, tf.shape(rows.input_ids)[1]]
     return signatures.ModelInputs(
         **{name: tf.reshape(ids, shape) for name, ids in vars(rows).items()}
@@ -266,8 +266,10 @@ class _Encoder:
         return {k: found[k] for k in ("mean", "pooled_output") if k in found}
 
     def _rows(self, tokens_a, tokens_b):
-        fitted = signatures.fit(tokens_a, tokens_b, self._packing)
-        return fitted.rows(self._tokenizer.special)
+        rows, _ = signatures.fit(
+            tokens_a, tokens_b, self._packing, self._tokenizer.special
+        )
+        return rows
 
     def of_rows(self, rows: signatures.ModelInputs):
         """Sets values at padding to 0 and averages tokens."""

@@ -276,42 +276,30 @@ def joined(
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Fitted:
-    """`N` texts or pairs after truncation, or split into windows: `R` rows.
-
-    Attributes:
-        tokens_a: `[R, (tokens)]` int32.
-        tokens_b: `[R, (tokens)]` int32; a row is empty for a single text.
-        text: `[R]` int64, ascending: the index of the text or pair.
-    """
-
-    tokens_a: tf.RaggedTensor
-    tokens_b: tf.RaggedTensor
-    text: tf.Tensor
-
-    def rows(self, special: graph_tokenizer.SpecialIds) -> ModelInputs:
-        """Makes the rows."""
-        return joined(self.tokens_a, self.tokens_b, special)
-
-
 def fit(
     tokens_a: tf.RaggedTensor,
     tokens_b: tf.RaggedTensor,
     packing: sentence_pairs.Packing,
-) -> Fitted:
-    """Truncates or splits texts as `sentence_pairs.fit` does.
+    special: graph_tokenizer.SpecialIds,
+) -> tuple[ModelInputs, tf.Tensor]:
+    """Makes rows of texts, truncated or split as `sentence_pairs.fit` does.
 
     Args:
         tokens_a: `[N, (tokens)]` int32.
-        tokens_b: `[N, (tokens)]` int32.
+        tokens_b: `[N, (tokens)]` int32; empty for a single text.
         packing: the rule.
+        special: the ids of [CLS] and [SEP].
+
+    Returns:
+        The `R` rows; and `[R]` int64, ascending, the text or pair of each.
     """
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
     num_special = 2 + tf.minimum(len_b, 1)
     budget = packing.max_seq_length - num_special  # [N]
     if packing.long_text == sentence_pairs.WINDOWS:
-        return _windows(tokens_a, tokens_b, budget, packing.window_stride)
+        return _windows(
+            tokens_a, tokens_b, budget, packing.window_stride, special
+        )
     # `sentence_pairs.truncated_lengths` without a loop: a text
     # shorter than half of the budget stays complete; two longer ones get half
     # each, A the odd token.
@@ -320,11 +308,8 @@ def fit(
     kept_b = tf.minimum(len_b, budget - kept_a)
     is_head = packing.long_text == sentence_pairs.HEAD
     keep = _head if is_head else _head_tail
-    return Fitted(
-        tokens_a=keep(tokens_a, kept_a),
-        tokens_b=keep(tokens_b, kept_b),
-        text=tf.range(tokens_a.nrows()),
-    )
+    rows = joined(keep(tokens_a, kept_a), keep(tokens_b, kept_b), special)
+    return rows, tf.range(tokens_a.nrows())
 
 
 def _head(tokens, lengths):
@@ -344,7 +329,7 @@ def _head_tail(tokens, lengths):
     return tf.concat([_head(tokens, head), last], axis=1)
 
 
-def _windows(tokens_a, tokens_b, budget, stride: int | None) -> Fitted:
+def _windows(tokens_a, tokens_b, budget, stride: int | None, special):
     """Moves a window over the longer text, with the complete shorter one."""
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
     longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
@@ -368,8 +353,5 @@ def _windows(tokens_a, tokens_b, budget, stride: int | None) -> Fitted:
             tf.where(slides, slid, fixed),
         )
 
-    return Fitted(
-        tokens_a=part(tokens_a, slides_a),
-        tokens_b=part(tokens_b, ~slides_a),
-        text=text,
-    )
+    parts = part(tokens_a, slides_a), part(tokens_b, ~slides_a)
+    return joined(*parts, special), text

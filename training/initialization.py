@@ -140,7 +140,6 @@ def initialize(
         return state, _restore(state, prefix, options, plan)
     if options.init_checkpoint:
         _check_not_replaced(options.init_checkpoint, options.output_dir)
-        model_folder.check_origin(options.init_checkpoint, options.output_dir)
         origin = config_lib.folder_of(options.init_checkpoint)
         labels = model_folder.labels(options.output_dir)
         load_weights(
@@ -222,7 +221,6 @@ def load_for_evaluation(
         )
     order = None
     if prefix is None:
-        model_folder.check_origin(path, options.output_dir)
         order = _output_order(objective.model, path, options.output_dir)
     with strategy.scope():
         load_weights(objective, path)

@@ -237,12 +237,15 @@ def _holds_model(folder: str) -> bool:
     return True
 
 
-def check_text(folder: str, text: Mapping[str, object]) -> None:
+def check_text(
+    folder: str, text: Mapping[str, object], vocab_file: str | None = None
+) -> None:
     """Compares vocabulary and casing with the files beside a model, if any.
 
     Args:
         folder: the model's: of a run, the release or Hugging Face.
         text: `vocab_sha256` and `do_lower_case`.
+        vocab_file: compared entry by entry; see `check_vocabulary`.
 
     Raises:
         ValueError: they differ; the message names the difference.
@@ -261,6 +264,8 @@ def check_text(folder: str, text: Mapping[str, object]) -> None:
         )
     if "do_lower_case" in text:
         check_casing(folder, bool(text["do_lower_case"]))
+    if vocab_file is not None:
+        check_vocabulary(folder, vocab_file)
 
 
 def check_casing(folder: str, do_lower_case: bool) -> None:
@@ -449,27 +454,6 @@ def casing(folder: str) -> Casing | None:
         reason=f"{count} entries of its {name} have capitals or accents",
         is_stated=False,
     )
-
-
-def check_origin(path: str, output_dir: str) -> None:
-    """Compares a run's vocabulary and casing with those of its checkpoint.
-
-    Args:
-        path: the checkpoint from which the run starts.
-        output_dir: the run's folder, described by `validate_output_dir`.
-
-    Raises:
-        ValueError: they differ.
-    """
-    folder = config_lib.folder_of(path)
-    vocab_file = os.path.join(output_dir, VOCABULARY)
-    text = read(output_dir, TOKENIZER)
-    if os.path.realpath(folder) == os.path.realpath(output_dir):
-        return
-    if text:
-        check_text(folder, text)
-    if tf.io.gfile.exists(vocab_file):
-        check_vocabulary(folder, vocab_file)
 
 
 def labels(folder: str) -> dict | None:

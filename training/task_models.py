@@ -141,7 +141,7 @@ class Model:
         whole, text = self._setup.options, self._setup.text
         if whole.init_checkpoint:
             origin = config_lib.folder_of(whole.init_checkpoint)
-            model_folder.check_text(origin, text)
+            model_folder.check_text(origin, text, whole.vocab_file)
         for folder in dict.fromkeys(
             (self.options.output_dir, whole.output_dir)
         ):

@@ -47,13 +47,13 @@ def test_rows_are_those_of_one_text_after_the_other(
         max_seq_length=max_seq_length, long_text=long_text, window_stride=stride
     )
     sizes = list(itertools.product([0, 1, 3, 5, 8, 20], repeat=2))
-    fitted = signatures.fit(
+    got, text = signatures.fit(
         _tokens([a for a, _ in sizes], 100),
         _tokens([b for _, b in sizes], 300),
         packing,
+        _SPECIAL,
     )
-    got = fitted.rows(_SPECIAL)
-    texts, row = fitted.text.numpy().tolist(), 0
+    texts, row = text.numpy().tolist(), 0
     for number, (len_a, len_b) in enumerate(sizes):
         for ids, segments in _defined(len_a, len_b, packing):
             padding = [0] * (got.input_ids.shape[1] - len(ids))
@@ -68,8 +68,8 @@ def test_rows_are_those_of_one_text_after_the_other(
 
 def test_batch_without_texts_has_a_place_for_the_first_token():
     packing = sentence_pairs.Packing(max_seq_length=9)
-    fitted = signatures.fit(_tokens([], 1), _tokens([], 1), packing)
-    got = fitted.rows(_SPECIAL)
+    none = _tokens([], 1)
+    got, _ = signatures.fit(none, none, packing, _SPECIAL)
     assert got.input_ids.shape == [0, 1]
 
 

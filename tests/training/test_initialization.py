@@ -13,7 +13,13 @@ from modeling import config as config_lib
 from tests import programs
 from tests import toy_pretraining as toy
 from tools import convert_checkpoint
-from training import checkpointing, flags, initialization, objectives
+from training import (
+    checkpointing,
+    flags,
+    initialization,
+    model_folder,
+    objectives,
+)
 
 
 @pytest.fixture
@@ -409,21 +415,12 @@ def test_answers_need_no_pooler(tmp_path):
     )
 
 
-def test_another_casing_is_refused_before_loading(tmp_path):
-    path = _convert(
+def test_another_casing_than_that_of_a_folder_is_refused(tmp_path):
+    folder = _convert(
         _CHECKPOINT,
         tmp_path / "hf",
         "huggingface",
         vocab_file=str(_GOLDEN / "inputs/vocab.txt"),
     )
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "tokenizer.json").write_text('{"do_lower_case": false}')
     with pytest.raises(ValueError, match="do_lower_case must be True"):
-        initialization.initialize(
-            _Objective(_classifier()),
-            _training_options(run, path),
-            initialization.Plan(
-                num_train_steps=9, new_variables=_HEAD, identity={}
-            ),
-        )
+        model_folder.check_text(folder, {"do_lower_case": False})

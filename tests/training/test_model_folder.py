@@ -83,22 +83,17 @@ def test_a_tokenizer_that_splits_otherwise_is_refused(tmp_path, name, values):
 
 
 def test_a_run_is_compared_with_what_it_starts_from(tmp_path):
-    origin, run = tmp_path / "origin", tmp_path / "run"
-    origin.mkdir()
-    run.mkdir()
-    path = str(origin / "bert_model.ckpt")
-    _vocabulary(origin)
-    model_folder.check_origin(path, str(run))
-    _vocabulary(run)
-    _put(run, "tokenizer.json", {"do_lower_case": True, "vocab_sha256": "a"})
-    model_folder.check_origin(path, str(run))
-    _put(run, "tokenizer.json", {"do_lower_case": False, "vocab_sha256": "a"})
+    origin, vocab_file = str(tmp_path), str(_INPUTS / "vocab.txt")
+    _vocabulary(tmp_path)
+    lower = {"do_lower_case": True, "vocab_sha256": "a"}
+    model_folder.check_text(origin, lower, vocab_file)
+    cased = {"do_lower_case": False, "vocab_sha256": "a"}
     with pytest.raises(ValueError, match="do_lower_case must be True"):
-        model_folder.check_origin(path, str(run))
-    _vocabulary(run, "vocab_cased.txt")
-    _put(origin, "tokenizer.json", {"do_lower_case": False})
+        model_folder.check_text(origin, cased, vocab_file)
+    _put(tmp_path, "tokenizer.json", {"do_lower_case": False})
+    other = str(_INPUTS / "vocab_cased.txt")
     with pytest.raises(ValueError, match="must be that of the model"):
-        model_folder.check_origin(path, str(run))
+        model_folder.check_text(origin, cased, other)
 
 
 def test_labels_are_ours_or_hugging_face_s(tmp_path):
