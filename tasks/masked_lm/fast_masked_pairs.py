@@ -337,17 +337,26 @@ class _Drawer:
             continues = (
                 self._continues[begin_a:end_a] + self._continues[begin_b:end_b]
             )
-            chosen = choose_words(
-                _whole_words(places, continues),
-                num_to_predict,
-                self._rng,
-            )
+            words = _whole_words(places, continues)
+            chosen = choose_words(words, num_to_predict, self._rng)
         else:
             chosen = first_of_shuffled(places, num_to_predict, self._rng)
-        replacements = _draw_replacements(
-            len(chosen), self._num_words, self._options.masking_rates, self._rng
-        )
+        replacements = self._draw_replacements(len(chosen))
         self.instances.append(spans, chosen, replacements)
+
+    def _draw_replacements(self, num_places: int) -> list[int]:
+        # As released: each piece of a word is drawn separately
+        # (google-research/bert#910).
+        mask_prob, same_prob = self._options.draw_probs
+        draw = self._rng.random
+        return [
+            MASK
+            if draw() < mask_prob
+            else SAME
+            if draw() < same_prob
+            else below(self._num_words, self._rng)
+            for _ in range(num_places)
+        ]
 
 
 def _chunk_end(starts, first: int, document_end: int, target_length: int):
@@ -440,30 +449,6 @@ def _whole_words(places: Iterable[int], continues: bytes) -> list[list[int]]:
         else:
             words.append([place])
     return words
-
-
-def _draw_replacements(
-    num_places: int,
-    num_words: int,
-    rates: tuple[float, float, float],
-    rng: random.Random,
-) -> list[int]:
-    # As released: each piece of a word is drawn separately
-    # (google-research/bert#910).
-    mask, same, replace = rates
-    # At 80,10,10 the draws are the release's: 0.8, then 0.5 of what is left,
-    # then the token. If nothing is left, the first draw always succeeds.
-    mask_prob = mask / (mask + same + replace)
-    same_prob = same / (same + replace) if same + replace else 0.0
-    draw = rng.random
-    return [
-        MASK
-        if draw() < mask_prob
-        else SAME
-        if draw() < same_prob
-        else below(num_words, rng)
-        for _ in range(num_places)
-    ]
 
 
 # ------------------------- Faster equivalents of methods of `random.Random`

@@ -112,6 +112,17 @@ class InstanceOptions(PairOptions):
             ) from error
         return mask, same, replace
 
+    @functools.cached_property
+    def draw_probs(self) -> tuple[float, float]:
+        """The probabilities of [MASK], and else of keeping the token.
+
+        At 80,10,10 the draws are the release's: 0.8, then 0.5 of what is left,
+        then the token. If nothing is left, the first draw always succeeds.
+        """
+        mask, same, replace = self.masking_rates
+        mask_prob = mask / (mask + same + replace)
+        return mask_prob, same / (same + replace) if same + replace else 0.0
+
     def num_to_predict(self, num_tokens: int) -> int:
         """Returns the number of predictions for a share of the tokens.
 
@@ -231,19 +242,20 @@ def _create_instances_from_document(
             tokens_a, tokens_b, max_num_tokens, rng
         )
         tokens = ["[CLS]", *tokens_a, "[SEP]", *tokens_b, "[SEP]"]
-        masked = MaskedTokens(tokens=tokens, positions=[], labels=[])
+        positions: list[int] = []
+        labels: list[str] = []
         if not options.dynamic_masking:
-            masked = create_masked_lm_predictions(
+            tokens, positions, labels = create_masked_lm_predictions(
                 tokens, vocab_words, options, rng
             )
         instances.append(
             TrainingInstance(
-                tokens=masked.tokens,
+                tokens=tokens,
                 segment_ids=[0] * (len(tokens_a) + 2)
                 + [1] * (len(tokens_b) + 1),
                 is_random_next=is_random_next,
-                masked_lm_positions=masked.positions,
-                masked_lm_labels=masked.labels,
+                masked_lm_positions=positions,
+                masked_lm_labels=labels,
             )
         )
     return instances
@@ -309,27 +321,12 @@ def truncate_pair_at_random_ends(
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class MaskedTokens:
-    """Tokens after masking.
-
-    Attributes:
-        tokens: as many as the input, some of them replaced.
-        positions: the predicted positions, ascending.
-        labels: the original tokens there.
-    """
-
-    tokens: list[str]
-    positions: list[int]
-    labels: list[str]
-
-
 def create_masked_lm_predictions(
     tokens: Sequence[str],
     vocab_words: Sequence[str],
     options: InstanceOptions,
     rng: random.Random,
-) -> MaskedTokens:
+) -> tuple[list[str], list[int], list[str]]:
     """Chooses the tokens to predict and masks most of them.
 
     As released, a word with more pieces than predictions left is skipped in
@@ -340,6 +337,10 @@ def create_masked_lm_predictions(
         vocab_words: the possible random replacements.
         options: of masking.
         rng: source of all random draws.
+
+    Returns:
+        The tokens, some of them replaced; the predicted positions, ascending;
+        and the original tokens there.
     """
     words = _maskable_words(tokens, options.do_whole_word_mask)
     rng.shuffle(words)
@@ -355,15 +356,11 @@ def create_masked_lm_predictions(
         # (google-research/bert#910).
         for position in word:
             masked[position] = _hidden(
-                tokens[position], vocab_words, options.masking_rates, rng
+                tokens[position], vocab_words, options, rng
             )
         positions += word
     positions.sort()
-    return MaskedTokens(
-        tokens=masked,
-        positions=positions,
-        labels=[tokens[position] for position in positions],
-    )
+    return masked, positions, [tokens[position] for position in positions]
 
 
 def _maskable_words(
@@ -386,16 +383,14 @@ def _maskable_words(
 def _hidden(
     token: str,
     vocab_words: Sequence[str],
-    rates: tuple[float, float, float],
+    options: InstanceOptions,
     rng: random.Random,
 ) -> str:
     """Draws the replacement of a predicted token."""
-    mask, same, replace = rates
-    # At 80,10,10 the draws are the release's: 0.8, then 0.5 of what is left,
-    # then the token. If nothing is left, the first draw always succeeds.
-    if rng.random() < mask / (mask + same + replace):
+    mask_prob, same_prob = options.draw_probs
+    if rng.random() < mask_prob:
         return "[MASK]"
-    if rng.random() < same / (same + replace):
+    if rng.random() < same_prob:
         return token
     return vocab_words[rng.randint(0, len(vocab_words) - 1)]
 

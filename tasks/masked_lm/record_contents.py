@@ -159,7 +159,9 @@ def _counts(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
     is_special = np.isin(original, [vocab[token] for token in _NOT_WORDS])
     is_word = is_token & ~is_special
     is_predicted = batch["masked_lm_weights"] > 0  # [B, P]
-    shown = _shown_ids(batch)[is_predicted]
+    shown = np.take_along_axis(
+        batch["input_ids"], batch["masked_lm_positions"], axis=1
+    )[is_predicted]
     labels = batch["masked_lm_ids"][is_predicted]
     counts = {
         "num_records": len(original),
@@ -207,13 +209,6 @@ def _faults(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
     if not labels.shape[1]:
         del found["nothing to predict"]  # Drawn in training.
     return {name: int(rows.sum()) for name, rows in found.items()}
-
-
-def _shown_ids(batch: Batch) -> np.ndarray:
-    # The input ids at the predicted positions: [B, P].
-    return np.take_along_axis(
-        batch["input_ids"], batch["masked_lm_positions"], axis=1
-    )
 
 
 def original_ids(batch: Batch) -> np.ndarray:

@@ -270,8 +270,8 @@ def _masked(tokens, rng, **options):
 def test_masks_keeps_and_replaces_by_the_release_draws():
     tokens = ["[CLS]", "a", "b", "[SEP]", "c", "d", "[SEP]"]
     rng = _Draws([0.79, 0.8, 0.49, 0.99, 0.5], [49])
-    masked = _masked(tokens, rng, masked_lm_prob=3 / 7)
-    assert masked.tokens == [
+    shown, positions, labels = _masked(tokens, rng, masked_lm_prob=3 / 7)
+    assert shown == [
         "[CLS]",
         "[MASK]",
         "b",
@@ -280,58 +280,58 @@ def test_masks_keeps_and_replaces_by_the_release_draws():
         "d",
         "[SEP]",
     ]
-    assert masked.positions == [1, 2, 4]
-    assert masked.labels == ["a", "b", "c"]
+    assert positions == [1, 2, 4]
+    assert labels == ["a", "b", "c"]
     assert rng.uniforms == rng.integers == []
 
 
 def test_predictions_stop_at_the_limit_and_never_hit_special_tokens():
     tokens = ["[CLS]", *"abcdefgh", "[SEP]", *"ijkl", "[SEP]"]
     for seed in range(50):
-        masked = _masked(
+        shown, positions, labels = _masked(
             tokens,
             random.Random(seed),
             masked_lm_prob=1.0,
             max_predictions_per_seq=5,
         )
-        assert len(masked.positions) == 5
-        assert masked.positions == sorted(set(masked.positions))
-        assert not {0, 9, 14} & set(masked.positions)
-        assert masked.labels == [tokens[at] for at in masked.positions]
+        assert len(positions) == 5
+        assert positions == sorted(set(positions))
+        assert not {0, 9, 14} & set(positions)
+        assert labels == [tokens[at] for at in positions]
         for at, token in enumerate(tokens):
-            assert at in masked.positions or masked.tokens[at] == token
+            assert at in positions or shown[at] == token
 
 
 def test_whole_words_are_predicted_together_or_passed_over():
     tokens = ["[CLS]", "un", "##aff", "##able", "[SEP]", "cat", "##s", "[SEP]"]
     # Two predictions: the word of three does not fit, the one of two does.
-    masked = _masked(
+    _, positions, _ = _masked(
         tokens, _Draws([0.0, 0.0]), masked_lm_prob=0.25, do_whole_word_mask=True
     )
-    assert masked.positions == [5, 6]
+    assert positions == [5, 6]
 
 
 def test_a_word_may_leave_no_room_for_any_prediction():
     tokens = ["[CLS]", "un", "##aff", "[SEP]", "[SEP]"]
-    masked = _masked(
+    shown, positions, labels = _masked(
         tokens, _Draws([]), masked_lm_prob=0.2, do_whole_word_mask=True
     )
-    assert masked.positions == masked.labels == []
-    assert masked.tokens == tokens
+    assert positions == labels == []
+    assert shown == tokens
 
 
 def test_first_piece_of_b_joins_the_last_word_of_a():
     tokens = ["[CLS]", "aa", "[SEP]", "##bb", "[SEP]"]
-    masked = _masked(
+    _, positions, _ = _masked(
         tokens, _Draws([0.0, 0.0]), masked_lm_prob=0.4, do_whole_word_mask=True
     )
-    assert masked.positions == [1, 3]
+    assert positions == [1, 3]
 
 
 def test_without_whole_words_pieces_are_apart():
     tokens = ["[CLS]", "aa", "##bb", "[SEP]", "c", "[SEP]"]
-    masked = _masked(tokens, _Draws([0.0]))
-    assert masked.positions == [1]
+    _, positions, _ = _masked(tokens, _Draws([0.0]))
+    assert positions == [1]
 
 
 @pytest.mark.parametrize(
@@ -343,9 +343,9 @@ def test_share_of_each_kind_is_as_asked(masking):
     tokens = ["[CLS]", *(f"old{number}" for number in range(98)), "[SEP]"]
     found = {"mask": 0, "same": 0, "replace": 0}
     for _ in range(300):
-        masked = _masked(tokens, rng, masking=masking)
-        for at, label in zip(masked.positions, masked.labels, strict=True):
-            token = masked.tokens[at]
+        shown, positions, labels = _masked(tokens, rng, masking=masking)
+        for at, label in zip(positions, labels, strict=True):
+            token = shown[at]
             if token == "[MASK]":
                 found["mask"] += 1
             elif token == label:
@@ -367,7 +367,7 @@ def test_every_position_is_predicted_equally_often():
     tokens = ["[CLS]", *(f"old{number}" for number in range(18)), "[SEP]"]
     counts = [0] * 20
     for _ in range(3000):
-        for at in _masked(tokens, rng).positions:
+        for at in _masked(tokens, rng)[1]:
             counts[at] += 1
     assert counts[0] == counts[19] == 0
     bound = 5 * math.sqrt(3000 * 1 / 6 * 5 / 6)
