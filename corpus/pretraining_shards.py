@@ -13,10 +13,9 @@ import hashlib
 import itertools
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-import numpy as np
 from absl import logging
 
 from corpus import cleaning, formats, preparation
@@ -69,24 +68,6 @@ class Text:
         return self.shard_by_file or bool(self.shard_documents)
 
 
-class RecordStore(Protocol):
-    """Storage for the records of shards."""
-
-    def paths_of(self, shard: int) -> list[str]:
-        """Returns the paths of a shard."""
-
-    def holds(self, shard: int, text_sha256: str) -> bool:
-        """Returns whether this shard exists and was created from this text."""
-
-    def write(
-        self,
-        shard: int,
-        batches: Iterable[Mapping[str, np.ndarray]],
-        text_sha256: str,
-    ) -> dict[str, int]:
-        """Writes the records; returns the number of records per path."""
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
     """Picklable settings for creating records from text.
@@ -97,7 +78,8 @@ class Recipe:
         random_seed: seed of shard 0.
         options: for creating instances.
         rules: see `Text`.
-        store: writes the records.
+        store: writes the records, see
+            `training.pretraining_records.PretrainingRecords`.
     """
 
     vocab_file: str
@@ -105,7 +87,7 @@ class Recipe:
     random_seed: int
     options: masked_pairs.InstanceOptions
     rules: preparation.Rules | None
-    store: RecordStore
+    store: Any
 
 
 @dataclasses.dataclass(kw_only=True)
