@@ -158,29 +158,22 @@ class Folders:
 
 def arguments(job: Job, folders: Folders) -> list[str]:
     """Lists the arguments of a job's command: program, then flags."""
-    return [
-        *_program(job),
-        *(_flag(name, text) for name, text in _texts(job, folders)),
-    ]
+    is_script = job.program.endswith(".py")
+    words = [job.program] if is_script else ["-m", job.program]
+    for name, value in job.flags:
+        text = _text(value, folders, folders.output(job))
+        words.append(f"--{name}" if text == "True" else f"--{name}={text}")
+    return words
 
 
 def command(job: Job, folders: Folders) -> str:
-    """Returns a job's command as a shell command line."""
-    flags = [
-        _flag(name, text if text == "True" else shlex.quote(text))
-        for name, text in _texts(job, folders)
-    ]
-    return " \\\n  ".join([" ".join(["python", *_program(job)]), *flags])
-
-
-def _program(job: Job) -> list[str]:
-    is_script = job.program.endswith(".py")
-    return [job.program] if is_script else ["-m", job.program]
-
-
-def _texts(job: Job, folders: Folders) -> Iterator[tuple[str, str]]:
-    for name, value in job.flags:
-        yield name, _text(value, folders, folders.output(job))
+    """Returns a job's command as a shell command line, a flag on each line."""
+    line = "python"
+    for word in arguments(job, folders):
+        name, sign, value = word.partition("=")
+        line += " \\\n  " if name.startswith("--") else " "
+        line += f"{name}={shlex.quote(value)}" if sign else name
+    return line
 
 
 def in_order(wanted: Iterable[Job]) -> list[Job]:
@@ -196,10 +189,6 @@ def in_order(wanted: Iterable[Job]) -> list[Job]:
     for job in wanted:
         add(job)
     return list(ordered)
-
-
-def _flag(name: str, text: str) -> str:
-    return f"--{name}" if text == "True" else f"--{name}={text}"
 
 
 def _text(value: Value | Phase, folders: Folders, own: str) -> str:
