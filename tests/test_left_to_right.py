@@ -52,7 +52,7 @@ def _extract(model, output):
 def _predict(model, output):
     named = {"text": "a [MASK]", "output_file": output}
     options = predict_masked.Options(**named, **_files(model))
-    predict_masked.run(options, None, None)
+    predict_masked.run(options)
 
 
 def _plot(model, output):

@@ -15,7 +15,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 from commands import flags, program
 from files import messages, paths, progress, writing
@@ -216,7 +216,7 @@ def _cell(value: Any) -> str:
     return text
 
 
-def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
+def run(options: Options, folders: Sequence[str]) -> None:
     """Compares the runs in folders, or summarizes a single one.
 
     Raises:
@@ -225,24 +225,20 @@ def run(folders: Sequence[str], plot: str | None, output: IO[str]) -> None:
     """
     if not folders:
         raise ValueError("Pass the folders of one or more runs.")
-    if plot:
+    if options.plot:
         held = [p for f in folders for p in pathlib.Path(f).rglob("*")]
         inputs = [str(p) for p in held if p.is_file() and p.suffix != ".png"]
-        writing.check_files([plot], inputs)
+        writing.check_files([options.plot], inputs)
     runs = [read(folder) for folder in folders]
     if len(runs) == 1 and runs[0].card:
         lines = run_card.summary_lines(runs[0].card)
-        output.writelines(f"{line}\n" for line in [runs[0].name, *lines])
+        sys.stdout.writelines(f"{line}\n" for line in [runs[0].name, *lines])
     else:
-        output.write(compare(runs))
-    if plot:
-        reporting.draw_curves({run.name: run.records for run in runs}, plot)
-
-
-def main(options: Options, folders: Sequence[str]) -> None:
-    """Runs the tool with the folders of the command line."""
-    run(folders, options.plot, sys.stdout)
+        sys.stdout.write(compare(runs))
+    if options.plot:
+        curves = {run.name: run.records for run in runs}
+        reporting.draw_curves(curves, options.plot)
 
 
 if __name__ == "__main__":
-    program.start(Options, main, arguments=ARGUMENTS)
+    program.start(Options, run, arguments=ARGUMENTS)

@@ -18,7 +18,7 @@ import itertools
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -208,14 +208,29 @@ def _inspect_records(
 def _sequence_findings(
     title: str, batches: Sequence[Mapping[str, np.ndarray]]
 ) -> Findings:
+    """Measures records of fine-tuning."""
+    # [R], or [R, C] if each record is a set of choices.
     lengths = np.concatenate([b["input_mask"].sum(-1) for b in batches])
-    labels = _labels(batches)
-    section = _sequences_section(
-        title, lengths, batches[0]["input_ids"].shape[-1], labels
-    )
-    counts = {} if labels is None else collections.Counter(labels.tolist())
+    seq_length = batches[0]["input_ids"].shape[-1]
+    summary = _summary(record_contents.summarize(lengths))
+    tokens = f"tokens: {summary}, of {seq_length}"
+    if lengths.ndim == 2:
+        rows = [
+            _row("records", len(lengths), f"choices: {lengths.shape[1]} each"),
+            _row("sequences", lengths.size, tokens),
+        ]
+    else:
+        rows = [_row("records", len(lengths), tokens)]
+    num_full = int((lengths == seq_length).sum())
+    cause = ", probably truncated or split" if num_full else ""
+    rows.append(_row_of("without padding", num_full, lengths.size, cause))
+    counts = collections.Counter(_labels(batches))
+    rows += [
+        _row_of(f"label {label}", counts[label], len(lengths))
+        for label in sorted(counts)
+    ]
     return Findings(
-        sections=[section],
+        sections=[f"{title}\n{messages.table(rows)}"],
         numbers={"num_records": len(lengths), "labels": dict(counts)},
     )
 
@@ -283,12 +298,12 @@ def _records(batch: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     return [{name: v[row] for name, v in batch.items()} for row in range(count)]
 
 
-def _labels(batches: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray | None:
+def _labels(batches: Sequence[Mapping[str, np.ndarray]]) -> list[int]:
+    """Lists the classes of all records; none if they have others."""
     first = batches[0].get("label_ids")
-    if first is None or first.shape[1:] != (1,):
-        return None
-    labels = np.concatenate([batch["label_ids"][:, 0] for batch in batches])
-    return labels if np.issubdtype(labels.dtype, np.integer) else None
+    if first is None or first.shape[1:] != (1,) or first.dtype.kind != "i":
+        return []
+    return [label for b in batches for label in b["label_ids"][:, 0].tolist()]
 
 
 def _vocabulary_warnings(
@@ -314,11 +329,10 @@ def _text_section(name: str, text: text_statistics.TextStatistics) -> str:
     sentences = _summary(text.sentences_per_document)
     pieces = _summary(text.pieces_per_sentence)
     cut = _share(text.num_cut, text.num_pieces)
-    repeated = _share(text.num_repeated, text.num_sentences)
+    repeated = _most_frequent(text.repeated_lines)
     per_word = text.num_pieces / max(1, text.num_words)
     whole = _share(text.num_whole, text.num_words)
-    unknown = _share(text.num_unknown, text.num_words)
-    capitals = _share(text.num_capitals, text.num_letters)
+    unknown = _most_frequent(text.unknown_words)
     rows = [
         _row("documents", text.num_documents, f"sentences: {sentences}"),
         _row_of("of one sentence", text.num_single, text.num_documents),
@@ -328,22 +342,19 @@ def _text_section(name: str, text: text_statistics.TextStatistics) -> str:
             text.num_too_long,
             f"{cut} of all pieces are discarded",
         ),
-        _row(
-            "repeated",
-            text.num_repeated,
-            repeated + _most_frequent(text.repeated_lines),
-        ),
+        _row_of("repeated", text.num_repeated, text.num_sentences, repeated),
         _row(
             "words",
             text.num_words,
             f"{per_word:.3f} pieces each; one piece: {whole}",
         ),
-        _row(
-            "unknown, [UNK]",
-            text.num_unknown,
-            unknown + _most_frequent(text.unknown_words),
+        _row_of("unknown, [UNK]", text.num_unknown, text.num_words, unknown),
+        _row_of(
+            "capital letters",
+            text.num_capitals,
+            text.num_letters,
+            " of letters",
         ),
-        _row("capital letters", text.num_capitals, f"{capitals} of letters"),
     ]
     return f"TEXT {name}\n{messages.table(rows)}"
 
@@ -355,9 +366,7 @@ def _records_section(
     num_tokens = contents.lengths.mean * num_records
     num_places = num_records * contents.seq_length
     lengths = _summary(contents.lengths)
-    full = _share(contents.num_full, num_records)
     padding = _share(num_places - num_tokens, num_places)
-    unknown = _share(contents.num_unknown, contents.num_words)
     predictions = [
         _row(
             "tokens to predict",
@@ -382,56 +391,22 @@ def _records_section(
             num_records,
             f"tokens: {lengths}, of {contents.seq_length}",
         ),
-        _row(
+        _row_of(
             "without padding",
             contents.num_full,
-            f"{full}; padding is {padding} of all tokens",
+            num_records,
+            f"; padding is {padding} of all tokens",
         ),
         _row_of("random next sentence", contents.num_random_next, num_records),
         *predictions,
-        _row(
+        _row_of(
             "unknown, [UNK]",
             contents.num_unknown,
-            f"{unknown} of the pieces of words",
+            contents.num_words,
+            " of the pieces of words",
         ),
         _row_of("duplicates", contents.num_repeated, num_records),
     ]
-    return f"{title}\n{messages.table(rows)}"
-
-
-def _sequences_section(
-    title: str, lengths: np.ndarray, seq_length: int, labels: np.ndarray | None
-) -> str:
-    """Formats the statistics of records of fine-tuning.
-
-    Args:
-        title: names the records.
-        lengths: `[R]`, tokens of each; `[R, C]` if each is a set of choices.
-        seq_length: T.
-        labels: `[R]` whole numbers, if each record has one.
-    """
-    num_full = int((lengths == seq_length).sum())
-    summary = _summary(record_contents.summarize(lengths))
-    tokens = f"tokens: {summary}, of {seq_length}"
-    if lengths.ndim == 2:
-        rows = [
-            _row("records", len(lengths), f"choices: {lengths.shape[1]} each"),
-            _row("sequences", lengths.size, tokens),
-        ]
-    else:
-        rows = [_row("records", len(lengths), tokens)]
-    full = _share(num_full, lengths.size)
-    if num_full:
-        full += ", probably truncated or split"
-    rows.append(_row("without padding", num_full, full))
-    if labels is not None:
-        values, counts = np.unique(labels, return_counts=True)
-        rows += [
-            _row_of(f"label {value}", count, len(labels))
-            for value, count in zip(
-                values.tolist(), counts.tolist(), strict=True
-            )
-        ]
     return f"{title}\n{messages.table(rows)}"
 
 
@@ -439,8 +414,8 @@ def _row(name: str, count: int, note: str) -> _Row:
     return name, f"{count:,}", note
 
 
-def _row_of(name: str, count: int, total: int) -> _Row:
-    return _row(name, count, _share(count, total))
+def _row_of(name: str, count: int, total: int, more: str = "") -> _Row:
+    return _row(name, count, _share(count, total) + more)
 
 
 def _share(part: float, whole: float) -> str:
@@ -502,8 +477,8 @@ def _label(record: Mapping[str, np.ndarray]) -> str:
     return ""
 
 
-def run(options: Options, output: IO[str]) -> None:
-    """Inspects data and writes a report.
+def run(options: Options) -> None:
+    """Inspects data and writes a report to standard output.
 
     Raises:
         OSError: a file cannot be opened or written.
@@ -529,7 +504,7 @@ def run(options: Options, output: IO[str]) -> None:
     ]
     sections = list(findings.sections)
     if options.num_examples:
-        has_colors = progress.has_colors(options.color, output)
+        has_colors = progress.has_colors(options.color, sys.stdout)
         sections.append(
             _examples_section(
                 findings.examples, tokenizer.inv_vocab, has_colors=has_colors
@@ -537,16 +512,11 @@ def run(options: Options, output: IO[str]) -> None:
         )
     # One paragraph for each, or that there are none.
     sections.append(f"WARNINGS\n{messages.paragraphs(warnings, '! ')}")
-    output.write("\n".join(sections))
+    sys.stdout.write("\n".join(sections))
     if options.output_file:
         numbers = {**findings.numbers, "warnings": warnings}
         writing.write_json(options.output_file, numbers)
 
 
-def main(options: Options) -> None:
-    """Runs the program with its flags."""
-    run(options, sys.stdout)
-
-
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, run)

@@ -15,7 +15,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import IO, Any, BinaryIO
+from typing import Any
 
 from commands import flags, program
 from files import lines, paths, writing
@@ -213,9 +213,7 @@ def json_line(text: str, masks: Iterable[Iterable[_Candidate]]) -> str:
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
-def run(
-    options: Options, standard_input: BinaryIO, standard_output: IO[str]
-) -> None:
+def run(options: Options) -> None:
     """Reads texts, predicts their masked words and writes the result.
 
     Raises:
@@ -225,7 +223,12 @@ def run(
     """
     if options.text is None and options.input_file is None:
         raise ValueError("Give a text with --text or --input_file.")
-    _check_files(options)
+    inputs = [options.vocab_file, options.bert_config_file]
+    if options.input_file not in (None, "-"):
+        paths.check_readable(options.input_file)
+        inputs.append(options.input_file)
+    if options.output_file is not None:
+        writing.check_files([options.output_file], inputs)
     config, tokenizer = open_files(options, _MASK)
     from modeling import heads  # Late: these import TensorFlow.
     from training import initialization
@@ -234,13 +237,13 @@ def run(
     model = heads.BertForPreTraining(config, objective="mlm")
     initialization.load_pretrained(model, options)
     with contextlib.ExitStack() as stack:
-        output, layout = standard_output, table
+        output, layout = sys.stdout, table
         if options.output_file is not None:
             output = stack.enter_context(
                 writing.whole_file(options.output_file)
             )
             layout = json_line
-        texts = _prepared(options, standard_input, tokenizer, model)
+        texts = _prepared(options, tokenizer, model)
         # `itertools.batched` is of Python 3.12.
         while batch := list(itertools.islice(texts, options.batch_size)):
             filled = predict(model, batch, tokenizer.inv_vocab, options.top_k)
@@ -249,23 +252,14 @@ def run(
             output.flush()
 
 
-def _check_files(options: Options) -> None:
-    inputs = [options.vocab_file, options.bert_config_file]
-    if options.input_file not in (None, "-"):
-        paths.check_readable(options.input_file)
-        inputs.append(options.input_file)
-    if options.output_file is not None:
-        writing.check_files([options.output_file], inputs)
-
-
-def _prepared(options, standard_input, tokenizer, model):
+def _prepared(options, tokenizer, model):
     """Yields the texts; names the origin of one that is refused."""
     found: Iterable[tuple[str, str]] = []
     if options.text is not None:
         lines.check_text(options.text, "--text")
         found = [("--text", options.text)]
     if options.input_file is not None:
-        more = lines.numbered(options.input_file, standard_input)
+        more = lines.numbered(options.input_file, sys.stdin.buffer)
         found = itertools.chain(found, more)
     for origin, text in found:
         try:
@@ -274,10 +268,5 @@ def _prepared(options, standard_input, tokenizer, model):
             raise ValueError(f"{origin}: {error}") from error
 
 
-def main(options: Options) -> None:
-    """Runs the tool on the standard streams."""
-    run(options, sys.stdin.buffer, sys.stdout)
-
-
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, run)

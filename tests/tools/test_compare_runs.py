@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import io
 import json
@@ -68,7 +69,7 @@ def test_cards_of_another_shape_are_named(runs, changes, alone):
     with pytest.raises(
         ValueError, match=rf"a/run_card\.json: '{name}' is miss"
     ):
-        compare_runs.run(runs[:1] if alone else runs, None, io.StringIO())
+        _output(runs[:1] if alone else runs)
 
 
 @pytest.fixture
@@ -80,8 +81,8 @@ def runs(tmp_path):
 
 
 def _output(folders, plot=None):
-    output = io.StringIO()
-    compare_runs.run(folders, plot, output)
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        compare_runs.run(compare_runs.Options(plot=plot), folders)
     return output.getvalue()
 
 

@@ -135,9 +135,7 @@ def test_masks_are_filled_as_the_tool_fills_them(tmp_path):
     predict_masked.run(
         predict_masked.Options(
             input_file=str(tmp_path / "in.txt"), output_file=str(path), **_FILES
-        ),
-        None,
-        None,
+        )
     )
     found = [(got, 0), (got, 1), (pairs, 0)]
     for (outputs, row), line in zip(found, _json_lines(path), strict=True):

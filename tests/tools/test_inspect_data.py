@@ -1,4 +1,3 @@
-import io
 import json
 import re
 
@@ -15,21 +14,19 @@ _ENTRIES = [
 
 
 @pytest.fixture
-def look(tmp_path):
+def look(tmp_path, capsys):
     (tmp_path / "vocab.txt").write_text("\n".join(_ENTRIES) + "\n")
 
     def run(**changes):
-        output = io.StringIO()
         inspect_data.run(
             inspect_data.Options(
                 vocab_file=str(tmp_path / "vocab.txt"),
                 output_file=str(tmp_path / "out.json"),
                 **changes,
-            ),
-            output,
+            )
         )
         numbers = json.loads((tmp_path / "out.json").read_text())
-        return output.getvalue(), numbers
+        return capsys.readouterr().out, numbers
 
     return run
 

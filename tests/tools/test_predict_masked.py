@@ -1,9 +1,11 @@
 """The tool that fills masks, on a small checkpoint of random weights."""
 
+import contextlib
 import io
 import json
 import pathlib
 import shutil
+import unittest.mock
 
 import numpy as np
 import pytest
@@ -27,13 +29,13 @@ _TOKENIZER = tokenization.FullTokenizer(str(_VOCAB))
 _CLS, _SEP, _MASK = 4, 10, 8
 
 
-def _run(standard_input="", **options):
-    output = io.StringIO()
-    predict_masked.run(
-        predict_masked.Options(**_FILES, **options),
-        io.BytesIO(standard_input.encode()),
-        output,
-    )
+def _run(standard_input=b"", **options):
+    stream = io.TextIOWrapper(io.BytesIO(standard_input))
+    with (
+        unittest.mock.patch("sys.stdin", stream),
+        contextlib.redirect_stdout(io.StringIO()) as output,
+    ):
+        predict_masked.run(predict_masked.Options(**(_FILES | options)))
     return output.getvalue()
 
 
@@ -93,7 +95,7 @@ def test_text_without_a_mask_is_refused_with_its_place(tmp_path):
     with pytest.raises(ValueError, match="--text: The text must have a"):
         _run(text="a")
     with pytest.raises(ValueError, match="standard input, line 1: "):
-        _run("a\n", input_file="-")
+        _run(b"a\n", input_file="-")
 
 
 def test_probabilities_are_the_model_s(tmp_path):
@@ -131,7 +133,7 @@ def test_texts_do_not_depend_on_their_batch(tmp_path):
 
 
 def test_table_names_the_text_each_mask_and_its_candidates():
-    got = _run("a [MASK]\n", input_file="-", text="b [MASK] [MASK]", top_k=2)
+    got = _run(b"a [MASK]\n", input_file="-", text="b [MASK] [MASK]", top_k=2)
     first, second = got.removesuffix("\n\n").split("\n\n")
     assert [len(x.splitlines()) for x in (first, second)] == [7, 4]
     assert first.startswith("b [MASK] [MASK]\n  [MASK] 1\n    ")
@@ -153,24 +155,18 @@ def test_no_text_at_all_is_an_error():
 
 @pytest.mark.parametrize("chosen", ["input_file", "text"])
 def test_bytes_that_are_not_utf8_are_named(chosen):
-    options = predict_masked.Options(
-        **_FILES, **{chosen: "-" if chosen == "input_file" else "\udcff [MASK]"}
-    )
-    standard_input = io.BytesIO(b"[MASK]\r\n\xff [MASK]\n")
+    text = {chosen: "-" if chosen == "input_file" else "\udcff [MASK]"}
     expected = "standard input, line 2: not UTF-8|--text must be UTF-8"
     with pytest.raises(ValueError, match=expected):
-        predict_masked.run(options, standard_input, io.StringIO())
+        _run(b"[MASK]\r\n\xff [MASK]\n", **text)
 
 
 def test_vocabulary_larger_than_the_model_is_refused(tmp_path):
     vocab = tmp_path / "vocab.txt"
     vocab.write_text(_VOCAB.read_text() + "another\n")
-    options = predict_masked.Options(
-        **_FILES | {"vocab_file": str(vocab)}, text="[MASK]"
-    )
     expected = "1201 entries, but the model's vocab_size is 1200"
     with pytest.raises(ValueError, match=expected):
-        predict_masked.run(options, io.BytesIO(), io.StringIO())
+        _run(vocab_file=str(vocab), text="[MASK]")
 
 
 def test_command_line_answers_and_options_have_the_documented_defaults():
@@ -185,9 +181,5 @@ def test_casing_said_beside_the_checkpoint_must_be_that_of_the_text(tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(_GOLDEN / "model", folder)
     (folder / "tokenizer.json").write_text('{"do_lower_case": false}')
-    options = predict_masked.Options(
-        **_FILES | {"init_checkpoint": str(folder / "tiny.ckpt")},
-        text="[MASK]",
-    )
     with pytest.raises(ValueError, match="do_lower_case must be False"):
-        predict_masked.run(options, io.BytesIO(), io.StringIO())
+        _run(init_checkpoint=str(folder / "tiny.ckpt"), text="[MASK]")
