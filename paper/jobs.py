@@ -86,7 +86,7 @@ class Job:
 
     name: str
     program: str
-    flags: tuple[tuple[str, Value], ...]
+    flags: Mapping[str, Value]
     seconds: float = dataclasses.field(default=0.0, compare=False)
 
     def __hash__(self) -> int:
@@ -103,7 +103,7 @@ class Job:
     def folder(self) -> str:
         """The name of the job's folder: readable words, then a hash."""
         written: list[Any] = [self.program]
-        for name, value in self.flags:
+        for name, value in self.flags.items():
             text = _text(value, Folders("DATA", "WORK"), "OWN")
             written.append([name, text])
         digest = hashlib.sha256(json.dumps(written).encode()).hexdigest()
@@ -127,7 +127,7 @@ class Job:
         return list(dict.fromkeys(paths))
 
     def _paths(self) -> Iterator[Value]:
-        for _, value in self.flags:
+        for value in self.flags.values():
             for part in value if isinstance(value, tuple) else (value,):
                 if isinstance(part, Mapping):
                     yield from part.values()
@@ -160,7 +160,7 @@ def arguments(job: Job, folders: Folders) -> list[str]:
     """Lists the arguments of a job's command: program, then flags."""
     is_script = job.program.endswith(".py")
     words = [job.program] if is_script else ["-m", job.program]
-    for name, value in job.flags:
+    for name, value in job.flags.items():
         text = _text(value, folders, folders.output(job))
         words.append(f"--{name}" if text == "True" else f"--{name}={text}")
     return words

@@ -13,16 +13,14 @@ from modeling import config as config_lib
 from modeling import costs
 from paper import jobs
 
-CLASSIFIER, SQUAD, CHOICES, TAGGER = (
-    *("run_classifier.py", "run_squad.py", "run_swag.py", "run_ner.py"),
-)
-MLM_NSP, MLM, LTR = "mlm_nsp", "mlm", "ltr"
+CLASSIFIER, SQUAD = "run_classifier.py", "run_squad.py"
+MLM_NSP, LTR = "mlm_nsp", "ltr"
 # Source: the paper, appendix A.1: 80 % [MASK], 10 % the same, 10 % random.
 MASKING = (80, 10, 10)
 _START_SECONDS = 40.0
 _FIRST_SEED = 12345  # Source: the default of every script.
 
-Flags = tuple[tuple[str, jobs.Value], ...]
+Flags = Mapping[str, jobs.Value]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -128,7 +126,7 @@ class Scheme:
     """
 
     machine: Machine
-    more_flags: Flags = ()
+    more_flags: Flags = dataclasses.field(default_factory=dict)
     bucket_by_length: bool = False
     scoring_batch_size: int = 32
     train: tuple[jobs.Path, ...]
@@ -174,13 +172,13 @@ class Model:
 
     def flags(self) -> Flags:
         """Returns the flags that specify the model."""
-        return (
-            ("bert_config_file", self.config_file),
-            ("vocab_file", self.vocab_file),
-            ("init_checkpoint", self.checkpoint),
-            ("do_lower_case", "true" if self.do_lower_case else "false"),
-            *((("attention", "causal"),) if self.is_causal else ()),
-        )
+        return {
+            "bert_config_file": self.config_file,
+            "vocab_file": self.vocab_file,
+            "init_checkpoint": self.checkpoint,
+            "do_lower_case": "true" if self.do_lower_case else "false",
+            **({"attention": "causal"} if self.is_causal else {}),
+        }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -205,12 +203,12 @@ class Tuning:
 
     def flags(self) -> Flags:
         """Returns the flags, without those of the grid."""
-        return (
-            ("max_seq_length", self.max_seq_length),
-            ("train_batch_size", self.batch_size),
-            ("num_train_epochs", self.num_epochs),
-            *((("bilstm_head", True),) if self.bilstm_head else ()),
-        )
+        return {
+            "max_seq_length": self.max_seq_length,
+            "train_batch_size": self.batch_size,
+            "num_train_epochs": self.num_epochs,
+            **({"bilstm_head": True} if self.bilstm_head else {}),
+        }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -243,7 +241,7 @@ def fine_tune(
     model: Model,
     data: DataSet,
     tuning: Tuning,
-    more_flags: Flags = (),
+    more_flags: Flags,
 ) -> tuple[jobs.Job, ...]:
     """Returns the jobs that fine-tune a model on a task and evaluate it.
 
@@ -256,11 +254,11 @@ def fine_tune(
         more_flags: of the task.
     """
     name = f"{data.name} {model.name}{' bilstm' if tuning.bilstm_head else ''}"
-    scoring: Flags = (
-        ("predict_batch_size", scheme.scoring_batch_size),
-        *((("bucket_by_length", True),) if scheme.bucket_by_length else ()),
-        *scheme.more_flags,
-    )
+    scoring: Flags = {
+        "predict_batch_size": scheme.scoring_batch_size,
+        **({"bucket_by_length": True} if scheme.bucket_by_length else {}),
+        **scheme.more_flags,
+    }
     seconds = scheme.machine.fine_tuning_seconds(
         model.config,
         num_trained=data.num_train * tuning.num_epochs,
@@ -272,25 +270,25 @@ def fine_tune(
             jobs.Job(
                 name=f"{name} seed {number + 1}",
                 program=SQUAD,
-                flags=(
-                    *_squad_flags(model, data, tuning, _FIRST_SEED + number),
-                    *more_flags,
-                    *scoring,
-                ),
+                flags={
+                    **_squad_flags(model, data, tuning, _FIRST_SEED + number),
+                    **more_flags,
+                    **scoring,
+                },
                 seconds=seconds,
             )
             for number in range(tuning.num_trials)
         )
-    features = dict(more_flags).get("features")
+    features = more_flags.get("features")
     num_runs = len(tuning.learning_rates) * tuning.num_trials
     job = jobs.Job(
         name=f"{name} {features}" if features else name,
         program=data.program,
-        flags=(
-            *_grid_flags(model, data, tuning, more_flags),
-            ("eval_batch_size", scheme.scoring_batch_size),
-            *scoring,
-        ),
+        flags={
+            **_grid_flags(model, data, tuning, more_flags),
+            "eval_batch_size": scheme.scoring_batch_size,
+            **scoring,
+        },
         seconds=num_runs * data.num_sequences * seconds,
     )
     return (job,)
@@ -299,18 +297,18 @@ def fine_tune(
 def _squad_flags(
     model: Model, data: DataSet, tuning: Tuning, seed: int
 ) -> Flags:
-    return (
-        ("output_dir", jobs.Output()),
-        *model.flags(),
-        ("do_train", True),
-        ("train_file", data.path),
-        ("do_predict", True),
-        ("do_eval", True),
-        ("predict_file", data.dev_path or data.path),
-        *tuning.flags(),
-        ("learning_rate", tuning.learning_rates[0]),
-        ("random_seed", seed),
-    )
+    return {
+        "output_dir": jobs.Output(),
+        **model.flags(),
+        "do_train": True,
+        "train_file": data.path,
+        "do_predict": True,
+        "do_eval": True,
+        "predict_file": data.dev_path or data.path,
+        **tuning.flags(),
+        "learning_rate": tuning.learning_rates[0],
+        "random_seed": seed,
+    }
 
 
 def _grid_flags(
@@ -318,26 +316,26 @@ def _grid_flags(
 ) -> Flags:
     is_named = data.program == CLASSIFIER
     # The scripts' order: actions, then hyperparameters, then the task's own.
-    return (
-        *((("task_name", data.name),) if is_named else ()),
-        ("data_dir", data.path),
-        ("output_dir", jobs.Output()),
-        *model.flags(),
-        ("do_train", True),
-        ("do_eval", True),
-        *(more_flags if is_named else ()),
-        *tuning.flags(),
-        ("learning_rates", tuple(map(str, tuning.learning_rates))),
-        ("num_trials", tuning.num_trials),
-        *(() if is_named else more_flags),
-    )
+    return {
+        **({"task_name": data.name} if is_named else {}),
+        "data_dir": data.path,
+        "output_dir": jobs.Output(),
+        **model.flags(),
+        "do_train": True,
+        "do_eval": True,
+        **(more_flags if is_named else {}),
+        **tuning.flags(),
+        "learning_rates": tuple(map(str, tuning.learning_rates)),
+        "num_trials": tuning.num_trials,
+        **({} if is_named else more_flags),
+    }
 
 
 def ensemble(
     model: Model,
     data: DataSet,
     members: tuple[jobs.Job, ...],
-    more_flags: Flags = (),
+    more_flags: Flags,
 ) -> jobs.Job:
     """Returns the job that combines the answers of fine-tuned models.
 
@@ -350,22 +348,19 @@ def ensemble(
     return jobs.Job(
         name=f"{members[0].name} and {len(members) - 1} others",
         program=SQUAD,
-        flags=(
-            ("output_dir", jobs.Output()),
-            ("bert_config_file", model.config_file),
-            ("vocab_file", model.vocab_file),
-            ("do_predict", True),
-            ("do_eval", True),
-            ("predict_file", data.dev_path or data.path),
-            *more_flags,
-            (
-                "ensemble",
-                tuple(
-                    jobs.Output(job=member, path="nbest_predictions.json")
-                    for member in members
-                ),
+        flags={
+            "output_dir": jobs.Output(),
+            "bert_config_file": model.config_file,
+            "vocab_file": model.vocab_file,
+            "do_predict": True,
+            "do_eval": True,
+            "predict_file": data.dev_path or data.path,
+            **more_flags,
+            "ensemble": tuple(
+                jobs.Output(job=member, path="nbest_predictions.json")
+                for member in members
             ),
-        ),
+        },
         seconds=_START_SECONDS,
     )
 
@@ -409,30 +404,30 @@ def pretrain(scheme: Scheme, variant: Variant) -> jobs.Job:
         scheme,
         scheme.phases[-1],
         variant,
-        (("input_file", scheme.held_out), ("dupe_factor", 1)),
+        {"input_file": scheme.held_out, "dupe_factor": 1},
         num_bytes=scheme.held_out_bytes,
         label=" held-out",
     )
-    keep = (("keep_checkpoint_every_n_steps", scheme.keep_every),)
+    keep: Flags = {"keep_checkpoint_every_n_steps": scheme.keep_every}
     return jobs.Job(
         name=f"pretrain {variant.name}",
         program="run_pretraining.py",
-        flags=(
-            ("phases", tuple(phase for phase, _ in phases)),
-            ("eval_input_file", held_out),
-            ("output_dir", jobs.Output()),
-            ("bert_config_file", config_file),
-            ("do_train", True),
-            ("do_eval", True),
-            ("max_eval_steps", 0),
-            ("eval_batch_size", scheme.scoring_batch_size),
-            ("objective", variant.objective),
-            ("learning_rate", scheme.learning_rate),
-            ("num_train_steps", sum(p.num_steps for p in scheme.phases)),
-            ("num_warmup_steps", scheme.num_warmup_steps),
-            *(keep if variant.keeps_checkpoints(scheme) else ()),
-            *scheme.more_flags,
-        ),
+        flags={
+            "phases": tuple(phase for phase, _ in phases),
+            "eval_input_file": held_out,
+            "output_dir": jobs.Output(),
+            "bert_config_file": config_file,
+            "do_train": True,
+            "do_eval": True,
+            "max_eval_steps": 0,
+            "eval_batch_size": scheme.scoring_batch_size,
+            "objective": variant.objective,
+            "learning_rate": scheme.learning_rate,
+            "num_train_steps": sum(p.num_steps for p in scheme.phases),
+            "num_warmup_steps": scheme.num_warmup_steps,
+            **(keep if variant.keeps_checkpoints(scheme) else {}),
+            **scheme.more_flags,
+        },
         seconds=sum(seconds for _, seconds in phases),
     )
 
@@ -445,12 +440,12 @@ def _phase(
         scheme,
         phase,
         variant,
-        (
-            ("input_file", scheme.train),
+        {
+            "input_file": scheme.train,
             # Each file is a shard; shards use all cores.
-            ("shard_by_file", True),
-            ("dupe_factor", phase.dupe_factor),
-        ),
+            "shard_by_file": True,
+            "dupe_factor": phase.dupe_factor,
+        },
         num_bytes=phase.dupe_factor * scheme.train_bytes,
     )
     values: jobs.Phase = {
@@ -490,14 +485,14 @@ def _records(
     job = jobs.Job(
         name=f"records {phase.max_seq_length} {masking}{label}",
         program="create_pretraining_data.py",
-        flags=(
-            *flags,
-            ("output_file", jobs.Output(path="records.tfrecord")),
-            ("vocab_file", scheme.vocab_file),
-            ("max_seq_length", phase.max_seq_length),
-            ("max_predictions_per_seq", phase.max_predictions_per_seq),
-            ("masking", masking),
-        ),
+        flags={
+            **flags,
+            "output_file": jobs.Output(path="records.tfrecord"),
+            "vocab_file": scheme.vocab_file,
+            "max_seq_length": phase.max_seq_length,
+            "max_predictions_per_seq": phase.max_predictions_per_seq,
+            "masking": masking,
+        },
         seconds=machine.start_seconds
         + num_bytes / machine.text_bytes_per_second,
     )

@@ -138,7 +138,7 @@ def write_report(table: tables.Table, scale: str, folders: jobs.Folders) -> str:
 def _more_flags(given: Sequence[str]) -> recipes.Flags:
     """Splits `name=value`, with or without leading dashes."""
     parted = (text.lstrip("-").partition("=") for text in given)
-    return tuple((name, value or True) for name, _, value in parted)
+    return {name: value or True for name, _, value in parted}
 
 
 def main(options: Options) -> int:

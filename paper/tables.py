@@ -64,7 +64,7 @@ class Column:
     metric: str
     data: recipes.DataSet | None = None
     tuning: recipes.Tuning | None = None
-    flags: recipes.Flags = ()
+    flags: recipes.Flags = dataclasses.field(default_factory=dict)
     selection: str = MEAN
     band: Band | None = None
 
@@ -97,7 +97,7 @@ class Row:
     num_trials: int | None = None
     bilstm_head: bool = False
     is_ensemble: bool = False
-    flags: Mapping[str, jobs.Value] = dataclasses.field(default_factory=dict)
+    flags: recipes.Flags = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -205,7 +205,7 @@ class Scale:
     content: Mapping[str, Any]
 
 
-def read_scale(name: str, more_flags: recipes.Flags = ()) -> Scale:
+def read_scale(name: str, more_flags: recipes.Flags | None = None) -> Scale:
     """Reads a scale.
 
     Args:
@@ -217,14 +217,12 @@ def read_scale(name: str, more_flags: recipes.Flags = ()) -> Scale:
     made: _Jobs = {}
     for job, values in content["jobs"].items():
         flags = _value(values["flags"], made)
-        made[job] = jobs.Job(
-            name=job, **{**values, "flags": tuple(flags.items())}
-        )
+        made[job] = jobs.Job(name=job, **{**values, "flags": flags})
     pretraining = _value(content["pretraining"], made)
     phases = tuple(recipes.Phase(**each) for each in pretraining["phases"])
     scheme = recipes.Scheme(
         machine=recipes.Machine(**content["machine"]),
-        more_flags=more_flags,
+        more_flags=more_flags or {},
         **content.get("common", {}),
         **{**pretraining, "phases": phases},
     )
@@ -392,8 +390,7 @@ def _column(values: Mapping[str, Any], scale: Scale) -> Column:
         },
     }
     found = {key: named[key][values[key]] for key in named if key in values}
-    flags = tuple(values.get("flags", {}).items())
-    return Column(**{**values, **found, "flags": flags})
+    return Column(**{**values, **found})
 
 
 def _jobs(
@@ -416,11 +413,11 @@ def _jobs(
             num_trials=row.num_trials or column.tuning.num_trials,
             bilstm_head=row.bilstm_head,
         ),
-        (*column.flags, *row.flags.items()),
+        {**column.flags, **row.flags},
     )
     if not row.is_ensemble:
         return made
-    more_flags = tuple(content.get("ensemble_flags", {}).items())
+    more_flags = content.get("ensemble_flags", {})
     return (recipes.ensemble(model, data, made, more_flags),)
 
 

@@ -9,9 +9,7 @@ _FOLDERS = jobs.Folders("the data", "runs")
 
 
 def _job(name="a task", **flags):
-    return jobs.Job(
-        name=name, program="run_classifier.py", flags=tuple(flags.items())
-    )
+    return jobs.Job(name=name, program="run_classifier.py", flags=flags)
 
 
 def test_a_folder_is_named_by_the_command_and_by_what_it_reads():
@@ -76,7 +74,7 @@ def test_phases_name_what_they_need():
 
 
 def test_modules_are_run_as_modules():
-    job = jobs.Job(name="x", program="tools.learn_vocab", flags=())
+    job = jobs.Job(name="x", program="tools.learn_vocab", flags={})
     assert jobs.command(job, _FOLDERS) == "python -m tools.learn_vocab"
 
 

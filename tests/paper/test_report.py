@@ -15,7 +15,7 @@ def _job(name):
     return jobs.Job(
         name=name,
         program="run_classifier.py",
-        flags=(("output_dir", jobs.Output()), ("task_name", name)),
+        flags={"output_dir": jobs.Output(), "task_name": name},
         seconds=120,
     )
 
@@ -300,4 +300,4 @@ def test_a_table_or_a_figure(tmp_path):
 
 def test_more_flags_may_have_dashes():
     read = reproduce._more_flags(["--precision=mixed_bfloat16", "use_tpu"])
-    assert read == (("precision", "mixed_bfloat16"), ("use_tpu", True))
+    assert read == {"precision": "mixed_bfloat16", "use_tpu": True}

@@ -44,7 +44,7 @@ def _job(name, seconds=1.0, **flags):
     return jobs.Job(
         name=name,
         program="script.py",
-        flags=(("output_dir", jobs.Output()), *flags.items()),
+        flags={"output_dir": jobs.Output(), **flags},
         seconds=seconds,
     )
 
@@ -125,7 +125,7 @@ def test_a_signal_stops_the_commands_and_the_next_run_goes_on(folders, caplog):
     slow = jobs.Job(
         name="slow",
         program="script.py",
-        flags=(*slow.flags, ("seconds", 30)),
+        flags={**slow.flags, "seconds": 30},
     )
 
     def stop():
