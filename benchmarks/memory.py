@@ -309,21 +309,17 @@ def peak_bytes(case: Case, batch_size: int, kind: str) -> float:
     return peak
 
 
-def report(options: Options) -> str:
-    """Returns the estimates or, with `measure`, their comparison."""
+def main(options: Options) -> None:
+    """Writes the estimates or, with `measure`, their comparison."""
     if options.measure:
-        return measured_table(options)
+        sys.stdout.write(measured_table(options))
+        return
     networks = "".join(
         network_table(name, options, in_parts=in_parts)
         for name in options.networks
         for in_parts in (False, True)
     )
-    return f"{networks}{RELEASED_GB} GB:\n\n{released_table()}"
-
-
-def main(options: Options) -> None:
-    """Runs the program with its flags."""
-    sys.stdout.write(report(options))
+    sys.stdout.write(f"{networks}{RELEASED_GB} GB:\n\n{released_table()}")
 
 
 if __name__ == "__main__":

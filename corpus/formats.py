@@ -112,7 +112,8 @@ def read_wikiextractor(
         return
     lines = itertools.chain([first], lines)
     if first[1].lstrip().startswith("{"):
-        yield from _json_documents(source, lines, options)
+        for where, value in _json_objects(source.name, lines):
+            yield _document(value, options.text_field, where)
     else:
         yield from _articles(source.name, lines)
 
@@ -170,10 +171,6 @@ def read_json_lines(source: sources.Source, options: ReadOptions) -> _Documents:
         ValueError: not a JSON object, or no text in `options.text_field`.
     """
     lines = _numbered_lines(source, options)
-    yield from _json_documents(source, lines, options)
-
-
-def _json_documents(source, lines: _Lines, options) -> _Documents:
     for where, value in _json_objects(source.name, lines):
         yield _document(value, options.text_field, where)
 
@@ -418,8 +415,7 @@ def read_parquet(source: sources.Source, options: ReadOptions) -> _Documents:
 
 def read_book(source: sources.Source, options: ReadOptions) -> _Documents:
     """Yields one document: a book in plain text with hard-wrapped lines."""
-    lines = sources.read_lines(source, options.encoding)
-    yield Document(lines=list(lines))
+    yield Document(lines=list(sources.read_lines(source, options.encoding)))
 
 
 FORMATS: Mapping[str, Format] = {

@@ -5,6 +5,7 @@ import pathlib
 import random
 
 import run_squad
+from tasks.squad import squad_examples
 from tests import programs, toy_config
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -50,6 +51,15 @@ def dataset(num_questions, *, unanswerable_every=0, seed=1, name="q"):
         "version": version,
         "data": [{"title": "toy", "paragraphs": paragraphs}],
     }
+
+
+def read_examples(path, *, is_training, version_2_with_negative):
+    """Reads the examples of a file, in its order."""
+    version = {"version_2_with_negative": version_2_with_negative}
+    dataset = squad_examples.read_version(path, **version)
+    if is_training:
+        return squad_examples.training_examples(dataset, **version)
+    return squad_examples.prediction_examples(dataset)
 
 
 def write_json(path, value) -> str:

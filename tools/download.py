@@ -67,14 +67,19 @@ class Options:
     )
 
 
-def run(names: Sequence[str], options: Options) -> None:
-    """Fetches items by name; if one fails, the others are still fetched.
+def run(options: Options, names: Sequence[str]) -> None:
+    """Fetches items by name, or lists them all.
+
+    If one fails, the others are still fetched.
 
     Raises:
         OSError: the only item could not be fetched.
         ValueError: a name, a flag or a fetched file is invalid; or some of
             several items could not be fetched.
     """
+    if options.list:
+        sys.stdout.write(download_table.listing())
+        return
     if not names:
         raise ValueError(
             "Name what to fetch, for example bert_base_uncased; --list lists "
@@ -483,13 +488,5 @@ def _check_data_size(
         )
 
 
-def main(options: Options, names: Sequence[str]) -> None:
-    """Runs the tool with the names and flags of the command line."""
-    if options.list:
-        sys.stdout.write(download_table.listing())
-    else:
-        run(names, options)
-
-
 if __name__ == "__main__":
-    program.start(Options, main, arguments=ARGUMENTS)
+    program.start(Options, run, arguments=ARGUMENTS)

@@ -584,14 +584,10 @@ def _spelt_with(
     return known
 
 
-def _ordered(alphabet: Iterable[str], pieces: Iterable[str]) -> list[str]:
-    starts: list[str] = []
-    others: list[str] = []
-    for piece in pieces:
-        (others if piece.startswith("##") else starts).append(piece)
+def _ordered(alphabet: Iterable[str], pieces: Sequence[str]) -> list[str]:
     return [
         *sorted(piece for piece in alphabet if len(piece) == 1),
-        *starts,
+        *(piece for piece in pieces if not piece.startswith("##")),
         *sorted(piece for piece in alphabet if len(piece) > 1),
-        *others,
+        *(piece for piece in pieces if piece.startswith("##")),
     ]

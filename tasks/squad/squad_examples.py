@@ -207,30 +207,6 @@ class Words:
         return bisect.bisect_right(self.starts, offset) - 1
 
 
-def read_examples(
-    path: str, *, is_training: bool, version_2_with_negative: bool
-) -> list[SquadExample]:
-    """Reads the questions of a SQuAD file.
-
-    For training, a question is dropped if its answer is not in the words at its
-    offset, as released; their number and first names are logged.
-
-    Raises:
-        OSError: the file cannot be opened.
-        ValueError: the file is not JSON or not in SQuAD format; it has the
-            wrong version; a training question does not have exactly one answer;
-            two questions to predict have the same id.
-    """
-    dataset = read_version(
-        path, version_2_with_negative=version_2_with_negative
-    )
-    if is_training:
-        return _training_examples(
-            dataset, version_2_with_negative=version_2_with_negative
-        )
-    return prediction_examples(dataset)
-
-
 def read_training_examples(
     path: str, *, version_2_with_negative: bool
 ) -> list[SquadExample]:
@@ -238,12 +214,14 @@ def read_training_examples(
 
     Raises:
         OSError: the file cannot be opened.
-        ValueError: as `read_examples`; or no example is left.
+        ValueError: as `read_version` and `training_examples`; or no example is
+            left.
     """
-    examples = read_examples(
-        path,
-        is_training=True,
-        version_2_with_negative=version_2_with_negative,
+    dataset = read_version(
+        path, version_2_with_negative=version_2_with_negative
+    )
+    examples = training_examples(
+        dataset, version_2_with_negative=version_2_with_negative
     )
     if not examples:
         raise ValueError(
@@ -274,9 +252,17 @@ def prediction_examples(dataset: Dataset) -> list[SquadExample]:
     ]
 
 
-def _training_examples(
+def training_examples(
     dataset: Dataset, *, version_2_with_negative: bool
 ) -> list[SquadExample]:
+    """Creates examples with their answers, in file order.
+
+    As released, a question is dropped if its answer is not in the words at its
+    offset; their number and first names are logged.
+
+    Raises:
+        ValueError: a question does not have exactly one answer.
+    """
     words_of = _words_of_contexts(dataset)
     examples = []
     dropped: list[str] = []

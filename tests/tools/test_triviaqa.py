@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tasks.squad import squad_examples
+from tests import toy_squad
 from tools import convert_triviaqa
 
 _PAGE = (
@@ -103,7 +103,7 @@ def test_result_is_a_squad_file_to_train_on(tmp_path, caplog):
     path = tmp_path / "triviaqa.json"
     path.write_text(json.dumps(dataset))
     caplog.clear()
-    examples = squad_examples.read_examples(
+    examples = toy_squad.read_examples(
         str(path), is_training=True, version_2_with_negative=False
     )
     assert [e.orig_answer_text for e in examples] == [

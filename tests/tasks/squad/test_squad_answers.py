@@ -14,6 +14,7 @@ from tasks.squad import (
     squad_features,
     squad_results,
 )
+from tests import toy_squad
 from vocab import tokenization
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
@@ -37,7 +38,7 @@ def logits():
 
 def _rank_case(case, tokenizer, logits):
     version_2 = case["version_2_with_negative"]
-    examples = squad_examples.read_examples(
+    examples = toy_squad.read_examples(
         str(_GOLDEN / "inputs" / "squad" / f"{case['data']}.json"),
         is_training=False,
         version_2_with_negative=version_2,

@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from tasks.squad import squad_examples
+from tests import toy_squad
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
 _SHARED = pathlib.Path(__file__).parents[4] / "shared" / "data" / "squad"
@@ -35,7 +36,7 @@ def _write(folder, qas, *, context=_CONTEXT, version="1.1"):
 
 
 def _train(folder, *qas, version_2=False, **more):
-    return squad_examples.read_examples(
+    return toy_squad.read_examples(
         _write(folder, qas, **more),
         is_training=True,
         version_2_with_negative=version_2,
@@ -43,7 +44,7 @@ def _train(folder, *qas, version_2=False, **more):
 
 
 def _predict(folder, *qas, version_2=False, **more):
-    return squad_examples.read_examples(
+    return toy_squad.read_examples(
         _write(folder, qas, **more),
         is_training=False,
         version_2_with_negative=version_2,
@@ -56,7 +57,7 @@ def _predict(folder, *qas, version_2=False, **more):
 def test_examples_are_those_of_the_release(name):
     with gzip.open(_GOLDEN / "squad" / "examples.json.gz") as file:
         released = json.load(file)[name]
-    examples = squad_examples.read_examples(
+    examples = toy_squad.read_examples(
         str(_GOLDEN / "inputs" / "squad" / f"{name}.json"),
         is_training=name.startswith("train"),
         version_2_with_negative=name.endswith("2.0"),
@@ -230,7 +231,7 @@ def test_official_files_are_read_whole(name, version_2, count):
     path = _SHARED / name
     if not path.exists():
         pytest.skip(f"{path} is not here")
-    examples = squad_examples.read_examples(
+    examples = toy_squad.read_examples(
         str(path), is_training=False, version_2_with_negative=version_2
     )
     assert len(examples) == count

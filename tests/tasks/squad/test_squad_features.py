@@ -17,7 +17,7 @@ from tasks.squad import (
     squad_metrics,
     squad_results,
 )
-from tests import plain_squad
+from tests import plain_squad, toy_squad
 from vocab import tokenization, word_memory
 
 _GOLDEN = pathlib.Path(__file__).parents[2] / "golden"
@@ -35,7 +35,7 @@ def released():
 
 
 def _examples(name):
-    return squad_examples.read_examples(
+    return toy_squad.read_examples(
         str(_GOLDEN / "inputs" / "squad" / f"{name}.json"),
         is_training=name.startswith("train"),
         version_2_with_negative=name.endswith("2.0"),
@@ -246,7 +246,7 @@ def test_official_files_run_to_the_end(name, version_2, tmp_path):
     if not path.exists():
         pytest.skip(f"{path} is not here")
     vocab_file = str(_SHARED / "vocab" / "uncased.txt")
-    examples = squad_examples.read_examples(
+    examples = toy_squad.read_examples(
         str(path), is_training=False, version_2_with_negative=version_2
     )
     options = squad_features.WindowOptions()
