@@ -49,7 +49,7 @@ def test_the_task_of_the_page_learns_and_predicts(tmp_path):
         bert_config_file=model / "bert_config.json",
         max_seq_length=16,
         learning_rate=5e-3,
-        num_train_epochs=12,
+        num_train_epochs=7,
         train_batch_size=8,
         **programs.STAGES,
     )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import pathlib
 
 import numpy as np
@@ -148,40 +149,20 @@ def test_flags_and_defaults_are_the_release_s():
     }
 
 
+def test_flags_become_options():
+    given = {"input_file": "x", "output_file": "a, b,", "vocab_file": "v"}
+    options = _options(**given, masked_lm_prob=0.2, masking="100,0,0")
+    assert options.output_files == ("a", "b")
+    assert options.instances.masked_lm_prob == 0.2
+    assert options.instances.masking_rates == (100.0, 0.0, 0.0)
+
+
 @pytest.mark.parametrize("name", ["input_file", "output_file", "vocab_file"])
 def test_three_flags_are_required(name):
     values = {"input_file": "a", "output_file": "b", "vocab_file": "c"}
     del values[name]
     with pytest.raises(flags.IllegalFlagValueError, match=name):
         _options(**values)
-
-
-def test_flags_become_options():
-    options = _options(
-        input_file="in/*",
-        output_file="a, b,",
-        vocab_file="v",
-        do_lower_case=False,
-        random_seed=3,
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-        dupe_factor=2,
-        masked_lm_prob=0.2,
-        short_seq_prob=0.5,
-        do_whole_word_mask=True,
-        masking="100,0,0",
-    )
-    assert options.input_file == "in/*"
-    assert options.output_files == ("a", "b")
-    assert (options.do_lower_case, options.random_seed) == (False, 3)
-    instances = options.instances
-    assert instances.max_seq_length == 64
-    assert instances.max_predictions_per_seq == 10
-    assert instances.dupe_factor == 2
-    assert instances.masked_lm_prob == 0.2
-    assert instances.short_seq_prob == 0.5
-    assert instances.do_whole_word_mask is True
-    assert instances.masking_rates == (100.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -319,3 +300,39 @@ def test_padding_is_id_0_whatever_stands_there(tmp_path, text):
     length = int(np.sum(parsed["input_mask"]))
     assert length < 128
     assert not np.any(parsed["input_ids"][0, length:])
+
+
+def test_the_program_runs_without_tensorflow_and_logs(tmp_path, text):
+    (tmp_path / "tensorflow.py").write_text("raise RuntimeError")
+    done = programs.python(
+        "create_pretraining_data.py",
+        f"--input_file={text}",
+        f"--output_file={tmp_path}/new/a,{tmp_path}/new/b",
+        f"--vocab_file={_VOCAB}",
+        "--max_seq_length=16",
+        "--max_predictions_per_seq=3",
+        "--dupe_factor=30",
+        "--verbosity=1",
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Reading {text}" in done.stderr
+    assert "Read 1 files: 2 documents, 4 sentences." in done.stderr
+    files = [record_files.RecordFiles([f"{tmp_path}/new/{n}"]) for n in "ab"]
+    count = len(files[0]) + len(files[1])
+    assert f"Created {count} instances" in done.stderr
+    for name, file in zip("ab", files, strict=True):
+        assert f"Wrote {len(file)} records to {tmp_path}/new/{name}" in (
+            done.stderr
+        )
+    assert done.stderr.count("*** Example ***") == 20
+    assert done.stderr.count("tokens: [CLS] ") == 20
+    assert done.stderr.count("input_ids: 4 ") == 20
+    assert done.stderr.count("next_sentence_labels: ") == 20
+    assert "seconds." in done.stderr
+
+
+def test_options_of_beam_need_a_runner():
+    options = _options(input_file="a", output_file="b", vocab_file="c")
+    with pytest.raises(ValueError, match=r"with --runner Apache .* got --x=1"):
+        create_pretraining_data.run(options, ["--x=1"])

@@ -1,8 +1,8 @@
 """Programs that write files, given outputs that need care.
 
 A test for each program and attempt: what reads as a table is their names. No
-attempt may lose the content of an input, or replace a link, a pipe or a device
-by a regular file.
+attempt may lose the content of an input, or replace a link or a pipe by a
+regular file; of devices see tests/files/test_writing.py.
 """
 
 import ast
@@ -320,21 +320,6 @@ def test_pipes_are_written_in_place(name, inputs, capsys):
     assert message is None
     reader.join(timeout=20)
     assert received[0]
-
-
-@_rows
-def test_devices_are_written_in_place(name, inputs, capsys):
-    row = _PROGRAMS[name]
-    device = _place(row)
-    null = os.stat(os.devnull)
-    try:
-        os.mknod(device, stat.S_IFCHR | 0o666, null.st_rdev)
-    except PermissionError:
-        pytest.skip("only the superuser makes devices")
-    message = _refusal(row.command.format(_output(row)))
-    assert stat.S_ISCHR(os.stat(device).st_mode)
-    assert not list(device.parent.glob(f"{device.name}?*"))
-    assert row.needs_seek == ("must be a regular file" in (message or ""))
 
 
 def _output(row):

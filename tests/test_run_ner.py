@@ -17,9 +17,9 @@ _LEARNING = {
     **programs.STAGES,
     "context": "sentence",
     "max_seq_length": 20,
-    # The least of three seeds is 0.963; 12 epochs at 7e-3 have 0.951.
+    # The least of three seeds is 0.963; 8 epochs at 7e-3 have 0.934.
     "learning_rate": 5e-3,
-    "num_train_epochs": 15,
+    "num_train_epochs": 10,
     "train_batch_size": 8,
     "lstm_units": 24,
 }
@@ -204,23 +204,6 @@ def test_features_are_learnt_from_in_parts_as_all_at_once(folder):
         assert programs.results(out / "eval_results.txt")["global_step"] == 15
     # Dropout draws anew for each part.
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
-
-
-@pytest.mark.slow
-def test_a_resumed_run_ends_at_the_same_weights(folder):
-    changes = {**_SHORT, "do_eval": False, "context": "document"}
-    changes |= {"max_seq_length": 40, "bucket_by_length": True}
-    changes |= {"save_checkpoints_steps": 10}
-    toy.run(folder, **changes, output_dir=folder / "whole")
-    shutil.copytree(folder / "whole", folder / "part")
-    listing = folder / "part" / "checkpoint"
-    listing.write_text('model_checkpoint_path: "model.ckpt-20"\n')
-    for path in (folder / "part").glob("model.ckpt-30*"):
-        path.unlink()
-    (folder / "part" / "test_predictions.txt").unlink()
-    toy.run(folder, **changes, output_dir=folder / "part")
-    whole = (folder / "whole" / "test_results.txt").read_text()
-    assert (folder / "part" / "test_results.txt").read_text() == whole
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """run_swag.py from CSV files to predictions, on a small model."""
 
 import csv
-import json
-import os
 import shutil
 
 import numpy as np
@@ -98,18 +96,6 @@ def test_learns_what_a_right_ending_is(tmp_path):
 
 
 @pytest.mark.slow
-def test_resumed_run_ends_at_the_same_weights(trained):
-    whole = checkpoints.read(str(trained / "out/model.ckpt-6"))
-    for name in ("checkpoint", "model.ckpt-6.index"):
-        os.remove(trained / "out" / name)
-    _run(trained, **_TRAINING)
-    resumed = checkpoints.read(str(trained / "out/model.ckpt-6"))
-    assert whole.keys() == resumed.keys()
-    for name, value in whole.items():
-        np.testing.assert_array_equal(value, resumed[name], err_msg=name)
-
-
-@pytest.mark.slow
 def test_the_encoder_of_a_trained_model_is_exported(trained):
     def export(task):
         return export_model.run(
@@ -147,21 +133,6 @@ def test_results_do_not_depend_on_bucketing_or_batches(trained):
     np.testing.assert_allclose(
         np.loadtxt(trained / "out/test_results.tsv"), probs, atol=1e-5
     )
-
-
-@pytest.mark.slow
-def test_trials_are_summarized_with_mean_and_deviation(folder):
-    _run(folder, **programs.STAGES, train_batch_sizes="4,8")
-    summary = json.loads((folder / "out/trials.json").read_text())
-    trials = [folder / f"out/trial-{n}/eval_results.txt" for n in (1, 2)]
-    values = [programs.results(path)["eval_accuracy"] for path in trials]
-    assert summary["num_trials"] == 2
-    assert summary["mean"] == pytest.approx(np.mean(values), abs=1e-6)
-    assert summary["standard_deviation"] == pytest.approx(
-        np.std(values, ddof=1), abs=1e-6
-    )
-    best = folder / "out" / summary["best_trial"]
-    assert (best / "predictions.csv").exists()
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import platform
+import stat
 
 import pytest
 
@@ -168,6 +169,20 @@ def test_files_are_the_same_by_whatever_name(tmp_path):
         writing.check_files([first], [second])
     other = str(tmp_path / "link" / "y")
     writing.check_files([first, other], [str(tmp_path / "x")])
+
+
+def test_devices_are_written_in_place(tmp_path):
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.stat(os.devnull).st_rdev)
+    except PermissionError:
+        pytest.skip("only the superuser makes devices")
+    with writing.whole_file(str(device)) as file:
+        file.write("x")
+    assert stat.S_ISCHR(os.stat(device).st_mode)
+    with pytest.raises(ValueError, match="null must be a regular file"):
+        writing.check_seekable([str(device)])
+    assert os.listdir(tmp_path) == ["null"]
 
 
 def test_unwritable_folders_are_named(tmp_path, monkeypatch):
