@@ -186,7 +186,7 @@ class AdamWeightDecayOptimizer:
 
     def apply_gradients(
         self,
-        gradients: Sequence[tf.Tensor | None],
+        gradients: Mapping[str, tf.Tensor],
         *,
         learning_rate: tf.Tensor,
         step: tf.Tensor,
@@ -196,40 +196,27 @@ class AdamWeightDecayOptimizer:
         """Updates the variables, in replica context.
 
         Args:
-            gradients: one per variable, in their order, already summed over
-                the replicas. As released: None leaves a variable and its slots
-                unchanged, without decay.
+            gradients: by the names of their variables, already summed over the
+                replicas. As released: a variable without a gradient and its
+                slots stay unchanged, without decay.
             learning_rate: `[]` float32.
             step: `[]` int64, counted from 0; only bias correction uses it.
             factor: `[]` float32, of all gradients; see `clipping_factor`.
             only_if: `[]` bool; if False, nothing changes.
         """
-        updates = [
-            (name, variable, gradient)
-            for (name, variable), gradient in zip(
-                self.variables.items(), gradients, strict=True
-            )
-            if gradient is not None
-        ]
 
         def update(strategy, gradients, rates, only_if):
-            for (name, variable, _), gradient in zip(
-                updates, gradients, strict=True
-            ):
+            for name, gradient in gradients.items():
                 strategy.extended.update(
-                    variable,
+                    self.variables[name],
                     functools.partial(self._update_if, name=name),
                     args=(only_if, self._moments[name], gradient, rates),
                     group=False,
                 )
 
+        rates = (learning_rate, factor, *self._corrections(step))
         tf.distribute.get_replica_context().merge_call(
-            update,
-            args=(
-                [gradient for _, _, gradient in updates],
-                (learning_rate, factor, *self._corrections(step)),
-                only_if,
-            ),
+            update, args=(gradients, rates, only_if)
         )
 
     def _corrections(self, step):
@@ -314,7 +301,7 @@ def _trust_ratio(weight, update):
 
 
 def clipping_factor(
-    gradients: Sequence[tf.Tensor | None], clip_norm: float
+    gradients: Sequence[tf.Tensor], clip_norm: float
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Computes the factor that limits the global norm to `clip_norm`.
 
@@ -325,7 +312,7 @@ def clipping_factor(
     Returns:
         The factor, at most 1, and the norm before clipping: `[]` float32.
     """
-    norm = tf.linalg.global_norm([g for g in gradients if g is not None])
+    norm = tf.linalg.global_norm(gradients)
     return clip_norm / tf.maximum(norm, clip_norm), norm
 
 

@@ -1,7 +1,7 @@
 """Training and evaluation steps on any number of replicas."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -15,8 +15,6 @@ _INITIAL_LOSS_SCALE = 2.0**15
 _LOSS_SCALE_GROWTH_STEPS = 2000
 # Source: run_pretraining.py and optimization.py of the release.
 CLIP_NORM = 1.0
-
-Gradients = Sequence[tf.Tensor | None]
 
 
 class LossScale:
@@ -229,11 +227,13 @@ class Trainer:
             )
 
         gradients, sums = sum_over_parts(part, num_parts)
-        gradients = self._sum_gradients(context, gradients, scale)
-        factor, norm = optimization.clipping_factor(gradients, CLIP_NORM)
+        if state.loss_scale.active:
+            gradients = {name: x / scale for name, x in gradients.items()}
+        summed = _sum_over_replicas(context, list(gradients.values()))
+        factor, norm = optimization.clipping_factor(summed, CLIP_NORM)
         finite = tf.math.is_finite(norm)
         state.optimizer.apply_gradients(
-            gradients,
+            dict(zip(gradients, summed, strict=True)),
             learning_rate=learning_rate,
             step=step,
             factor=factor,
@@ -251,38 +251,29 @@ class Trainer:
         """Runs the forward and backward pass over some rows of a replica.
 
         Returns:
-            The scaled dense gradients, None for a variable without one; and the
-            losses and metrics of the rows.
+            The scaled dense gradients by the names of their variables, which
+            omits variables without one; and the losses and metrics of the rows.
         """
-        variables = list(self.state.optimizer.variables.values())
+        variables = self.state.optimizer.variables
         objective = self.state.objective
         with compilation.each_shape():
             with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(variables)
+                tape.watch(list(variables.values()))
                 outcome = objective.outcome(features, denominators, seed)
                 total = tf.add_n(list(outcome.losses.values())) * scale
-            gradients = tape.gradient(total, variables)
-        gradients = [
-            None if gradient is None else tf.convert_to_tensor(gradient)
-            for gradient in gradients
-        ]
+            found = tape.gradient(total, list(variables.values()))
+        gradients = {
+            name: tf.convert_to_tensor(gradient)
+            for name, gradient in zip(variables, found, strict=True)
+            if gradient is not None
+        }
         return gradients, {
             "losses": outcome.losses,
             "metrics": outcome.metrics,
         }
 
-    def _sum_gradients(self, context, gradients, scale):
-        """Sums gradients over the replicas and undoes their scale."""
-        present = _present(gradients)
-        if self.state.loss_scale.active:
-            present = [gradient / scale for gradient in present]
-        summed = _sum_over_replicas(context, present)
-        return _where_present(gradients, summed)
 
-
-def sum_over_parts(
-    part: Callable[[Any], tuple[Gradients, Any]], num_parts: int
-) -> tuple[list[tf.Tensor | None], Any]:
+def sum_over_parts(part: Callable[[tf.Tensor], Any], num_parts: int) -> Any:
     """Sums the gradients and losses of micro-batches.
 
     The micro-batches of a replica run in turn, so that only one of them needs
@@ -290,36 +281,31 @@ def sum_over_parts(
     global batch, so that the sums are the losses and gradients of the batch.
 
     Args:
-        part: takes the number of a micro-batch, `[]` int32 from 0; returns
-            gradients, None for a variable without one, and a structure of
-            tensors.
+        part: takes the number of a micro-batch, `[]` int32 from 0; returns a
+            structure of tensors.
         num_parts: the number of micro-batches.
 
     Returns:
-        The sums of the gradients, None for a variable without one, and of the
-        structures.
+        The sums of the structures.
     """
-    gradients, sums = part(tf.constant(0))
+    first = part(tf.constant(0))
     if num_parts == 1:
-        return list(gradients), sums
-    first = _present(gradients)
+        return first
     # Otherwise TensorFlow may start the next forward pass while the activations
     # of this one are still in memory.
-    with tf.control_dependencies(first):
+    with tf.control_dependencies(tf.nest.flatten(first)):
         start = tf.constant(1)
 
-    def add_part(index, gradients, sums):
-        more, others = part(index)
-        added = tf.nest.map_structure(tf.add, sums, others)
-        return index + 1, list(map(tf.add, gradients, _present(more))), added
+    def add_part(index, total):
+        return index + 1, tf.nest.map_structure(tf.add, total, part(index))
 
-    _, summed, sums = tf.while_loop(
-        lambda index, *_: index < num_parts,
+    _, total = tf.while_loop(
+        lambda index, _: index < num_parts,
         add_part,
-        (start, first, sums),
+        (start, first),
         parallel_iterations=1,
     )
-    return _where_present(gradients, summed), sums
+    return total
 
 
 def part_of(
@@ -351,19 +337,6 @@ def part_of(
         return tf.ensure_shape(rows, [size, *value.shape[1:]])
 
     return {name: rows_of(value) for name, value in features.items()}
-
-
-def _present(gradients: Gradients) -> list[tf.Tensor]:
-    """Returns the gradients that are not None."""
-    return [gradient for gradient in gradients if gradient is not None]
-
-
-def _where_present(
-    gradients: Gradients, values: Sequence[tf.Tensor]
-) -> list[tf.Tensor | None]:
-    """Replaces the gradients that are not None by values."""
-    left = iter(values)
-    return [g if g is None else next(left) for g in gradients]
 
 
 class Evaluator:
