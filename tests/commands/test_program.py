@@ -1,8 +1,12 @@
+"""Programs: their start, error messages and help."""
+
+import dataclasses
 import errno
 import functools
 import json
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -10,6 +14,7 @@ import sys
 import pytest
 from absl import flags
 
+from commands import flags as flags_lib
 from commands import program
 from tests import documented_commands as documented
 from tests import programs
@@ -321,3 +326,155 @@ def test_a_tool_run_by_its_path_tells_the_command(room, tmp_path):
         "Run this as a module, from any folder: "
         f"PYTHONPATH={_ROOT} python -m {room}.{tool} '--a=b c'\n"
     )
+
+
+Group = flags_lib.Group
+_NAME = re.compile(r"^  --(?:\[no\])?(\w+)  \(", re.MULTILINE)
+# What absl and `program` define beside a program's own.
+_COMMON = {"flagfile", "verbosity", "log_format", "traceback", "helpfull"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Shown:
+    precision: str = Group.SPEED.flag(
+        "low", "Of numbers.", choices=("low", "high")
+    )
+    source: str = Group.FILES.required("Read.")
+    out: str | None = Group.FILES.flag(None, "Written.")
+    part: str = Group.FILES.flag("", "Of it.")
+    names: tuple[str, ...] = Group.FILES.flag(("a", "b"), "Of it.")
+    fast: bool = Group.FILES.flag(True, "Hurry.")
+    count: int = Group.FILES.flag(3, "How many\n  there are.", lower_bound=1)
+
+
+def test_a_page():
+    values = flags.FlagValues()
+    flags_lib.define(_Shown, values)
+    page = program.help_page(
+        values, "Does it.\n\nExample:\n\n  python x.py\n", "python x.py", 50
+    )
+    assert (
+        page
+        == """Does it.
+
+Usage: python x.py
+
+Input and output:
+  --source  (required)
+      Read.
+  --out  (no default)
+      Written.
+  --part  (default "")
+      Of it.
+  --names  (a comma separated list; default a,b)
+      Of it.
+  --[no]fast  (default true)
+      Hurry.
+  --count  (a positive integer; default 3)
+      How many there are.
+
+Speed and memory:
+  --precision  (one of low, high; default low)
+      Of numbers.
+
+--flagfile=FILE reads flags from a file, one per
+line. --verbosity=-1 logs only warnings,
+--log_format=full uses the log format of absl.
+--traceback shows the traceback of error messages.
+--helpfull lists these and other absl flags.
+
+Example:
+
+  python x.py
+"""
+    )
+
+
+def _page(name):
+    values = flags.FlagValues()
+    module = documented.module(name)
+    flags_lib.define(module.Options, values)
+    return values, program.help_page(values, module.__doc__, "python x.py", 200)
+
+
+@pytest.mark.parametrize("program", sorted(documented.programs()))
+def test_pages_fit_a_terminal_and_show_every_flag_then_an_example(program):
+    values, page = _page(program)
+    assert sorted(_NAME.findall(page)) == sorted(values)
+    # A word may be longer than a line.
+    lines = [line for line in page.split("\n") if " " in line.strip()]
+    assert [line for line in lines if len(line) > 80] == []
+    assert re.match(r"[A-Z][^\n]+[.?]\n", page)
+    after_flags = page[page.index("--flagfile=FILE") :]
+    assert re.search(r"^  (\w+=\w+ )?python ", after_flags, re.MULTILINE)
+
+
+def test_help_names_flags_that_there_are():
+    every = _COMMON.union(*documented.flag_names().values())
+    wrong = [
+        f"{program} --{flag}: {name}"
+        for program in documented.programs()
+        for values in [_page(program)[0]]
+        for flag in values
+        for name in re.findall(r"(?<![\w-])--(\w+)", values[flag].help)
+        if name not in every
+    ]
+    assert wrong == []
+
+
+# Stands in for TensorFlow, whose import takes seconds.
+_MODULE = """
+import os
+class config:
+    @staticmethod
+    def list_physical_devices():
+        os.write(2, b"E0000 00:00:1 x.cc:1] failed call to cuInit: no\\n")
+os.write(2, b"WARNING: All log messages before absl::InitializeLog() is\\n")
+os.write(2, b"I0000 00:00:1 port.cc:153] oneDNN custom operations are on.\\n")
+os.write(2, b"F0000 00:00:1 cpu.cc:2] This CPU lacks AVX.\\n")
+if "ABORT" in os.environ:
+    os.abort()
+"""
+_USE = """
+from commands import program
+program.hide_tensorflow_notices()
+import os, sys
+import tensorflow
+print(os.environ["TF_CPP_MIN_LOG_LEVEL"], file=sys.stderr)
+"""
+_FATAL = "F0000 00:00:1 cpu.cc:2] This CPU lacks AVX."
+
+
+@pytest.fixture
+def shown(tmp_path):
+    (tmp_path / "tensorflow.py").write_text(_MODULE)
+
+    def run(**environment):
+        path = os.pathsep.join([str(tmp_path), str(_ROOT)])
+        return programs.python(
+            "-c",
+            _USE,
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": path,
+                **environment,
+            },
+        ).stderr.splitlines()
+
+    return run
+
+
+@pytest.mark.skipif(
+    any(pathlib.Path("/dev").glob("nvidia[0-9]*")), reason="has a GPU"
+)
+def test_errors_alone_are_shown(shown):
+    assert shown() == [_FATAL, "2"]
+    assert shown(TF_CPP_MIN_LOG_LEVEL="1") == [_FATAL, "1"]
+
+
+def test_an_import_that_aborts_shows_its_error(shown):
+    assert shown(ABORT="1")[0] == _FATAL
+
+
+def test_the_log_level_of_the_user_shows_all_notices(shown):
+    assert len(shown(TF_CPP_MIN_LOG_LEVEL="0")) == 4

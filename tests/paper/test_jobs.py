@@ -1,8 +1,18 @@
-"""Commands as data: names, order, and how they are written."""
+"""Commands as data, and the runner with small scripts in their place."""
 
 import dataclasses
+import os
 import shlex
+import signal
+import sys
+import textwrap
+import threading
+import time
 
+import pytest
+from absl import logging
+
+from files import locking
 from paper import jobs
 
 _FOLDERS = jobs.Folders("the data", "runs")
@@ -84,3 +94,165 @@ def test_jobs_in_order_are_each_once_and_after_what_they_need():
     right = _job("right", b=jobs.Output(job=root))
     top = _job("top", c=(jobs.Output(job=right), jobs.Output(job=left)))
     assert jobs.in_order([top, left]) == [root, right, left, top]
+
+
+_SCRIPT = """
+    import os, pathlib, sys, time
+    given = dict(a[2:].split("=", 1) for a in sys.argv[1:])
+    out = pathlib.Path(given["output_dir"])
+    runs = out / "runs"
+    runs.write_text((runs.read_text() if runs.exists() else "") + "x")
+    if "needs" in given:
+        assert pathlib.Path(given["needs"], "result").exists()
+    print("says", given.get("word"))
+    if given.get("fail") == "once" and runs.read_text() == "x":
+        sys.exit(3)
+    if given.get("fail") == "always":
+        sys.exit(3)
+    time.sleep(float(given.get("seconds", 0)))
+    (out / "result").write_text(given.get("word", ""))
+"""
+
+
+@pytest.fixture(name="folders")
+def fixture_folders(tmp_path, monkeypatch):
+    """Makes jobs of a small script, and folders for them."""
+    (tmp_path / "script.py").write_text(textwrap.dedent(_SCRIPT))
+    # Commands run in the clone, whatever the current folder is.
+    monkeypatch.setattr(jobs, "ROOT", tmp_path)
+    return jobs.Folders(str(tmp_path / "data"), str(tmp_path / "work"))
+
+
+def _made(name, seconds=1.0, **flags):
+    return jobs.Job(
+        name=name,
+        program="script.py",
+        flags={"output_dir": jobs.Output(), **flags},
+        seconds=seconds,
+    )
+
+
+def _run(folders, wanted, **options):
+    runner = jobs.Runner(folders, poll_seconds=0.01, **options)
+    return runner.run(wanted), runner
+
+
+def _num_runs(folders, job):
+    path = os.path.join(folders.output(job), "runs")
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding="utf-8") as file:
+        return len(file.read())
+
+
+def test_jobs_run_after_what_they_need_and_once(folders):
+    first = _made("first", word="one")
+    second = _made("second", needs=jobs.Output(job=first))
+    assert _run(folders, [second])[0]
+    assert _run(folders, [second])[0]
+    assert [_num_runs(folders, job) for job in (first, second)] == [1, 1]
+    state = jobs.read_state(first, folders)
+    assert state.state == jobs.DONE
+    assert state.command == jobs.command(first, folders)
+    assert "says one" in jobs.log_tail(first, folders, 5)
+
+
+def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(
+    folders, caplog
+):
+    bad = _made("bad", fail="once", word="before it fell")
+    after = _made("after", needs=jobs.Output(job=bad))
+    good = _made("good")
+    logging.set_verbosity(logging.INFO)
+    with caplog.at_level("INFO", logger="absl"):
+        is_complete, runner = _run(folders, [after, good])
+    assert runner.failed == [bad]
+    assert runner.skipped == {after: "'bad' is not done"}
+    assert not is_complete
+    assert jobs.is_done(good, folders)
+    assert "Failed with code 3: bad" in caplog.text
+    assert "says before it fell" in caplog.text
+
+    # The next time it is tried again, and what is done is not.
+    assert _run(folders, [after, good])[0]
+    assert [_num_runs(folders, job) for job in (bad, after, good)] == [2, 1, 1]
+
+
+def test_missing_inputs_are_named(folders):
+    job = _made("needy", data=jobs.Given(path="glue/MRPC"))
+    _, runner = _run(folders, [job])
+    assert runner.skipped[job].endswith("data/glue/MRPC is missing")
+    os.makedirs(os.path.join(folders.data_dir, "glue", "MRPC"))
+    assert _run(folders, [job])[0]
+
+
+def test_a_checkpoint_is_there_if_files_begin_with_its_name(folders):
+    given = jobs.Given(path="bert/bert_model.ckpt", is_prefix=True)
+    job = _made("needy", init_checkpoint=given)
+    assert len(jobs.missing_files(job, folders)) == 1
+    os.makedirs(os.path.join(folders.data_dir, "bert"))
+    path = os.path.join(folders.data_dir, "bert", "bert_model.ckpt.index")
+    with open(path, "w", encoding="utf-8"):
+        pass
+    assert jobs.missing_files(job, folders) == []
+
+
+def test_several_jobs_at_a_time(folders):
+    wanted = [_made(f"job {n}", word=f"{n}") for n in "abc"]
+    assert _run(folders, wanted, num_parallel=3)[0]
+    assert all(jobs.is_done(job, folders) for job in wanted)
+
+
+def test_a_signal_stops_the_commands_and_the_next_run_goes_on(folders, caplog):
+    slow, later = _made("slow", seconds=1.0), _made("later")
+    slow = jobs.Job(
+        name="slow",
+        program="script.py",
+        flags={**slow.flags, "seconds": 30},
+    )
+
+    def stop():
+        deadline = time.monotonic() + 20
+        while not _num_runs(folders, slow) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=stop)
+    thread.start()
+    started = time.monotonic()
+    with caplog.at_level("INFO"):
+        is_complete, runner = _run(folders, [slow, later])
+    thread.join()
+    assert "slow. 0 done, 2 left" in caplog.text
+    assert runner.stopped
+    assert not is_complete
+    assert time.monotonic() - started < 25
+    assert jobs.read_state(slow, folders).state == jobs.STOPPED
+    assert _num_runs(folders, later) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_two_runners_do_not_share_a_folder(folders):
+    refused = pytest.raises(locking.LockedError, match="--work_dir=")
+    with locking.lock_folder(folders.work_dir, "it"), refused:
+        _run(folders, [_made("x")])
+    assert _run(folders, [_made("x")])[0]
+
+
+def test_time_left_is_corrected_by_what_jobs_have_taken():
+    def state(seconds):
+        return jobs.State(state=jobs.DONE, seconds=seconds, command="")
+
+    todo = [_made("a", seconds=100.0), _made("b", seconds=50.0)]
+    assert jobs.seconds_left(todo, [], 1) == 150.0
+    # Twice as slow as estimated, and two at a time.
+    done = [(_made("c", seconds=10.0), state(20.0))]
+    assert jobs.seconds_left(todo, done, 1) == 300.0
+    assert jobs.seconds_left(todo, done, 2) == 150.0
+
+
+def test_the_runner_uses_the_python_it_runs_in(folders):
+    job = _made("x", word=sys.executable)
+    assert _run(folders, [job])[0]
+    assert sys.executable in jobs.log_tail(job, folders, 1)

@@ -1,3 +1,5 @@
+"""Questions of TriviaQA as a file of SQuAD."""
+
 import json
 
 import pytest
@@ -5,38 +7,144 @@ import pytest
 from tests import toy_squad
 from tools import convert_triviaqa
 
-_QUESTION = {
-    "QuestionId": "tc_1",
-    "Question": "What is the capital of Sweden?",
-    "Answer": {"Value": "Stockholm", "Aliases": ["Sthlm"]},
-    "EntityPages": [{"Filename": "Sweden.txt"}],
-}
+_PAGE = (
+    "\n Stockholm is the capital of Sweden.\n\nThe  city of\nKing "
+    "Gustav Vasa has a palace."
+)
 
 
-def _options(tmp_path, **more):
-    source = tmp_path / "wikipedia-train.json"
-    source.write_text(json.dumps({"Data": [_QUESTION]}))
-    (tmp_path / "Sweden.txt").write_text("Its capital is Stockholm.")
-    return convert_triviaqa.Options(
-        input_file=str(source),
+def _question(question_id, value, aliases=(), pages=("Stockholm.txt",)):
+    return {
+        "QuestionId": question_id,
+        "Question": f"Question {question_id}?",
+        "Answer": {"Value": value, "Aliases": list(aliases)},
+        "EntityPages": [{"Filename": page} for page in pages],
+    }
+
+
+def _write(tmp_path, questions, pages=None):
+    path = tmp_path / "wikipedia-train.json"
+    path.write_text(json.dumps({"Data": questions}))
+    for name, text in (pages or {"Stockholm.txt": _PAGE}).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def _convert(tmp_path, *questions, max_words=400, pages=None):
+    path = _write(tmp_path, questions, pages)
+    return convert_triviaqa.convert(path, str(tmp_path), max_words=max_words)
+
+
+def _answers(dataset):
+    return {
+        qa["id"]: qa["answers"][0]["text"]
+        for entry in dataset["data"]
+        for paragraph in entry["paragraphs"]
+        for qa in paragraph["qas"]
+    }
+
+
+def test_paragraph_is_the_first_words_as_they_stand(tmp_path):
+    dataset = _convert(tmp_path, _question("tc_1", "Sweden"), max_words=9)
+    (entry,) = dataset["data"]
+    (paragraph,) = entry["paragraphs"]
+    assert paragraph["context"] == (
+        "Stockholm is the capital of Sweden.\n\nThe  city of"
+    )
+    assert entry["title"] == "Stockholm"
+
+
+def test_answer_is_the_first_whole_words_in_any_case(tmp_path):
+    dataset = _convert(
+        tmp_path,
+        _question("capital", "CAPITAL", ["palace"]),
+        _question("longest", "king", ["King Gustav", "Gustav Vasa"]),
+        # Spaces stand for any white space; "Stock" is part of a word.
+        _question("broken line", "city of king", ["Stock"]),
+        _question("full stop", "Sweden."),
+    )
+    assert _answers(dataset) == {
+        "capital--Stockholm.txt": "capital",
+        "longest--Stockholm.txt": "King Gustav",
+        "broken line--Stockholm.txt": "city of\nKing",
+        "full stop--Stockholm.txt": "Sweden.",
+    }
+
+
+def test_what_has_no_answer_is_left_out_and_counted(tmp_path, caplog):
+    dataset = _convert(
+        tmp_path,
+        _question("q1", "Oslo", ["", "stock"]),
+        _question("q2", "", pages=["Stockholm.txt"]),
+        _question("q3", "palace", pages=["Stockholm.txt", "Oslo.txt"]),
+    )
+    assert list(_answers(dataset)) == ["q3--Stockholm.txt"]
+    assert "1 pages are not in" in caplog.text
+    assert "2 pairs of question and page have no answer" in caplog.text
+    assert "'q1--Stockholm.txt', 'q2--Stockholm.txt'" in caplog.text
+
+
+def test_answer_after_the_first_words_is_left_out(tmp_path):
+    with pytest.raises(ValueError, match="in its first 9 words; of 1 pages 0"):
+        _convert(tmp_path, _question("q1", "palace"), max_words=9)
+
+
+def test_page_answers_all_of_its_questions_once(tmp_path):
+    dataset = _convert(
+        tmp_path,
+        _question("q1", "palace", pages=["A.txt", "B.txt"]),
+        _question("q2", "king", pages=["B.txt"]),
+        pages={"A.txt": "A palace.", "B.txt": "A king. A palace."},
+    )
+    assert [len(e["paragraphs"][0]["qas"]) for e in dataset["data"]] == [1, 2]
+
+
+def _run(tmp_path, *questions, **more):
+    """Runs the tool; returns the path of its output."""
+    _write(tmp_path, questions)
+    options = convert_triviaqa.Options(
+        input_file=str(tmp_path / "wikipedia-train.json"),
         evidence_dir=str(tmp_path),
         output_file=str(tmp_path / "out" / "triviaqa.json"),
         **more,
     )
-
-
-def test_tool_writes_a_file_to_train_on(tmp_path):
-    options = _options(tmp_path)
     convert_triviaqa.run(options)
-    (example,) = toy_squad.read_examples(
-        options.output_file, is_training=True, version_2_with_negative=False
+    return options.output_file
+
+
+def test_result_is_a_squad_file_to_train_on(tmp_path, caplog):
+    path = _run(
+        tmp_path,
+        _question("q1", "palace"),
+        _question("q2", "king", ["the city of king"]),
     )
-    assert example.qas_id == "tc_1--Sweden.txt"
-    assert example.orig_answer_text == "Stockholm"
+    caplog.clear()
+    examples = toy_squad.read_examples(
+        path, is_training=True, version_2_with_negative=False
+    )
+    assert [e.orig_answer_text for e in examples] == [
+        "palace",
+        "The  city of\nKing",
+    ]
+    assert examples[0].qas_id == "q1--Stockholm.txt"
+    assert examples[0].doc_tokens[examples[0].end_position] == "palace."
+    assert caplog.text == ""
 
 
 def test_nothing_is_written_where_nothing_can_be_kept(tmp_path):
-    options = _options(tmp_path, max_words=3)
     with pytest.raises(ValueError, match="first 3 words"):
-        convert_triviaqa.run(options)
+        _run(tmp_path, _question("q1", "palace"), max_words=3)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Answer": None}, r"Data\[0\]\.Answer must be an object"),
+        ({"QuestionId": 4}, r"Data\[0\]\.QuestionId must be a string"),
+        ({"EntityPages": [{}]}, r"EntityPages\[0\]\.Filename is missing"),
+    ],
+)
+def test_wrong_file_is_named_with_the_place(tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        _convert(tmp_path, {**_question("q1", "x"), **change})

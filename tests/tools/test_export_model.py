@@ -1,12 +1,17 @@
-"""What the export refuses."""
+"""Exported encoders and masked models, and what the export refuses."""
 
 import json
 import pathlib
+import random
 
+import numpy as np
 import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from tests import serving_client
-from tools import export_model
+from tools import export_model, predict_masked
+from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _GOLDEN = _ROOT / "tests/golden"
@@ -101,3 +106,160 @@ def test_a_checkpoint_is_compared_with_the_run_it_is_exported_as(
         task="classify",
         init_checkpoint=str(other),
     )
+
+
+# float32 in graphs that are put together in different ways.
+_TOLERANCE = 1e-5
+_FOUR_LAYERS = "inputs/bert_config_4layers.json"
+_INDEX = "linex_index"
+_BATCH = 10_000
+
+
+def _json_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_hidden_layers_are_those_of_the_release(tmp_path):
+    path = _GOLDEN / "extract_features/default_layers.jsonl"
+    lines = (_GOLDEN / "inputs/extract_input.txt").read_bytes().split(b"\n")
+    released = [json.loads(line) for line in path.read_text().splitlines()]
+    config = {"bert_config_file": str(_GOLDEN / _FOUR_LAYERS)}
+    version = export_model.run(
+        export_model.Options(
+            task="embed",
+            export_dir=str(tmp_path / "bert"),
+            layers="-1,-2,-3,-4",
+            max_seq_length=32,
+            **_FILES | config,
+        )
+    )
+    single = [
+        record for record in released if b" ||| " not in lines[record[_INDEX]]
+    ]
+    texts = [lines[record[_INDEX]] for record in single]
+    (got,) = serving_client.ask(version, {"text_a": texts})
+    for row, record in enumerate(single):
+        tokens = [feature["token"] for feature in record["features"]]
+        count = len(tokens)
+        assert got["tokens"][row][:count] == tokens
+        assert set(got["tokens"][row][count:]) <= {""}
+        values = [
+            [layer["values"] for layer in feature["layers"]]
+            for feature in record["features"]
+        ]
+        # Rounded to six decimals.
+        layers = np.array(got["layers"][row])
+        np.testing.assert_allclose(layers[:count], values, atol=1e-5)
+        assert not layers[count:].any()
+        np.testing.assert_allclose(
+            got["mean"][row], np.mean(values, axis=0), atol=1e-5
+        )
+        np.testing.assert_array_equal(got["sequence_output"][row], layers[:, 0])
+    (vectors,) = serving_client.ask(
+        version, {"text_a": texts}, signature="vectors"
+    )
+    for name in ("mean", "pooled_output"):
+        np.testing.assert_allclose(vectors[name], got[name], atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    """An exported encoder, loaded."""
+    folder = tmp_path_factory.mktemp("served") / "bert"
+    version = export_model.run(
+        export_model.Options(task="embed", export_dir=str(folder), **_FILES)
+    )
+    return tf.saved_model.load(version)
+
+
+def _wrongly_cut(encoder, texts):
+    """Returns the texts whose tokens are not those of the definition."""
+    definition = tokenization.FullTokenizer(_FILES["vocab_file"])
+    rows = encoder.signatures["serving_default"](
+        text_a=tf.constant([text.encode() for text in texts])
+    )["tokens"].numpy()
+    return [
+        text
+        for text, row in zip(texts, rows.tolist(), strict=True)
+        if [token.decode() for token in row if token]
+        != ["[CLS]", *definition.tokenize(text), "[SEP]"]
+    ]
+
+
+@pytest.mark.slow
+def test_random_strings_are_cut_as_by_the_definition(encoder):
+    rng = random.Random(8)
+    codes = [*range(0xD800), *range(0xE000, 0x30000)]
+    common = "aA \t\u0301\u03a3\xad'.-\u4e2d\uac00\u0130"
+    for _ in range(10):
+        texts = [
+            "".join(
+                rng.choice(common)
+                if rng.random() < 0.7
+                else chr(rng.choice(codes))
+                for _ in range(rng.randint(0, 12))
+            )
+            for _ in range(_BATCH)
+        ]
+        assert _wrongly_cut(encoder, texts) == []
+
+
+@pytest.mark.slow
+def test_masks_are_filled_as_the_tool_fills_them(tmp_path):
+    version = export_model.run(
+        export_model.Options(
+            task="fill_mask", export_dir=str(tmp_path / "bert"), **_FILES
+        )
+    )
+    texts = ["a [MASK] b", "[MASK][MASK] the", "no mask [mask]", ""]
+    (got,) = serving_client.ask(version, {"text_a": texts})
+    assert got["num_masks"] == [1, 2, 0, 0]
+    second = {"text_a": texts[:2], "text_b": ["[MASK]", ""]}
+    (pairs,) = serving_client.ask(version, second, signature="pairs")
+    path = tmp_path / "masked.jsonl"
+    (tmp_path / "in.txt").write_text(
+        f"{texts[0]}\n{texts[1]}\na [MASK] b ||| [MASK]\n"
+    )
+    predict_masked.run(
+        predict_masked.Options(
+            input_file=str(tmp_path / "in.txt"), output_file=str(path), **_FILES
+        )
+    )
+    found = [(got, 0), (got, 1), (pairs, 0)]
+    for (outputs, row), line in zip(found, _json_lines(path), strict=True):
+        for place, candidates in enumerate(line["masks"]):
+            assert outputs["tokens"][row][place] == [
+                candidate["token"] for candidate in candidates
+            ]
+            np.testing.assert_allclose(
+                outputs["probabilities"][row][place],
+                [candidate["probability"] for candidate in candidates],
+                atol=_TOLERANCE,
+            )
+    assert np.shape(got["tokens"]) == (4, 2, 5)
+    assert set(np.ravel(got["tokens"][2])) == {""}
+    too_long = {"text_a": ["[MASK] " + "a " * 158]}
+    with pytest.raises(AssertionError, match="at most 160 word pieces"):
+        serving_client.ask(version, too_long)
+
+
+@pytest.mark.slow
+def test_what_training_compiles_is_not_exported(tmp_path):
+    version = export_model.run(
+        export_model.Options(
+            task="fill_mask", export_dir=str(tmp_path / "bert"), **_FILES
+        )
+    )
+    saved = saved_model_pb2.SavedModel()
+    path = pathlib.Path(version, "saved_model.pb")
+    saved.ParseFromString(path.read_bytes())
+    (graph,) = saved.meta_graphs
+    functions = graph.graph_def.library.function
+    compiled = [
+        function.signature.name
+        for function in functions
+        if function.attr["_XlaMustCompile"].b
+    ]
+    assert len(functions) > 10
+    assert compiled == []

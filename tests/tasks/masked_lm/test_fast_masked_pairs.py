@@ -4,6 +4,7 @@ import random
 
 import hypothesis
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from tasks.masked_lm import (
@@ -130,3 +131,43 @@ def test_progress_goes_to_the_end():
         shares.append,
     )
     assert shares == [0.25, 0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("size", [*range(0, 70), 127, 128, 129, 1000, 70_000])
+def test_shuffle_is_python_s(size):
+    ours, python_s = random.Random(size), random.Random(size)
+    items, expected = list(range(size)), list(range(size))
+    fast_masked_pairs.shuffle(items, ours)
+    python_s.shuffle(expected)
+    assert items == expected
+    assert ours.getstate() == python_s.getstate()
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 5, 33, 64, 125, 128, 500])
+@pytest.mark.parametrize("count", [1, 2, 3, 20, 31, 32, 63, 64, 600])
+def test_first_of_shuffled_are_python_s(size, count):
+    ours, python_s = random.Random(size), random.Random(size)
+    expected = list(range(size))
+    python_s.shuffle(expected)
+    found = fast_masked_pairs.first_of_shuffled(list(range(size)), count, ours)
+    assert found == expected[:count]
+    assert ours.getstate() == python_s.getstate()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 8, 9, 30522])
+def test_a_number_below_is_python_s(limit):
+    ours, python_s = random.Random(limit), random.Random(limit)
+    for _ in range(200):
+        assert fast_masked_pairs.below(limit, ours) == python_s.randint(
+            0, limit - 1
+        )
+    assert ours.getstate() == python_s.getstate()
+
+
+def test_a_number_between_is_python_s():
+    ours, python_s = random.Random(1), random.Random(1)
+    for low, high in [(1, 1), (2, 125), (0, 7)] * 50:
+        assert fast_masked_pairs.between(low, high, ours) == python_s.randint(
+            low, high
+        )
+    assert ours.getstate() == python_s.getstate()
