@@ -164,7 +164,7 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
         rules=text.rules,
         store=store,
     )
-    with locking.lock_outputs(options.output_files, "output_file"):
+    with locking.lock_outputs(options.output_files):
         total = pretraining_shards.log_reports(
             _reports(text, recipe, options, beam_arguments), text
         )

@@ -45,9 +45,7 @@ def run(options: Options) -> None:
         workers,
     )
 
-    sources = pretraining.open_training_records(phases, config)
-    held_out = pretraining.open_held_out_records(phases, sources, config)
-
+    sources, held_out = pretraining.open_sources(phases, config)
     strategy = pretraining.prepare_devices(options, phases)
     workers.run_on_chief(
         strategy,

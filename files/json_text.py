@@ -13,6 +13,7 @@ _NAMES = {
     list: "a list",
     bool: "true or false",
     dict: "an object",
+    type(None): "null",
 }
 _LARGEST_FLOAT32 = (2 - 2**-23) * 2.0**127
 

@@ -105,15 +105,14 @@ def lock_folder(
 
 
 @contextlib.contextmanager
-def lock_outputs(output_paths: Sequence[str], flag: str) -> Iterator[None]:
-    """Locks the output files of a program for this process.
+def lock_outputs(output_paths: Sequence[str]) -> Iterator[None]:
+    """Locks the files of `--output_file` for this process.
 
     It keeps two programs from mixing files of the same names. Only the first
     file is locked; devices and pipes are not.
 
     Args:
         output_paths: the files; their folder is created if missing.
-        flag: the flag that names them, for messages.
 
     Raises:
         LockedError: another process has locked the first file.
@@ -125,7 +124,7 @@ def lock_outputs(output_paths: Sequence[str], flag: str) -> Iterator[None]:
         return
     writing.check_file(first)
     os.makedirs(os.path.dirname(first) or ".", exist_ok=True)
-    with lock(f"{first}.lock", f"--{flag}={first}"):
+    with lock(f"{first}.lock", f"--output_file={first}"):
         yield
 
 

@@ -148,10 +148,10 @@ def remove(path: str) -> None:
         (_gfile() if is_remote(path) else os).remove(path)
 
 
-def chunks_of(path: str, size: int = 1 << 20) -> Iterator[bytes]:
-    """Yields the bytes of a file in blocks of `size`."""
+def chunks_of(path: str) -> Iterator[bytes]:
+    """Yields the bytes of a file in blocks."""
     with open_to_read(path) as file:
-        while chunk := file.read(size):
+        while chunk := file.read(1 << 20):
             yield chunk
 
 

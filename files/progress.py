@@ -46,16 +46,15 @@ def is_redrawable(stream: IO[str]) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def use_format(log_format: str, stream: IO[str] | None = None) -> None:
+def use_format(log_format: str) -> None:
     """Sets the log format of this process.
 
     Args:
         log_format: one of `FORMATS`.
-        stream: the output stream; stderr if None.
     """
     if log_format == FULL:
         return
-    stream = stream or sys.stderr
+    stream = sys.stderr
     handler = logging.get_absl_handler().python_handler
     if handler.stream is stream and is_redrawable(stream):
         _progress.stream = stream
@@ -181,16 +180,11 @@ def _wrapped(text: str, num_columns: int) -> str:
 
 
 class Progress:
-    """A progress reporter that logs every few seconds.
+    """A progress reporter that logs every few seconds."""
 
-    Args:
-        clock: returns seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock = clock
+    def __init__(self):
         self._phase = ""
-        self._started = self._logged = clock()
+        self._started = self._logged = time.monotonic()
 
     def __call__(
         self,
@@ -207,7 +201,7 @@ class Progress:
             total: the final count, if known.
             detail: additional text, such as another count.
         """
-        now = self._clock()
+        now = time.monotonic()
         if phase != self._phase:
             if self._phase:
                 self._started = self._logged = now

@@ -115,7 +115,7 @@ def run(options: Options) -> preparation.Written:
     logging.debug("%d input files; %s", len(input_paths), rules)
     total = cleaning.Counts()
     start = time.monotonic()
-    with locking.lock_outputs(output_paths, "output_file"):
+    with locking.lock_outputs(output_paths):
         written = preparation.write_documents(
             _documents(options, files, rules, total),
             output_paths,

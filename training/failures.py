@@ -37,38 +37,30 @@ def of_memory(
         phase: the shape of the batches.
 
     Raises:
-        OutOfMemoryError: its message names flags that need less memory.
+        OutOfMemoryError: its message names flags that compute the same update
+            with less memory.
     """
     try:
         yield
     except _NO_MEMORY as error:
-        raise OutOfMemoryError(
-            f"There is not enough memory. {less_memory(strategy, phase)}"
-        ) from error
-
-
-def less_memory(
-    strategy: tf.distribute.Strategy, phase: input_pipeline.BatchPhase
-) -> str:
-    """Describes the flags that compute the same update with less memory."""
-    rows = phase.batch_size // strategy.num_replicas_in_sync
-    parts = phase.num_accumulation_steps
-    state = (
-        f"A device processes {rows // parts} of the {phase.batch_size} "
-        "examples of a batch at once. "
-    )
-    more = next((n for n in range(parts + 1, rows + 1) if rows % n == 0), None)
-    if more is None:
-        return (
-            f"{state}That is the minimum: pass --recompute, or a smaller "
+        rows = phase.batch_size // strategy.num_replicas_in_sync
+        parts = phase.num_accumulation_steps
+        advice = (
+            "That is the minimum: pass --recompute, or a smaller "
             "--max_seq_length or model."
         )
-    return (
-        f"{state}The same update needs less memory with "
-        f"--num_accumulation_steps={more} ({rows // more} at once), or with "
-        "--recompute. Run the command again with it: training resumes from the "
-        "last checkpoint."
-    )
+        more = [n for n in range(parts + 1, rows + 1) if rows % n == 0]
+        if more:
+            advice = (
+                "The same update needs less memory with "
+                f"--num_accumulation_steps={more[0]} ({rows // more[0]} at "
+                "once), or with --recompute. Run the command again with it: "
+                "training resumes from the last checkpoint."
+            )
+        raise OutOfMemoryError(
+            f"There is not enough memory. A device processes {rows // parts} "
+            f"of the {phase.batch_size} examples of a batch at once. {advice}"
+        ) from error
 
 
 @contextlib.contextmanager

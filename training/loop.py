@@ -268,7 +268,9 @@ class _Recorder:
         self._timed_steps = self._timed_examples = 0
         self._results: list[tuple[int, Any]] = []
         self._waits: list[Any] = []
-        self._sums = _unreported(options.output_dir, first_step)
+        prefix = checkpointing.prefix_of(options.output_dir, first_step)
+        saved = checkpointing.load_state(prefix) or {}
+        self._sums: dict[str, Any] = saved.get("unreported", {})
 
     def add(self, step: int, result, count: int, batch_size: int) -> None:
         """Adds the result of the `count` steps before `step`."""
@@ -421,12 +423,6 @@ class _Recorder:
                 )
             self._sums = _plus(self._sums, {"steps": count, **values})
         self._results = []
-
-
-def _unreported(output_dir: str, step: int) -> dict:
-    """Returns the saved sums over steps that were not reported yet."""
-    saved = checkpointing.load_state(checkpointing.prefix_of(output_dir, step))
-    return (saved or {}).get("unreported", {})
 
 
 def _plus(sums: Mapping, values: Mapping) -> dict:

@@ -171,15 +171,8 @@ class AdamWeightDecayOptimizer:
         return slots
 
     def decays(self, name: str) -> bool:
-        """Returns whether weight decay applies to the variable."""
-        return self._options.weight_decay_rate > 0 and not self._excluded(name)
-
-    def adapts(self, name: str) -> bool:
-        """Returns whether the update of this variable is scaled to its norm."""
-        return self._options.layer_adaptation and not self._excluded(name)
-
-    def _excluded(self, name: str) -> bool:
-        return any(
+        """Returns whether weight decay and layer adaptation apply to it."""
+        return not any(
             re.search(pattern, name)
             for pattern in self._options.exclude_from_weight_decay
         )
@@ -254,7 +247,7 @@ class AdamWeightDecayOptimizer:
             decay_rate=self._options.weight_decay_rate
             if self.decays(name)
             else 0.0,
-            adapts=self.adapts(name),
+            adapts=self._options.layer_adaptation and self.decays(name),
         )
         variable.assign(new_variable)
         m.assign(new_m)

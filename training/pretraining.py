@@ -90,10 +90,15 @@ def open_records(
     )
 
 
-def open_training_records(
+def open_sources(
     phases: Sequence[phases_lib.Phase], config: config_lib.BertConfig
-) -> list[input_pipeline.RecordSource]:
-    """Opens the training records of each phase, or this worker's share of them.
+) -> tuple[list[input_pipeline.RecordSource], input_pipeline.RecordSource]:
+    """Opens the records of training and evaluation.
+
+    Returns:
+        The training records of each phase, or this worker's share of them; and
+        the held-out records, with the lengths of the last phase. Without
+        `--eval_input_file` they are the training records of that phase.
 
     Raises:
         OSError: a file cannot be opened.
@@ -105,25 +110,13 @@ def open_training_records(
         if options.shard_input_files:
             names = workers.share_of(names, workers.cluster())
         sources.append(open_records(options, names, config))
-    return sources
-
-
-def open_held_out_records(
-    phases: Sequence[phases_lib.Phase],
-    training_sources: Sequence[input_pipeline.RecordSource],
-    config: config_lib.BertConfig,
-) -> input_pipeline.RecordSource:
-    """Opens the records of the evaluation, with the lengths of the last phase.
-
-    Without `--eval_input_file` they are the training records of that phase.
-    """
     options = phases[-1].options
     if not (options.eval_input_file or options.shard_input_files):
-        return training_sources[-1]
+        return sources, sources[-1]
     names = phases[-1].record_files
     if options.eval_input_file:
         names = paths.expand(options.eval_input_file)
-    return open_records(options, names, config)
+    return sources, open_records(options, names, config)
 
 
 def prepare_devices(

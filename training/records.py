@@ -10,7 +10,6 @@ Importing this module does not import TensorFlow.
 import dataclasses
 import hashlib
 import json
-import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
@@ -422,26 +421,12 @@ def _check_values(path: str, values: Mapping[str, Any]) -> None:
     for name in values:
         if name not in fields:
             raise ValueError(f"{path}: {messages.short(name)} is unknown.")
+    defaults = {"max_predictions_per_seq": None, "text_sha256": None}
+    complete = {**defaults, "flags": {}, **values}
     for name, field in fields.items():
-        if name not in values:
-            is_required = (
-                field.default is dataclasses.MISSING
-                and field.default_factory is dataclasses.MISSING
-            )
-            if is_required:
-                raise ValueError(f"{path}: {name!r} is missing.")
-            continue
-        allowed: tuple[Any, ...] = (field.type,)
-        if name == "flags":
-            allowed = (dict,)
-        elif isinstance(field.type, types.UnionType):
-            allowed = field.type.__args__
-        if type(values[name]) not in allowed:
-            wanted = " or ".join(kind.__name__ for kind in allowed)
-            raise ValueError(
-                f"{path}: {name!r} must be {wanted}; "
-                f"got {messages.short(values[name])}."
-            )
+        kinds = getattr(field.type, "__args__", field.type)
+        kinds = dict if name == "flags" else kinds
+        json_text.field(complete, name, kinds, f"{path}: metadata")
 
 
 def is_same_data(held: Metadata, wanted: Metadata) -> bool:

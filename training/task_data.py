@@ -57,11 +57,12 @@ class Setup:
         path = self.record_path(data_set.name)
         made_from = self.metadata(data_set)
 
-        def make() -> record_files.RecordFiles:
+        files = reuse(path, made_from)
+        if files is None and workers.cluster().is_chief:
             write(path, made_from, lambda: _write(path, data_set))
-            return record_files.RecordFiles([path])
-
-        files = workers.find_or_make(path, lambda: reuse(path, made_from), make)
+            files = record_files.RecordFiles([path])
+        elif files is None:
+            files = workers.wait_for(path, lambda: reuse(path, made_from))
         features = {each.name: each for each in data_set.features}
         return task_lib.Data(
             data_set=data_set,

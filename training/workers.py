@@ -274,29 +274,12 @@ def run_on_chief(
         raise fault or ValueError(f"{chief} refused {folder}: see its message.")
 
 
-def find_or_make(
-    what: str, find: Callable[[], _Made | None], make: Callable[[], _Made]
-) -> _Made:
-    """Finds a result in a shared folder, or lets the chief make it.
-
-    The other workers wait until the chief has made it.
+def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
+    """Waits for a result of the chief in a shared folder.
 
     Args:
         what: the result, for messages, such as a path.
         find: returns the result, or None while it is not complete.
-        make: makes and returns the result.
-
-    Raises:
-        LostWorkerError: the chief ended without making it.
-    """
-    if cluster().is_chief:
-        found = find()
-        return make() if found is None else found
-    return wait_for(what, find)
-
-
-def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
-    """Waits for a result of the chief; arguments as in `find_or_make`.
 
     Raises:
         LostWorkerError: the chief ended without making it.

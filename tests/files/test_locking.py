@@ -182,7 +182,7 @@ def test_outputs_are_written_by_one_program_at_a_time(tmp_path):
     }
     for program, options in runs.items():
         with (
-            locking.lock_outputs([str(out)], "output_file"),
+            locking.lock_outputs([str(out)]),
             pytest.raises(locking.LockedError, match=f"--output_file={out} is"),
         ):
             program.run(options)
@@ -193,5 +193,5 @@ def test_outputs_are_written_by_one_program_at_a_time(tmp_path):
 
 
 def test_a_pipe_is_not_locked():
-    with locking.lock_outputs([os.devnull], "output_file"):
+    with locking.lock_outputs([os.devnull]):
         assert not os.path.exists(f"{os.devnull}.lock")

@@ -111,18 +111,6 @@ def _be(monkeypatch, rank, chief="localhost:1"):
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
 
 
-def _fail():
-    raise AssertionError("It must not be made here.")
-
-
-def test_the_chief_finds_or_makes(monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    for _ in range(2):  # Alone, then as the first of two.
-        assert workers.find_or_make("x", lambda: 3, _fail) == 3
-        assert workers.find_or_make("x", lambda: None, lambda: 4) == 4
-        _be(monkeypatch, 0)
-
-
 def test_others_wait_until_it_is_there(monkeypatch):
     monkeypatch.setattr(workers, "_LOOK_EVERY_SECONDS", 0.001)
     monkeypatch.setattr(workers, "_LOOKS_BETWEEN_QUESTIONS", 2)
@@ -134,7 +122,7 @@ def test_others_wait_until_it_is_there(monkeypatch):
             looks.append(1)
             return "made" if len(looks) == 5 else None
 
-        assert workers.find_or_make("x", find, _fail) == "made"
+        assert workers.wait_for("x", find) == "made"
 
 
 def test_workers_name_a_chief_that_has_ended(monkeypatch):
@@ -146,7 +134,7 @@ def test_workers_name_a_chief_that_has_ended(monkeypatch):
         workers.LostWorkerError,
         match=f"Lost worker 0 .{address}., which was to write a/file",
     ):
-        workers.find_or_make("a/file", lambda: None, _fail)
+        workers.wait_for("a/file", lambda: None)
 
 
 class _Communicator:
