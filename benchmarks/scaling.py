@@ -34,30 +34,16 @@ _EXAMPLE_OVERHEAD = 16 + 8
 _FEATURE_OVERHEAD = 12
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Phase:
-    """Steps of one shape."""
-
-    shape: costs.Shape
-    num_steps: int
-
-
 # Source: Devlin et al. 2019, App. A.2: 1,000,000 steps of 256 sequences, 90 %
 # of them of 128 tokens, the rest of 512. 15 % of the tokens are predicted; the
 # release rounds 19 up to 20.
 PAPER_BATCH = 256
+PAPER_STEPS = {
+    costs.Shape(max_seq_length=128, max_predictions_per_seq=20): 900_000,
+    costs.Shape(max_seq_length=512, max_predictions_per_seq=77): 100_000,
+}
 # Source: Devlin et al. 2019, §3.1: BooksCorpus and English Wikipedia.
 _PAPER_WORDS = 3.3e9
-PAPER_PHASES = (
-    Phase(
-        shape=costs.Shape(max_seq_length=128, max_predictions_per_seq=20),
-        num_steps=900_000,
-    ),
-    Phase(
-        shape=costs.Shape(max_seq_length=512, max_predictions_per_seq=77),
-        num_steps=100_000,
-    ),
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -229,10 +215,10 @@ def plan(
 
 
 def days(plans: Sequence[Plan]) -> float:
-    """Returns the days of the paper's phases, given a plan for each."""
+    """Returns the days of the paper's run, given a plan for each length."""
     seconds = sum(
-        phase.num_steps * phase_plan.step
-        for phase, phase_plan in zip(PAPER_PHASES, plans, strict=True)
+        num_steps * plan.step
+        for num_steps, plan in zip(PAPER_STEPS.values(), plans, strict=True)
     )
     return seconds / _SECONDS_PER_DAY
 
@@ -240,8 +226,8 @@ def days(plans: Sequence[Plan]) -> float:
 def paper_flops(config: config_lib.BertConfig) -> float:
     """Counts the operations of the paper's pre-training."""
     return PAPER_BATCH * sum(
-        phase.num_steps * costs.training_flops(config, phase.shape)
-        for phase in PAPER_PHASES
+        num_steps * costs.training_flops(config, shape)
+        for shape, num_steps in PAPER_STEPS.items()
     )
 
 
@@ -291,7 +277,7 @@ def network_table(options: Options) -> str:
         config = read_config(name)
         per_token = [
             costs.training_flops(config, shape) / shape.max_seq_length
-            for shape in (phase.shape for phase in PAPER_PHASES)
+            for shape in PAPER_STEPS
         ]
         rows.append(
             [
@@ -314,10 +300,9 @@ def data_table() -> str:
     """Formats the number and size of records."""
     num_pieces = _PAPER_WORDS * _PIECES_PER_WORD
     rows = []
-    for phase in PAPER_PHASES:
-        shape = phase.shape
+    for shape, num_steps in PAPER_STEPS.items():
         size = record_bytes(shape, id_bytes=_ID_BYTES, fill=_FILL)
-        seen = PAPER_BATCH * phase.num_steps
+        seen = PAPER_BATCH * num_steps
         copy = records_per_copy(shape, num_pieces, fill=_FILL)
         rows.append(
             [
@@ -357,10 +342,8 @@ def _device_cells(
     name: str, device: Device, num_devices: int, options: Options
 ) -> list[str]:
     plans = []
-    for phase in PAPER_PHASES:
-        found = plan(
-            read_config(name), phase.shape, device, num_devices, options
-        )
+    for shape in PAPER_STEPS:
+        found = plan(read_config(name), shape, device, num_devices, options)
         if found is None:
             return [*["does not fit"] * 2, *["-"] * 4]
         plans.append(found)

@@ -92,14 +92,11 @@ def without_title(
     lines: list[str], title: str | None, counts: Counts
 ) -> list[str]:
     """Drops the first line if it is the document title."""
-    if lines and title is not None and _same(lines[0], title):
+    plain = html.unescape(title or "").strip()
+    if lines and plain and html.unescape(lines[0]).strip() == plain:
         counts.titles += 1
         return lines[1:]
     return lines
-
-
-def _same(line: str, title: str) -> bool:
-    return html.unescape(line).strip() == html.unescape(title).strip() != ""
 
 
 def plain_paragraphs(lines: Iterable[str], counts: Counts) -> Iterator[str]:

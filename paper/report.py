@@ -104,7 +104,9 @@ def read_trials(folder: str, metric: str) -> list[Trial]:
     else:
         name = "test" if metric.startswith("test_") else "eval"
         path = os.path.join(folder, f"{name}_results.txt")
-        runs = [_read_results(path)]
+        with open(path, encoding="utf-8") as file:
+            pairs = (line.partition(" = ") for line in file)
+            runs = [{key: value for key, sign, value in pairs if sign}]
     lacking = [run for run in runs if metric not in run]
     if lacking:
         raise ValueError(
@@ -118,12 +120,6 @@ def read_trials(folder: str, metric: str) -> list[Trial]:
         )
         for run in runs
     ]
-
-
-def _read_results(path: str) -> dict[str, str]:
-    with open(path, encoding="utf-8") as file:
-        pairs = (line.partition(" = ") for line in file)
-        return {key: value.strip() for key, sign, value in pairs if sign}
 
 
 def summarize(

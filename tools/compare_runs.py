@@ -130,10 +130,9 @@ def _overview(cards: Sequence[_Values], summaries: Sequence[_Values]) -> _Rows:
         else {}
         for card in cards
     ]
-    names = dict.fromkeys(name for column in columns for name in column)
     rows = [
         (name, *(_cell(column.get(name)) for column in columns))
-        for name in names
+        for name in _names(columns)
     ]
     speeds = [each.get("examples_per_second") for each in summaries]
     rows.append(("examples/s", *map(_cell, speeds)))
@@ -177,28 +176,31 @@ def _environment(card: _Values) -> _Values:
 def _differing(columns: Sequence[_Values]) -> _Rows:
     """Returns a row for each value that differs between runs that have any."""
     known = [column for column in columns if column]
-    names = dict.fromkeys(name for column in known for name in column)
-    names.pop("output_dir", None)  # Each run has its own.
     return [
         (
             name,
             *(_cell(c.get(name)) if c else _UNKNOWN for c in columns),
         )
-        for name in names
+        for name in _names(known)
         if any(column.get(name) != known[0].get(name) for column in known)
+        and name != "output_dir"  # Each run has its own.
     ]
 
 
 def _all(columns: Sequence[_Values]) -> _Rows:
     """Returns a row for each value, with the change between two runs."""
     rows = []
-    for name in dict.fromkeys(name for column in columns for name in column):
+    for name in _names(columns):
         values = [column.get(name) for column in columns]
         row = [name, *map(_cell, values)]
         if len(values) == 2:
             row.append(_change(*values))
         rows.append(tuple(row))
     return rows
+
+
+def _names(columns: Sequence[_Values]) -> dict[str, None]:
+    return dict.fromkeys(name for column in columns for name in column)
 
 
 def _change(before: Any, after: Any) -> str:

@@ -12,7 +12,7 @@ import dataclasses
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from files import lines, paths
 
@@ -211,30 +211,12 @@ class FullTokenizer:
             )
 
 
-class TextOptions(Protocol):
-    """Tokenizer options of a run.
-
-    Attributes:
-        vocab_file: one word piece per line.
-        do_lower_case: whether text is lower-cased.
-        init_checkpoint: weights, whose path may identify the casing.
-    """
-
-    @property
-    def vocab_file(self) -> str: ...
-
-    @property
-    def do_lower_case(self) -> bool: ...
-
-    @property
-    def init_checkpoint(self) -> str | None: ...
-
-
-def open_tokenizer(options: TextOptions, *special_tokens: str) -> FullTokenizer:
+def open_tokenizer(options: Any, *special_tokens: str) -> FullTokenizer:
     """Creates the tokenizer of a run and checks it.
 
     Args:
-        options: of the run.
+        options: of the run: `vocab_file`, `do_lower_case` and
+            `init_checkpoint`, whose path may identify the casing.
         *special_tokens: required tokens of the vocabulary; by default those
             of encoded text.
 

@@ -142,9 +142,7 @@ def load(path: str) -> LabelSet:
     value = json_text.read(path)
     try:
         names = value["labels"]
-        if not isinstance(names, list) or not all(
-            isinstance(name, str) for name in names
-        ):
+        if not json_text.has_shape(names, [str]):
             raise ValueError(
                 f"labels must be a list of names; got {messages.short(names)}"
             )

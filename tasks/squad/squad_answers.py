@@ -357,7 +357,10 @@ def _rank(
     if all(text for text, _, _ in nbest):
         # As released: one more than `n_best_size`, if "no answer" is missing.
         nbest.append(("", null.start_logit, null.end_logit))
-    return _ranked(example.qas_id, nbest, _null_odds(nbest, null.score))
+    # Differs: the release stops with an error if no answer with text is left.
+    # Here "no answer" wins at any threshold (docs/differences.md).
+    odds = (null.score - start - end for text, start, end in nbest if text)
+    return _ranked(example.qas_id, nbest, next(odds, NO_ANSWER_ODDS))
 
 
 def _ranked(
@@ -386,17 +389,6 @@ def _ranked(
         ),
         null_odds=null_odds,
     )
-
-
-def _null_odds(
-    nbest: Iterable[tuple[str, float, float]], null_score: float
-) -> float:
-    for text, start_logit, end_logit in nbest:
-        if text:
-            return null_score - start_logit - end_logit
-    # Differs: the release stops with an error if no answer with text is left.
-    # Here "no answer" wins at any threshold (docs/differences.md).
-    return NO_ANSWER_ODDS
 
 
 def _distinct_texts(

@@ -112,10 +112,9 @@ def evaluate_v2(
     for name, has_answer in ("HasAns", True), ("NoAns", False):
         ids = [i for i, has in scores.has_answer.items() if has is has_answer]
         if ids:
-            exact = {qas_id: scores.exact[qas_id] for qas_id in ids}
-            f1 = {qas_id: scores.f1[qas_id] for qas_id in ids}
-            result[f"{name}_exact"] = _percent(exact)
-            result[f"{name}_f1"] = _percent(f1)
+            for metric, values in ("exact", scores.exact), ("f1", scores.f1):
+                own = {qas_id: values[qas_id] for qas_id in ids}
+                result[f"{name}_{metric}"] = _percent(own)
             result[f"{name}_total"] = len(ids)
     if null_odds is not None:
         _require_odds(gold, null_odds)

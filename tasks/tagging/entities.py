@@ -170,7 +170,14 @@ def convert_file(
         if scheme != RAW:
             _check_scheme(file.path, sentence.lines, given, scheme)
         tags = to_iob2(given, scheme)
-        _check_known(file.path, sentence, given, tags, ids)
+        for place, tag in enumerate(tags):
+            if ids is not None and tag not in ids:
+                raise ValueError(
+                    f"{file.path}, line {sentence.lines[place]}: the tag "
+                    f"{given[place]!r} of {sentence.words[place]!r} is "
+                    "not one that the model was trained on; those are "
+                    f"{', '.join(ids)} (in IOB2)."
+                )
         converted.append(tags)
     return converted
 
@@ -187,23 +194,6 @@ def _check_scheme(
                 f"{path}, line {line}: {tag!r} is not a tag of the scheme "
                 f"{scheme}, which has O and "
                 f"{', '.join(f'{x}-TYPE' for x in sorted(letters))}."
-            )
-
-
-def _check_known(
-    path: str,
-    sentence: conll.Sentence,
-    given: Sequence[str],
-    tags: Sequence[str],
-    ids: Mapping[str, int] | None,
-) -> None:
-    for place, tag in enumerate(tags):
-        if ids is not None and tag not in ids:
-            raise ValueError(
-                f"{path}, line {sentence.lines[place]}: the tag "
-                f"{given[place]!r} of {sentence.words[place]!r} is "
-                "not one that the model was trained on; those are "
-                f"{', '.join(ids)} (in IOB2)."
             )
 
 

@@ -57,7 +57,7 @@ def test_record_is_as_long_as_one_that_is_written(
 
 def test_corpus_fills_records_but_for_the_marks_between_texts():
     count = scaling.records_per_copy(
-        scaling.PAPER_PHASES[0].shape, 1000, fill=1.0
+        next(iter(scaling.PAPER_STEPS)), 1000, fill=1.0
     )
     assert count == 1000 / 125
 
