@@ -154,7 +154,6 @@ def _squad(job: dict[str, Any]) -> None:
 
 
 def _questions(path: str) -> Iterator[dict[str, Any]]:
-    """Yields the questions of a SQuAD file, each with its context."""
     for article in json.loads(pathlib.Path(path).read_text())["data"]:
         for paragraph in article["paragraphs"]:
             for question in paragraph["qas"]:
@@ -228,7 +227,6 @@ def _candidates(
 def _answer(
     question: dict[str, Any], candidates: list[tuple[float, int, int]]
 ) -> str:
-    """Returns the text of the best candidate."""
     if not candidates:
         return "empty"
     _, first, last = max(candidates)

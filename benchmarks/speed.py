@@ -223,7 +223,6 @@ class Bench:
         return {column: peer}
 
     def _create_records(self, text_file: str, output: str) -> list[str]:
-        """Returns the command that creates records from a text."""
         return [
             "create_pretraining_data.py",
             f"--input_file={text_file}",
@@ -252,7 +251,6 @@ def row(name: str, medians: Mapping[str, float]) -> list[str]:
 
 
 def _processor() -> str:
-    """Returns the name of the processor and its relevant extensions."""
     path = pathlib.Path("/proc/cpuinfo")
     if not path.exists():
         return platform.processor() or platform.machine()

@@ -103,7 +103,6 @@ def _cut(
 
 
 def _part_of(recipe: pretraining_shards.Recipe, number: int) -> str:
-    """Returns the path of the hidden text file of a shard."""
     folder, name = os.path.split(recipe.store.paths_of(number)[0])
     return os.path.join(folder, f".{name}.text")
 

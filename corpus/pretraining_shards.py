@@ -288,7 +288,6 @@ class _Hash:
 
 
 def _examples(instances, definition) -> Iterator[str]:
-    """Formats the first records for the log."""
     arrays = instances.features(0, _NUM_EXAMPLES)
     lengths = arrays["input_mask"].sum(axis=1).tolist()
     for row, length in enumerate(lengths):

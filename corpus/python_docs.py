@@ -87,7 +87,6 @@ def _module_files() -> Iterator[pathlib.Path]:
 
 
 def _docstrings(path: pathlib.Path) -> Iterator[str]:
-    """Yields the docstrings of a source file, in the order of the file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)

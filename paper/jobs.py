@@ -299,8 +299,6 @@ def seconds_left(
 
 @dataclasses.dataclass
 class _Running:
-    """A command that runs now."""
-
     job: Job
     process: subprocess.Popen
     started: float
@@ -486,8 +484,6 @@ class Runner:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Forwards signals to stop to the commands."""
-
         def stop(*_):
             self.stopped = True
             self._stop_commands()

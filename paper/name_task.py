@@ -67,7 +67,9 @@ def run(options: Options) -> None:
         name = "train" if number % _DEV_EVERY else "dev"
         for words in document:
             tags = tag_names(words, usual)
-            if _is_suitable(tags):
+            num_names = sum(tag != "O" for tag in tags)
+            is_short = _SHORTEST <= len(tags) <= _LONGEST
+            if is_short and num_names <= _MOST_NAMES * len(tags):
                 suitable[name].append((words, tags))
     for name, chosen in suitable.items():
         if not chosen:
@@ -121,12 +123,6 @@ def tag_names(words: Sequence[str], usual: frozenset[str]) -> list[str]:
         inside = is_name and place > 0 and tags[-1] != "O"
         tags.append(f"{'I' if inside else 'B'}-{_NAME}" if is_name else "O")
     return tags
-
-
-def _is_suitable(tags: Sequence[str]) -> bool:
-    names = sum(tag != "O" for tag in tags)
-    is_short = names <= _MOST_NAMES * len(tags)
-    return is_short and _SHORTEST <= len(tags) <= _LONGEST
 
 
 def _read(files: Sequence[str]) -> list[list[list[str]]]:

@@ -228,7 +228,6 @@ def write(
 
 
 def _result_lines(table: tables.Table, found: Found) -> Iterator[str]:
-    """Yields the table of results, one line per cell."""
     yield (
         "| | | paper | ours: mean ± sd | best | seeds | rate | difference | "
         "band |"
@@ -240,7 +239,6 @@ def _result_lines(table: tables.Table, found: Found) -> Iterator[str]:
 
 
 def _texts(cell: tables.Cell, summary: Summary | None) -> list[str]:
-    """Formats the paper's number, ours, and their comparison."""
     digits = 2 if lower_is_better(cell.column.metric) else 1
     paper = _NOTHING if cell.paper is None else f"{cell.paper:.{digits}f}"
     if cell.paper_is_test and cell.paper is not None:

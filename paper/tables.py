@@ -302,9 +302,16 @@ def make(name: str, scale: Scale, models: Sequence[str] = MODELS) -> Table:
     described = {row: Row(**each) for row, each in content["rows"].items()}
     if tuple(models) != MODELS:
         if any(row.model is None for row in described.values()):
+            of_models = [
+                each
+                for each in NAMES
+                if all(
+                    "model" in r for r in scale.content[each]["rows"].values()
+                )
+            ]
             raise ValueError(
-                f"--model is for {', '.join(_tables_of_models(scale))}; {name} "
-                "compares models that are trained for it."
+                f"--model is for {', '.join(of_models)}; {name} compares "
+                "models that are trained for it."
             )
         described = {
             row: each
@@ -341,19 +348,9 @@ def make(name: str, scale: Scale, models: Sequence[str] = MODELS) -> Table:
     )
 
 
-def _tables_of_models(scale: Scale) -> list[str]:
-    """Lists the tables with rows of the released models, BASE and LARGE."""
-    return [
-        name
-        for name in NAMES
-        if all("model" in row for row in scale.content[name]["rows"].values())
-    ]
-
-
 def _cells(
     name: str, row: Row, content: Mapping[str, Any], scale: Scale
 ) -> dict[str, Cell]:
-    """Returns the cells of a row of a table that `content` defines."""
     kind = "feature_columns" if "features" in row.flags else "columns"
     columns = [
         _column({**content.get("column", {}), **each}, scale)
@@ -396,12 +393,17 @@ def _column(values: Mapping[str, Any], scale: Scale) -> Column:
 def _jobs(
     row: Row, column: Column, content: Mapping[str, Any], scale: Scale
 ) -> tuple[jobs.Job, ...]:
+    variant = recipes.Variant(
+        network=row.network or scale.scheme.base,
+        objective=row.objective,
+        masking=tuple(row.masking),
+    )
     if column.data is None or column.tuning is None:
-        return (recipes.pretrain(scale.scheme, _variant(row, scale)),)
+        return (recipes.pretrain(scale.scheme, variant),)
     model = (
         scale.models[row.model]
         if row.model
-        else recipes.pretrained(scale.scheme, _variant(row, scale), row.step)
+        else recipes.pretrained(scale.scheme, variant, row.step)
     )
     data = scale.data[row.data] if row.data else column.data
     made = recipes.fine_tune(
@@ -419,11 +421,3 @@ def _jobs(
         return made
     more_flags = content.get("ensemble_flags", {})
     return (recipes.ensemble(model, data, made, more_flags),)
-
-
-def _variant(row: Row, scale: Scale) -> recipes.Variant:
-    return recipes.Variant(
-        network=row.network or scale.scheme.base,
-        objective=row.objective,
-        masking=tuple(row.masking),
-    )

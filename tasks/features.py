@@ -158,21 +158,18 @@ def prepare(
     tokens_a, tokens_b = ([t for w in part for t in w] for part in pieces)
     ((kept_a, kept_b),) = sentence_pairs.fit(tokens_a, tokens_b, packing)
     tokens, segment_ids = sentence_pairs.join(kept_a, kept_b)
-    line = Line(
+    first_b = 2 + len(kept_a)  # after [CLS], the first text and [SEP]
+    spans = (
+        *_spans(pieces[0], 1, 1 + len(kept_a)),
+        *_spans(pieces[1], first_b, first_b + len(kept_b)),
+    )
+    return Line(
         index=index,
         tokens=tuple(tokens),
         input_ids=tuple(tokenizer.convert_tokens_to_ids(tokens)),
         segment_ids=tuple(segment_ids),
-    )
-    if not with_words:
-        return line
-    first_b = 2 + len(kept_a)  # after [CLS], the first text and [SEP]
-    spans = [
-        *_spans(pieces[0], 1, 1 + len(kept_a)),
-        *_spans(pieces[1], first_b, first_b + len(kept_b)),
-    ]
-    return dataclasses.replace(
-        line, words=tuple(words[0] + words[1]), spans=tuple(spans)
+        words=tuple(words[0] + words[1]) if with_words else None,
+        spans=spans if with_words else (),
     )
 
 

@@ -73,7 +73,6 @@ class Table:
         return self.header.index(column)
 
     def _advice(self, header: list[str]) -> str:
-        """Returns advice for a header without the requested column."""
         if len(header) == 1:
             for separator, advice in _SEPARATORS.items():
                 if separator in header[0]:
@@ -211,18 +210,15 @@ def _csv_rows(path: str) -> Iterator[Row]:
     text = (line + "\n" for _, line in _clean_lines(path))
     reader = csv.reader(text, strict=True)
     first_line = 1
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise ValueError(
-                f"{path}, line {first_line}: not CSV ({error}); quotes inside "
-                "a quoted field are doubled."
-            ) from error
-        yield Row(first_line, cells or [""])
-        first_line = reader.line_num + 1
+    try:
+        for cells in reader:
+            yield Row(first_line, cells or [""])
+            first_line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, line {first_line}: not CSV ({error}); quotes inside a "
+            "quoted field are doubled."
+        ) from error
 
 
 def _json_rows(path: str) -> Iterator[Row]:

@@ -26,7 +26,7 @@ from absl import logging
 from commands import flags, program
 from files import json_text, paths, progress, transfer, writing
 from modeling import config as config_lib
-from modeling import costs
+from modeling import costs, name_tables
 from tasks.classification import glue
 from tools import download_table
 from vocab import tokenization
@@ -301,7 +301,6 @@ def _check_hash(path: str, held: str | None, expected: str | None) -> None:
 
 
 def _fetch_file(url: str, path: str, options: Options) -> None:
-    """Fetches one file into its place, and checks its content."""
     try:
         digest = _fetch(url, path, options)
     except transfer.TransferError as error:
@@ -429,7 +428,13 @@ def _check_checkpoint(folder: str, name: str) -> str:
         variable: shape
         for variable, (shape, _) in checkpoints.list_variables(prefix).items()
     }
-    _check_encoder(config, shapes, prefix)
+    checkpoints.check_variables(prefix, config.encoder_shapes(), shapes, [])
+    num_layers = name_tables.num_layers(shapes)
+    if num_layers > config.num_hidden_layers:
+        raise ValueError(
+            f"{prefix}: must have the {config.num_hidden_layers} layers of "
+            f"bert_config.json; the checkpoint has {num_layers}."
+        )
     if is_release:
         _check_data_size(shapes, prefix, checkpoints.files(prefix))
     return (
@@ -454,26 +459,6 @@ def _check_sizes(config: config_lib.BertConfig, folder: str, name: str) -> None:
             f"{folder}: {name} must have layers, width and heads {told}; its "
             f"bert_config.json has {held}."
         )
-
-
-def _check_encoder(
-    config: config_lib.BertConfig,
-    shapes: dict[str, tuple[int, ...]],
-    prefix: str,
-) -> None:
-    expected = config.encoder_shapes()
-    held = {
-        name: shape
-        for name, shape in shapes.items()
-        if name.startswith("bert/")
-        and not name.endswith(("/adam_m", "/adam_v"))
-    }
-    for name in sorted(expected.keys() | held.keys()):
-        if expected.get(name) != held.get(name):
-            raise ValueError(
-                f"{prefix}: {name} must be {expected.get(name)}, as in "
-                f"bert_config.json; the checkpoint has {held.get(name)}."
-            )
 
 
 def _check_data_size(

@@ -121,7 +121,13 @@ def run(options: Options) -> preparation.Written:
             output_paths,
             options.holdout_file,
         )
-    _log_totals(total, written, rules, time.monotonic() - start)
+    progress.log_paragraph(
+        f"Wrote {written.documents} of {total.documents_read} documents "
+        f"({written.held_out} held out): {written.sentences} sentences, "
+        f"{written.words} words ({total.characters_read / 1e6:.1f} MB, "
+        f"{time.monotonic() - start:.1f} s)."
+    )
+    progress.log_paragraph(preparation.describe_dropped(total, rules))
     writing.warn_of_others(
         preparation.others(options.output_file, output_paths + holdout_paths)
     )
@@ -169,7 +175,6 @@ def _read(options: Options, names: list[str]) -> Iterator[formats.Document]:
 
 
 def _measure(language: str, documents, report) -> int:
-    """Counts the characters of documents; logs every few seconds."""
     num_characters = 0
     for document in documents:
         num_characters += sum(map(len, document.lines))
@@ -197,16 +202,6 @@ def _prepared(
             total.documents_read,
             detail=f"{total.characters_read / 1e6:,.0f} MB of text",
         )
-
-
-def _log_totals(total, written, rules, seconds: float) -> None:
-    progress.log_paragraph(
-        f"Wrote {written.documents} of {total.documents_read} documents "
-        f"({written.held_out} held out): {written.sentences} sentences, "
-        f"{written.words} words ({total.characters_read / 1e6:.1f} MB, "
-        f"{seconds:.1f} s)."
-    )
-    progress.log_paragraph(preparation.describe_dropped(total, rules))
 
 
 def main(options: Options) -> None:

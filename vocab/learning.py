@@ -439,7 +439,11 @@ class _Merger:
                 if joined in new:
                     self._words_of_pair[new].append(index)
         for changed, change in changes.items():
-            self._change(changed, change)
+            self._pair_counts[changed] += change
+            if self._pair_counts[changed] == 0:
+                del self._pair_counts[changed]
+            elif change > 0:
+                self._push(changed)
         return piece
 
     def _add(self, word: str, count: int) -> None:
@@ -456,15 +460,6 @@ class _Merger:
             self._number_of[piece] = len(self._spellings)
             self._spellings.append(piece)
         return self._number_of[piece]
-
-    def _change(self, pair: _Pair, change: int) -> None:
-        if not change:
-            return
-        self._pair_counts[pair] += change
-        if self._pair_counts[pair] == 0:
-            del self._pair_counts[pair]
-        elif change > 0:
-            self._push(pair)
 
     def _push(self, pair: _Pair) -> None:
         spelling = tuple(self._spellings[number] for number in pair)

@@ -131,7 +131,9 @@ def scores(
     pairs = _most_confused(names, matrix)
     report["confusion_matrix"] = matrix.tolist()
     report["most_confused"] = pairs
-    return report, text + _format_pairs(pairs)
+    line = "{count:6}  {label} -> {prediction} ({share:.1%} of {label})\n"
+    title = "\nmost confused (label -> prediction):\n" if pairs else ""
+    return report, "".join([text, title, *(line.format(**p) for p in pairs)])
 
 
 def _most_confused(
@@ -148,12 +150,6 @@ def _most_confused(
         if row != column
     ]
     return sorted(pairs, key=lambda pair: -pair["count"])[:_NUM_PAIRS]
-
-
-def _format_pairs(pairs: Sequence[dict[str, Any]]) -> str:
-    line = "{count:6}  {label} -> {prediction} ({share:.1%} of {label})\n"
-    title = "\nmost confused (label -> prediction):\n" if pairs else ""
-    return title + "".join(line.format(**pair) for pair in pairs)
 
 
 def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:

@@ -211,7 +211,6 @@ def find_dataset(
 
 
 def _column(text: str) -> tables.Column:
-    """Parses a column: a number, else a name."""
     return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
 
 

@@ -178,7 +178,6 @@ def _counts(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
 
 
 def _faults(batch: Batch, vocab: Mapping[str, int]) -> dict[str, int]:
-    """Counts the records with each fault."""
     inputs, mask = batch["input_ids"], batch["input_mask"]
     positions, labels = batch["masked_lm_positions"], batch["masked_lm_ids"]
     is_predicted = batch["masked_lm_weights"] > 0  # [B, P]

@@ -141,7 +141,6 @@ def read_nbest(path: str) -> dict[str, tuple[squad_answers.Candidate, ...]]:
 
 
 def _candidate(entry: Any, where: str) -> squad_answers.Candidate:
-    """Checks an entry of an nbest_predictions.json."""
     values = {}
     for field in dataclasses.fields(squad_answers.Candidate):
         kind = str if field.name == "text" else (float, int)

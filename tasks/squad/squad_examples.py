@@ -130,7 +130,6 @@ def require_unique_ids(dataset: Dataset) -> None:
 
 
 def _questions(dataset: Any, path: str) -> Iterator[Question]:
-    """Yields the questions of a parsed file and checks every field."""
     for i, entry in enumerate(
         json_text.field(dataset, "data", list, f"{path}: $")
     ):

@@ -5,7 +5,6 @@ differ in the score of an empty text.
 """
 
 import collections
-import dataclasses
 import re
 import string
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,18 +18,6 @@ from tasks.squad import squad_examples
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only.
 _NUM_NAMED = 5  # Maximum names in a warning.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Scores:
-    """Exact match (0 or 1) and F1 (0 to 1) of every question, by id.
-
-    `has_answer` is true for questions with an answer.
-    """
-
-    exact: Mapping[str, float]
-    f1: Mapping[str, float]
-    has_answer: Mapping[str, bool]
 
 
 def gold_answers(dataset: squad_examples.Dataset) -> dict[str, tuple[str, ...]]:
@@ -103,24 +90,24 @@ def evaluate_v2(
     Raises:
         ValueError: there is no question, or a question has no null odds.
     """
-    scores = score_v2(gold, predictions)
+    exact, f1 = score_v2(gold, predictions)
     result = {
-        "exact": _percent(scores.exact),
-        "f1": _percent(scores.f1),
+        "exact": _percent(exact),
+        "f1": _percent(f1),
         "total": len(gold),
     }
     for name, has_answer in ("HasAns", True), ("NoAns", False):
-        ids = [i for i, has in scores.has_answer.items() if has is has_answer]
+        ids = [i for i, answers in gold.items() if bool(answers) is has_answer]
         if ids:
-            for metric, values in ("exact", scores.exact), ("f1", scores.f1):
+            for metric, values in ("exact", exact), ("f1", f1):
                 own = {qas_id: values[qas_id] for qas_id in ids}
                 result[f"{name}_{metric}"] = _percent(own)
             result[f"{name}_total"] = len(ids)
     if null_odds is not None:
         _require_odds(gold, null_odds)
-        for name, values in ("exact", scores.exact), ("f1", scores.f1):
+        for name, values in ("exact", exact), ("f1", f1):
             best, threshold = _official_best(
-                values, scores.has_answer, predictions, null_odds
+                values, gold, predictions, null_odds
             )
             result[f"best_{name}"] = best
             result[f"best_{name}_thresh"] = threshold
@@ -129,12 +116,15 @@ def evaluate_v2(
 
 def score_v2(
     gold: Mapping[str, Collection[str]], predictions: Mapping[str, str]
-) -> Scores:
+) -> tuple[dict[str, float], dict[str, float]]:
     """Scores every question by the rules of SQuAD 2.0.
 
     Args:
         gold: gold answer texts by id; none if unanswerable.
         predictions: the answer by id, "" for "no answer".
+
+    Returns:
+        Exact match (0 or 1) and F1 (0 to 1) by id.
 
     Raises:
         ValueError: there is no question.
@@ -144,9 +134,7 @@ def score_v2(
         qas_id: [text for text in answers if normalize(text)] or [""]
         for qas_id, answers in gold.items()
     }
-    exact, f1 = _score(counting, predictions, f1_v2)
-    has_answer = {qas_id: bool(answers) for qas_id, answers in gold.items()}
-    return Scores(exact=exact, f1=f1, has_answer=has_answer)
+    return _score(counting, predictions, f1_v2)
 
 
 def best_null_threshold(
@@ -172,11 +160,11 @@ def best_null_threshold(
     Raises:
         ValueError: there is no question, or a question has no null odds.
     """
-    scores = score_v2(gold, texts)
+    _, f1 = score_v2(gold, texts)
     _require_odds(gold, null_odds)
     odds = np.array([null_odds[qas_id] for qas_id in gold], np.float64)
     # Gain in F1 of the answer over "no answer".
-    gains = [scores.f1[i] - (not scores.has_answer[i]) for i in gold]
+    gains = [f1[qas_id] - (not answers) for qas_id, answers in gold.items()]
     thresholds, place = np.unique(odds, return_inverse=True)
     totals = np.cumsum(np.bincount(place, weights=gains))
     best = int(np.argmax(totals))
@@ -254,7 +242,7 @@ def _require_odds(ids: Iterable[str], null_odds: Mapping[str, float]) -> None:
 
 def _official_best(
     scores: Mapping[str, float],
-    has_answer: Mapping[str, bool],
+    gold: Mapping[str, Collection[str]],
     predictions: Mapping[str, str],
     null_odds: Mapping[str, float],
 ) -> tuple[float, float]:
@@ -263,12 +251,12 @@ def _official_best(
     Questions are answered one by one from the lowest odds on, even among equal
     odds; "no answer" to all has the threshold 0.
     """
-    total = best = float(sum(not has for has in has_answer.values()))
+    total = best = float(sum(not answers for answers in gold.values()))
     threshold = 0.0
     for qas_id in sorted(null_odds, key=null_odds.__getitem__):
         if qas_id not in scores:
             continue
-        if has_answer[qas_id]:
+        if gold[qas_id]:
             total += scores[qas_id]
         elif predictions.get(qas_id):
             total -= 1

@@ -126,11 +126,10 @@ def test_version_2_leaves_out_a_kind_that_is_not_there():
 
 
 def test_answers_of_articles_alone_do_not_count_but_are_answers():
-    scores = squad_metrics.score_v2({"q1": ("the", "cat")}, {"q1": "a"})
-    assert scores.exact == {"q1": 0}
-    scores = squad_metrics.score_v2({"q1": ("the",)}, {"q1": ""})
-    assert scores.exact == {"q1": 1}
-    assert scores.has_answer == {"q1": True}
+    exact, _ = squad_metrics.score_v2({"q1": ("the", "cat")}, {"q1": "a"})
+    assert exact == {"q1": 0}
+    scores = squad_metrics.evaluate_v2({"q1": ("the",)}, {"q1": ""})
+    assert scores["exact"] == scores["HasAns_exact"] == 100
 
 
 def test_missing_prediction_of_version_2_scores_0(caplog):
@@ -147,16 +146,16 @@ def test_missing_null_odds_are_named():
         squad_metrics.evaluate_v2(_GOLD, _PREDICTIONS, odds)
 
 
-def _plain_official_best(scores, has_answer, predictions, odds):
+def _plain_official_best(scores, gold, predictions, odds):
     """Tries "no answer" above every place in the order of the odds."""
     order = sorted(odds, key=lambda qas_id: odds[qas_id])
-    best = sum(not has for has in has_answer.values()), 0.0
+    best = sum(not answers for answers in gold.values()), 0.0
     for count in range(1, len(order) + 1):
         total = sum(
             scores[qas_id]
             if i < count and predictions[qas_id]
-            else not has_answer[qas_id]
-            if not has_answer[qas_id] or not predictions[qas_id]
+            else not gold[qas_id]
+            if not gold[qas_id] or not predictions[qas_id]
             else 0
             for i, qas_id in enumerate(order)
         )
@@ -177,10 +176,10 @@ def test_best_exact_is_that_of_trying_every_place(questions):
     gold = {str(i): answers for i, (answers, _, _) in enumerate(questions)}
     texts = {str(i): text for i, (_, text, _) in enumerate(questions)}
     odds = {str(i): value for i, (_, _, value) in enumerate(questions)}
-    raw = squad_metrics.score_v2(gold, texts)
+    exact, _ = squad_metrics.score_v2(gold, texts)
     scores = squad_metrics.evaluate_v2(gold, texts, odds)
     assert (scores["best_exact"], scores["best_exact_thresh"]) == (
-        _plain_official_best(raw.exact, raw.has_answer, texts, odds)
+        _plain_official_best(exact, gold, texts, odds)
     )
 
 
