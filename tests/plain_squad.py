@@ -8,11 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tasks.squad import (
-    squad_answers,
-    squad_examples,
-    squad_features,
-)
+from tasks.squad import squad_answers, squad_examples, squad_features
 from vocab import tokenization
 
 _SEED = 12345

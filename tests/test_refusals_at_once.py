@@ -21,279 +21,178 @@ json.dump(told, sys.stdout)
 """
 _MODEL = "--vocab_file=vocab.txt --bert_config_file=config.json "
 _RUN = f"{_MODEL} --output_dir=out "
+_LENGTH = "--max_seq_length=32 "
 _MRPC = f"run_classifier --task_name=MRPC --data_dir=MRPC {_RUN} "
 _CUSTOM = (
     f"run_classifier --task_name=custom --do_train {_RUN} --data_dir=reviews "
+    f"{_LENGTH} "
 )
-_LABELLED = (
-    f"{_CUSTOM} --max_seq_length=32 --text_a_column=text --label_column=label"
-)
-_SQUAD = f"run_squad --max_seq_length=32 --max_query_length=8 {_RUN} "
-_TRAIN_SQUAD = f"{_SQUAD} --do_train --train_file=train.json"
-_ASK_SQUAD = f"{_SQUAD} --do_predict --predict_file=train.json"
-_SWAG = f"run_swag --max_seq_length=32 {_RUN} "
-_NER = f"run_ner --max_seq_length=32 {_RUN} "
+_SQUAD = f"run_squad --max_query_length=8 {_RUN} {_LENGTH} "
 _PRETRAIN = (
     "run_pretraining --bert_config_file=config.json --output_dir=out "
-    "--max_seq_length=32 "
+    f"{_LENGTH} "
 )
 _EXTRACT = (
-    f"extract_features --max_seq_length=32 --layers=-1 {_MODEL} "
+    f"extract_features --layers=-1 {_MODEL} {_LENGTH} "
     "--input_file=text.txt --output_file=vectors --init_checkpoint=nothing "
 )
 _CREATE = (
     "create_pretraining_data --vocab_file=vocab.txt --input_file=text.txt "
     "--output_file=records "
 )
-_PREPARE = "tools.prepare_corpus --input_format=book --output_file=made.txt "
-_MASKED = f"tools.predict_masked {_MODEL} --text=[MASK] "
-
-_REFUSALS = {
-    # What a shell, or a slip, makes of a flag.
-    f"{_MRPC} --output_dir=": (
-        "--output_dir must not be empty. Is its value a shell variable"
-    ),
-    f"{_MRPC} --do_train=yes": "--do_train must be true or false; got yes.",
-    f"{_MRPC} --train_batch_size=-1": (
-        "--train_batch_size must be a positive integer; got -1."
-    ),
-    f"{_MRPC} --learning_rate=fast": (
-        "--learning_rate must be a number; got fast."
-    ),
-    f"{_MRPC} --learning_rate=nan": "--learning_rate must be a number; got nan",
-    f"{_MRPC} --learning_rates=1e-5,x": "different positive numbers, separated",
-    f"{_MRPC} --train_batch_sizes=16,1.5": "different positive whole numbers",
-    f"{_MRPC} --num_trials=2.5": "--num_trials must be a whole number; got 2.5",
-    f"{_MRPC} --optimizer=adam": (
-        "--optimizer must be one of adamw, lamb; got adam."
-    ),
-    f"{_MRPC} --warmup_proportion=10": (
-        "--warmup_proportion must be a number in the range [0.0, 1.0]; got 10."
-    ),
-    f"{_PRETRAIN} --do_train": "--input_file must be given, or --phases",
-    # What fine-tuning is asked for.
-    _MRPC: "At least one of `do_train`, `do_eval` or `do_predict` must be True",
-    f"{_MRPC} --do_train": (
-        "only trained up to sequence length 32 (max_position_embeddings). "
-        "Pass --max_seq_length=32 or less."
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_eval": (
-        "There is nothing to evaluate: out holds no checkpoint and "
-        "--init_checkpoint is not given."
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --init_checkpoint=nothing": (
-        "There is no checkpoint 'nothing': it must be a prefix"
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --output_dir=text.txt": (
-        "text.txt must be a folder to write in; it is a file."
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --output_dir=text.txt/out": (
-        "text.txt must be a folder to write in; it is a file, so "
-        "text.txt/out cannot be created."
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --window_stride=4": (
-        "--window_stride is for --long_text=windows; got --long_text=head."
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --write_submission=x.tsv": (
-        "--write_submission must name a file that ends in .zip; got 'x.tsv'."
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --write_submission=empty.zip": (
-        "empty.zip: not a zip file"
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --data_dir=nothing": (
-        "No train.tsv of MRPC in 'nothing'"
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --task_name=MPRC": (
-        "The task must be one of CoLA, SST-2, MRPC"
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --task_name=custm": (
-        "XNLI, custom; got 'custm'. Did you mean custom?"
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --vocab_file=folder": (
-        "folder: Is a directory (--vocab_file=folder)."
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --bert_config_file=nothing": (
-        "nothing: No such file or directory (--bert_config_file=nothing)."
-    ),
-    f"{_MRPC} --max_seq_length=32 --do_train --bert_config_file=empty": (
-        "empty, line 1, column 1: must be JSON"
-    ),
-    f"{_CUSTOM} --max_seq_length=32": (
-        "text_a_column must name the column of the text"
-    ),
-    f"{_CUSTOM} --max_seq_length=32 --text_a_column=words "
-    "--label_column=label": "no column named 'words'; the columns are 'text'",
-    f"{_LABELLED} --early_stopping_patience=1": "needs --eval_every_epoch or",
-    f"{_LABELLED} --eval_every_epoch --eval_every_steps=1": (
-        "one of --eval_every_epoch and"
-    ),
-    f"{_LABELLED} --num_train_epochs=inf": "of epochs must be finite",
-    f"{_LABELLED} --do_eval --train_epochs=2,inf": "of epochs must be finite",
-    f"{_LABELLED} --num_trials=2": "pass --do_eval too",
-    f"{_LABELLED} --num_folds=2": "pass --do_eval too.",
-    f"{_LABELLED} --do_eval --dev_fraction=0.1 --num_folds=2": (
-        "one of --dev_fraction and --num_folds"
-    ),
-    f"{_LABELLED} --freeze_layers=2": "at most 1, the number of layers",
-    f"{_LABELLED} --class_weights=1,2,3": (
-        "--class_weights must be balanced, or a positive number for each"
-    ),
-    f"{_LABELLED} --class_weights=balanced --problem_type=regression": (
-        "--class_weights is for labels; got regression"
-    ),
-    f"{_LABELLED} --tune_thresholds": (
-        "--tune_thresholds tunes on evaluated data: pass --do_eval too."
-    ),
-    f"{_LABELLED} --nodo_train --do_eval --label_names=no,yes "
-    "--tune_thresholds": (
-        "--tune_thresholds is for --problem_type=multi_label; got"
-    ),
-    f"{_LABELLED} --nodo_train --do_predict --label_names=no,yes "
-    "--write_submission=x.zip": "--write_submission is for",
+# Of each command: more flags, and words of the message.
+_TABLES = {
+    # What a shell, or a slip, makes of a flag; what fine-tuning is asked for.
+    _MRPC: """
+--output_dir=              | --output_dir must not be empty.
+--do_train=yes             | --do_train must be true or false; got yes.
+--train_batch_size=-1      | must be a positive integer; got -1.
+--learning_rate=fast       | --learning_rate must be a number; got fast.
+--learning_rate=nan        | --learning_rate must be a number; got nan
+--learning_rates=1e-5,x    | different positive numbers, separated
+--train_batch_sizes=16,1.5 | different positive whole numbers
+--num_trials=2.5           | --num_trials must be a whole number; got 2.5
+--optimizer=adam           | --optimizer must be one of adamw, lamb; got adam.
+--warmup_proportion=10     | a number in the range [0.0, 1.0]; got 10.
+                           | `do_train`, `do_eval` or `do_predict` must be True
+--do_train                 | up to sequence length 32 (max_position_embeddings)
+--max_seq_length=32 --do_eval | There is nothing to evaluate: out holds no
+""",
+    f"{_MRPC} {_LENGTH} --do_train": """
+--init_checkpoint=nothing  | There is no checkpoint 'nothing': it must be a
+--output_dir=text.txt      | text.txt must be a folder to write in; it is a
+--output_dir=text.txt/out  | so text.txt/out cannot be created.
+--window_stride=4          | is for --long_text=windows; got --long_text=head.
+--write_submission=x.tsv   | a file that ends in .zip; got 'x.tsv'.
+--write_submission=empty.zip | empty.zip: not a zip file
+--data_dir=nothing         | No train.tsv of MRPC in 'nothing'
+--task_name=MPRC           | The task must be one of CoLA, SST-2, MRPC
+--task_name=custm          | XNLI, custom; got 'custm'. Did you mean custom?
+--vocab_file=folder        | folder: Is a directory (--vocab_file=folder).
+--bert_config_file=nothing | file or directory (--bert_config_file=nothing).
+--bert_config_file=empty   | empty, line 1, column 1: must be JSON
+""",
+    _CUSTOM: """
+                           | text_a_column must name the column of the text
+--text_a_column=words --label_column=label | the columns are 'text'
+""",
+    f"{_CUSTOM} --text_a_column=text --label_column=label": """
+--early_stopping_patience=1 | needs --eval_every_epoch or
+--eval_every_epoch --eval_every_steps=1 | one of --eval_every_epoch and
+--num_train_epochs=inf     | of epochs must be finite
+--do_eval --train_epochs=2,inf | of epochs must be finite
+--num_trials=2             | pass --do_eval too
+--num_folds=2              | pass --do_eval too.
+--do_eval --dev_fraction=0.1 --num_folds=2 | --dev_fraction and --num_folds
+--freeze_layers=2          | at most 1, the number of layers
+--class_weights=1,2,3      | --class_weights must be balanced, or a positive
+--class_weights=balanced --problem_type=regression | got regression
+--tune_thresholds          | tunes on evaluated data: pass --do_eval too.
+""",
+    f"{_CUSTOM} --text_a_column=text --nodo_train --label_names=no,yes": """
+--label_column=label --do_eval --tune_thresholds | is for --problem_type=multi
+--do_predict --write_submission=x.zip | --write_submission is for
+""",
     # The other tasks.
-    _SQUAD: "At least one of `do_train`, `do_predict` or `do_eval`",
-    **{
-        f"{_SQUAD} --{action}": (
-            f"If `{action}` is True, then `{file}` must be specified"
-        )
-        for action, file in (
-            ("do_train", "train_file"),
-            ("do_predict", "predict_file"),
-            ("do_eval", "predict_file"),
-        )
-    },
-    f"{_TRAIN_SQUAD} --do_eval --predict_file=train.json": (
-        "--do_eval scores the output of --do_predict"
-    ),
-    f"{_TRAIN_SQUAD} --eval_every_steps=2": (
-        "score the answers to --predict_file"
-    ),
-    f"{_TRAIN_SQUAD} --ensemble=a.npz": (
-        "it requires --do_predict without --do_train"
-    ),
-    f"{_TRAIN_SQUAD} --doc_stride=0": "doc_stride",
-    f"{_TRAIN_SQUAD} --init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt": (
-        "Pass --do_lower_case=False"
-    ),
-    f"{_ASK_SQUAD} --predictions_file=a.json": (
-        "require --do_eval without --do_predict"
-    ),
-    f"{_ASK_SQUAD} --null_score_diff_threshold=auto": (
-        "auto requires --version_2_with_negative"
-    ),
-    f"{_ASK_SQUAD} --nodo_predict --do_eval --version_2_with_negative "
-    "--null_score_diff_threshold=auto": (
-        "pass --do_predict --ensemble=nbest_predictions.json"
-    ),
-    f"{_ASK_SQUAD} --max_seq_length=11": (
-        "max_seq_length must be greater than max_query_length + 3"
-    ),
-    f"{_SQUAD} --do_train --train_file=nothing.json": (
-        "No file matches 'nothing.json'."
-    ),
-    f"{_SQUAD} --do_train --train_file=train.json --max_seq_length=64": (
-        "up to sequence length 32"
-    ),
-    f"{_SQUAD} --do_predict --predict_file=nothing --do_train "
-    "--train_file=train.json": (
-        "nothing: No such file or directory (--predict_file=nothing)."
-    ),
-    f"{_SWAG} --do_train --data_dir=nothing": (
-        "File not found: nothing/train.csv. Pass --data_dir, and --train_file"
-    ),
-    f"{_SWAG} --do_train --data_dir=swag --label_names=a,b": (
-        "Each of the 4 ending columns must have one label name; got a, b."
-    ),
-    f"{_NER} --do_train": "Pass --train_file or --data_dir; got neither.",
-    f"{_NER} --do_train --train_file=text.txt --columns=wrd:0": (
-        "--columns must give the columns of word and tag"
-    ),
-    f"{_NER} --bucket_by_length --distribution_strategy=tpu --do_train": (
-        "--bucket_by_length creates batches of different lengths; a TPU"
-    ),
-    f"{_NER} --bucket_by_length --use_tpu --do_train": (
-        "--bucket_by_length creates batches of different lengths; a TPU"
-    ),
-    f"{_NER} --dynamic_padding --use_tpu --do_train": (
-        "--dynamic_padding creates batches of different lengths; a TPU"
-    ),
+    _SQUAD: """
+                           | one of `do_train`, `do_predict` or `do_eval`
+--do_train                 | If `do_train` is True, then `train_file` must be
+--do_predict               | `do_predict` is True, then `predict_file` must be
+--do_eval                  | `do_eval` is True, then `predict_file` must be
+--do_train --train_file=nothing.json | No file matches 'nothing.json'.
+""",
+    f"{_SQUAD} --do_train --train_file=train.json": """
+--do_eval --predict_file=train.json | scores the output of --do_predict
+--eval_every_steps=2       | score the answers to --predict_file
+--ensemble=a.npz           | it requires --do_predict without --do_train
+--doc_stride=0             | doc_stride
+--init_checkpoint=cased_L-12_H-768_A-12/bert_model.ckpt | --do_lower_case=False
+--max_seq_length=64        | up to sequence length 32
+--do_predict --predict_file=nothing | nothing: No such file or
+""",
+    f"{_SQUAD} --do_predict --predict_file=train.json": """
+--predictions_file=a.json  | require --do_eval without --do_predict
+--null_score_diff_threshold=auto | auto requires --version_2_with_negative
+--max_seq_length=11        | must be greater than max_query_length + 3
+--predict_file=predictions.json --output_dir=. | must not be written: it is the
+""",
+    f"{_SQUAD} --do_eval --predict_file=train.json": """
+--version_2_with_negative --null_score_diff_threshold=auto | --ensemble=nbest
+""",
+    f"run_swag {_RUN} {_LENGTH}": """
+--do_train --data_dir=nothing | File not found: nothing/train.csv. Pass --data
+--do_train --data_dir=swag --label_names=a,b | one label name; got a, b.
+--do_eval --output_dir=. --data_dir=. --eval_file=./predictions.json | the input
+""",
+    f"run_ner {_RUN} {_LENGTH} --do_train": """
+                           | Pass --train_file or --data_dir; got neither.
+--train_file=text.txt --columns=wrd:0 | --columns must give the columns of
+--bucket_by_length --distribution_strategy=tpu | --bucket_by_length creates
+--bucket_by_length --use_tpu | --bucket_by_length creates batches of different
+--dynamic_padding --use_tpu | --dynamic_padding creates batches of different
+""",
     # Pre-training, and vectors.
-    f"{_PRETRAIN} --input_file=empty": (
-        "At least one of `do_train` or `do_eval` must be True."
-    ),
-    f"{_PRETRAIN} --do_train --input_file=nothing": (
-        "No file matches 'nothing'."
-    ),
-    f"{_PRETRAIN} --do_train --input_file=empty --max_seq_length=33": (
-        "up to sequence length 32"
-    ),
-    f"{_PRETRAIN} --do_eval --input_file=empty": "There is nothing to evaluate",
-    f"{_PRETRAIN} --do_train --phases=stps=5": (
-        "Each of --phases must be key=value pairs"
-    ),
-    _EXTRACT: "There is no checkpoint 'nothing'",
-    f"{_EXTRACT} --layers=-9": "it has no layer -9. Choose others",
-    f"{_EXTRACT} --max_seq_length=33": "trained up to sequence length 32",
-    f"{_EXTRACT} --align=word --pooling=mean": "pass one of them",
-    f"{_EXTRACT} --dtype=float16": "JSON lines hold",
-    f"{_EXTRACT} --bert_config_file=small.json": (
-        "entries, but the model's vocab_size is 9"
-    ),
-    f"{_EXTRACT} --input_file=nowhere": (
-        "nowhere: No such file or directory (--input_file=nowhere)."
-    ),
-    f"{_EXTRACT} --output_file=folder": (
-        "folder must be the name of a file to write; it is a folder."
-    ),
+    _PRETRAIN: """
+--do_train                 | --input_file must be given, or --phases
+--input_file=empty         | one of `do_train` or `do_eval` must be True.
+--do_train --input_file=nothing | No file matches 'nothing'.
+--do_train --input_file=empty --max_seq_length=33 | up to sequence length 32
+--do_eval --input_file=empty | There is nothing to evaluate
+--do_train --phases=stps=5 | Each of --phases must be key=value pairs
+--do_train --input_file=*.json --output_dir=. | predictions.json must not be
+""",
+    _EXTRACT: """
+                           | There is no checkpoint 'nothing'
+--layers=-9                | it has no layer -9. Choose others
+--max_seq_length=33        | trained up to sequence length 32
+--align=word --pooling=mean | pass one of them
+--dtype=float16            | JSON lines hold
+--bert_config_file=small.json | entries, but the model's vocab_size is 9
+--input_file=nowhere       | No such file or directory (--input_file=nowhere).
+--output_file=folder       | name of a file to write; it is a folder.
+""",
     # Text and vocabularies.
-    f"{_CREATE} --output_file=folder": "it is a folder.",
-    f"{_CREATE} --input_file=folder": (
-        "folder: Is a directory (--input_file=folder)."
-    ),
-    f"{_CREATE} --output_file=text.txt": (
-        "text.txt must not be written: it is the input text.txt."
-    ),
-    f"{_CREATE} --output_file=x,./x": (
-        "Outputs must be different files; x and ./x are the same file."
-    ),
-    f"{_SQUAD} --do_predict --output_dir=. --predict_file=predictions.json": (
-        "predictions.json must not be written: it is the input"
-    ),
-    f"{_SWAG} --do_eval --output_dir=. "
-    "--data_dir=. --eval_file=./predictions.json": (
-        "predictions.json must not be written: it is the input"
-    ),
-    f"{_PRETRAIN} --do_train --input_file=*.json --output_dir=.": (
-        "predictions.json must not be written: it is the input"
-    ),
-    f"{_CREATE} --input_format=book --encoding=utf-99": (
-        "encoding must be one that Python supports; got 'utf-99'."
-    ),
-    f"{_CREATE} --output_file=,": "output_file must name one or more files",
-    f"{_CREATE} --masking=80,10": "masking must be ",
-    f"{_CREATE} --min_paragraph_words=3": "is for formats that are",
-    f"{_CREATE} --shard_documents=1 --shard_by_file": "pass one of them",
-    f"{_CREATE} --masked_lm_prob=15": "must be from 0 to 1; got 15.0.",
-    _PREPARE: "--input_format=book needs --input_file.",
-    f"{_PREPARE} --input_file=text.txt --output_file=./text.txt": (
-        "./text.txt must not be written: it is the input text.txt."
-    ),
-    "tools.learn_vocab --input_file=text.txt --output_file=folder": (
-        "it is a folder."
-    ),
-    "tools.export_model --export_dir=served": (
-        "Pass the folder of a run, --model_dir, or a checkpoint"
-    ),
-    _MASKED + "--init_checkpoint=nothing": "There is no checkpoint 'nothing'",
-    _MASKED + "--init_checkpoint=nothing --input_file=nowhere": (
-        "nowhere: No such file or directory (--input_file=nowhere)."
-    ),
-    "tools.plot_attention --text=a --output_file=folder "
-    f"--init_checkpoint=nothing {_MODEL}": "it is a folder.",
-    "paper.squad_part --input_file=text.txt --output_file=part.json": (
-        "text.txt, line 1, column 1: must be JSON"
-    ),
-    "paper.reproduce --scale=small": "--table and --figure; got neither.",
+    _CREATE: """
+--output_file=folder       | it is a folder.
+--input_file=folder        | folder: Is a directory (--input_file=folder).
+--output_file=text.txt     | must not be written: it is the input text.txt.
+--output_file=x,./x        | different files; x and ./x are the same file.
+--input_format=book --encoding=utf-99 | that Python supports; got 'utf-99'.
+--output_file=,            | output_file must name one or more files
+--masking=80,10            | masking must be
+--min_paragraph_words=3    | is for formats that are
+--shard_documents=1 --shard_by_file | pass one of them
+--masked_lm_prob=15        | must be from 0 to 1; got 15.0.
+""",
+    "tools.prepare_corpus --input_format=book --output_file=text.txt": """
+                           | --input_format=book needs --input_file.
+--input_file=./text.txt    | text.txt must not be written: it is the input
+""",
+    "tools.learn_vocab --input_file=text.txt --output_file=folder": """
+                           | it is a folder.
+""",
+    f"tools.predict_masked {_MODEL} --text=a --init_checkpoint=nothing": """
+                           | There is no checkpoint 'nothing'
+--input_file=nowhere       | No such file or directory (--input_file=nowhere).
+""",
+    f"tools.plot_attention {_MODEL} --text=a --init_checkpoint=nothing": """
+--output_file=folder       | it is a folder.
+""",
+    "tools.export_model --export_dir=served": """
+                           | Pass the folder of a run, --model_dir, or a
+""",
+    "paper.squad_part --input_file=text.txt --output_file=part.json": """
+                           | text.txt, line 1, column 1: must be JSON
+""",
+    "paper.reproduce --scale=small": """
+                           | --table and --figure; got neither.
+""",
+}
+_REFUSALS = {
+    f"{command} {more.strip()}": words.strip()
+    for command, table in _TABLES.items()
+    for more, _, words in (row.partition("|") for row in table.split("\n"))
+    if words
 }
 
 

@@ -94,9 +94,7 @@ def test_resumed_run_ends_as_an_unbroken_one(trained, tmp_path):
     toy.run(trained, output_dir=out, do_train=True, eval_every_epoch=True)
     ours = checkpoints.read(str(out / "model.ckpt-60"))
     unbroken = checkpoints.read(str(trained / "out/model.ckpt-60"))
-    assert ours.keys() == unbroken.keys()
-    for name, value in unbroken.items():
-        np.testing.assert_array_equal(ours[name], value, err_msg=name)
+    np.testing.assert_equal(ours, unbroken)
 
 
 @pytest.mark.slow
@@ -423,9 +421,7 @@ def test_trials_of_a_grid(trained, tmp_path):
         checkpoints.read(checkpointing.latest(str(folder)))
         for folder in (tmp_path / "alone", out / "trial-4")
     )
-    assert alone.keys() == fourth.keys()
-    for name, value in alone.items():
-        np.testing.assert_array_equal(fourth[name], value, err_msg=name)
+    np.testing.assert_equal(alone, fourth)
     assert toy.results(tmp_path / "alone") == toy.results(out / "trial-4")
 
 

@@ -191,9 +191,7 @@ def check_same_run(folder, unbroken, step) -> None:
     """Compares the reports and the last checkpoints of two runs."""
     assert metrics(folder) == metrics(unbroken)
     found, expected = weights(folder, step), weights(unbroken, step)
-    assert set(found) == set(expected)
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
+    np.testing.assert_equal(found, expected)
     results = [each / "out" / "eval_results.txt" for each in (folder, unbroken)]
     assert results[0].exists() == results[1].exists()
     if results[0].exists():

@@ -22,12 +22,7 @@ import run_squad
 from modeling import checkpoints
 from tasks import task
 from tasks.masked_lm import encoded_corpus, masked_pairs
-from tests import (
-    toy_pretraining,
-    toy_sentences,
-    toy_squad,
-    toy_tagging,
-)
+from tests import toy_pretraining, toy_sentences, toy_squad, toy_tagging
 from tests.fuzz import harness, mutations
 from tools import convert_checkpoint
 from training import record_files, records, task_models

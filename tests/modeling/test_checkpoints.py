@@ -312,9 +312,7 @@ def test_any_character_may_be_in_the_name_of_a_folder(tmp_path, name):
     want = checkpoints.read(_CHECKPOINT)
     for path in (prefix, f"{prefix}.index", str(folder)):
         found = checkpoints.read(path)
-        assert found.keys() == want.keys()
-        for each, value in want.items():
-            np.testing.assert_array_equal(found[each], value, err_msg=each)
+        np.testing.assert_equal(found, want)
     (folder / "checkpoint").write_text(
         'model_checkpoint_path: "model.ckpt-3"\n'
     )

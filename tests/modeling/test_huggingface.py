@@ -117,9 +117,7 @@ def test_weights_in_parts_are_one_model(tmp_path):
     path.write_text(json.dumps({"weight_map": index}))
     for given in (folder, str(path)):
         got = checkpoints.read(given)
-        assert got.keys() == want.keys()
-        for name, value in want.items():
-            np.testing.assert_array_equal(got[name], value)
+        np.testing.assert_equal(got, want)
     (tmp_path / "m-2.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="missing: m-2"):
         checkpoints.read(folder)

@@ -12,11 +12,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from modeling import (
-    bert,
-    checkpoints,
-    heads,
-)
+from modeling import bert, checkpoints, heads
 from modeling import config as config_lib
 from tests import peer, programs
 from tools import convert_checkpoint

@@ -6,13 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from modeling import (
-    bert,
-    checkpoints,
-    heads,
-    keras_format,
-    name_tables,
-)
+from modeling import bert, checkpoints, heads, keras_format, name_tables
 from modeling import config as config_lib
 
 _CONFIG = config_lib.BertConfig.from_json_file(

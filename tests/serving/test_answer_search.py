@@ -5,10 +5,7 @@ import pytest
 import tensorflow as tf
 
 from serving import answer_search
-from tasks.squad import (
-    squad_answers,
-    squad_features,
-)
+from tasks.squad import squad_answers, squad_features
 
 
 @pytest.mark.parametrize("doc_stride", [1, 4, 50])

@@ -12,11 +12,7 @@ import tensorflow as tf
 
 from modeling import config as config_lib
 from serving import answerer, graph_tokenizer, run_folder
-from tasks.squad import (
-    squad_answers,
-    squad_examples,
-    squad_features,
-)
+from tasks.squad import squad_answers, squad_examples, squad_features
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _GOLDEN = _ROOT / "tests/golden"

@@ -17,11 +17,7 @@ from modeling import config as config_lib
 from tasks.classification import glue
 from tests import toy_config, web_server
 from tests.tasks.classification import reading
-from tools import (
-    convert_checkpoint,
-    download,
-    download_table,
-)
+from tools import convert_checkpoint, download, download_table
 
 _TINY = "uncased_L-2_H-128_A-2"
 _TINY_URL = f"/bert_models/2020_02_20/{_TINY}.zip"

@@ -61,9 +61,7 @@ def test_conversion_names_the_file_and_leaves_what_was_there(
     found, wanted = (
         checkpoints.read(path) for path in (options.output, options.input)
     )
-    assert found.keys() == wanted.keys()
-    for key, value in wanted.items():
-        np.testing.assert_array_equal(found[key], value)
+    np.testing.assert_equal(found, wanted)
     if output_format == "huggingface":
         return  # There, old weights go before new ones come.
     before = _content(tmp_path / "out")

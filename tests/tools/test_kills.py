@@ -14,12 +14,7 @@ import pytest
 
 from modeling import checkpoints, heads
 from tests import toy_config, web_server
-from tools import (
-    convert_checkpoint,
-    download,
-    export_model,
-    learn_vocab,
-)
+from tools import convert_checkpoint, download, export_model, learn_vocab
 
 _GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 _VOCABULARY = str(_GOLDEN / "inputs/vocab.txt")

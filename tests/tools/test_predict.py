@@ -7,9 +7,7 @@ import types
 import pytest
 
 from serving import predicting
-from tests import (
-    serving_client,
-)
+from tests import serving_client
 from tools import predict
 
 # float32, with and without what is compiled.

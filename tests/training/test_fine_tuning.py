@@ -13,13 +13,7 @@ import tensorflow as tf
 from modeling import config
 from tasks import task
 from tests import toy_data
-from training import (
-    fine_tuning,
-    record_order,
-    task_data,
-    task_models,
-    workers,
-)
+from training import fine_tuning, record_order, task_data, task_models, workers
 from training import flags as training_flags
 
 _LABELS = {"problem_type": "single_label", "labels": ["no", "yes"]}

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from tasks.classification import (
-    datasets,
-    labels,
-    report,
-    sentence_pairs,
-)
+from tasks.classification import datasets, labels, report, sentence_pairs
 
 _ONE = labels.LabelSet(names=("a", "b", "c", "d"))
 _TARGETS = np.array([0, 0, 0, 1, 1, 2])

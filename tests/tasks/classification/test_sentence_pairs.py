@@ -8,11 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tasks.classification import (
-    glue,
-    labels,
-    sentence_pairs,
-)
+from tasks.classification import glue, labels, sentence_pairs
 from tests.tasks.classification import reading
 from vocab import tokenization
 

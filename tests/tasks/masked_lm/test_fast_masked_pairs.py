@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from tasks.masked_lm import (
-    encoded_corpus,
-    fast_masked_pairs,
-    masked_pairs,
-)
+from tasks.masked_lm import encoded_corpus, fast_masked_pairs, masked_pairs
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

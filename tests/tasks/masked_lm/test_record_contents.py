@@ -7,10 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tasks.masked_lm import (
-    masked_pairs,
-    record_contents,
-)
+from tasks.masked_lm import masked_pairs, record_contents
 
 _VOCAB = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 9}
 
