@@ -14,8 +14,10 @@ similarity.
 
 import contextlib
 import dataclasses
+import itertools
 import time
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from absl import logging
@@ -111,11 +113,26 @@ def run(options: Options) -> None:
         num_numbers = num_vectors * num_layers * config.hidden_size
         return max(least, num_numbers * _FLOAT_BYTES)
 
-    counter = _LineCounter()
+    started, report = time.monotonic(), progress.Progress()
+    num_lines = num_cut_words = 0
     with _open_output(options) as output:
         for window in features.windows(prepared, size_of, _WINDOW_BYTES):
-            output.write(_extract(window, hidden_layers, options, counter))
-    counter.end()
+            found: list[features.Vectors | None] = [None] * len(window)
+            for place, vectors in _extract(window, hidden_layers, options):
+                found[place] = vectors
+                num_lines += 1
+                report("lines", num_lines)
+            output.write(found)
+            spans = itertools.chain.from_iterable(line.spans for line in window)
+            num_cut_words += sum(start == end for start, end in spans)
+    rate = num_lines / max(time.monotonic() - started, 1e-9)
+    logging.info("%s lines, %.1f lines/s", f"{num_lines:,}", rate)
+    if num_cut_words:
+        logging.warning(
+            "%s words have no vector: they were truncated at "
+            "--max_seq_length, or contain no visible character.",
+            f"{num_cut_words:,}",
+        )
 
 
 def _check_options(options: Options) -> None:
@@ -182,11 +199,12 @@ def _open_output(options):
     logging.info("Wrote %s.", options.output_file)
 
 
-def _extract(window, hidden_layers, options, counter) -> list:
-    """Computes the vectors of a window of lines, in input order."""
+def _extract(
+    window, hidden_layers, options
+) -> Iterator[tuple[int, features.Vectors]]:
+    """Yields the index of each line of a window and its vectors."""
     by_length = options.bucket_by_length and not options.use_tpu
     batches = features.batches(window, options.batch_size, by_length=by_length)
-    found: list[features.Vectors | None] = [None] * len(window)
     for batch in batches:
         values = hidden_layers.compute(
             [window[place].input_ids for place in batch],
@@ -196,38 +214,8 @@ def _extract(window, hidden_layers, options, counter) -> list:
         )
         for row, place in enumerate(batch):
             line = window[place]
-            found[place] = features.reduce(
-                line, values[row, : len(line.tokens)], options
-            )
-        counter.add(window[place] for place in batch)
-    return found
-
-
-class _LineCounter:
-    """Counter of processed lines that logs progress."""
-
-    def __init__(self):
-        self._start = time.monotonic()
-        self._log = progress.Progress()
-        self._lines = self._cut_words = 0
-
-    def add(self, done) -> None:
-        for line in done:
-            self._lines += 1
-            self._cut_words += sum(start == end for start, end in line.spans)
-        self._log("lines", self._lines)
-
-    def end(self) -> None:
-        seconds = max(time.monotonic() - self._start, 1e-9)
-        logging.info(
-            "%s lines, %.1f lines/s", f"{self._lines:,}", self._lines / seconds
-        )
-        if self._cut_words:
-            logging.warning(
-                "%s words have no vector: they were truncated at "
-                "--max_seq_length, or contain no visible character.",
-                f"{self._cut_words:,}",
-            )
+            vectors = values[row, : len(line.tokens)]
+            yield place, features.reduce(line, vectors, options)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import keras
 import numpy as np
 
 from benchmarks import contenders
@@ -55,7 +56,7 @@ def this_project(job: contenders.Job):
 def _work(job):
     if job.kind.endswith("tokenization"):
         return _tokenization(job)
-    devices.set_precision(job.precision)
+    keras.config.set_dtype_policy(job.precision)
     devices.set_seed(1)
     strategy = devices.make_strategy(devices.DeviceOptions())
     config = config_lib.BertConfig(**job.sizes)

@@ -15,6 +15,7 @@ dataclass from them. The type of a field determines the type of its flag: `str`,
 
 import dataclasses
 import enum
+import functools
 import math
 import re
 import types
@@ -204,40 +205,35 @@ def _define(
     declaration = field.metadata["flag"]
     is_required = field.default is dataclasses.MISSING
     default: Any = None if is_required else field.default
-    common: dict[str, Any] = {"flag_values": values, "required": is_required}
+    define, details = _DEFINE.get(kind), {}
     if declaration.parser:
-        flags.DEFINE(
-            declaration.parser,
-            field.name,
-            default,
-            declaration.help,
-            serializer=declaration.serializer,
-            **common,
-        )
+        define = functools.partial(flags.DEFINE, declaration.parser)
+        details = {"serializer": declaration.serializer}
     elif declaration.choices and kind is str:
-        choices = list(declaration.choices)
-        flags.DEFINE_enum(
-            field.name, default, choices, declaration.help, **common
-        )
-    elif typing.get_origin(kind) is tuple and kind != tuple[str, ...]:
-        flags.DEFINE(
-            _NumbersParser(typing.get_args(kind)[0]),
-            field.name,
-            default,
-            declaration.help,
-            serializer=flags.ListSerializer(","),
-            **common,
-        )
+        define = flags.DEFINE_enum
+        details = {"enum_values": list(declaration.choices)}
+    elif kind == tuple[str, ...]:
+        define = flags.DEFINE_list
+        default = None if default is None else list(default)
     elif typing.get_origin(kind) is tuple:
-        listed = None if default is None else list(default)
-        flags.DEFINE_list(field.name, listed, declaration.help, **common)
-    elif kind in _DEFINE:
-        if kind in (int, float):
-            common["lower_bound"] = declaration.lower_bound
-            common["upper_bound"] = declaration.upper_bound
-        _DEFINE[kind](field.name, default, declaration.help, **common)
-    else:
+        parser = _NumbersParser(typing.get_args(kind)[0])
+        define = functools.partial(flags.DEFINE, parser)
+        details = {"serializer": flags.ListSerializer(",")}
+    elif kind in (int, float):
+        details = {
+            "lower_bound": declaration.lower_bound,
+            "upper_bound": declaration.upper_bound,
+        }
+    if define is None:
         raise TypeError(f"{field.name}: no flag supports the type {kind}.")
+    define(
+        name=field.name,
+        default=default,
+        help=declaration.help,
+        flag_values=values,
+        required=is_required,
+        **details,
+    )
 
 
 class _NumbersParser(flags.ArgumentParser):

@@ -13,11 +13,10 @@ import tensorflow as tf
 from absl import logging
 
 from commands import flags
-from files import messages, paths
+from files import paths
 from training import checkpointing, input_pipeline, workers
 from training import flags as training_flags
 
-PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 AUTO = "auto"
 FLOAT32, BFLOAT16 = "float32", "mixed_bfloat16"
 # A CPU with one of these flags multiplies bfloat16 faster than float32. Timing
@@ -69,7 +68,7 @@ def prepare(
     if precision == AUTO:
         precision, reason = choose_precision(strategy, output_dir)
         logging.info("--precision=auto: %s, since %s.", precision, reason)
-    set_precision(precision)
+    keras.config.set_dtype_policy(precision)
     logging.info("%s", describe(strategy))
     return strategy
 
@@ -215,16 +214,6 @@ def _check_backend() -> None:
         )
 
 
-def set_precision(precision: str) -> None:
-    """Sets the data type of activations; weights stay float32.
-
-    Raises:
-        ValueError: the precision is not one of `PRECISIONS`.
-    """
-    messages.check_choice("--precision", precision, PRECISIONS)
-    keras.config.set_dtype_policy(precision)
-
-
 def set_seed(seed: int, *, deterministic: bool = False) -> None:
     """Seeds the initial weights; optionally makes GPU operations deterministic.
 
@@ -284,7 +273,7 @@ def describe(strategy: tf.distribute.Strategy) -> str:
 
 
 def precision_in_use() -> str:
-    """Returns the current precision, one of `PRECISIONS`."""
+    """Returns the current precision, as `--precision` names it."""
     return keras.config.dtype_policy().name
 
 

@@ -41,23 +41,12 @@ _IDENTITY = (
 )
 
 
-def open_records(
+def _open_records(
     options: training_flags.PretrainingOptions,
     names: Sequence[str],
     config: config_lib.BertConfig,
 ) -> input_pipeline.RecordSource:
-    """Opens record files and checks that they fit the flags and the model.
-
-    Args:
-        options: the options of the run, or of a phase.
-        names: the record files.
-        config: the configuration of the model.
-
-    Raises:
-        OSError: a file cannot be opened.
-        ValueError: the records are damaged, or differ in lengths or vocabulary
-            from the flags or the model.
-    """
+    """Opens record files and checks that they fit the flags and the model."""
     files = record_files.RecordFiles(names)
     logging.info(
         "%s records in %d file(s): %s",
@@ -109,14 +98,14 @@ def open_sources(
         options, names = phase.options, phase.record_files
         if options.shard_input_files:
             names = workers.share_of(names, workers.cluster())
-        sources.append(open_records(options, names, config))
+        sources.append(_open_records(options, names, config))
     options = phases[-1].options
     if not (options.eval_input_file or options.shard_input_files):
         return sources, sources[-1]
     names = phases[-1].record_files
     if options.eval_input_file:
         names = paths.expand(options.eval_input_file)
-    return sources, open_records(options, names, config)
+    return sources, _open_records(options, names, config)
 
 
 def prepare_devices(

@@ -148,10 +148,7 @@ def _has_others() -> bool:
 
 
 def _content(path: str) -> bytes | None:
-    if not paths.exists(path):
-        return None
-    with paths.open_to_read(path) as file:
-        return file.read()
+    return b"".join(paths.chunks_of(path)) if paths.exists(path) else None
 
 
 def _wait_for_chief(path: str, before: bytes | None) -> None:

@@ -187,10 +187,7 @@ class Length:
 
 
 def length(
-    num_examples: int,
-    batch_size: int,
-    num_train_epochs: float,
-    warmup_proportion: float,
+    num_examples: int, options: training_flags.FineTuningOptions
 ) -> Length:
     """Counts the steps of a run.
 
@@ -198,13 +195,13 @@ def length(
 
     Args:
         num_examples: the examples of one epoch.
-        batch_size: examples in a step.
-        num_train_epochs: may be a fraction.
-        warmup_proportion: the share of warm-up steps.
+        options: the options of the run.
 
     Raises:
         ValueError: there is less than one step.
     """
+    batch_size = options.train_batch_size
+    num_train_epochs = options.num_train_epochs
     num_train_steps = int(num_examples / batch_size * num_train_epochs)
     if num_train_steps < 1:
         raise ValueError(
@@ -214,7 +211,7 @@ def length(
         )
     return Length(
         num_train_steps=num_train_steps,
-        num_warmup_steps=int(num_train_steps * warmup_proportion),
+        num_warmup_steps=int(num_train_steps * options.warmup_proportion),
         # Rounded up, so that the last epoch ends with the run.
         steps_per_epoch=-(-num_examples // batch_size),
     )

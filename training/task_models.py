@@ -163,12 +163,7 @@ class Model:
         (train,) = data[task_lib.TRAIN]
         options = self.options
         parts = task_data.parts(train, options.num_train_epochs)
-        length = task_data.length(
-            task_data.num_examples(train),
-            options.train_batch_size,
-            options.num_train_epochs,
-            options.warmup_proportion,
-        )
+        length = task_data.length(task_data.num_examples(train), options)
         evaluates = options.evaluates_while_training
         every = options.eval_every_steps
         if options.eval_every_epoch:

@@ -146,6 +146,15 @@ def test_records_say_what_they_depend_on():
     assert setup.record_path("eval_mm") == "out/eval_mm.tf_record"
 
 
+def _length(num_examples, batch_size, num_epochs, warmup_proportion):
+    options = _trial_options(
+        train_batch_size=batch_size,
+        num_train_epochs=num_epochs,
+        warmup_proportion=warmup_proportion,
+    )
+    return task_data.length(num_examples, options)
+
+
 @pytest.mark.parametrize(
     ("args", "steps", "warmup", "per_epoch"),
     [
@@ -157,7 +166,7 @@ def test_records_say_what_they_depend_on():
     ],
 )
 def test_steps_are_counted_as_released(args, steps, warmup, per_epoch):
-    length = task_data.length(*args)
+    length = _length(*args)
     assert length.num_train_steps == steps
     assert length.num_warmup_steps == warmup
     assert length.steps_per_epoch == per_epoch
@@ -165,7 +174,7 @@ def test_steps_are_counted_as_released(args, steps, warmup, per_epoch):
 
 def test_a_run_without_a_step_is_refused():
     with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
-        task_data.length(3, 8, 2.0, 0.1)
+        _length(3, 8, 2.0, 0.1)
 
 
 def test_files_get_their_share_of_the_stream():
