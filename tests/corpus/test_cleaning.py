@@ -17,26 +17,10 @@ def _paragraphs(lines, counts=None):
 def test_lines_join_to_paragraphs_at_empty_lines():
     lines = ["It was", "late.", "", " ", "He", "left."]
     assert _paragraphs(lines) == ["It was late.", "He left."]
+    assert _paragraphs([]) == _paragraphs(["", " "]) == []
 
 
-def test_no_lines_are_no_paragraphs():
-    assert _paragraphs([]) == []
-    assert _paragraphs(["", " "]) == []
-
-
-def test_license_is_cut_at_its_marks():
-    lines = [
-        "Title: Emma",
-        "*** START OF THE PROJECT GUTENBERG EBOOK EMMA, A VERY LONG",
-        "TITLE INDEED ***",
-        "Emma was handsome.",
-        "*** END OF THE PROJECT GUTENBERG EBOOK EMMA ***",
-        "License.",
-    ]
-    assert _paragraphs(lines) == ["Emma was handsome."]
-
-
-def test_one_mark_cuts_its_side_only():
+def test_one_mark_of_a_license_cuts_its_side_only():
     start = "***START OF THIS PROJECT GUTENBERG EBOOK EMMA***"
     end = "*** END OF THIS PROJECT GUTENBERG EBOOK EMMA ***"
     assert _paragraphs(["x", start, "Emma."]) == ["Emma."]
@@ -56,12 +40,10 @@ def test_short_line_that_ends_a_sentence_ends_its_paragraph():
     ]
 
 
-def test_line_without_room_for_the_next_word_goes_on():
+def test_a_paragraph_goes_on_where_the_next_word_had_no_room():
     lines = ["This line ends in a full stop here.", "Next it goes on with it."]
     assert _paragraphs(lines) == [" ".join(lines)]
-
-
-def test_indented_line_after_a_sentence_begins_a_paragraph():
+    # An indented line begins another.
     lines = ["This line fills the width of a page.", "  And this begins one."]
     assert _paragraphs(lines) == [line.strip() for line in lines]
 
@@ -80,14 +62,15 @@ def test_license_is_cut_around_each_book_of_a_file_and_counted():
     end = "*** END OF THE PROJECT GUTENBERG EBOOK {} ***"
     lines = []
     for title in ("EMMA", "PERSUASION"):
-        lines += ["About it.", "", start.format(title), f"Text of {title}."]
+        lines += ["About it.", "", start.format(f"{title}, A VERY LONG")[:-4]]
+        lines += ["TITLE INDEED ***", f"Text of {title}."]
         lines += ["", end.format(title), "License.", ""]
     counts = cleaning.Counts()
     assert _paragraphs(lines, counts) == [
         "Text of EMMA.",
         "Text of PERSUASION.",
     ]
-    assert counts.license_lines == 8
+    assert counts.license_lines == 10
 
 
 @pytest.mark.parametrize("end", ["。", "।", "؟", "۔", "።", "！」", "។", "།"])

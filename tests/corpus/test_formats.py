@@ -71,9 +71,11 @@ def test_article_without_end_names_the_line_where_it_began(following):
         _read("wikiextractor", text)
 
 
-def test_text_outside_articles_is_an_error():
+def test_text_outside_articles_and_damaged_json_name_the_line():
     with pytest.raises(ValueError, match=r"line 1: expected <doc \.\.\.>"):
         _read("wikiextractor", "Just some text.\n")
+    with pytest.raises(ValueError, match=r"in\.txt, line 3: not JSON"):
+        _read("wikiextractor", '\n{"text": "a"}\n{"text')
 
 
 def test_json_of_wikiextractor_is_cleaned_as_its_other_layout():
@@ -86,11 +88,6 @@ def test_json_of_wikiextractor_is_cleaned_as_its_other_layout():
     read = _read("wikiextractor", "\n" + "\n".join(lines), counts=counts)
     assert read == [["It is  green."], ["A firm."]]
     assert (counts.tags, counts.markup_paragraphs, counts.titles) == (1, 1, 1)
-
-
-def test_json_of_wikiextractor_that_is_damaged_names_the_line():
-    with pytest.raises(ValueError, match=r"in\.txt, line 3: not JSON"):
-        _read("wikiextractor", '\n{"text": "a"}\n{"text')
 
 
 def test_wiki_paragraphs_lose_tags_references_and_markup():

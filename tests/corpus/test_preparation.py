@@ -93,13 +93,10 @@ def test_limits_drop_paragraphs_and_documents_and_count_them():
     assert (counts.short_documents, counts.short_document_sentences) == (2, 4)
 
 
-def test_no_documents_are_no_batches():
-    assert _prepare([]) == ([], cleaning.Counts())
-
-
 def test_workers_change_nothing(monkeypatch):
     monkeypatch.setattr(preparation, "_BATCH_CHARACTERS", 40)
     documents = [[f"Document {i} is here. It ends."] for i in range(40)]
+    assert _prepare([]) == ([], cleaning.Counts())
     one = _prepare(documents, 1)
     assert one == _prepare(documents, 2)
     assert len(one[0]) == 40
@@ -120,21 +117,14 @@ def test_output_is_what_the_reader_of_text_gives_back(documents):
 
 
 def test_output_paths():
-    assert preparation.output_paths("a/out.txt", 1) == ["a/out.txt"]
-    assert preparation.output_paths("out.txt", 2) == [
-        "out-00000.txt",
-        "out-00001.txt",
-    ]
-    assert preparation.output_paths("o.%03d", 2) == ["o.000", "o.001"]
-
-
-@pytest.mark.parametrize(
-    ("name", "num_files", "message"),
-    [("a-%d-%d", 2, "one number; has 2"), ("a", 0, "must be 1 or more; got 0")],
-)
-def test_output_paths_errors(name, num_files, message):
-    with pytest.raises(ValueError, match=message):
-        preparation.output_paths(name, num_files)
+    paths = preparation.output_paths
+    assert paths("a/out.txt", 1) == ["a/out.txt"]
+    assert paths("out.txt", 2) == ["out-00000.txt", "out-00001.txt"]
+    assert paths("o.%03d", 2) == ["o.000", "o.001"]
+    with pytest.raises(ValueError, match="one number; has 2"):
+        paths("a-%d-%d", 2)
+    with pytest.raises(ValueError, match="must be 1 or more; got 0"):
+        paths("a", 0)
 
 
 def test_documents_go_round_and_every_third_is_held_out(tmp_path):

@@ -50,11 +50,8 @@ def test_prose_keeps_sentences_and_drops_the_rest():
     assert counts == cleaning.Counts(code_blocks=4, fragments=4)
 
 
-def test_paragraphs_of_code_are_dropped():
+def test_paragraphs_of_code_are_dropped_and_names_are_not_marks():
     assert _prose("X = {1: 2, 3: [4, 5]}; y += f(x)[0] ** 2.") == []
-
-
-def test_operators_and_names_are_not_marks():
     text = "The result of a * b * c is in snake_case and dunder __init__ names."
     assert _prose(text) == [text]
 
@@ -73,11 +70,7 @@ def test_docstrings_come_without_running_the_source(tmp_path):
         "Method text.",
         "Function text.",
     ]
-
-
-def test_files_that_are_not_python_are_skipped(tmp_path):
-    path = tmp_path / "module.py"
-    path.write_text("print 'old'\n")
+    path.write_text("print 'old'\n")  # No Python of today.
     assert list(python_docs._docstrings(path)) == []
 
 

@@ -71,10 +71,6 @@ def test_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes("\ufeffone\n\ufefftwo\n".encode())
     assert _lines(path) == ["one", "\ufefftwo"]
-
-
-def test_empty_file_has_no_lines(tmp_path):
-    path = tmp_path / "text.txt"
     path.write_bytes(b"")
     assert _lines(path) == []
 
@@ -96,15 +92,6 @@ def test_wrong_encoding_names_file_and_line(tmp_path, monkeypatch, chunk):
     with pytest.raises(
         ValueError, match=r"text\.txt, line 3: not utf-8 \(byte 0xef\)"
     ):
-        _lines(path)
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".xz"])
-def test_file_cut_short_is_an_error_that_names_it(tmp_path, suffix):
-    compress = {".gz": gzip.compress, ".xz": lzma.compress}[suffix]
-    path = tmp_path / f"cut{suffix}"
-    path.write_bytes(compress(_TEXT.encode() * 1000)[:-9])
-    with pytest.raises(ValueError, match=f"cut{suffix}: damaged or truncated"):
         _lines(path)
 
 
@@ -172,13 +159,15 @@ def test_archive_in_an_archive_is_refused_by_its_name(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["gz", "xz", "bz2", "GZ"])
-def test_compressed_file_that_is_empty_or_something_else_is_damaged(
+def test_compressed_file_that_is_cut_or_something_else_is_damaged(
     tmp_path, suffix
 ):
     path = tmp_path / f"text.{suffix}"
-    for content in (b"", b"plain text\n"):
+    compress = {"xz": lzma.compress, "bz2": bz2.compress}
+    whole = compress.get(suffix, gzip.compress)(_TEXT.encode() * 1000)
+    for content in (whole[:-9], b"", b"plain text\n"):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=rf"text\.{suffix}: damaged"):
+        with pytest.raises(ValueError, match=rf"text\.{suffix}: damaged or"):
             _lines(path)
 
 

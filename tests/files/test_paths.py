@@ -20,13 +20,10 @@ def test_a_file_whose_name_is_a_pattern_is_found(tmp_path):
     assert paths.expand(str(path)) == [str(path)]
 
 
-@pytest.mark.parametrize("patterns", ["", " , "])
-def test_naming_no_file_is_an_error(patterns):
-    with pytest.raises(ValueError, match="No file is named"):
-        paths.expand(patterns)
-
-
-def test_a_pattern_without_matches_is_an_error(tmp_path):
+def test_naming_no_file_is_an_error(tmp_path):
+    for patterns in ("", " , "):
+        with pytest.raises(ValueError, match="No file is named"):
+            paths.expand(patterns)
     with pytest.raises(ValueError, match=r"No file matches '.*/missing\*'"):
         paths.expand(f"{tmp_path}/missing*")
 

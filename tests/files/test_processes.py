@@ -37,16 +37,13 @@ def test_a_batch_ends_with_the_item_that_fills_it():
     assert list(processes.batches([], 3, len)) == []
 
 
-def test_a_failure_comes_back():
-    with pytest.raises(TypeError, match="int"):
-        list(processes.map_in_order(len, ["a", 1, "b", "c", "d"], 2))
-
-
 def _die(number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_worker_is_a_readable_error():
+def test_a_failure_comes_back_and_a_killed_worker_is_a_readable_error():
+    with pytest.raises(TypeError, match="int"):
+        list(processes.map_in_order(len, ["a", 1, "b", "c", "d"], 2))
     with pytest.raises(RuntimeError, match="2 worker processes died"):
         list(processes.map_in_order(_die, range(4), 2))
 

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import itertools
-import json
 import lzma
 import tarfile
 
@@ -88,16 +87,6 @@ def test_documents_are_text_or_an_error(check, tmp_path, kind):
     path = tmp_path / "corpus.txt"
     check(_read(kind), path.name, cases, _is_text)
     harness.read_all(_read(kind), path, _LONG, _is_text)
-
-
-def test_the_text_of_json_lines_is_kept(tmp_path):
-    path = tmp_path / "corpus.jsonl"
-    texts = ["a\nb", "\u2028x", "", '"', "long " * 1000]
-    path.write_text("".join(f"{json.dumps({'text': t})}\n" for t in texts))
-    assert _read("jsonl")(str(path)) == [
-        [line.strip() for line in text.splitlines() if line.strip()]
-        for text in texts
-    ]
 
 
 def test_a_header_of_three_bytes_is_named(tmp_path):

@@ -98,11 +98,10 @@ def test_case_check_knows_the_checkpoints_the_release_knows(
         )
 
 
-@pytest.mark.parametrize("init_checkpoint", [None, ""])
-def test_case_check_passes_without_a_checkpoint(init_checkpoint):
+def test_case_check_passes_without_a_checkpoint():
     check = tokenization.validate_case_matches_checkpoint
-    assert check(True, init_checkpoint) is None
-    assert check(False, init_checkpoint) is None
+    for do_lower_case, init_checkpoint in ((True, None), (False, "")):
+        assert check(do_lower_case, init_checkpoint) is None
 
 
 # ------------------------------------- Every code point, the rules restated
@@ -437,23 +436,13 @@ def _options(tmp_path, **changes):
     )
 
 
-@pytest.mark.parametrize(
-    ("do_lower_case", "pieces"), [(True, ["word"]), (False, ["Word"])]
-)
-def test_text_is_read_in_the_case_of_the_options(
-    tmp_path, do_lower_case, pieces
-):
-    options = _options(tmp_path, do_lower_case=do_lower_case)
-    tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]")
-    assert tokenizer.tokenize("Word") == pieces
-
-
-def test_a_vocabulary_without_a_special_token_is_refused(tmp_path):
+def test_a_tokenizer_is_that_of_the_options(tmp_path):
+    for do_lower_case, word in ((True, "word"), (False, "Word")):
+        options = _options(tmp_path, do_lower_case=do_lower_case)
+        tokenizer = tokenization.open_tokenizer(options, "[CLS]", "[SEP]")
+        assert tokenizer.tokenize("Word") == [word]
     with pytest.raises(ValueError, match=r"\[MASK\]"):
         tokenization.open_tokenizer(_options(tmp_path), "[CLS]", "[MASK]")
-
-
-def test_a_checkpoint_of_the_other_case_is_refused(tmp_path):
     options = _options(
         tmp_path, init_checkpoint="cased_L-12_H-768_A-12/bert_model.ckpt"
     )
