@@ -1,6 +1,7 @@
 """Lines, their separator, words and pooled vectors, by hand."""
 
 import io
+import itertools
 import json
 
 import numpy as np
@@ -74,11 +75,8 @@ def test_pair_has_two_segments_and_ids_of_its_tokens():
     assert line.words is None
 
 
-def test_empty_line_is_cls_and_sep():
+def test_texts_without_tokens_have_no_segment():
     assert _prepare("").tokens == ("[CLS]", "[SEP]")
-
-
-def test_second_text_without_tokens_makes_a_single_text():
     line = _prepare(f"a ||| {_SOFT_HYPHEN}")
     assert line.tokens == ("[CLS]", "a", "[SEP]")
     assert line.segment_ids == (0, 0, 0)
@@ -167,19 +165,13 @@ def test_layers_are_read_and_checked():
         features.parse_layers("-1,top")
 
 
-def test_windows_keep_order_and_bound():
+def test_windows_keep_order_and_bound_and_read_no_further():
     lines = [_prepare("x " * n) for n in (1, 2, 3, 9, 1)]
     found = list(features.windows(lines, lambda line: len(line.tokens), 8))
     assert [line for window in found for line in window] == lines
     assert [len(window) for window in found] == [2, 1, 1, 1]
-
-
-def test_windows_read_no_further_than_asked():
-    def endless():
-        while True:
-            yield _prepare("x")
-
-    found = features.windows(endless(), lambda _: 1, 3)
+    endless = itertools.repeat(lines[0])
+    found = features.windows(endless, lambda _: 1, 3)
     assert [len(next(found)) for _ in range(2)] == [3, 3]
 
 
@@ -234,7 +226,7 @@ def test_json_line_is_laid_out_as_released():
     )
 
 
-def test_json_line_of_one_vector_has_layers_alone():
+def test_json_line_of_one_vector_or_of_no_token():
     vectors = features.Vectors(
         index=0, names=None, values=np.array([[2.0], [3.0]], "float32")
     )
@@ -245,9 +237,6 @@ def test_json_line_of_one_vector_has_layers_alone():
             {"index": 0, "values": [3.0]},
         ],
     }
-
-
-def test_json_word_without_a_token_has_no_layers():
     vectors = _vectors(0, ("a", "b"))
     vectors.values[0] = np.nan
     record = json.loads(features.json_line(vectors, _LAYERS))
@@ -255,54 +244,40 @@ def test_json_word_without_a_token_has_no_layers():
     assert len(record["features"][1]["layers"]) == 2
 
 
-def test_npz_parts_hold_every_line_in_order():
-    parts = [
-        [_vectors(0, ("[CLS]", "é\u2028x", "[SEP]"), 1), _vectors(1, (), 2)],
-        [_vectors(2, ("a",), 3)],
-    ]
+def _npz(*parts):
     file = io.BytesIO()
     output = features.Npz(file, _LAYERS)
     for part in parts:
         output.write(part)
     output.close()
-    layers, lines = read_npz(io.BytesIO(file.getvalue()))
+    return file.getvalue()
+
+
+def test_npz_parts_hold_every_line_in_order():
+    parts = [
+        [_vectors(0, ("[CLS]", "é\u2028x", "[SEP]"), 1), _vectors(1, (), 2)],
+        [_vectors(2, ("a",), 3)],
+    ]
+    content = _npz(*parts)
+    assert content == _npz(*parts)
+    layers, lines = read_npz(io.BytesIO(content))
     assert layers.tolist() == list(_LAYERS)
     for vectors, (index, names, values) in zip(
         parts[0] + parts[1], lines, strict=True
     ):
         assert (index, tuple(names)) == (vectors.index, vectors.names)
         np.testing.assert_array_equal(values, vectors.values)
+    assert read_npz(io.BytesIO(_npz()))[1] == []
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_npz_of_pooled_lines_has_no_tokens(dtype):
     part = [_vectors(i, None, i, dtype) for i in range(3)]
-    file = io.BytesIO()
-    output = features.Npz(file, _LAYERS)
-    output.write(part)
-    output.close()
-    _, lines = read_npz(io.BytesIO(file.getvalue()))
+    _, lines = read_npz(io.BytesIO(_npz(part)))
     assert [names for _, names, _ in lines] == [None] * 3
     for vectors, (_, _, values) in zip(part, lines, strict=True):
         assert values.dtype == dtype and values.shape == (1, 2, 3)
         np.testing.assert_array_equal(values[0], vectors.values)
-
-
-def test_npz_without_lines_says_so():
-    file = io.BytesIO()
-    features.Npz(file, _LAYERS).close()
-    assert read_npz(io.BytesIO(file.getvalue()))[1] == []
-
-
-def test_equal_vectors_make_equal_bytes():
-    written = []
-    for _ in range(2):
-        file = io.BytesIO()
-        output = features.Npz(file, _LAYERS)
-        output.write([_vectors(0, ("a",))])
-        output.close()
-        written.append(file.getvalue())
-    assert written[0] == written[1]
 
 
 def _expected(values):

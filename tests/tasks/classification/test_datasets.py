@@ -92,13 +92,10 @@ def test_bad_row_is_named(tmp_path, text, message):
         _read(path, text_a="x", label="l")
 
 
-def test_test_file_where_labels_are_needed_is_an_error(tmp_path):
+def test_files_without_labels_or_of_other_values_are_errors(tmp_path):
     path = _write(tmp_path, "x\na\n")
     with pytest.raises(ValueError, match=r"d\.tsv: labels are required here"):
         _read(path, text_a="x")
-
-
-def test_text_that_is_no_string_is_an_error(tmp_path):
     path = _write(tmp_path, '{"x": 3, "l": 1}\n', "d.jsonl")
     with pytest.raises(ValueError, match=r"line 1, column 'x': .* got 3"):
         _read(path, text_a="x", label="l", file_format="jsonl")
@@ -143,14 +140,11 @@ def _write_mnli(folder, *names):
         (folder / name).write_text("header\n" + row)
 
 
-def test_optional_files_may_be_missing(tmp_path):
+def test_optional_files_alone_may_be_missing(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "test_matched.tsv", "test_mismatched.tsv")
     files = datasets.find_files(info, info.test, str(tmp_path), _PACKING)
     assert [file.suffix for file in files] == ["", "_mismatched"]
-
-
-def test_a_missing_required_file_is_an_error(tmp_path):
     info = glue.find_dataset("RTE")
     with pytest.raises(FileNotFoundError, match=r"No dev\.tsv of RTE"):
         datasets.find_files(info, info.dev, str(tmp_path), _PACKING)

@@ -31,11 +31,7 @@ def test_windows_of_a_text_are_averaged():
     expected = _float32([0.3, 0.7], [1, 0], [0.25, 0.75])
     np.testing.assert_allclose(pooled, expected, atol=1e-6)
     assert pooled.dtype == np.float32
-
-
-def test_texts_of_one_window_each_are_left_as_they_are():
-    outputs = _float32([0.2, 0.8], [0.4, 0.6])
-    assert predictions.pool_windows(outputs, [1, 1]) is outputs
+    assert predictions.pool_windows(outputs, [1] * 5) is outputs
 
 
 @pytest.mark.parametrize("counts", [[1], [3, 0], [2, 2]])
@@ -50,13 +46,10 @@ def test_class_is_the_most_probable_and_the_first_at_a_tie():
     assert predictions.answers(_CLASSES, outputs) == ["yes", "no"]
 
 
-def test_several_labels_are_those_of_at_least_one_half():
+def test_several_labels_are_those_of_at_least_their_thresholds():
     outputs = _float32([0.5, 0.49], [0.9, 0.9], [0, 0])
     answers = predictions.answers(_SEVERAL, outputs)
     assert answers == [("p",), ("p", "q"), ()]
-
-
-def test_thresholds_decide_label_by_label():
     tuned = dataclasses.replace(_SEVERAL, thresholds=(0.2, 0.8))
     outputs = _float32([0.2, 0.79], [0.19, 0.8])
     assert predictions.answers(tuned, outputs) == [("p",), ("q",)]
@@ -203,22 +196,21 @@ def test_files_of_the_user_s_own_data(tmp_path):
 _TWO = labels.LabelSet(names=("no", "yes"))
 
 
-def test_accuracy_is_the_share_of_the_commonest_class():
-    ids = [0, 1, 1, 1]
-    assert predictions.constant_answer(_TWO, metrics.ACCURACY, ids) == 0.75
-
-
-def test_f1_is_that_of_always_yes():
-    # Precision 1/4, recall 1.
-    value = predictions.constant_answer(_TWO, metrics.F1, [0, 0, 1, 0])
-    assert value == pytest.approx(0.4)
-
-
 @pytest.mark.parametrize(
-    "metric", [metrics.MATTHEWS, metrics.PEARSON, metrics.SPEARMAN]
+    ("metric", "ids", "expected"),
+    [
+        # The share of the commonest class.
+        (metrics.ACCURACY, [0, 1, 1, 1], 0.75),
+        # That of always "yes": precision 1/4, recall 1.
+        (metrics.F1, [0, 0, 1, 0], 0.4),
+        (metrics.MATTHEWS, [0, 1, 1], 0.0),
+        (metrics.PEARSON, [0, 1, 1], 0.0),
+        (metrics.SPEARMAN, [0, 1, 1], 0.0),
+    ],
 )
-def test_no_constant_correlates(metric):
-    assert predictions.constant_answer(_TWO, metric, [0, 1, 1]) == 0.0
+def test_metrics_of_a_constant_answer(metric, ids, expected):
+    value = predictions.constant_answer(_TWO, metric, ids)
+    assert value == pytest.approx(expected)
 
 
 def test_several_labels_are_those_that_most_rows_have():

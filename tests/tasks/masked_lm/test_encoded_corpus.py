@@ -22,11 +22,8 @@ def test_reads_documents_between_blank_lines(tmp_path):
     assert _read(tmp_path, text) == [["a b", "c"], ["d e"]]
 
 
-def test_last_line_needs_no_line_end(tmp_path):
+def test_a_file_and_a_last_line_end_no_document(tmp_path):
     assert _read(tmp_path, b"a\n\nb") == [["a"], ["b"]]
-
-
-def test_a_file_ends_no_document(tmp_path):
     assert _read(tmp_path, b"a\n", b"b\n") == [["a", "b"]]
     assert _read(tmp_path, b"a\n\n", b"", b"b\n") == [["a"], ["b"]]
 
@@ -58,12 +55,9 @@ def test_documents_end_to_end(monkeypatch, batch):
     assert list(corpus.document_starts) == [0, 2, 3, 4]
     assert (corpus.num_sentences, corpus.num_documents) == (4, 3)
     assert corpus.num_tokenless == 5
-
-
-def test_no_text_no_documents():
-    corpus = encoded_corpus.encode_documents([["?"]], _encode)
-    assert (corpus.num_sentences, corpus.num_documents) == (0, 0)
-    assert corpus.ids.shape == (0,)
+    nothing = encoded_corpus.encode_documents([["?"]], _encode)
+    assert (nothing.num_sentences, nothing.num_documents) == (0, 0)
+    assert nothing.ids.shape == (0,)
 
 
 def test_vocabulary_of_a_file_with_a_repeated_line():

@@ -134,12 +134,9 @@ def test_what_is_masked_is_told_apart():
     )
 
 
-def test_a_text_that_begins_within_a_word_shows_it():
+def test_a_text_shows_where_it_begins_and_what_is_no_token():
     text = _text(input_ids=[1, 5, 2, 7, 5, 2], input_mask=[1] * 6)
     assert text == "<[CLS]> ##ning <[SEP]> ##bning <[SEP]>"
-
-
-def test_an_id_without_a_token_is_shown_as_a_number():
     assert _text(input_ids=[6, 99], input_mask=[1, 1]) == "a <[id 99]>"
 
 
@@ -157,11 +154,12 @@ def test_numbers_in_a_few_numbers():
     )
 
 
-@pytest.mark.parametrize("values", [[], np.zeros(0)])
-def test_no_numbers_are_zeros(values):
-    assert record_contents.summarize(values) == record_contents.Distribution(
+def test_no_numbers_are_zeros():
+    nothing = record_contents.Distribution(
         count=0, mean=0.0, median=0.0, percentile_95=0.0, largest=0.0
     )
+    for values in ([], np.zeros(0)):
+        assert record_contents.summarize(values) == nothing
 
 
 _INPUTS = pathlib.Path(__file__).parents[2] / "golden/inputs"
@@ -192,11 +190,6 @@ def test_too_few_predictions_are_a_warning(limit, num_warnings):
         assert "needs 19" in text
 
 
-def test_too_many_random_pairs_are_a_warning():
-    (text,) = record_contents.balance_warnings(61, 100)
-    assert text.startswith("61% of the pairs")
-
-
 @pytest.mark.parametrize(
     ("name", "do_lower_case", "warning"),
     [
@@ -223,7 +216,9 @@ def test_special_tokens_have_no_casing():
         )
 
 
-def test_short_sequences_explain_random_pairs():
+def test_too_many_random_pairs_are_a_warning():
+    (text,) = record_contents.balance_warnings(61, 100)
+    assert text.startswith("61% of the pairs")
     assert record_contents.balance_warnings(60, 100, 32) == []
     (short,) = record_contents.balance_warnings(61, 100, 32)
     assert "Longer sequences" in short
