@@ -120,7 +120,6 @@ class Declaration:
         lower_bound: the least allowed number.
         upper_bound: the greatest allowed number.
         parser: replaces the parser of the field's type.
-        serializer: the inverse of `parser`.
     """
 
     help: str
@@ -129,7 +128,6 @@ class Declaration:
     lower_bound: float | None = None
     upper_bound: float | None = None
     parser: flags.ArgumentParser | None = None
-    serializer: flags.ArgumentSerializer | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -205,10 +203,11 @@ def _define(
     declaration = field.metadata["flag"]
     is_required = field.default is dataclasses.MISSING
     default: Any = None if is_required else field.default
-    define, details = _DEFINE.get(kind), {}
+    define = _DEFINE.get(kind)
+    details: dict[str, Any] = {}
     if declaration.parser:
         define = functools.partial(flags.DEFINE, declaration.parser)
-        details = {"serializer": declaration.serializer}
+        details = {"serializer": flags.ArgumentSerializer()}
     elif declaration.choices and kind is str:
         define = flags.DEFINE_enum
         details = {"enum_values": list(declaration.choices)}

@@ -57,7 +57,13 @@ def prepare(
         RuntimeError: Keras uses another backend than TensorFlow.
         ValueError: a batch does not divide among the devices.
     """
-    _check_backend()
+    if keras.backend.backend() != "tensorflow":
+        raise RuntimeError(
+            "Training needs the TensorFlow backend of Keras, but "
+            "KERAS_BACKEND or ~/.keras/keras.json selects "
+            f"{keras.backend.backend()!r}. Unset it, or set "
+            "KERAS_BACKEND=tensorflow."
+        )
     chosen = flags.narrow(DeviceOptions, options)
     strategy = make_strategy(chosen)
     for name in batch_sizes:
@@ -202,16 +208,6 @@ def _tpu_strategy(options: DeviceOptions) -> tf.distribute.Strategy:
             strategy.num_replicas_in_sync,
         )
     return strategy
-
-
-def _check_backend() -> None:
-    if keras.backend.backend() != "tensorflow":
-        raise RuntimeError(
-            "Training needs the TensorFlow backend of Keras, but "
-            "KERAS_BACKEND or ~/.keras/keras.json selects "
-            f"{keras.backend.backend()!r}. Unset it, or set "
-            "KERAS_BACKEND=tensorflow."
-        )
 
 
 def set_seed(seed: int, *, deterministic: bool = False) -> None:

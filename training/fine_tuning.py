@@ -215,15 +215,11 @@ def _checkpoints_in(*parts: str) -> list[str]:
 def _best_trial(folder: str) -> Any:
     """Reads the name of the best trial; None if there is none."""
     path = os.path.join(folder, SUMMARY_FILE)
-    if not paths.exists(path):
-        return None
-    with paths.open_to_read(path) as file:
-        summary = json_text.parse(file.read(), path)
-    if not isinstance(summary, dict):
-        return None
-    # Taggers write a summary for each file; that of held-out data decides.
-    decisive = summary.get("eval", summary)
-    return decisive.get("best_trial") if isinstance(decisive, dict) else None
+    summary = json_text.read(path) if paths.exists(path) else None
+    if isinstance(summary, dict):
+        # Taggers write a summary for each file; that of held-out data decides.
+        summary = summary.get("eval", summary)
+    return summary.get("best_trial") if isinstance(summary, dict) else None
 
 
 def summarize(

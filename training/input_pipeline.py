@@ -329,7 +329,10 @@ def _dataset(
     def read(element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         step, rows = rows_of(int(element), np.arange(per_replica))
         indices, seeds = records_of(step, rows)
-        return _byte_strings(source.files.read(indices)), seeds
+        # An object array keeps trailing zero bytes, which "S" arrays drop.
+        serialized = np.empty(len(indices), dtype=object)
+        serialized[:] = source.files.read(indices)
+        return serialized, seeds
 
     # Without AutoGraph, for the reason given in `steps.Trainer`.
     @tf.autograph.experimental.do_not_convert
@@ -390,10 +393,3 @@ def _without_shared_padding(batch, length_step: int):
         name: value[..., :length] if name in records.SEQUENCES else value
         for name, value in batch.items()
     }
-
-
-def _byte_strings(values: list[bytes]) -> np.ndarray:
-    # An object array keeps trailing zero bytes, which "S" arrays drop.
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array

@@ -231,10 +231,7 @@ class _Recorder:
         self._plan = plan
         self._communicator = workers.Communicator(trainer.strategy)
         self._communicator.check_equal(
-            "flags and the same checkpoint",
-            "Pass the same flags everywhere, and an --output_dir that all "
-            "workers can read.",
-            (first_step, sorted(plan.identity.items())),
+            (first_step, sorted(plan.identity.items()))
         )
         has_steps_left = first_step < plan.num_train_steps
         sanity_check = None

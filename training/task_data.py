@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from files import paths
+from files import json_text, paths
 from modeling import config as config_lib
 from tasks import task as task_lib
 from training import flags as training_flags
@@ -56,7 +56,6 @@ class Setup:
         """
         path = self.record_path(data_set.name)
         made_from = self.metadata(data_set)
-
         files = reuse(path, made_from)
         if files is None and workers.cluster().is_chief:
             write(path, made_from, lambda: _write(path, data_set))
@@ -109,21 +108,15 @@ def reuse(
     ):
         return None
     files = record_files.RecordFiles([path])
-    counts = held.flags.get(records.ROWS_PER_EXAMPLE)
-    if len(files) != held.num_records or not (
-        counts is None or _adds_up(counts, len(files))
+    counts = held.flags.get(records.ROWS_PER_EXAMPLE, [1] * len(files))
+    if (
+        not json_text.has_shape(counts, [int])
+        or any(count < 0 for count in counts)
+        or not sum(counts) == len(files) == held.num_records
     ):
         return None
     logging.info("%s: reusing %d records", path, len(files))
     return files
-
-
-def _adds_up(counts: Any, total: int) -> bool:
-    return (
-        isinstance(counts, list)
-        and all(type(count) is int and count >= 0 for count in counts)
-        and sum(counts) == total
-    )
 
 
 def _rows_per_example(path: str, num_records: int) -> np.ndarray:

@@ -273,16 +273,10 @@ class Model:
         return self.task.decode(data, outputs)
 
     def _restore(self) -> int:
-        """Loads the weights for evaluation or prediction.
-
-        They are those of the best or latest checkpoint of the folder, or else
-        of `init_checkpoint`.
+        """Loads the best or latest checkpoint, or else `init_checkpoint`.
 
         Returns:
             The step of the checkpoint; 0 for `init_checkpoint`, as released.
-
-        Raises:
-            ValueError: there is no checkpoint, or it lacks the output layer.
         """
         prefix = checkpointing.best_or_latest(
             self.options.output_dir, best=self.options.use_best_checkpoint

@@ -210,18 +210,16 @@ class Communicator:
         """Returns when every worker has called it."""
         self.all_gather(0)
 
-    def check_equal(self, what: str, advice: str, value: object) -> None:
-        """Checks that every worker has the same value.
+    def check_equal(self, settings: object) -> None:
+        """Checks that every worker has the same settings.
 
         Args:
-            what: the name of the value, for the message.
-            advice: how to resolve a difference, for the message.
-            value: that of this worker; equal values have the same `repr`.
+            settings: of this worker; equal ones have the same `repr`.
 
         Raises:
-            ValueError: the value of a worker differs; the message names it.
+            ValueError: those of a worker differ; the message names it.
         """
-        found = self.all_gather(zlib.crc32(repr(value).encode()))
+        found = self.all_gather(zlib.crc32(repr(settings).encode()))
         others = [
             name
             for name, number in zip(self._members.names, found, strict=False)
@@ -229,9 +227,11 @@ class Communicator:
         ]
         if others:
             raise ValueError(
-                f"All workers must have the same {what}; that of "
-                f"{', '.join(others)} differs from {self._members.names[0]}. "
-                f"Here it is {value!r}. {advice}"
+                "All workers must have the same flags and the same checkpoint; "
+                f"that of {', '.join(others)} differs from "
+                f"{self._members.names[0]}. Here it is {settings!r}. Pass the "
+                "same flags everywhere, and an --output_dir that all workers "
+                "can read."
             )
 
     def _gathered(self, number):

@@ -64,7 +64,6 @@ class SquadOptions(squad_features.WindowOptions, squad_answers.AnswerOptions):
         'Difference of logits above which the answer is "no answer", or '
         f"{AUTO} for the value with the best F1 on --predict_file.",
         parser=_ThresholdParser(),
-        serializer=absl_flags.ArgumentSerializer(),
     )
     verbose_logging: bool = flags.Group.CHECKPOINTS.switch(
         "Log word pieces that could not be located in the paragraph."
