@@ -139,27 +139,19 @@ def _chooser(
         return {"choice": best, "probabilities": probabilities}
 
     def of_texts(first, second, endings):
-        for name, texts in (("second", second), ("endings", endings)):
-            tf.debugging.assert_equal(
-                tf.shape(texts)[0],
-                tf.size(first),
-                f"{name} must have as many rows as first",
-            )
         rows = _choice_rows(tokenizer, packing, first, second, endings)
         answers = of_rows(rows)
         ending = tf.gather(endings, answers["choice"], batch_dims=1)
         return {**answers, "ending": ending}
 
-    specs = [
-        tf.TensorSpec([None], tf.string, name="first"),
-        tf.TensorSpec([None], tf.string, name="second"),
-        tf.TensorSpec([None, None], tf.string, name="endings"),
-    ]
+    names = ("first", "second", "endings")
     longest = model.config.max_position_embeddings
     return signatures.Servable(
         task=run_folder.CHOOSE,
         signatures={
-            signatures.DEFAULT: signatures.of_specs(of_texts, specs),
+            signatures.DEFAULT: signatures.of_texts(
+                of_texts, *names, lists=["endings"]
+            ),
             signatures.IDS: signatures.of_ids(of_rows, longest, rank=3),
         },
         variables=net.variables,

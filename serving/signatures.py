@@ -4,7 +4,7 @@ The ids of texts are ragged tensors, `[N, (tokens)]` int32.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -53,14 +53,7 @@ class ModelInputs:
     segment_ids: tf.Tensor
 
 
-def of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
-    """Makes a signature of a function of tensors.
-
-    Args:
-        compute: its arguments are positional.
-        specs: names, types and shapes of the arguments.
-    """
-
+def _of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
     def run(*values):
         # A loaded signature accepts any shape, so it is checked here.
         checked = [
@@ -73,25 +66,34 @@ def of_specs(compute: _Compute, specs: Sequence[tf.TensorSpec]) -> Any:
     return tf.function(run, input_signature=specs, autograph=False)
 
 
-def of_texts(compute: _Compute, *names: str) -> Any:
+def of_texts(
+    compute: _Compute, *names: str, lists: Collection[str] = ()
+) -> Any:
     """Makes a signature of a function of texts.
 
     Args:
         compute: a function of a `[B]` string tensor for each name.
         names: of its inputs, in its order.
+        lists: those inputs that are `[B, C]`.
     """
 
     def run(*texts):
         for name, text in zip(names[1:], texts[1:], strict=True):
             tf.debugging.assert_equal(
-                tf.shape(text),
-                tf.shape(texts[0]),
+                tf.shape(text)[0],
+                tf.shape(texts[0])[0],
                 f"{name} must have as many texts as {names[0]}",
             )
         return compute(*texts)
 
-    return of_specs(
-        run, [tf.TensorSpec([None], tf.string, name=name) for name in names]
+    return _of_specs(
+        run,
+        [
+            tf.TensorSpec(
+                [None, None] if name in lists else [None], tf.string, name=name
+            )
+            for name in names
+        ],
     )
 
 
@@ -100,7 +102,7 @@ def of_single_texts(tokenize: _Tokenize, compute: _Compute) -> Any:
 
     def run(text_a):
         tokens = tokenize(text_a)
-        return compute(tokens, no_tokens(tokens))
+        return compute(tokens, tokens[:, :0])
 
     return of_texts(run, "text_a")
 
@@ -118,18 +120,30 @@ def of_ids(
 ) -> Any:
     """Makes a signature of rows that the client made, `[B, T]` int32.
 
+    It raises an error if the shapes differ, or T is 0 or too large.
+
     Args:
-        compute: a function of the rows, after `of_client`.
+        compute: a function of the rows.
         max_seq_length: the limit of T.
         rank: 3 for `[B, C, T]`.
     """
 
-    def run(input_ids, input_mask, segment_ids):
-        return compute(
-            of_client(input_ids, input_mask, segment_ids, max_seq_length)
+    def run(*values):
+        rows = ModelInputs(**dict(zip(ID_NAMES, values, strict=True)))
+        shape = tf.shape(rows.input_ids)
+        for name, ids in vars(rows).items():
+            tf.debugging.assert_equal(
+                tf.shape(ids), shape, f"{name} must have the shape of input_ids"
+            )
+        tf.debugging.assert_positive(shape[-1], "input_ids must have tokens")
+        tf.debugging.assert_less_equal(
+            shape[-1],
+            max_seq_length,
+            f"A sequence must have at most {max_seq_length} tokens",
         )
+        return compute(rows)
 
-    return of_specs(run, id_specs(rank))
+    return _of_specs(run, id_specs(rank))
 
 
 def of_sequences(
@@ -157,49 +171,7 @@ def of_sequences(
     }
 
 
-def of_client(
-    input_ids: tf.Tensor,
-    input_mask: tf.Tensor,
-    segment_ids: tf.Tensor,
-    max_seq_length: int,
-) -> ModelInputs:
-    """Checks rows that a client made, each `[..., T]` int32.
-
-    Args:
-        input_ids: ids of tokens.
-        input_mask: 1 for a token, 0 for padding.
-        segment_ids: 1 for the second text.
-        max_seq_length: the limit of T.
-
-    Raises:
-        tf.errors.InvalidArgumentError: when the graph runs: the shapes
-            differ, or T is 0 or too large.
-    """
-    shape = tf.shape(input_ids)
-    for name, values in (
-        ("input_mask", input_mask),
-        ("segment_ids", segment_ids),
-    ):
-        tf.debugging.assert_equal(
-            tf.shape(values), shape, f"{name} must have the shape of input_ids"
-        )
-    tf.debugging.assert_positive(shape[-1], "input_ids must have tokens")
-    tf.debugging.assert_less_equal(
-        shape[-1],
-        max_seq_length,
-        f"A sequence must have at most {max_seq_length} tokens",
-    )
-    return ModelInputs(
-        input_ids=input_ids, input_mask=input_mask, segment_ids=segment_ids
-    )
-
-
 # ----------------------------------------------------------------------- Rows
-
-
-def no_tokens(like: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Returns empty texts: `[N, (0)]` for `[N, (tokens)]`."""
-    return like[:, :0]
 
 
 def repeated(token: int, counts: tf.Tensor) -> tf.RaggedTensor:

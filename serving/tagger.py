@@ -51,9 +51,10 @@ def servable(
         signatures.DEFAULT: signatures.of_texts(
             lambda text: tagger.of_text(text, sentence), "text"
         ),
-        WORDS: signatures.of_specs(
+        WORDS: signatures.of_texts(
             lambda words: tagger.of_words(words, sentence),
-            [tf.TensorSpec([None, None], tf.string, name="words")],
+            "words",
+            lists=["words"],
         ),
         DOCUMENT: signatures.of_texts(
             lambda text: tagger.of_text(text, document), "text"
@@ -103,9 +104,7 @@ class _Tagger:
         pieces = _pieces(words.values, self._tokenizer, options.room)
         cut = cut_windows(pieces, words.row_lengths(), options)
         rows = signatures.joined(
-            cut.tokens,
-            signatures.no_tokens(cut.tokens),
-            self._tokenizer.special,
+            cut.tokens, cut.tokens[:, :0], self._tokenizer.special
         )
         places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
         logits = tf.gather_nd(self.net(rows), places)  # [words, K]

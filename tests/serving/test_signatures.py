@@ -73,15 +73,20 @@ def test_batch_without_texts_has_a_place_for_the_first_token():
     assert got.input_ids.shape == [0, 1]
 
 
+def _ids_of_client(*ids, max_seq_length=5):
+    signature = signatures.of_ids(vars, max_seq_length)
+    return signature(*ids)["input_ids"]
+
+
 def test_rows_of_a_client_are_checked():
     ids = tf.ones([2, 5], tf.int32)
-    assert signatures.of_client(ids, ids, ids, 5).input_ids is ids
+    assert _ids_of_client(ids, ids, ids).numpy().tolist() == [[1] * 5] * 2
     with pytest.raises(tf.errors.InvalidArgumentError, match="at most 4 tok"):
-        signatures.of_client(ids, ids, ids, 4)
+        _ids_of_client(ids, ids, ids, max_seq_length=4)
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="segment_ids must have the shape"
     ):
-        signatures.of_client(ids, ids, ids[:, :4], 5)
+        _ids_of_client(ids, ids, ids[:, :4])
     none = ids[:, :0]
     with pytest.raises(tf.errors.InvalidArgumentError, match="have tokens"):
-        signatures.of_client(none, none, none, 5)
+        _ids_of_client(none, none, none)
