@@ -207,12 +207,6 @@ def table(text: str, masks: Iterable[Iterable[_Candidate]]) -> str:
     return "\n".join(rows) + "\n\n"
 
 
-def json_line(text: str, masks: Iterable[Iterable[_Candidate]]) -> str:
-    """Formats the candidates of a text as a line of JSON."""
-    record = {"text": text, "masks": masks}
-    return json.dumps(record, ensure_ascii=False) + "\n"
-
-
 def run(options: Options) -> None:
     """Reads texts, predicts their masked words and writes the result.
 
@@ -237,18 +231,21 @@ def run(options: Options) -> None:
     model = heads.BertForPreTraining(config, objective="mlm")
     initialization.load_pretrained(model, options)
     with contextlib.ExitStack() as stack:
-        output, layout = sys.stdout, table
+        output = sys.stdout
         if options.output_file is not None:
             output = stack.enter_context(
                 writing.whole_file(options.output_file)
             )
-            layout = json_line
         texts = _prepared(options, tokenizer, model)
         # `itertools.batched` is of Python 3.12.
         while batch := list(itertools.islice(texts, options.batch_size)):
             filled = predict(model, batch, tokenizer.inv_vocab, options.top_k)
             for text, masks in zip(batch, filled, strict=True):
-                output.write(layout(text.text, masks))
+                if options.output_file is None:
+                    output.write(table(text.text, masks))
+                else:
+                    record = {"text": text.text, "masks": masks}
+                    output.write(json.dumps(record, ensure_ascii=False) + "\n")
             output.flush()
 
 

@@ -27,6 +27,8 @@ from training import (
 from training import flags as training_flags
 
 _OUTPUT_LAYER = ("output_weights", "output_bias")
+# Models with the same variables.
+_TWINS = {name_tables.SEQUENCE_CLASSIFICATION, name_tables.TOKEN_CLASSIFICATION}
 # Hugging Face's classes without a pooler.
 _WITHOUT_POOLER = {
     "BertForMaskedLM",
@@ -173,9 +175,22 @@ def _check_not_replaced(init_checkpoint: str, output_dir: str) -> None:
 
 
 def _new_state(objective, options, plan) -> steps.TrainState:
-    trained = _trained(
-        checkpointing.weights(objective.model), plan.frozen_variables
-    )
+    variables = checkpointing.weights(objective.model)
+    trained = {
+        name: variable
+        for name, variable in variables.items()
+        if not _matches(name, plan.frozen_variables)
+    }
+    if len(trained) < len(variables):
+        counts = [
+            sum(math.prod(v.shape) for v in chosen.values())
+            for chosen in (trained, variables)
+        ]
+        logging.info(
+            "%s weights are trained, %s are frozen.",
+            f"{counts[0]:,}",
+            f"{counts[1] - counts[0]:,}",
+        )
     adam = optimization.AdamOptions(
         bias_correction=options.adam_bias_correction,
         layer_adaptation=options.optimizer == "lamb",
@@ -261,7 +276,8 @@ def _output_order(
         ValueError: the checkpoint has other labels.
     """
     labels = model_folder.labels(output_dir)
-    if labels is None or not set(_OUTPUT_LAYER) <= {*_head(model)}:
+    names = checkpoints.variables_by_name(model).keys()
+    if labels is None or not names >= {*_OUTPUT_LAYER}:
         return None
     folder = config_lib.folder_of(path)
     if model_folder.labels(folder) is None:
@@ -305,13 +321,20 @@ def load_weights(
             of sentences or sentences instead of words.
     """
     model = objective.model
+    variables = checkpoints.variables_by_name(model)
     with checkpoints.opened(path) as source:
         architectures = model_folder.architectures(source)
-        held = source.variables if new else {}
+        held = source.variables
+    ours, theirs = {type(model).__name__} & _TWINS, {*architectures} & _TWINS
+    is_of_twin = bool(ours and theirs and ours != theirs)
+    has_other_shapes = any(
+        name in held and held[name][0] != tuple(variable.shape)
+        for name, variable in variables.items()
+        if _matches(name, new)
+    )
     optional = model.optional_variables
     if new and architectures and {*architectures} <= _WITHOUT_POOLER:
         optional = (*optional, name_tables.POOLER)
-    is_of_twin = _is_of_twin(model, architectures)
     if is_of_twin and not new:
         raise ValueError(
             f"The output layer of {path} belongs to "
@@ -319,69 +342,17 @@ def load_weights(
             f"{type(model).__name__} and does not train one. Evaluate the "
             "checkpoint with the script that trained it."
         )
-    if encoder_only or is_of_twin or _has_other_shapes(model, held, new):
+    if encoder_only or is_of_twin or has_other_shapes:
         report = checkpoints.load(model.bert, path, new=optional)
+        head = [name for name in variables if not name.startswith("bert/")]
         progress.log_paragraph(
             f"Initialized the encoder from {path}: {report}. The output layer "
-            f"is new ({', '.join(_head(model))}): that of the checkpoint "
+            f"is new ({', '.join(head)}): that of the checkpoint "
             "belongs to another task."
         )
         return
     report = checkpoints.load(model, path, new=(*new, *optional))
     progress.log_paragraph(f"Initialized from {path}: {report}")
-
-
-def _head(model: keras.Model) -> list[str]:
-    names = checkpoints.variables_by_name(model)
-    return [name for name in names if not name.startswith("bert/")]
-
-
-def _is_of_twin(model: keras.Model, architectures: Sequence[str]) -> bool:
-    """Returns whether a checkpoint labels words and the model sentences.
-
-    Or the reverse: both use the same variable names.
-    """
-    twins = {
-        name_tables.SEQUENCE_CLASSIFICATION,
-        name_tables.TOKEN_CLASSIFICATION,
-    }
-    ours, theirs = {type(model).__name__} & twins, {*architectures} & twins
-    return bool(ours and theirs and ours != theirs)
-
-
-def _has_other_shapes(
-    model: keras.Model,
-    held: Mapping[str, tuple[tuple[int, ...], str]],
-    patterns: Sequence[str],
-) -> bool:
-    """Returns whether variables that may be new have another shape."""
-    return any(
-        name in held and held[name][0] != tuple(variable.shape)
-        for name, variable in checkpoints.variables_by_name(model).items()
-        if _matches(name, patterns)
-    )
-
-
-def _trained(
-    variables: Mapping[str, tf.Variable], frozen: Sequence[str]
-) -> dict[str, tf.Variable]:
-    """Selects the variables to train and logs their number of weights."""
-    trained = {
-        name: variable
-        for name, variable in variables.items()
-        if not _matches(name, frozen)
-    }
-    if len(trained) < len(variables):
-        counts = [
-            sum(math.prod(v.shape) for v in chosen.values())
-            for chosen in (trained, variables)
-        ]
-        logging.info(
-            "%s weights are trained, %s are frozen.",
-            f"{counts[0]:,}",
-            f"{counts[1] - counts[0]:,}",
-        )
-    return trained
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
