@@ -79,26 +79,16 @@ _KERAS_NAMES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Part:
-    """An open weight file.
+    """An open weight file; its names are PyTorch's."""
 
-    Attributes:
-        entries: shape and type by PyTorch's name; the type is NumPy's name,
-            if NumPy has one.
-        read: returns one array in its stored type.
-        metadata: texts by name, added by the writer.
-    """
-
+    # Of a type that NumPy does not have, the name of safetensors.
     entries: Mapping[str, Spec]
     read: Callable[[str], np.ndarray]
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def _open(path: str, files: contextlib.ExitStack) -> _Part:
-    """Opens a file of any kind; closing the stack closes it.
-
-    Raises:
-        ValueError: the file is broken.
-    """
+    """Opens a file of any kind; closing the stack closes it."""
     if path.endswith(".h5"):
         return _keras_part(path, files)
     if path.endswith(".bin"):
@@ -493,16 +483,6 @@ def _write_safetensors(
 
     Source: github.com/huggingface/safetensors, "Format": the length of the
     header in 8 bytes, the header in JSON, the concatenated arrays.
-
-    Args:
-        path: the file.
-        specs: shape and type by name.
-        read: returns the array of a name.
-        metadata: texts by name.
-
-    Raises:
-        OSError: the file cannot be written.
-        ValueError: safetensors does not support the type of an array.
     """
     names_of_types = {ours: theirs for theirs, ours in _TYPES.items()}
     wrong = [

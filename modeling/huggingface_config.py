@@ -178,8 +178,9 @@ def to_release(values: Mapping[str, Any], path: str) -> dict[str, Any]:
 def from_release(
     config: Mapping[str, Any],
     architectures: Sequence[str],
-    labels: Mapping[str, Any] | None,
+    labels: Mapping[str, Any],
     pad_token_id: int,
+    theirs: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Returns the fields of a `config.json`.
 
@@ -188,15 +189,20 @@ def from_release(
         architectures: Hugging Face's classes; the first is the default.
         labels: `problem_type` and `labels` of the output layer, if known.
         pad_token_id: id of [PAD].
+        theirs: the `config.json` that the model was loaded with, possibly
+            empty. Its other fields are kept, as is another name of the same
+            activation.
     """
     act = (config["hidden_act"] or "linear").lower()
+    names_of_act = [t for t, ours in _ACTIVATIONS.items() if ours == act]
+    if theirs.get("hidden_act") in names_of_act:
+        names_of_act.insert(0, theirs["hidden_act"])
     values = {
+        **theirs,
         "architectures": list(architectures),
         "model_type": _MODEL_TYPE,
         **{name: config[name] for name in _FIELDS},
-        "hidden_act": next(
-            t for t, ours in _ACTIVATIONS.items() if ours == act
-        ),
+        "hidden_act": names_of_act[0],
         "layer_norm_eps": _EPSILON,
         "position_embedding_type": "absolute",
         "classifier_dropout": config.get(
@@ -204,30 +210,12 @@ def from_release(
         ),
         "pad_token_id": pad_token_id,
     }
-    names = (labels or {}).get("labels")
-    if names:
+    if names := labels.get("labels"):
         values["id2label"] = {str(i): name for i, name in enumerate(names)}
         values["label2id"] = {name: i for i, name in enumerate(names)}
-    problem = _PROBLEM_TYPES.get((labels or {}).get("problem_type", ""))
+    problem = _PROBLEM_TYPES.get(labels.get("problem_type", ""))
     if problem and _SENTENCES in architectures:
         values["problem_type"] = problem
-    return values
-
-
-def merged(
-    theirs: Mapping[str, Any], ours: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Merges a config with the `config.json` that a model was loaded with.
-
-    Args:
-        theirs: the original config, possibly empty.
-        ours: of `from_release`. It takes precedence, except that another name
-            of the same activation is kept.
-    """
-    values = {**theirs, **ours}
-    act = theirs.get("hidden_act", "")
-    if _ACTIVATIONS.get(act) == _ACTIVATIONS[ours["hidden_act"]]:
-        values["hidden_act"] = act
     return values
 
 

@@ -262,11 +262,7 @@ def _named(
 
 
 def _own_name(dataset: "h5py.Dataset") -> str | None:
-    """Returns the name that `write` stored with a variable, if any.
-
-    Raises:
-        OSError: the attribute is not a text of fixed length; see `write`.
-    """
+    """Returns the name that `write` stored with a variable, if any."""
     import h5py
 
     if _NAME not in dataset.attrs:

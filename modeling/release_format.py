@@ -119,11 +119,7 @@ class Reader:
             self._rename()
 
     def _rename(self) -> None:
-        """Renames the Model Garden's variables to the release's names.
-
-        Raises:
-            ValueError: the checkpoint is broken, or of another program.
-        """
+        """Renames the Model Garden's variables to the release's names."""
         graph = self._try(self._reader.get_tensor, _OBJECT_GRAPH)
         names = self._try(_full_names, graph)
         self._keys, self.architectures = _garden_keys(names, self.variables)
@@ -352,18 +348,11 @@ def _object_checkpoint(prefix: str, names: Collection[str]) -> str:
 def _garden_keys(
     names: Mapping[str, str], held: Collection[str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Finds the variables of a Model Garden checkpoint.
+    """Returns the keys of variables by name, and the class of the head.
 
     Args:
         names: the names that layers gave variables, by the checkpoint's key.
         held: the keys of all variables.
-
-    Returns:
-        The keys by the release's names, and Hugging Face's name of the class,
-        if known.
-
-    Raises:
-        ValueError: two variables have the same name, as with two encoders.
     """
     names = {
         key: full for key, full in names.items() if not _OPTIMIZER.search(key)
@@ -381,7 +370,7 @@ def _garden_keys(
         elif name and _WORDS in full:
             architectures = (name_tables.TOKEN_CLASSIFICATION,)
         name = name or f"{_GARDEN_SCOPE}{_short(key)}"
-        if name in keys:
+        if name in keys:  # As with two encoders.
             raise ValueError(
                 f"Expected {name} once; the checkpoint stores it as "
                 f"{_short(keys[name])} and as {_short(key)}."

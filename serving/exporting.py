@@ -230,7 +230,15 @@ def convert(
         for name, spec in network.structured_outputs.items()
     }
     if target == LITERT:
-        content = _to_litert(model, network, quantize)
+        root = tf.Module()
+        # Tracked variables become constants.
+        root.weights = [variable.value for variable in model.variables]
+        converter = tf.lite.TFLiteConverter.from_concrete_functions(
+            [network], root
+        )
+        if quantize:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        content = converter.convert()
     else:
         from serving import onnx_graph
 
@@ -261,16 +269,6 @@ def _use_gelu_operation(model: Any) -> None:
             layer.activation = functools.partial(
                 tf.nn.gelu, approximate=forms[layer.activation]
             )
-
-
-def _to_litert(model: Any, network: Any, quantize: str | None) -> bytes:
-    root = tf.Module()
-    # Tracked variables become constants.
-    root.weights = [variable.value for variable in model.variables]
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([network], root)
-    if quantize:
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    return converter.convert()
 
 
 def _serialized(graph: Any, quantize: str | None) -> bytes:

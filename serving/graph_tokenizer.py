@@ -139,10 +139,6 @@ class _Splitter:
 
     The number of a piece in TensorFlow Text is not its id: the vocabulary may
     have a piece twice, or pieces that no text contains.
-
-    Raises:
-        ValueError: the vocabulary has no piece besides [UNK], or one that is
-            too long for TensorFlow Text.
     """
 
     def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
@@ -235,11 +231,7 @@ class _Splitter:
         ).tokenize_with_offsets(short)
 
     def check(self) -> None:
-        """Compares the pieces of the probes and their offsets.
-
-        Raises:
-            ValueError: TensorFlow Text does not give those of the definition.
-        """
+        """Compares the pieces of the probes, and their offsets."""
         basic = tokenization.BasicTokenizer(self._do_lower_case)
         wordpiece = tokenization.WordpieceTokenizer(self._vocab)
         texts = tf.constant(_PROBES)

@@ -406,9 +406,8 @@ def _huggingface_sidecars(
             num_labels, labels.get("labels", ())
         )
     values = huggingface_config.from_release(
-        sizes, model.architectures, labels, pad_token_id
+        sizes, model.architectures, labels, pad_token_id, model.huggingface
     )
-    values = huggingface_config.merged(model.huggingface, values)
     made[huggingface_config.CONFIG] = _json(values)
     return made
 

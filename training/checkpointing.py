@@ -357,7 +357,10 @@ class BestCheckpoint:
         best = self.record
         if best is None or self._sign * (value - best["value"]) > 0:
             # First, so that the weights are never without their description.
-            _copy_companions(self._output_dir, self.folder)
+            for name in _COMPANIONS:
+                path = os.path.join(self._output_dir, name)
+                if tf.io.gfile.exists(path):
+                    writing.copy_file(path, os.path.join(self.folder, name))
             prefix = save(
                 *(self.folder, step, variables),
                 state={"identity": self._identity},
@@ -421,11 +424,3 @@ class BestCheckpoint:
     def _write(self, record: dict[str, Any]) -> None:
         self.record = record
         writing.write_json(self._path, record)
-
-
-def _copy_companions(source: str, target: str) -> None:
-    """Copies the description of a model to another folder with its weights."""
-    for name in _COMPANIONS:
-        path = os.path.join(source, name)
-        if tf.io.gfile.exists(path):
-            writing.copy_file(path, os.path.join(target, name))

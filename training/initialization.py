@@ -267,14 +267,7 @@ def load_pretrained(
 def _output_order(
     model: keras.Model, path: str, output_dir: str
 ) -> list[int] | None:
-    """Finds the order of a checkpoint's outputs for the labels of a run.
-
-    Returns:
-        None if the order is the same, or unknown.
-
-    Raises:
-        ValueError: the checkpoint has other labels.
-    """
+    """Finds the output of a checkpoint for each label of a run."""
     labels = model_folder.labels(output_dir)
     names = checkpoints.variables_by_name(model).keys()
     if labels is None or not names >= {*_OUTPUT_LAYER}:

@@ -243,7 +243,9 @@ def test_activations_are_what_hugging_face_computes(tmp_path, theirs, ours):
 def test_the_name_that_is_written_is_that_of_the_form_computed():
     for ours, theirs in (("gelu", "gelu_new"), ("gelu_exact", "gelu")):
         config = {**_CONFIG.to_dict(), "hidden_act": ours}
-        values = huggingface_config.from_release(config, ["BertModel"], None, 0)
+        values = huggingface_config.from_release(
+            config, ["BertModel"], {}, 0, {}
+        )
         assert values["hidden_act"] == theirs
         again = huggingface_config.to_release(values, "c")
         assert again["hidden_act"] == ours
@@ -266,7 +268,7 @@ def test_the_dropout_of_the_classifier_is_theirs(tmp_path, config, want):
     again = config_lib.BertConfig.from_dict(json.loads(config.to_json_string()))
     assert again == config
     values = huggingface_config.from_release(
-        config.to_dict(), ["BertModel"], None, 0
+        config.to_dict(), ["BertModel"], {}, 0, {}
     )
     assert values["classifier_dropout"] == want
 
@@ -410,6 +412,7 @@ def test_config_by_hand():
         ["BertForSequenceClassification"],
         {"problem_type": "multi_label", "labels": ["no", "yes"]},
         0,
+        {},
     )
     assert values == {
         "architectures": ["BertForSequenceClassification"],
@@ -482,16 +485,16 @@ def test_the_problem_type_is_that_of_the_config_if_any(config, want):
 
 
 def test_fields_of_an_earlier_config_stay():
-    ours = huggingface_config.from_release(
-        _CONFIG.to_dict(), ["BertModel"], None, 0
-    )
+    def made(theirs):
+        return huggingface_config.from_release(
+            _CONFIG.to_dict(), ["BertModel"], {}, 0, theirs
+        )
+
+    ours = made({})
     theirs = {"hidden_act": "gelu_fast", "custom": 3, "vocab_size": 10}
-    values = huggingface_config.merged(theirs, ours)
-    assert values == {**ours, "custom": 3, "hidden_act": "gelu_fast"}
+    assert made(theirs) == {**ours, "custom": 3, "hidden_act": "gelu_fast"}
     # The name of another form does not stay.
-    theirs = {"hidden_act": "gelu"}
-    assert huggingface_config.merged(theirs, ours) == ours
-    assert huggingface_config.merged({}, ours) == ours
+    assert made({"hidden_act": "gelu"}) == ours
 
 
 def test_a_config_that_is_no_object_is_refused(tmp_path):
