@@ -3,7 +3,6 @@
 Proxies are taken from the environment (`https_proxy`, `no_proxy`) by `urllib`.
 """
 
-import dataclasses
 import http.client
 import os
 import pathlib
@@ -28,6 +27,11 @@ _ATTEMPTS = 4
 _TIMEOUT_SECONDS = 60
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)$")
 _RANGE_NOT_SATISFIABLE = 416
+# The state of a partial file, stored next to it: its address, its strong ETag
+# or date on the server, and the size of the complete file. Without a validator
+# the download is not resumed, because the file may have changed.
+_NONE = type(None)
+_STATE = {"url": str, "validator": (str, _NONE), "size": (int, _NONE)}
 # Transient errors: timeouts, too many requests, server errors.
 _TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _ADVICE = {
@@ -45,22 +49,6 @@ class TransferError(OSError):
 
 class _TransientError(Exception):
     """A failure that may not recur in another attempt."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _State:
-    """The state of a partial file, stored next to it.
-
-    Attributes:
-        url: its address.
-        validator: its strong ETag or date on the server; without one the
-            download is not resumed, because the file may have changed.
-        size: of the complete file in bytes; None if unknown.
-    """
-
-    url: str
-    validator: str | None
-    size: int | None
 
 
 def fetch(
@@ -155,11 +143,11 @@ def _receive(
     known = _read_state(state_path, url)
     # Sizes and ranges count the bytes of the file, not of a compressed form.
     headers = {"Accept-Encoding": "identity"}
-    if known is None or known.validator is None:
+    if not known.get("validator"):
         have = 0
     elif have:
         headers["Range"] = f"bytes={have}-"
-        headers["If-Range"] = known.validator
+        headers["If-Range"] = known["validator"]
     try:
         response = _open(urllib.request.Request(url, headers=headers))
     except urllib.error.HTTPError as error:
@@ -167,7 +155,7 @@ def _receive(
             if known and have and error.code == _RANGE_NOT_SATISFIABLE:
                 sent = error.headers.get("Content-Range", "")
                 match = _CONTENT_RANGE.match(sent)
-                if have == (_number(match[2]) if match else known.size):
+                if have == (_number(match[2]) if match else known.get("size")):
                     return  # The file was already complete.
         raise _refusal(url, error, have) from error
     with response:
@@ -175,8 +163,8 @@ def _receive(
         start, size = _span(url, response, have)
         file.seek(file.truncate(start))
         validator = _validator(response)
-        state = _State(url=url, validator=validator, size=size)
-        writing.write_json(state_path, dataclasses.asdict(state))
+        state = {"url": url, "validator": validator, "size": size}
+        writing.write_json(state_path, state)
         if size is not None:
             folder = os.path.dirname(state_path) or "."
             writing.require_space(folder, size - start, f"Fetching {url}")
@@ -266,14 +254,14 @@ def _validator(response: Any) -> str | None:
     return response.headers.get("Last-Modified")
 
 
-def _read_state(path: str, url: str) -> _State | None:
-    """Reads the state of a partial file of this address, if there is one."""
+def _read_state(path: str, url: str) -> dict[str, Any]:
+    """Reads the state of a partial file of this address; empty if unknown."""
     try:
-        state = _State(**json_text.read_object(path))
-    except (FileNotFoundError, ValueError, TypeError):
-        # Without a state the download restarts.
-        return None
-    return state if state.url == url else None
+        state = json_text.read_object(path)
+    except (FileNotFoundError, ValueError):
+        return {}
+    is_of_url = json_text.has_shape(state, _STATE) and state["url"] == url
+    return state if is_of_url else {}
 
 
 class DamagedArchiveError(ValueError):

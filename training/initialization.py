@@ -79,7 +79,7 @@ class Plan:
     eval_every_steps: int = 0
     best_metric: str | None = None
     higher_is_better: bool = True
-    make_sanity_check: Callable[[], reporting.SanityCheck | None] | None = None
+    make_sanity_check: Callable[[], reporting.SanityCheck] | None = None
 
     def schedule(
         self, options: training_flags.TrainingOptions

@@ -233,13 +233,12 @@ class _Recorder:
         self._communicator.check_equal(
             (first_step, sorted(plan.identity.items()))
         )
-        has_steps_left = first_step < plan.num_train_steps
-        sanity_check = None
-        if plan.make_sanity_check and has_steps_left:
-            sanity_check = plan.make_sanity_check()
         self._clock = reporting.Clock()
         self._reporter = self._best = None
         if self._communicator.is_chief:
+            sanity_check = None
+            if plan.make_sanity_check and first_step < plan.num_train_steps:
+                sanity_check = plan.make_sanity_check()
             self._reporter = reporting.Reporter(
                 options.output_dir,
                 plan.num_train_steps,

@@ -191,12 +191,7 @@ def train(
     return loop.train(strategy, objective, batches, options, plan)
 
 
-def _sanity_checks(
-    sources, phases, schedule
-) -> sanity_checks.SanityChecks | None:
-    """Creates the sanity checks on the chief; None on other workers."""
-    if not workers.cluster().is_chief:
-        return None
+def _sanity_checks(sources, phases, schedule) -> sanity_checks.SanityChecks:
     batches = [phase.options.train_batch_size for phase in phases]
     lengths = [phase.options.max_seq_length for phase in phases]
     checks = sanity_checks.SanityChecks(

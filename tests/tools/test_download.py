@@ -1,7 +1,6 @@
 """Downloads of models and data sets, and the table of them."""
 
 import dataclasses
-import functools
 import hashlib
 import io
 import json
@@ -346,11 +345,11 @@ def test_command_that_cannot_be_meant_is_refused(
 
 
 def test_progress_is_that_of_the_bytes_of_this_call(monkeypatch, caplog):
-    clock = iter([10.0, 10.1, 16.0, 22.0])
-    timed = functools.partial(progress.Progress, lambda: next(clock))
-    monkeypatch.setattr(download.progress, "Progress", timed)
+    now = [10.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     report = download._reporter("a.zip")
-    for done in (4_000_000, 5_000_000, 8_000_000):
+    for seconds, done in ((0.1, 4_000_000), (6, 5_000_000), (12, 8_000_000)):
+        now[0] = 10.0 + seconds
         report(done, 8_000_000)
     assert [record.getMessage() for record in caplog.records] == [
         "██········ bytes of a.zip 1,000,000/4,000,000  18s left",
