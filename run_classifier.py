@@ -174,19 +174,14 @@ class SentenceClassification(predictions.LabeledTask):
     def write_report(
         self, data: task.Data, answers: predictions.Answers, output_dir: str
     ) -> None:
-        label_set = self.decided_by(answers)
         if self._chooses_thresholds(data):
-            label_set.save(os.path.join(output_dir, sentence_flags.LABELS_FILE))
-        evaluated = report.Evaluated(
-            label_set=label_set,
-            file=data.content,
-            label_ids=self.label_ids(data),
-            outputs=answers.outputs,
-            losses=predictions.pool_windows(
-                answers.losses[:, None], data.rows_per_example
-            )[:, 0],
-        )
-        report.write(evaluated, output_dir, data.data_set.suffix)
+            path = os.path.join(output_dir, sentence_flags.LABELS_FILE)
+            self.decided_by(answers).save(path)
+        losses = predictions.pool_windows(
+            answers.losses[:, None], data.rows_per_example
+        )[:, 0]
+        answers = dataclasses.replace(answers, losses=losses)
+        report.write(data.content, self.label_ids(data), answers, output_dir)
 
     def write_answers(
         self, data: task.Data, answers: predictions.Answers, output_dir: str

@@ -124,9 +124,7 @@ def _read_file(
 
 
 def _make(
-    recipe: pretraining_shards.Recipe,
-    read: _Read,
-    shard: tuple[int, str],
+    recipe: pretraining_shards.Recipe, read: _Read, shard: tuple[int, str]
 ) -> int:
     """Creates a shard; returns its number."""
     number, path = shard

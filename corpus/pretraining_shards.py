@@ -193,9 +193,7 @@ def make_shard(
         if held is not None:
             return held
     tokenizer = _tokenizer(
-        recipe.vocab_file,
-        recipe.do_lower_case,
-        paths.sha256(recipe.vocab_file),
+        recipe.vocab_file, recipe.do_lower_case, paths.sha256(recipe.vocab_file)
     )
     text, dropped = _Hash(), cleaning.Counts()
     corpus = encoded_corpus.encode_documents(

@@ -209,20 +209,14 @@ def write(
     ]
     if plot_file:
         parts.append(f"![{table.title}]({plot_file})")
-    if table.expected:
-        parts += [
-            "## Expected before the runs",
-            "\n".join(_expectation_lines(table, measured.found)),
-        ]
-    parts += [
-        "## Notes",
-        "\n".join(f"- {note}" for note in _notes(table)),
-    ]
-    if measured.problems:
-        parts += [
-            "## Problems",
-            "\n".join(f"- {problem}" for problem in measured.problems),
-        ]
+    sections = {
+        "Expected before the runs": _expectation_lines(table, measured.found),
+        "Notes": [f"- {note}" for note in _notes(table)],
+        "Problems": [f"- {problem}" for problem in measured.problems],
+    }
+    for name, lines in sections.items():
+        if text := "\n".join(lines):
+            parts += [f"## {name}", text]
     parts += ["## Commands", *_command_parts(table, folders)]
     return "\n\n".join(parts) + "\n"
 
@@ -279,6 +273,8 @@ def _band_text(cell: tables.Cell, difference: float | None) -> str:
 
 
 def _expectation_lines(table: tables.Table, found: Found) -> Iterator[str]:
+    if not table.expected:
+        return
     yield "| should be better | than | on | why | difference | found |"
     yield "|---|---|---|---|---|---|"
     for expected in table.expected:

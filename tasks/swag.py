@@ -106,11 +106,7 @@ def read_examples(
     table = tables.open_table(
         path, file_format, has_header=True, same_width=True
     )
-    names = (
-        layout.first_column,
-        layout.second_column,
-        *layout.ending_columns,
-    )
+    names = (layout.first_column, layout.second_column, *layout.ending_columns)
     columns = [table.find(name) if name else None for name in names]
     label = table.find(layout.label_column) if with_labels else None
     parse = functools.partial(_label_id, layout.label_set())

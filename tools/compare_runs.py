@@ -177,10 +177,7 @@ def _differing(columns: Sequence[_Values]) -> _Rows:
     """Returns a row for each value that differs between runs that have any."""
     known = [column for column in columns if column]
     return [
-        (
-            name,
-            *(_cell(c.get(name)) if c else _UNKNOWN for c in columns),
-        )
+        (name, *(_cell(c.get(name)) if c else _UNKNOWN for c in columns))
         for name in _names(known)
         if any(column.get(name) != known[0].get(name) for column in known)
         and name != "output_dir"  # Each run has its own.

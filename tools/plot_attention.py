@@ -41,8 +41,7 @@ class Options(training_flags.ModelOptions):
     text: str = flags.Group.FILES.required("Text or pair.")
     output_file: str = flags.Group.FILES.required("Picture to write, PNG.")
     layers: str = flags.Group.DISPLAY.flag(
-        "all",
-        "Numbers from 0, or from the end as -1, comma-separated; or all.",
+        "all", "Numbers from 0, or from the end as -1, comma-separated; or all."
     )
     heads: str = flags.Group.DISPLAY.flag("all", "As --layers.")
 

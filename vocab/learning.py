@@ -88,9 +88,7 @@ def learn_vocabulary(text_files: Iterable[str], options: Options) -> list[str]:
 
 
 def learn_multilingual_vocabulary(
-    text_files: Mapping[str, Sequence[str]],
-    exponent: float,
-    options: Options,
+    text_files: Mapping[str, Sequence[str]], exponent: float, options: Options
 ) -> list[str]:
     """Learns one vocabulary for several languages, as `learn_vocabulary` does.
 
@@ -150,10 +148,7 @@ def _learn_from(counts: "WordCounts", options: Options) -> list[str]:
     words = _spelt_with(alphabet, counts.words)
     num_candidates = math.ceil(num_pieces * (1 + _SPARE_SHARE))
     pieces = keep_most_used(
-        learn_pieces(words, num_candidates),
-        alphabet,
-        words,
-        num_pieces,
+        learn_pieces(words, num_candidates), alphabet, words, num_pieces
     )
     vocabulary = special + _ordered(alphabet, pieces)
     if len(vocabulary) < options.vocab_size:
@@ -412,7 +407,13 @@ class _Merger:
         )
         self._queue: list[tuple[int, tuple[str, ...], _Pair]] = []
         for word in sorted(words):  # Sorted for a deterministic result.
-            self._add(word, words[word])
+            pieces = [self._number(word[0])]
+            pieces += [self._number(f"##{char}") for char in word[1:]]
+            for pair in itertools.pairwise(pieces):
+                self._pair_counts[pair] += words[word]
+                self._words_of_pair[pair].append(len(self._words))
+            self._words.append(array.array("I", pieces))
+            self._occurrences.append(words[word])
         for pair in self._pair_counts:
             self._push(pair)
 
@@ -445,15 +446,6 @@ class _Merger:
             elif change > 0:
                 self._push(changed)
         return piece
-
-    def _add(self, word: str, count: int) -> None:
-        pieces = [self._number(word[0])]
-        pieces += [self._number(f"##{char}") for char in word[1:]]
-        for pair in itertools.pairwise(pieces):
-            self._pair_counts[pair] += count
-            self._words_of_pair[pair].append(len(self._words))
-        self._words.append(array.array("I", pieces))
-        self._occurrences.append(count)
 
     def _number(self, piece: str) -> int:
         if piece not in self._number_of:

@@ -20,61 +20,45 @@ _LONGEST_NAME = 25  # Maximum characters of a name in the plot.
 _LARGE_INCHES = 10.0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluated:
-    """Predictions for the E examples of a labeled file.
-
-    Attributes:
-        label_set: the labels with the thresholds used.
-        file: source of the examples.
-        label_ids: `[E]` class ids or scores, or `[E, K]` 0 or 1.
-        outputs: `[E, K]` float32, probabilities or scores.
-        losses: `[E]` float32.
-    """
-
-    label_set: labels.LabelSet
-    file: datasets.TextFile
-    label_ids: np.ndarray
-    outputs: np.ndarray
-    losses: np.ndarray
-
-
-def write(evaluated: Evaluated, folder: str, suffix: str) -> None:
+def write(
+    file: datasets.TextFile,
+    label_ids: np.ndarray,
+    answers: predictions.Answers,
+    folder: str,
+) -> None:
     """Writes the report files of an evaluation.
 
     `eval_report.txt` and `.json`, `eval_confusion_matrix.png` (for one label)
     and `eval_highest_loss.jsonl`; for scores only the last one.
 
     Args:
-        evaluated: the predictions.
+        file: source of the E examples.
+        label_ids: `[E]` class ids or scores, or `[E, K]` 0 or 1.
+        answers: predictions with one loss per example, `[E]`.
         folder: output folder.
-        suffix: appended to the names of this file's results.
     """
-    label_set = evaluated.label_set
+    label_set = dataclasses.replace(
+        file.info.label_set, thresholds=answers.thresholds
+    )
 
-    def opened(name: str, mode: str = "w"):
-        stem, ending = os.path.splitext(name)
-        path = os.path.join(folder, f"{stem}{suffix}{ending}")
-        return writing.whole_file(path, mode)
+    def path(name: str) -> str:
+        return os.path.join(folder, name.replace(".", f"{file.suffix}."))
 
-    with opened("eval_highest_loss.jsonl") as file:
-        file.writelines(_highest_losses(evaluated))
+    with writing.whole_file(path("eval_highest_loss.jsonl")) as output:
+        output.writelines(_highest_losses(file, label_set, answers))
     if label_set.problem_type == labels.REGRESSION:
         return
-    decisions = predictions.decide(label_set, evaluated.outputs)
-    report, text = scores(label_set, evaluated.label_ids, decisions)
-    with opened("eval_report.txt") as file:
-        file.write(text)
-    logging.info(
-        "Scores by label: %s", os.path.join(folder, f"eval_report{suffix}.txt")
-    )
-    logging.debug("%s\n%s", evaluated.file.path, text)
-    writing.write_json(
-        os.path.join(folder, f"eval_report{suffix}.json"), report
-    )
+    decisions = predictions.decide(label_set, answers.outputs)
+    report, text = scores(label_set, label_ids, decisions)
+    with writing.whole_file(path("eval_report.txt")) as output:
+        output.write(text)
+    logging.info("Scores by label: %s", path("eval_report.txt"))
+    logging.debug("%s\n%s", file.path, text)
+    writing.write_json(path("eval_report.json"), report)
     if label_set.problem_type == labels.SINGLE_LABEL:
-        with opened("eval_confusion_matrix.png", "wb") as file:
-            draw(label_set.names, report["confusion_matrix"], file)
+        plot = path("eval_confusion_matrix.png")
+        with writing.whole_file(plot, "wb") as output:
+            draw(label_set.names, report["confusion_matrix"], output)
 
 
 def scores(
@@ -196,23 +180,27 @@ def draw(names: Sequence[str], matrix: np.ndarray, file: IO[bytes]) -> None:
     writing.save_png(figure, file)
 
 
-def _highest_losses(evaluated: Evaluated) -> Iterator[str]:
+def _highest_losses(
+    file: datasets.TextFile,
+    label_set: labels.LabelSet,
+    answers: predictions.Answers,
+) -> Iterator[str]:
     """Yields the examples of highest loss as JSON lines, highest first.
 
     Each has `row`, from 0 without the header, `loss`, `label`, `prediction` and
     texts.
     """
-    file, losses = evaluated.file, evaluated.losses
     examples = file.examples(with_labels=True)
-    answers = predictions.answers(evaluated.label_set, evaluated.outputs)
+    decisions = predictions.answers(label_set, answers.outputs)
     rows = file.part.held_out if file.part else range(len(examples))
-    for place in np.argsort(-losses, kind="stable")[:_NUM_EXAMPLES]:
+    order = np.argsort(-answers.losses, kind="stable")
+    for place in order[:_NUM_EXAMPLES]:
         example = examples[place]
         line = {
             "row": rows[place],
-            "loss": round(float(losses[place]), 6),
+            "loss": round(float(answers.losses[place]), 6),
             "label": example.label,
-            "prediction": answers[place],
+            "prediction": decisions[place],
             "text_a": example.text_a,
             **({} if example.text_b is None else {"text_b": example.text_b}),
         }

@@ -10,13 +10,7 @@ from absl import logging
 from commands import flags
 from files import messages, paths, writing
 from tasks import tables, task
-from tasks.classification import (
-    datasets,
-    glue,
-    labels,
-    metrics,
-    sentence_pairs,
-)
+from tasks.classification import datasets, glue, labels, metrics, sentence_pairs
 
 CUSTOM = "custom"  # Name of the task of the user's own files.
 LABELS_FILE = "labels.json"  # saved beside the model

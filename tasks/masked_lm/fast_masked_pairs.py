@@ -134,9 +134,7 @@ class Instances:
             replacements == MASK,
             self._vocabulary.mask_id,
             np.where(
-                replacements == SAME,
-                labels,
-                self._vocabulary.ids[replacements],
+                replacements == SAME, labels, self._vocabulary.ids[replacements]
             ),
         )  # [B, P]
         rows, _ = np.nonzero(is_masked)
@@ -245,9 +243,7 @@ class _Drawer:
 
     def __init__(self, corpus, vocabulary, options, rng, order):
         self.instances = Instances(
-            corpus=corpus,
-            vocabulary=vocabulary,
-            options=options,
+            corpus=corpus, vocabulary=vocabulary, options=options
         )
         self._starts = corpus.sentence_starts
         self._document_starts = corpus.document_starts

@@ -43,8 +43,7 @@ class PairOptions:
         "Mask all pieces of a word together."
     )
     short_seq_prob: float = flags.Group.PAIRS.flag(
-        0.1,
-        "Share of documents split into pairs of a random shorter length.",
+        0.1, "Share of documents split into pairs of a random shorter length."
     )
     random_seed: int = flags.Group.PAIRS.flag(
         12345, "Decides every random draw."

@@ -91,11 +91,7 @@ def evaluate_v2(
         ValueError: there is no question, or a question has no null odds.
     """
     exact, f1 = score_v2(gold, predictions)
-    result = {
-        "exact": _percent(exact),
-        "f1": _percent(f1),
-        "total": len(gold),
-    }
+    result = {"exact": _percent(exact), "f1": _percent(f1), "total": len(gold)}
     for name, has_answer in ("HasAns", True), ("NoAns", False):
         ids = [i for i, answers in gold.items() if bool(answers) is has_answer]
         if ids:

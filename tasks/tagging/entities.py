@@ -339,10 +339,8 @@ def score(
                 f"Sentence {number} must have as many predicted tags as words, "
                 f"{len(right)}; got {len(guessed)}."
             )
-        there, found = (
-            set(find_entities(right)),
-            set(find_entities(guessed)),
-        )
+        there = set(find_entities(right))
+        found = set(find_entities(guessed))
         golds.update(entity.kind for entity in there)
         founds.update(entity.kind for entity in found)
         corrects.update(entity.kind for entity in there & found)

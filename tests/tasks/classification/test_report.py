@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from tasks.classification import datasets, labels, report, sentence_pairs
+from tasks.classification import (
+    datasets,
+    labels,
+    predictions,
+    report,
+    sentence_pairs,
+)
 
 _ONE = labels.LabelSet(names=("a", "b", "c", "d"))
 _TARGETS = np.array([0, 0, 0, 1, 1, 2])
@@ -88,7 +94,7 @@ def test_characters_that_the_font_lacks_are_one_line(caplog, recwarn):
     ]
 
 
-def _evaluated(path, label_set, part, **arrays):
+def _write(path, label_set, part, label_ids, **arrays):
     info = datasets.DatasetInfo(
         name="custom",
         label_set=label_set,
@@ -108,16 +114,17 @@ def _evaluated(path, label_set, part, **arrays):
         split=split,
         path=str(path),
         packing=sentence_pairs.Packing(max_seq_length=8),
-        suffix="",
+        suffix="_x",
         part=part,
     )
-    return report.Evaluated(label_set=label_set, file=file, **arrays)
+    answers = predictions.Answers(**arrays)
+    report.write(file, label_ids, answers, str(path.parent))
 
 
 def test_files_name_the_rows_that_were_held_out(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text("text\tlabel\nzero\tb\none\ta\ntwo\tb\nthree\ta\n")
-    evaluated = _evaluated(
+    _write(
         path,
         labels.LabelSet(names=("a", "b")),
         datasets.Part(held_out=(1, 3), is_held_out=True, seed=1),
@@ -125,7 +132,6 @@ def test_files_name_the_rows_that_were_held_out(tmp_path):
         outputs=np.array([[0.9, 0.1], [0.4, 0.6]], np.float32),
         losses=np.array([0.105, 0.916], np.float32),
     )
-    report.write(evaluated, str(tmp_path), "_x")
     lines = (tmp_path / "eval_highest_loss_x.jsonl").read_text().splitlines()
     first, second = map(json.loads, lines)
     assert first == {
@@ -145,7 +151,7 @@ def test_files_name_the_rows_that_were_held_out(tmp_path):
 def test_scores_have_their_worst_examples_alone(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text("text\tlabel\nzero\t0.5\none\t2\n")
-    evaluated = _evaluated(
+    _write(
         path,
         labels.LabelSet(problem_type="regression"),
         None,
@@ -153,7 +159,6 @@ def test_scores_have_their_worst_examples_alone(tmp_path):
         outputs=np.array([[0.5], [1.0]], np.float32),
         losses=np.array([0.0, 1.0], np.float32),
     )
-    report.write(evaluated, str(tmp_path), "")
     assert sorted(p.name for p in tmp_path.iterdir()) == [
-        *("eval_highest_loss.jsonl", "train.tsv")
+        *("eval_highest_loss_x.jsonl", "train.tsv")
     ]
