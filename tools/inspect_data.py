@@ -448,22 +448,19 @@ def _examples_section(
     """Shows records as words; masked ones are colored, or put in brackets."""
     styles = _COLOR_STYLES if has_colors else _PLAIN_STYLES
 
-    def as_text(record: Mapping[str, np.ndarray]) -> str:
-        pieces = record_contents.pieces(record, tokens)
-        return record_contents.as_text(pieces, styles)
-
     parts = ["EXAMPLES\n"]
     if has_colors:
         parts.append(f"  ({_LEGEND})\n")
     for number, record in enumerate(records, start=1):
         start = f"  {number}.{_label(record)}"
         if record["input_ids"].ndim == 1:
-            parts.append(f"{start} {as_text(record)}\n")
+            text = record_contents.as_text(record, tokens, styles)
+            parts.append(f"{start} {text}\n")
             continue
         parts.append(f"{start}\n")
         for choice, ids in enumerate(record["input_ids"]):
-            mask = record["input_mask"][choice]
-            text = as_text({"input_ids": ids, "input_mask": mask})
+            row = {"input_ids": ids, "input_mask": record["input_mask"][choice]}
+            text = record_contents.as_text(row, tokens, styles)
             parts.append(f"    {choice}: {text}\n")
     return "".join(parts)
 

@@ -46,10 +46,6 @@ class RaggedIds:
     ids: np.ndarray
     row_lengths: np.ndarray
 
-    def rows(self) -> list[np.ndarray]:
-        """Returns `N` arrays, the ids of each text."""
-        return np.split(self.ids, np.cumsum(self.row_lengths))[:-1]
-
 
 class WordMemory:
     """Batch tokenizer with the results of `FullTokenizer`.

@@ -15,7 +15,8 @@ from tasks.masked_lm import masked_pairs
 
 Batch = Mapping[str, np.ndarray]
 
-# Kinds of a `Piece`.
+# Kinds of tokens. Those to predict are shown to the model as [MASK], unchanged,
+# or as another token.
 PLAIN, SPECIAL = "plain", "special"
 HIDDEN, SAME, REPLACED = "hidden", "same", "replaced"
 _CONTINUATION = "##"
@@ -235,34 +236,19 @@ def contents_warnings(contents: RecordContents) -> list[str]:
     return warnings
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Piece:
-    """A token of a record.
-
-    Attributes:
-        text: the token, before masking; without `##` inside a word.
-        kind: `PLAIN`, `SPECIAL`, or how a predicted token is shown to the
-            model: as `[MASK]` (`HIDDEN`), unchanged (`SAME`), or as another
-            token (`REPLACED`).
-        shown: the token shown for `REPLACED`.
-        starts_word: whether a space precedes it.
-    """
-
-    text: str
-    kind: str
-    shown: str = ""
-    starts_word: bool = True
-
-
-def pieces(
-    record: Mapping[str, np.ndarray], tokens: Mapping[int, str]
-) -> list[Piece]:
-    """Lists the tokens of a record, without padding.
+def as_text(
+    record: Mapping[str, np.ndarray],
+    tokens: Mapping[int, str],
+    styles: Mapping[str, str],
+) -> str:
+    """Formats the tokens of a record before masking, without padding.
 
     Args:
         record: `input_ids` and `input_mask` `[T]`; `masked_lm_positions`,
             `masked_lm_ids` and `masked_lm_weights` `[P]`, if masked.
         tokens: tokens by id; unknown ids are shown as numbers.
+        styles: for each kind of token a format with `{text}`, the token, and
+            `{shown}`, the one shown to the model.
     """
     none = np.zeros(0, np.int64)
     is_real = record.get("masked_lm_weights", none) > 0
@@ -272,54 +258,32 @@ def pieces(
     )
     answers = dict(zip(places, labels, strict=True))
     length = int(record["input_mask"].sum())
-    found: list[Piece] = []
+    parts: list[str] = []
+    previous_kind = SPECIAL
     for place, index in enumerate(record["input_ids"][:length].tolist()):
-        shown, answer = (
+        shown, text = (
             tokens.get(each, f"[id {each}]")
             for each in (index, answers.get(place, index))
         )
+        kind = _kind(shown, text, is_predicted=place in answers)
+        is_piece = text.startswith(_CONTINUATION) and text != _CONTINUATION
         # Truncation can make a text begin in the middle of a word.
-        is_first = not found or found[-1].kind == SPECIAL
-        is_predicted = place in answers
-        found.append(_piece(shown, answer, is_predicted, is_first))
-    return found
-
-
-def _piece(shown: str, text: str, is_predicted: bool, is_first: bool) -> Piece:
-    continues = (
-        text.startswith(_CONTINUATION)
-        and text != _CONTINUATION
-        and not is_first
-    )
-    kind = PLAIN
-    if not is_predicted:
-        if text.startswith("[") and text.endswith("]") and len(text) > 2:
-            kind = SPECIAL
-    elif shown == "[MASK]":
-        kind = HIDDEN
-    else:
-        kind = SAME if shown == text else REPLACED
-    return Piece(
-        text=text.removeprefix(_CONTINUATION) if continues else text,
-        kind=kind,
-        shown=shown if kind == REPLACED else "",
-        starts_word=not continues,
-    )
-
-
-def as_text(words: list[Piece], styles: Mapping[str, str]) -> str:
-    """Joins pieces to text.
-
-    Args:
-        words: pieces of a record.
-        styles: for each kind a format with `{text}` and `{shown}`.
-    """
-    parts: list[str] = []
-    for piece in words:
-        space = " " if parts and piece.starts_word else ""
-        styled = styles[piece.kind].format(text=piece.text, shown=piece.shown)
-        parts.append(space + styled)
+        if is_piece and previous_kind != SPECIAL:
+            text = text.removeprefix(_CONTINUATION)
+        elif parts:
+            parts.append(" ")
+        parts.append(styles[kind].format(text=text, shown=shown))
+        previous_kind = kind
     return "".join(parts)
+
+
+def _kind(shown: str, text: str, *, is_predicted: bool) -> str:
+    if not is_predicted:
+        is_special = len(text) > 2 and text[0] == "[" and text[-1] == "]"
+        return SPECIAL if is_special else PLAIN
+    if shown == "[MASK]":
+        return HIDDEN
+    return SAME if shown == text else REPLACED
 
 
 def prediction_warnings(options: masked_pairs.InstanceOptions) -> list[str]:

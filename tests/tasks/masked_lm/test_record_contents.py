@@ -116,9 +116,7 @@ _STYLES = {
 
 def _text(**record):
     arrays = {name: np.array(values) for name, values in record.items()}
-    return record_contents.as_text(
-        record_contents.pieces(arrays, _TOKENS), _STYLES
-    )
+    return record_contents.as_text(arrays, _TOKENS, _STYLES)
 
 
 def test_what_is_masked_is_told_apart():
@@ -143,8 +141,7 @@ def test_a_text_shows_where_it_begins_and_what_is_no_token():
 def test_braces_in_a_text_are_text():
     tokens = {0: "{text}", 1: "{0}"}
     record = {"input_ids": np.array([0, 1]), "input_mask": np.array([1, 1])}
-    pieces = record_contents.pieces(record, tokens)
-    assert record_contents.as_text(pieces, _STYLES) == "{text} {0}"
+    assert record_contents.as_text(record, tokens, _STYLES) == "{text} {0}"
 
 
 def test_numbers_in_a_few_numbers():
