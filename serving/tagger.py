@@ -225,7 +225,7 @@ def cut_windows(
 def _stops(offsets, sentence, room: int):
     """Returns where a window that begins at each word would stop: `[W]`."""
     bounds = tf.gather(offsets, sentence)  # [W, 2]
-    # As `ner.spans`: in a long sentence half is left for the surroundings.
+    # As in `ner`: in a long sentence half is left for the surroundings.
     is_long = bounds[:, 1] - bounds[:, 0] > room
     limit = tf.cast(tf.where(is_long, max(room // 2, 1), room), tf.int64)
     reached = _bisect(offsets, offsets[:-1] + limit) - 1

@@ -134,21 +134,6 @@ class WindowOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Span:
-    """Words of a document in a window, and those labeled in it.
-
-    Attributes:
-        start, end: the words of the window, `start` to `end - 1`.
-        first, last: the labeled words of these, `first` to `last - 1`.
-    """
-
-    start: int
-    end: int
-    first: int
-    last: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Window:
     """Input of the model for one window.
 
@@ -225,16 +210,20 @@ def make_windows(
         sizes = [len(pieces) for pieces in ids]
         offsets = list(itertools.accumulate(sizes, initial=0))
         for sentence in bounds:
-            yield [
-                _window(span, ids, labels, (begin, end))
-                for span in spans(offsets, sentence, options)
-            ]
+            yield list(
+                _windows(ids, offsets, labels, sentence, (begin, end), options)
+            )
 
 
-def spans(
-    offsets: Sequence[int], sentence: tuple[int, int], options: WindowOptions
-) -> list[Span]:
-    """Chooses the windows of one sentence.
+def _windows(
+    ids: Sequence[tuple[int, ...]],
+    offsets: Sequence[int],
+    labels: Sequence[int],
+    sentence: tuple[int, int],
+    special_ids: tuple[int, int],
+    options: WindowOptions,
+) -> Iterator[Window]:
+    """Yields the windows of one sentence.
 
     The space around a sentence is filled evenly on both sides with complete
     words; if one side ends, the other gets the rest. A window of a sentence
@@ -242,27 +231,36 @@ def spans(
     context on both sides.
 
     Args:
-        offsets: pieces before each word of the document, and the total; no word
-            has more than `options.room`.
+        ids: pieces of each word of the document, at most `options.room`.
+        offsets: pieces before each word of the document, and the total.
+        labels: of each word of the document.
         sentence: its words, as first and one past the last.
+        special_ids: of [CLS] and [SEP].
         options: see the class.
     """
     first, last = sentence
     outer = (first, last)
     if options.context == DOCUMENT:
-        outer = (0, len(offsets) - 1)
+        outer = (0, len(ids))
     limit = options.room
     if offsets[last] - offsets[first] > limit:
         limit = max(limit // 2, 1)
-    chosen = []
     while first < last:
         # The last word that ends within the limit, but at least one word.
         stop = bisect.bisect_right(offsets, offsets[first] + limit) - 1
         stop = min(max(stop, first + 1), last)
         start, end = _surrounded(offsets, (first, stop), outer, options.room)
-        chosen.append(Span(start=start, end=end, first=first, last=stop))
+        input_ids, positions = [special_ids[0]], []
+        for word in range(start, end):
+            if first <= word < stop:
+                positions.append(len(input_ids))
+            input_ids += ids[word]
+        yield Window(
+            input_ids=(*input_ids, special_ids[1]),
+            label_ids=tuple(labels[first:stop]),
+            positions=tuple(positions),
+        )
         first = stop
-    return chosen
 
 
 def _surrounded(
@@ -287,25 +285,6 @@ def _surrounded(
     end = widened_right(start, room)
     # Space unused on the right is used on the left.
     return widened_left(end, room), end
-
-
-def _window(
-    span: Span,
-    ids: Sequence[tuple[int, ...]],
-    labels: Sequence[int],
-    special_ids: tuple[int, int],
-) -> Window:
-    begin, end = special_ids
-    input_ids, positions = [begin], []
-    for word in range(span.start, span.end):
-        if span.first <= word < span.last:
-            positions.append(len(input_ids))
-        input_ids += ids[word]
-    return Window(
-        input_ids=(*input_ids, end),
-        label_ids=tuple(labels[span.first : span.last]),
-        positions=tuple(positions),
-    )
 
 
 def _log_odd_words(sentences, pieces_of, room: int) -> None:
