@@ -39,41 +39,9 @@ class Machine:
     start_seconds: float = _START_SECONDS
     text_bytes_per_second: float = 4e6  # Source: docs/corpora.md, one core.
 
-    def pretraining_seconds(
-        self,
-        config: config_lib.BertConfig,
-        shape: costs.Shape,
-        num_sequences: float,
-    ) -> float:
-        """Estimates the seconds of pre-training, without its start.
-
-        Args:
-            config: of the network.
-            shape: of a sequence.
-            num_sequences: steps times batch size.
-        """
-        work = costs.training_flops(config, shape) * num_sequences
-        return work / self.operations_per_second
-
-    def fine_tuning_seconds(
-        self,
-        config: config_lib.BertConfig,
-        *,
-        num_trained: float,
-        num_scored: float,
-        length: float,
-    ) -> float:
-        """Estimates the seconds of fine-tuning and evaluation.
-
-        Args:
-            config: of the network.
-            num_trained: training sequences, times epochs.
-            num_scored: evaluated sequences.
-            length: mean length of a sequence, including padding.
-        """
-        passes = costs.PRODUCTS_PER_FORWARD * num_trained + num_scored
-        work = passes * costs.encoder_flops(config, length)
-        return self.start_seconds + work / self.operations_per_second
+    def seconds(self, num_operations: float) -> float:
+        """Estimates the seconds of a command that trains."""
+        return self.start_seconds + num_operations / self.operations_per_second
 
 
 @functools.cache
@@ -259,12 +227,11 @@ def fine_tune(
         **({"bucket_by_length": True} if scheme.bucket_by_length else {}),
         **scheme.more_flags,
     }
-    seconds = scheme.machine.fine_tuning_seconds(
-        model.config,
-        num_trained=data.num_train * tuning.num_epochs,
-        num_scored=data.num_dev,
-        length=scheme.padded(data.length, tuning.max_seq_length),
-    )
+    num_trained = data.num_train * tuning.num_epochs
+    num_passes = costs.PRODUCTS_PER_FORWARD * num_trained + data.num_dev
+    length = scheme.padded(data.length, tuning.max_seq_length)
+    work = num_passes * costs.encoder_flops(model.config, length)
+    seconds = scheme.machine.seconds(work)
     if data.program == SQUAD:
         return tuple(
             jobs.Job(
@@ -461,13 +428,10 @@ def _phase(
         if variant.objective == LTR  # It predicts every token.
         else phase.max_predictions_per_seq,
     )
-    machine = scheme.machine
-    seconds = machine.pretraining_seconds(
-        read_config(scheme.networks[variant.network]),
-        shape,
-        phase.num_steps * phase.batch_size,
-    )
-    return values, machine.start_seconds + seconds
+    config = read_config(scheme.networks[variant.network])
+    num_sequences = phase.num_steps * phase.batch_size
+    work = costs.training_flops(config, shape) * num_sequences
+    return values, scheme.machine.seconds(work)
 
 
 def _records(

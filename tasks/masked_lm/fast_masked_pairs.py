@@ -374,9 +374,7 @@ def truncate_pair_at_random_ends(
 ) -> tuple[_Span, _Span]:
     """Truncates a pair, token by token from the longer part (B if equal).
 
-    Each token is removed from the front or the back at random, to avoid a bias
-    towards either end. Fine-tuning has a different rule: see
-    `tasks.classification.sentence_pairs`.
+    It is `masked_pairs.truncate_pair_at_random_ends` on spans.
 
     Args:
         span_a: first token of A and one past its last.

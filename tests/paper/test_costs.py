@@ -1,5 +1,6 @@
 """Estimates, worked by hand, and beside what was measured and published."""
 
+import dataclasses
 import pathlib
 
 import pytest
@@ -22,6 +23,7 @@ def _machine(scale):
 
 
 def test_a_run_by_hand():
+    scale = tables.read_scale("full")
     machine = recipes.Machine(
         name="x", operations_per_second=10.0, start_seconds=7.0
     )
@@ -31,12 +33,21 @@ def test_a_run_by_hand():
     # For a prediction; the pooler and its 2.
     heads = 2 * (12 * 12 + 12 * 31) + 12 * 12 + 12 * 2
     shape = costs.Shape(max_seq_length=5, max_predictions_per_seq=2)
-    seconds = machine.pretraining_seconds(config, shape, 4)
-    assert seconds == 6 * 4 * (5 * token + heads) / 10
-    seconds = machine.fine_tuning_seconds(
-        config, num_trained=4, num_scored=3, length=5
+    seconds = machine.seconds(costs.training_flops(config, shape) * 4)
+    assert seconds == 7 + 6 * 4 * (5 * token + heads) / 10
+    (job,) = recipes.fine_tune(
+        dataclasses.replace(scale.scheme, machine=machine),
+        dataclasses.replace(scale.models["base"], config=config),
+        recipes.DataSet(name="x", path="x", num_train=2, num_dev=3, length=4),
+        recipes.Tuning(
+            max_seq_length=5,
+            batch_size=1,
+            num_epochs=2.0,
+            learning_rates=(1e-5,),
+        ),
+        {},
     )
-    assert seconds == 7 + (6 * 4 + 2 * 3) * 5 * token / 10
+    assert job.seconds == 7 + (6 * 4 + 2 * 3) * 5 * token / 10
 
 
 @pytest.mark.parametrize(
@@ -49,15 +60,16 @@ def test_estimates_are_near_what_was_published(
     shape = costs.Shape(
         max_seq_length=length, max_predictions_per_seq=num_predictions
     )
-    seconds = _machine("full").pretraining_seconds(_LARGE, shape, 1e6)
-    assert 0.7 < (1e6 / seconds) / published < 1.3
+    work = costs.training_flops(_LARGE, shape)
+    rate = _machine("full").operations_per_second / work
+    assert 0.7 < rate / published < 1.3
 
 
 def test_estimates_are_near_what_was_measured():
     # 1,200 steps of 256 sequences of 32 in ten minutes of one core.
     shape = costs.Shape(max_seq_length=32, max_predictions_per_seq=5)
-    seconds = _machine("small").pretraining_seconds(_TINY, shape, 1200 * 256)
-    assert 300 < seconds < 1200
+    work = costs.training_flops(_TINY, shape) * 1200 * 256
+    assert 300 < _machine("small").seconds(work) < 1200
 
 
 def test_durations_are_written_for_people():
