@@ -54,12 +54,15 @@ def test_only_the_last_ones_stay(tmp_path):
     ]
 
 
-def test_multiples_of_a_step_stay_for_good(tmp_path):
+def test_multiples_of_a_step_stay_for_good_and_all_without_a_limit(tmp_path):
     for step in range(1, 12):
         _save(tmp_path, step, keep=2, keep_every=4)
     assert _steps(tmp_path) == [4, 8, 10, 11]
     state = tf.train.get_checkpoint_state(str(tmp_path))
     assert len(state.all_model_checkpoint_paths) == 4
+    for step in range(12, 20):
+        _save(tmp_path, step, keep=0)
+    assert _steps(tmp_path) == [4, 8, *range(10, 20)]
 
 
 def _flip_a_bit(path):
@@ -108,26 +111,21 @@ def test_a_run_that_was_set_back_keeps_what_it_saves(tmp_path):
     assert _steps(tmp_path) == [6, 20]
 
 
-def test_none_is_removed_without_a_limit(tmp_path):
-    for step in range(8):
-        _save(tmp_path, step, keep=0)
-    assert _steps(tmp_path) == list(range(8))
-
-
-def test_without_a_listing_the_highest_step_is_the_latest(tmp_path):
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(None, b"", b'model_checkpoint_path: "\xff"'),
+        b'model_checkpoint_path: "gone-3"\n',
+    ],
+)
+def test_without_a_sound_listing_the_highest_step_is_the_latest(
+    tmp_path, content
+):
     for step in (9, 10):
         _save(tmp_path, step)
     (tmp_path / "checkpoint").unlink()
-    assert checkpointing.latest(str(tmp_path)).endswith("-10")
-    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "gone-3"\n')
-    assert checkpointing.latest(str(tmp_path)).endswith("-10")
-
-
-@pytest.mark.parametrize("content", [b'model_checkpoint_path: "\xff"', b""])
-def test_a_damaged_listing_is_passed_over(tmp_path, content):
-    for step in (9, 10):
-        _save(tmp_path, step)
-    (tmp_path / "checkpoint").write_bytes(content)
+    if content is not None:
+        (tmp_path / "checkpoint").write_bytes(content)
     assert checkpointing.latest(str(tmp_path)).endswith("-10")
 
 

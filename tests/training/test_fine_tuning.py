@@ -57,12 +57,10 @@ def test_a_trial_and_the_run_hold_what_it_takes_to_use_the_model(tmp_path):
         assert json.loads((folder / "labels.json").read_text()) == _LABELS
         text = json.loads((folder / "tokenizer.json").read_text())
         assert text == {"vocab_sha256": "aa", "do_lower_case": True}
-
-
-def test_answers_without_names_leave_no_labels(tmp_path):
-    _make(_setup(tmp_path), tmp_path / "out", labels=None)
-    assert (tmp_path / "out" / "vocab.txt").exists()
-    assert not (tmp_path / "out" / "labels.json").exists()
+    # Answers without names leave no labels.
+    _make(_setup(tmp_path), tmp_path / "other", labels=None)
+    assert (tmp_path / "other" / "vocab.txt").exists()
+    assert not (tmp_path / "other" / "labels.json").exists()
 
 
 @pytest.mark.parametrize("is_chief", [True, False])
@@ -170,9 +168,6 @@ def test_steps_are_counted_as_released(args, steps, warmup, per_epoch):
     assert length.num_train_steps == steps
     assert length.num_warmup_steps == warmup
     assert length.steps_per_epoch == per_epoch
-
-
-def test_a_run_without_a_step_is_refused():
     with pytest.raises(ValueError, match="3 examples in batches of 8 for 2 ep"):
         _length(3, 8, 2.0, 0.1)
 
@@ -218,9 +213,7 @@ def test_each_rate_gets_each_seed_and_a_folder():
     assert [run.options.output_dir for run in runs] == [
         os.path.join("out", f"trial-{n}") for n in (1, 2, 3, 4)
     ]
-
-
-def test_a_single_run_takes_the_whole_folder():
+    # A single run takes the whole folder.
     (run,) = _plan(rates=(1e-3,), num_trials=1)
     assert (run.options.output_dir, run.name) == ("out", "")
 

@@ -72,21 +72,21 @@ def test_rate_rises_and_falls_as_worked_by_hand(kind, rates):
     np.testing.assert_allclose(found, rates, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("kind", optimization.SCHEDULES)
-def test_without_warm_up_the_first_rate_is_the_peak(kind):
+@pytest.mark.parametrize(
+    ("kind", "warmup", "steps", "rates"),
+    [
+        ("release", 0, [0, 5, 10], [2, 1, 0]),
+        ("continuous", 0, [0, 5, 10], [2, 1, 0]),
+        # A ramp longer than the run is followed.
+        ("release", 20, [9, 15], [0.9, 1.5]),
+    ],
+)
+def test_rates_of_other_warm_ups(kind, warmup, steps, rates):
     schedule = optimization.Schedule(
-        init_lr=2.0, num_train_steps=10, num_warmup_steps=0, kind=kind
+        init_lr=2.0, num_train_steps=10, num_warmup_steps=warmup, kind=kind
     )
-    found = [schedule.learning_rate(step).numpy() for step in (0, 5, 10)]
-    np.testing.assert_allclose(found, [2.0, 1.0, 0.0], rtol=1e-6)
-
-
-def test_a_ramp_longer_than_the_run_is_followed():
-    schedule = optimization.Schedule(
-        init_lr=2.0, num_train_steps=10, num_warmup_steps=20
-    )
-    np.testing.assert_allclose(schedule.learning_rate(9), 0.9, rtol=1e-6)
-    np.testing.assert_allclose(schedule.learning_rate(15), 1.5, rtol=1e-6)
+    found = [schedule.learning_rate(step).numpy() for step in steps]
+    np.testing.assert_allclose(found, rates, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", optimization.SCHEDULES)
@@ -218,9 +218,7 @@ def test_first_update_of_lamb_as_worked_by_hand():
     )
     np.testing.assert_allclose(values["dense/bias"], [0.418911], rtol=1e-5)
     np.testing.assert_allclose(values["kernel/adam_m"], [0.1, -0.1])
-
-
-def test_lamb_without_an_update_changes_nothing():
+    # Without an update nothing changes.
     optimizer = _optimizer(
         {"kernel": [3.0, 4.0]}, layer_adaptation=True, weight_decay_rate=0.0
     )

@@ -74,10 +74,6 @@ def test_steps_are_numbers_or_shares(tmp_path, text, ends):
 def test_invalid_phases_are_refused(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         _phases(tmp_path, phases=text)
-
-
-def test_every_phase_needs_records(tmp_path):
+    text = "steps=1 input_file=a;steps=999"
     with pytest.raises(ValueError, match="needs an input_file"):
-        _phases(
-            tmp_path, input_file="", phases="steps=1 input_file=a;steps=999"
-        )
+        _phases(tmp_path, input_file="", phases=text)

@@ -25,22 +25,18 @@ def _batches(num_records=3):
     return [{"x": np.arange(num_records)[:, np.newaxis]}]
 
 
-def test_names_of_shards():
+def test_names_of_shards_and_all_that_may_be_replaced(tmp_path):
     store = _store("a/x.rec", "b/y")
     assert store.paths_of(7) == ["a/x-00007.rec", "b/y-00007"]
-    assert _store("a/x.rec", is_sharded=False).paths_of(0) == ["a/x.rec"]
-
-
-def test_outputs_are_all_that_may_be_replaced(tmp_path):
+    path = str(tmp_path / "x.rec")
     (tmp_path / "x-00007.rec").touch()
-    store = _store(str(tmp_path / "x.rec"))
-    assert {os.path.basename(path) for path in store.outputs()} == {
+    assert {os.path.basename(path) for path in _store(path).outputs()} == {
         *("x-00000.rec", "x-00000.rec.meta.json"),
         *("x-00007.rec", "x-00007.rec.meta.json"),
     }
-    store = _store(str(tmp_path / "x.rec"), is_sharded=False)
-    names = [str(tmp_path / "x.rec"), str(tmp_path / "x.rec.meta.json")]
-    assert store.outputs() == names
+    store = _store(path, is_sharded=False)
+    assert store.paths_of(0) == [path]
+    assert store.outputs() == [path, f"{path}.meta.json"]
 
 
 def test_holds_what_it_wrote(tmp_path):

@@ -112,15 +112,12 @@ def test_an_empty_file_among_others_is_logged(tmp_path, caplog):
     assert f"{empty} is empty" in caplog.text
 
 
-def test_no_record_at_all_is_an_error(tmp_path):
+def test_no_record_at_all_and_a_missing_file_are_errors(tmp_path):
     empty = _write(tmp_path / "empty", [])
     with pytest.raises(ValueError, match=r"There are no records.*empty"):
         record_files.RecordFiles([empty])
     with pytest.raises(ValueError, match=r"There are no records.*no file"):
         record_files.RecordFiles([])
-
-
-def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         record_files.RecordFiles([str(tmp_path / "none")])
 
@@ -132,12 +129,16 @@ def test_there_are_no_other_records(tmp_path, index):
         files.read([1, index])
 
 
-# Two records of 10 bytes: frames of 26 bytes, at 0 and 26.
+def _two_records(path):
+    """Writes two records of 10 bytes: frames of 26 bytes, at 0 and 26."""
+    _write(path, [b"0123456789", b"abcdefghij"])
+    return bytearray(path.read_bytes())
+
+
 @pytest.mark.parametrize("size", [27, 33, 34, 38, 51])
 def test_a_cut_is_named(tmp_path, size):
     path = tmp_path / "x"
-    _write(path, [b"0123456789", b"abcdefghij"])
-    path.write_bytes(path.read_bytes()[:size])
+    path.write_bytes(_two_records(path)[:size])
     with pytest.raises(
         ValueError,
         match=rf"x, record 1 at byte 26: .* truncated at byte {size}\.",
@@ -148,8 +149,7 @@ def test_a_cut_is_named(tmp_path, size):
 @pytest.mark.parametrize("at", [26, 33, 34, 37])
 def test_a_damaged_length_is_named(tmp_path, at):
     path = tmp_path / "x"
-    _write(path, [b"0123456789", b"abcdefghij"])
-    data = bytearray(path.read_bytes())
+    data = _two_records(path)
     data[at] ^= 1
     path.write_bytes(data)
     with pytest.raises(ValueError, match="x, record 1 at byte 26: the length"):
@@ -160,8 +160,7 @@ def test_a_damaged_length_is_named(tmp_path, at):
 def test_a_damaged_record_is_named_when_read(tmp_path, at):
     first = _write(tmp_path / "first", [b"a"])
     path = tmp_path / "x"
-    _write(path, [b"0123456789", b"abcdefghij"])
-    data = bytearray(path.read_bytes())
+    data = _two_records(path)
     data[at] ^= 0x80
     path.write_bytes(data)
     files = record_files.RecordFiles([first, str(path)])
@@ -255,13 +254,10 @@ def test_features_come_in_the_order_of_their_names():
     forth = {"A": values, "ab": values, "b": values, "é": values}
     back = dict(reversed(forth.items()))
     _assert_same(forth)
+    assert record_files.serialize_batch({"x": np.zeros((0, 4), int)}) == []
     assert record_files.serialize_batch(forth) == record_files.serialize_batch(
         back
     )
-
-
-def test_no_rows_no_records():
-    assert record_files.serialize_batch({"x": np.zeros((0, 4), int)}) == []
 
 
 _INTEGERS = arrays_of.arrays(

@@ -78,6 +78,9 @@ def test_blocks_and_windows_are_shuffled_by_different_numbers():
 def test_no_records_are_refused():
     with pytest.raises(ValueError, match="at least one record"):
         record_order.RecordOrder(0, seed=1)
+    empty = record_order.Part(num_records=0, num_taken=4)
+    with pytest.raises(ValueError, match="at least one record"):
+        record_order.ConsecutiveOrder([empty], seed=1)
 
 
 def test_buckets_group_like_lengths_and_lose_nothing(monkeypatch):
@@ -127,9 +130,3 @@ def test_parts_follow_one_another():
     for start in range(20):
         assert order.indices(start, 7).tolist() == stream[start : start + 7]
     assert order.indices(4, 0).tolist() == []
-
-
-def test_parts_without_any_record_are_refused():
-    empty = record_order.Part(num_records=0, num_taken=4)
-    with pytest.raises(ValueError, match="at least one record"):
-        record_order.ConsecutiveOrder([empty], seed=1)

@@ -134,20 +134,13 @@ def test_clock_leaves_pauses_out(monkeypatch):
     assert clock.lap() == 1.5
 
 
-def test_a_line_cut_short_is_left_out(tmp_path):
+def test_reports_of_a_file(tmp_path):
     path = tmp_path / "metrics.jsonl"
+    reporting.remove_later_metrics(str(path), 3)
+    assert reporting.read_metrics(str(path)) == []
+    # A line cut short is left out, and a broken one named.
     path.write_text('{"step": 1, "loss": 2.5}\n{"step": 2, "lo')
     assert reporting.read_metrics(str(path)) == [{"step": 1, "loss": 2.5}]
-
-
-def test_no_file_has_no_reports(tmp_path):
-    path = str(tmp_path / "none")
-    reporting.remove_later_metrics(path, 3)
-    assert reporting.read_metrics(path) == []
-
-
-def test_a_broken_line_is_named(tmp_path):
-    path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\noops\n')
     with pytest.raises(ValueError, match=r"metrics.jsonl:2: must be a JSON"):
         reporting.read_metrics(str(path))
@@ -180,9 +173,7 @@ def test_a_run_in_a_few_numbers():
         "last_evaluation": records[2],
     }
     assert reporting.summarize([]) == {}
-
-
-def test_speeds_that_are_not_finite_have_no_part_in_the_median():
+    # Speeds that are not finite have no part in the median.
     records = [
         {"step": 1, "examples_per_second": None, "input_wait": None},
         {"step": 2, "examples_per_second": 4.0, "input_wait": None},
@@ -255,11 +246,8 @@ def test_each_run_has_its_color(tmp_path, monkeypatch):
     ]
     colors = [line.get_color() for line in lines]
     assert colors[0] == colors[1] != colors[2]
-
-
-def test_nothing_to_draw_makes_no_picture(tmp_path):
-    reporting.draw_curves({"": []}, str(tmp_path / "a.png"))
-    assert not (tmp_path / "a.png").exists()
+    reporting.draw_curves({"": []}, str(tmp_path / "none.png"))
+    assert not (tmp_path / "none.png").exists()
 
 
 def test_a_block_logs_its_seconds_and_memory(caplog):

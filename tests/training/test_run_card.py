@@ -152,16 +152,16 @@ def test_a_damaged_card_is_refused_before_the_run(out):
     (out / "run_card.json").write_text('{"format": 1, "program": ')
     with pytest.raises(ValueError, match=r"run_card\.json.*must be JSON"):
         run_card.record(pytest.fail, _Options(output_dir=str(out)))
+    (out / "run_card.json").write_text('{"format": 7}')
+    with pytest.raises(ValueError, match="must be a run card of format 1"):
+        _card(out)
 
 
-def test_a_run_without_a_folder_leaves_nothing(tmp_path):
+def test_a_card_stands_in_the_folder_that_there_is(tmp_path):
     options = _Options(output_dir=str(tmp_path / "none"))
     run_card.record(lambda options: None, options)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_with_a_comma_in_its_name_has_a_card(tmp_path):
-    folder = tmp_path / "1,2"
+    folder = tmp_path / "1,2"  # No list of folders.
     options = _Options(output_dir=str(folder))
     run_card.record(lambda options: _report(folder), options)
     assert list(_card(folder)["results"]) == ["eval_results.txt"]
@@ -222,13 +222,6 @@ def test_unreadable_files_are_listed_as_such(tmp_path):
     )
     (entry,) = described["vocab_file"]
     assert "none" in entry["error"]
-
-
-def test_only_cards_are_read_as_cards(tmp_path):
-    path = tmp_path / "run_card.json"
-    path.write_text('{"format": 7}')
-    with pytest.raises(ValueError, match="must be a run card of format 1"):
-        run_card.read(str(path))
 
 
 def _be_second(monkeypatch, chief):

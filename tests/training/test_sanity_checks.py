@@ -108,9 +108,7 @@ def test_answers_in_the_input_are_warned_of():
     ((step, warning),) = _run(_watch(), np.linspace(9.0, 0.1, 20))
     assert step < 1100
     assert "visible in the input" in warning
-
-
-def test_few_records_may_be_overfitted():
+    # Few records may be overfitted.
     watch = _watch(num_records=100)
     assert _run(watch, np.linspace(9.0, 0.1, 20)) == []
 
@@ -127,15 +125,10 @@ def test_trained_weights_that_do_not_fit_are_warned_of_at_once():
     ((step, warning),) = _run(watch, [8.5, 8.0, 7.5])
     assert step == 50
     assert "vocabulary and casing of --init_checkpoint" in warning
-
-
-def test_trained_weights_may_have_a_low_loss():
+    # They may have a low loss.
     watch = _watch(_plan(is_fresh=False))
     assert _run(watch, np.linspace(1.5, 0.8, 30)) == []
-
-
-def test_reports_without_masked_words_are_passed_over():
-    assert list(_watch()(50, {"loss": 1.0})) == []
+    assert list(watch(50, {"loss": 1.0})) == []  # Without masked words.
 
 
 def test_a_smaller_batch_or_rate_counts_for_less():
@@ -189,6 +182,7 @@ def test_entropy_of_even_counts_is_that_of_guessing():
     assert sanity_checks.entropy(np.full(32, 10**6)) == pytest.approx(
         math.log(32), abs=1e-6
     )
+    assert sanity_checks.entropy(np.zeros(5, int)) == 0.0
 
 
 def test_entropy_counts_what_a_sample_does_not_show():
@@ -200,10 +194,6 @@ def test_entropy_counts_what_a_sample_does_not_show():
     assert plain < corrected
     assert corrected == pytest.approx(math.log(1000), abs=0.03)
     assert math.log(1000) - plain > 0.1
-
-
-def test_entropy_of_nothing_is_0():
-    assert sanity_checks.entropy(np.zeros(5, int)) == 0.0
 
 
 @pytest.mark.parametrize("num_examples", [3, 50])

@@ -469,6 +469,13 @@ def test_dropout_depends_on_seed_step_and_replica():
     ]
     assert len(set(seeds)) == len(seeds)
     assert drawn(1, 2, 1) == drawn(1, 2, 1)
+    # So do the parts of a batch.
+    seed = tf.constant(drawn(1, 2, 3))
+    parts = {
+        tuple(devices.dropout_seed(seed, tf.constant(part)).numpy())
+        for part in range(5)
+    }
+    assert len(parts | {tuple(seed.numpy())}) == 6
 
 
 _TWO_REPLICAS = """
@@ -545,12 +552,3 @@ def test_parts_are_consecutive_rows_of_known_shape():
     assert part["x"].shape == [2, 2]
     with pytest.raises(ValueError, match="got 6 and 4"):
         steps.part_of(features, tf.constant(0), 4)
-
-
-def test_parts_drop_differently():
-    seed = devices.dropout_seed(devices.seed_words(1), tf.constant(2), 3)
-    seeds = {
-        tuple(devices.dropout_seed(seed, tf.constant(part)).numpy())
-        for part in range(5)
-    }
-    assert len(seeds | {tuple(seed.numpy())}) == 6

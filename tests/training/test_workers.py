@@ -92,7 +92,7 @@ def test_files_are_shared_out():
         workers.share_of(["1"], members)
 
 
-def test_a_single_process_does_not_wait(monkeypatch):
+def test_a_single_process_does_not_wait(monkeypatch, tmp_path):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     communicator = workers.Communicator(
         tf.distribute.OneDeviceStrategy("/CPU:0")
@@ -102,6 +102,8 @@ def test_a_single_process_does_not_wait(monkeypatch):
     assert communicator.all_reduce_max(3) == 3
     communicator.barrier()
     communicator.check_equal({"a": 1})
+    workers.check_shared(communicator, str(tmp_path / "absent"))
+    assert not (tmp_path / "absent").exists()
 
 
 def _be(monkeypatch, rank, chief="localhost:1"):
@@ -188,12 +190,6 @@ def test_workers_must_share_the_folder(monkeypatch, tmp_path):
         assert "worker 1 (localhost:2) cannot see what worker 0" in message
         assert "on a disk that all of them share" in message
     assert os.listdir(shared) == []
-
-
-def test_a_process_that_is_alone_is_not_checked(tmp_path):
-    communicator = workers.Communicator(tf.distribute.get_strategy())
-    workers.check_shared(communicator, str(tmp_path / "absent"))
-    assert not (tmp_path / "absent").exists()
 
 
 def test_files_of_a_killed_check_are_removed_later(tmp_path):
