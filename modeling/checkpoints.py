@@ -12,9 +12,8 @@ import glob
 import hashlib
 import os
 import re
-import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -129,22 +128,11 @@ class LoadReport:
         return "; ".join([*lines, *self.notes])
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Place:
-    """The format and path of a checkpoint.
-
-    Attributes:
-        format: one of `FORMATS`.
-        path: prefix, file or folder, depending on the format.
-    """
+class Place(NamedTuple):
+    """The format of a checkpoint, and its prefix, file or folder."""
 
     format: str
     path: str
-
-    @property
-    def module(self) -> types.ModuleType:
-        """The module that reads and writes the format."""
-        return FORMATS[self.format]
 
 
 def find(path: str) -> Place:
@@ -174,16 +162,16 @@ def find(path: str) -> Place:
 
     prefix = release_format.prefix_of(path)
     if prefix is not None:
-        return Place(format=RELEASE, path=prefix)
+        return Place(RELEASE, prefix)
     if tf.io.gfile.isdir(path):
         return _find_in(path)
     if not tf.io.gfile.exists(path):
         raise missing
     folder, name = os.path.split(path)
     if keras_hub.is_preset(folder) and name in keras_hub.FILES:
-        return Place(format=KERAS_HUB, path=_local(folder or "."))
+        return Place(KERAS_HUB, _local(folder or "."))
     if path.endswith(keras_format.SUFFIX):
-        return Place(format=KERAS, path=_local(path))
+        return Place(KERAS, _local(path))
     if _is_huggingface(name):
         return Place(
             format=HUGGINGFACE, path=huggingface.place_of(_local(path))
@@ -197,7 +185,7 @@ def find(path: str) -> Place:
     if kind:
         raise ValueError(f"{path!r} is {kind}.")
     # A file without an index may be of the release's older format, "V1".
-    return Place(format=RELEASE, path=path)
+    return Place(RELEASE, path)
 
 
 def _find_in(folder: str) -> Place:
@@ -207,20 +195,20 @@ def _find_in(folder: str) -> Place:
     found = []
     prefix = release_format.latest(folder)
     if prefix is not None:
-        found.append(Place(format=RELEASE, path=prefix))
+        found.append(Place(RELEASE, prefix))
     if keras_hub.is_preset(folder) and keras_hub.FILES[0] in names:
-        found.append(Place(format=KERAS_HUB, path=folder))
+        found.append(Place(KERAS_HUB, folder))
         names = [name for name in names if name not in keras_hub.FILES]
     found += [
-        Place(format=KERAS, path=os.path.join(folder, name))
+        Place(KERAS, os.path.join(folder, name))
         for name in names
         if name.endswith(keras_format.SUFFIX) and not name.startswith(".")
     ]
     if {huggingface.WEIGHTS, huggingface.INDEX} & set(names):
-        found.append(Place(format=HUGGINGFACE, path=folder))
+        found.append(Place(HUGGINGFACE, folder))
     # Next to another checkpoint these are converted copies.
     if not found and any(map(_is_huggingface, names)):
-        found.append(Place(format=HUGGINGFACE, path=folder))
+        found.append(Place(HUGGINGFACE, folder))
     if len(found) == 1:
         if found[0].format != RELEASE:
             _local(folder)
@@ -291,7 +279,7 @@ def files(path: str) -> list[str]:
         FileNotFoundError, ValueError: as `find`.
     """
     place = find(path)
-    return place.module.files(place.path)
+    return FORMATS[place.format].files(place.path)
 
 
 def sha256(path: str) -> str:
@@ -320,7 +308,7 @@ def opened(path: str) -> Iterator[Source]:
     """
     place = find(path)
     with contextlib.ExitStack() as files:
-        yield place.module.Reader(place.path, files)
+        yield FORMATS[place.format].Reader(place.path, files)
 
 
 def list_variables(path: str) -> dict[str, Spec]:

@@ -168,7 +168,7 @@ def write(
     *,
     num_layers: int,
     architectures: Collection[str],
-) -> None:
+) -> dict[str, int]:
     """Writes a `.weights.h5`, with one array at a time in memory.
 
     Args:
@@ -178,6 +178,9 @@ def write(
         num_layers: of the configuration; deeper layers become other variables.
         architectures: of `name_tables.architectures`; Keras can load the first
             that is a class of this project.
+
+    Returns:
+        The number of variables in the file.
 
     Raises:
         OSError: the file cannot be written.
@@ -205,6 +208,7 @@ def write(
             for part in _ENCODER_PARTS:
                 if part in h5[_ENCODER]:
                     h5[part] = h5[f"{_ENCODER}/{part}"]
+    return {path: len(variables)}
 
 
 def files(path: str) -> list[str]:

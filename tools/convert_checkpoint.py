@@ -261,85 +261,67 @@ def _casing(
 
 def _write(options: Options, model: Model) -> list[str]:
     """Writes a model; returns its files."""
-    if options.output_format == checkpoints.HUGGINGFACE:
-        return _write_huggingface(options, model)
-    is_keras = options.output_format == checkpoints.KERAS
-    path = options.output
-    if not is_keras:
-        path = path.removesuffix(".index")
-    if os.path.isdir(path) or path.endswith("/"):
-        ending = keras_format.SUFFIX if is_keras else ".ckpt"
-        path = os.path.join(path, _DEFAULT_NAME + ending)
-    if not is_keras:
-        return _write_release(options, model, path)
-    if not path.endswith(keras_format.SUFFIX):
-        raise ValueError(
-            f"--output must end in {keras_format.SUFFIX}, which Keras "
-            f"requires; got {path!r}."
+    path, weights = _target(options, model)
+    is_huggingface = options.output_format == checkpoints.HUGGINGFACE
+    make = _huggingface_sidecars if is_huggingface else _sidecars
+    sidecars = _write_sidecars(
+        options, weights, _described(model) | make(model)
+    )
+    if options.output_format == checkpoints.RELEASE:
+        import tensorflow as tf
+
+        writing.remove_remains(path)
+        # One at a time, because all at once would double the memory.
+        checkpoints.save(
+            path,
+            {n: tf.convert_to_tensor(model.read(n)) for n in model.variables},
         )
-    sidecars = _write_sidecars(options, [path], _sidecars(model))
-    keras_format.write(
+        return [f"{path}.index", *sidecars]
+    written = checkpoints.FORMATS[options.output_format].write(
         path,
         model.variables,
         model.read,
         num_layers=model.num_layers,
         architectures=model.architectures,
     )
-    return [path, *sidecars]
-
-
-def _write_release(options: Options, model: Model, prefix: str) -> list[str]:
-    import tensorflow as tf
-
-    weights = checkpoints.saved_files(prefix)
-    sidecars = _write_sidecars(options, weights, _sidecars(model))
-    writing.remove_remains(prefix)
-    # One at a time, because all at once would double the memory.
-    tensors = {n: tf.convert_to_tensor(model.read(n)) for n in model.variables}
-    checkpoints.save(prefix, tensors)
-    return [f"{prefix}.index", *sidecars]
-
-
-def _write_huggingface(options: Options, model: Model) -> list[str]:
-    folder = options.output
-    if os.path.isfile(folder) or folder.endswith(".safetensors"):
-        raise ValueError(
-            f"--output must be a folder for this format; got {folder!r}."
-        )
-    if model.config is None:
-        raise ValueError(
-            f"{huggingface_config.CONFIG} requires the sizes of the model, and "
-            "there is no configuration next to --input: pass "
-            "--bert_config_file."
-        )
-    if any(name.startswith(_BILSTM) for name in model.variables):
-        raise ValueError(
-            f"{options.input} has a BiLSTM below its output layer "
-            "(--bilstm_head), which Hugging Face's models do not support. "
-            "Choose another --output_format."
-        )
-    # Files in a folder without weights are of an interrupted run.
-    weights, index = (
-        os.path.join(folder, name)
-        for name in (huggingface.WEIGHTS, huggingface.INDEX)
-    )
-    contents = _described(model) | _huggingface_sidecars(model, model.config)
-    sidecars = _write_sidecars(options, [weights, index], contents)
-    written = huggingface.write(
-        folder,
-        model.variables,
-        model.read,
-        num_layers=model.num_layers,
-        architectures=model.architectures,
-    )
-    del written[weights]
-    for others, num_variables in written.items():
+    for others in written.keys() - set(weights):
         logging.info(
             "%d variables without a Hugging Face name are in %s.",
-            num_variables,
+            written[others],
             others,
         )
-    return [weights, *sidecars, *written]
+    return [*written, *sidecars]
+
+
+def _target(options: Options, model: Model) -> tuple[str, list[str]]:
+    """Checks the output; returns its path, and the files of weights there."""
+    path, ending = options.output, keras_format.SUFFIX
+    if options.output_format == checkpoints.HUGGINGFACE:
+        if os.path.isfile(path) or path.endswith(".safetensors"):
+            raise ValueError(
+                f"--output must be a folder for this format; got {path!r}."
+            )
+        if any(name.startswith(_BILSTM) for name in model.variables):
+            raise ValueError(
+                f"{options.input} has a BiLSTM below its output layer "
+                "(--bilstm_head), which Hugging Face's models do not support. "
+                "Choose another --output_format."
+            )
+        # Files in a folder without weights are of an interrupted run.
+        names = (huggingface.WEIGHTS, huggingface.INDEX)
+        return path, [os.path.join(path, name) for name in names]
+    if options.output_format == checkpoints.RELEASE:
+        path, ending = path.removesuffix(".index"), ".ckpt"
+    if os.path.isdir(path) or path.endswith("/"):
+        path = os.path.join(path, _DEFAULT_NAME + ending)
+    if options.output_format == checkpoints.RELEASE:
+        return path, checkpoints.saved_files(path)
+    if not path.endswith(ending):
+        raise ValueError(
+            f"--output must end in {ending}, which Keras requires; got "
+            f"{path!r}."
+        )
+    return path, [path]
 
 
 def _described(model: Model) -> dict[str, bytes]:
@@ -358,7 +340,7 @@ def _sidecars(model: Model) -> dict[str, bytes]:
     """Returns the other files of the release's and Keras' formats."""
     from training import model_folder
 
-    made = _described(model)
+    made = {}
     if model.labels is not None:
         made[model_folder.LABELS] = _json(model.labels)
     if model.huggingface:
@@ -374,11 +356,14 @@ def _sidecars(model: Model) -> dict[str, bytes]:
     return made
 
 
-def _huggingface_sidecars(
-    model: Model, config: config_lib.BertConfig
-) -> dict[str, bytes]:
-    sizes, made = config.to_dict(), dict[str, bytes]()
-    pad_token_id = 0
+def _huggingface_sidecars(model: Model) -> dict[str, bytes]:
+    if model.config is None:
+        raise ValueError(
+            f"{huggingface_config.CONFIG} requires the sizes of the model, and "
+            "there is no configuration next to --input: pass "
+            "--bert_config_file."
+        )
+    sizes, made, pad_token_id = model.config.to_dict(), {}, 0
     if model.vocab_file is None:
         logging.warning(
             "There is no vocabulary next to --input and no --vocab_file: the "
@@ -449,10 +434,5 @@ def _write_sidecars(
     return list(sidecars)
 
 
-def main(options: Options) -> None:
-    """Runs the program with its flags."""
-    convert(options)
-
-
 if __name__ == "__main__":
-    program.start(Options, main)
+    program.start(Options, convert)
