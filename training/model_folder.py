@@ -6,14 +6,13 @@ labels of the outputs. Folders of the release and of Hugging Face are read as
 far as they have this information.
 """
 
-import dataclasses
 import itertools
 import json
 import os
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -73,10 +72,7 @@ def identity(prefix: str) -> dict[str, Any]:
         ValueError: its state file is damaged.
     """
     path = f"{prefix}.state.json"
-    state = _checked(
-        checkpointing.load_state(prefix) or {}, path, identity=dict
-    )
-    found = state.get("identity", {})
+    found = read("", path, identity=dict).get("identity", {})
     return _checked(found, path, max_seq_length=int, objective=str)
 
 
@@ -281,31 +277,12 @@ def check_casing(folder: str, do_lower_case: bool) -> None:
         ValueError: according to the folder's files or its vocabulary, the
             model was trained with the other casing.
     """
-    _check_tokenizer(folder, do_lower_case)
-    found = casing(folder)
-    if found is None or found.do_lower_case == do_lower_case:
-        return
-    raise ValueError(
-        f"do_lower_case must be {found.do_lower_case} for the model in "
-        f"{folder}: {found.reason}. Pass --do_lower_case="
-        f"{found.do_lower_case}."
-        + (
-            ""
-            if found.is_stated
-            else f" If it was trained otherwise, put a {TOKENIZER} with "
-            f'{{"do_lower_case": {json.dumps(do_lower_case)}}} there.'
-        )
-    )
-
-
-def _check_tokenizer(folder: str, do_lower_case: bool) -> None:
-    """Refuses options of a tokenizer that BERT's does not have."""
+    # Options of a tokenizer that BERT's does not have.
     ours = read(folder, TOKENIZER)
-    normalizer = _part(ours, "normalizer")
     theirs = read(folder, huggingface_config.TOKENIZER)
     for name, values in (
         (huggingface_config.TOKENIZER, theirs),
-        (TOKENIZER, normalizer),
+        (TOKENIZER, _part(ours, "normalizer")),
     ):
         for option, want in (
             ("strip_accents", do_lower_case),
@@ -321,6 +298,13 @@ def _check_tokenizer(folder: str, do_lower_case: bool) -> None:
                     f"{do_lower_case}; got {values[option]}. This tokenization "
                     "is not supported."
                 )
+    found = casing(folder)
+    if found and found.do_lower_case != do_lower_case:
+        raise ValueError(
+            f"do_lower_case must be {found.do_lower_case} for the model in "
+            f"{folder}: {found.reason}. Pass --do_lower_case="
+            f"{found.do_lower_case}."
+        )
 
 
 def check_vocabulary(folder: str, vocab_file: str) -> None:
@@ -402,20 +386,11 @@ def vocabulary(folder: str) -> str | None:
     return next((path for path in places if tf.io.gfile.exists(path)), None)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Casing:
-    """The casing of a model and its source.
-
-    Attributes:
-        do_lower_case: whether text is lower-cased.
-        reason: the source, for messages.
-        is_stated: whether a file states it; otherwise it was inferred from the
-            vocabulary.
-    """
+class Casing(NamedTuple):
+    """Whether a model reads lower-cased text, and the source, for messages."""
 
     do_lower_case: bool
     reason: str
-    is_stated: bool
 
 
 def casing(folder: str) -> Casing | None:
@@ -436,23 +411,17 @@ def casing(folder: str) -> Casing | None:
         (TOKENIZER, _part(ours, "config").get("lowercase")),
     ):
         if isinstance(stated, bool):
-            return Casing(
-                do_lower_case=stated,
-                reason=f"its {name} states it",
-                is_stated=True,
-            )
+            return Casing(stated, f"its {name} states it")
     path = vocabulary(folder)
-    if path is None:
+    shown = None if path is None else is_vocabulary_lower_case(path)
+    if path is None or shown is None:
         return None
-    shown = is_vocabulary_lower_case(path)
-    if shown is None:
-        return None
-    count = "no" if shown else "many"
-    name = os.path.basename(path)
+    other = json.dumps(not shown)
     return Casing(
-        do_lower_case=shown,
-        reason=f"{count} entries of its {name} have capitals or accents",
-        is_stated=False,
+        shown,
+        f"{'no' if shown else 'many'} entries of its {os.path.basename(path)} "
+        "have capitals or accents (if it was trained otherwise, put a "
+        f'{TOKENIZER} with {{"do_lower_case": {other}}} there)',
     )
 
 
