@@ -139,7 +139,7 @@ class Reading:
     Attributes:
         windows: how paragraphs are split.
         answers: how answers are searched.
-        null_score_diff_threshold: in version 2 "no answer" wins above it.
+        threshold: in version 2 "no answer" wins above it; None in version 1.
     """
 
     windows: squad_features.WindowOptions = dataclasses.field(
@@ -148,13 +148,7 @@ class Reading:
     answers: squad_answers.AnswerOptions = dataclasses.field(
         default_factory=squad_answers.AnswerOptions
     )
-    null_score_diff_threshold: float = 0.0
-
-    @property
-    def threshold(self) -> float | None:
-        """The threshold; None in version 1."""
-        is_version_2 = self.answers.version_2_with_negative
-        return self.null_score_diff_threshold if is_version_2 else None
+    threshold: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -398,6 +392,10 @@ def settings_of(task: str, model: Model, given: Mapping[str, Any]) -> Settings:
         "max_seq_length", min(_LENGTHS.get(task, longest), longest)
     )
     config.check_length(length)
+    answering = reading_of(values, length) if task == ANSWER else Reading()
+    encoder: tuple[str, tuple[int, ...]] = ("", ())
+    if task == TAG and model.is_feature_tagger:
+        encoder = _encoder_of(values)
     found = Settings(
         model=model,
         config=config,
@@ -409,12 +407,10 @@ def settings_of(task: str, model: Model, given: Mapping[str, Any]) -> Settings:
             window_stride=values.get("window_stride"),
         ),
         label_set=values.get("labels"),
+        answering=answering,
+        encoder_checkpoint=encoder[0],
+        encoder_layers=encoder[1],
     )
-    if task == ANSWER:
-        reading = reading_of(values, length)
-        found = dataclasses.replace(found, answering=reading)
-    if task == TAG and model.is_feature_tagger:
-        found = _with_encoder(found, values)
     found.tokenizer.require_tokens("[UNK]", "[CLS]", "[SEP]")
     config.check_vocabulary(found.tokenizer.vocab_size, found.vocab_file)
     return found
@@ -437,17 +433,18 @@ def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
     def chosen(*names: str) -> dict[str, Any]:
         return {name: values[name] for name in names if name in values}
 
+    answers = squad_answers.AnswerOptions(**chosen(*_SEARCH, _VERSION_2))
     return Reading(
         windows=squad_features.WindowOptions(
             max_seq_length=max_seq_length, **chosen(*_WINDOWS)
         ),
-        answers=squad_answers.AnswerOptions(**chosen(*_SEARCH, _VERSION_2)),
-        null_score_diff_threshold=threshold,
+        answers=answers,
+        threshold=threshold if answers.version_2_with_negative else None,
     )
 
 
-def _with_encoder(found: Settings, values: Mapping[str, Any]) -> Settings:
-    """Adds the frozen encoder below a tagger on features."""
+def _encoder_of(values: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
+    """Returns the frozen encoder below a tagger, and its layers."""
     layers = values.get("encoder_layers")
     path = values.get("encoder_checkpoint", values.get("encoder"))
     if layers is None or path is None:
@@ -461,6 +458,4 @@ def _with_encoder(found: Settings, values: Mapping[str, Any]) -> Settings:
             f"{path} is not the encoder that the tagger was trained on: its "
             "files differ. Pass that encoder as --encoder_checkpoint."
         )
-    return dataclasses.replace(
-        found, encoder_checkpoint=path, encoder_layers=tuple(layers)
-    )
+    return path, tuple(layers)
