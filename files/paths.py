@@ -78,13 +78,7 @@ def numbered(before: str, after: str, num_digits: int = 5) -> list[str]:
 
 def exists(path: str) -> bool:
     """Returns whether a path, local or remote, is a file."""
-    if not is_remote(path):
-        return os.path.isfile(path)
-    try:
-        expand(path)
-    except ValueError:
-        return False
-    return True
+    return bool(_matches(path)) if is_remote(path) else os.path.isfile(path)
 
 
 def is_folder(path: str) -> bool:

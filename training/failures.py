@@ -73,10 +73,13 @@ def of_writing(folder: str) -> Iterator[None]:
     try:
         yield
     except (OSError, tf.errors.OpError) as error:
-        last = checkpointing.latest(folder)
+        last, room = checkpointing.latest(folder), ""
+        if os.path.isdir(folder) and not paths.is_remote(folder):
+            free = shutil.disk_usage(folder).free
+            room = f" ({free / 1e6:,.0f} MB are free)"
         reason = str(error).removesuffix(".")
         raise WritingError(
-            f"{folder} could not be written to{_room(folder)}: {reason}. "
+            f"{folder} could not be written to{room}: {reason}. "
             + (
                 f"The last checkpoint, {last}, is complete. "
                 if last
@@ -84,13 +87,6 @@ def of_writing(folder: str) -> Iterator[None]:
             )
             + "Free disk space and run the same command again to resume."
         ) from error
-
-
-def _room(folder: str) -> str:
-    if paths.is_remote(folder) or not os.path.isdir(folder):
-        return ""
-    free = shutil.disk_usage(folder).free
-    return f" ({free / 1e6:,.0f} MB are free)"
 
 
 class Interruption:

@@ -330,17 +330,14 @@ def _files_of_flags(
     for flag in names:
         patterns = [flags.get(flag)]
         if flag == "input_file":
-            patterns += _record_files_of_phases(flags.get("phases") or "")
+            of_phases = phases.words_of(flags.get("phases") or "")
+            words = itertools.chain.from_iterable(of_phases)
+            start = "input_file="
+            patterns += [w[len(start) :] for w in words if w.startswith(start)]
         found = [path for p in filter(None, patterns) for path in _expand(p)]
         if found:
             named[flag] = list(dict.fromkeys(found))
     return named
-
-
-def _record_files_of_phases(text: str) -> list[str]:
-    start = "input_file="
-    words = itertools.chain.from_iterable(phases.words_of(text))
-    return [w.removeprefix(start) for w in words if w.startswith(start)]
 
 
 def _expand(patterns: str) -> list[str]:
@@ -379,11 +376,7 @@ def _describe_file(path: str, budget: int) -> dict[str, Any]:
 
 
 def _model(folder: str) -> dict[str, Any]:
-    """Describes the model in a run's folder.
-
-    Returns:
-        `config`, and `num_parameters` of the latest checkpoint, if they exist.
-    """
+    """Returns the configuration and size of the model, as far as they exist."""
     from modeling import checkpoints
 
     described: dict[str, Any] = {}
@@ -403,7 +396,6 @@ def _model(folder: str) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, Any]:
-    """Returns versions, code and machine."""
     import keras
     import tensorflow as tf
 
