@@ -17,7 +17,7 @@ from typing import Any
 from absl import app, flags
 
 from commands import flags as flags_lib
-from files import progress
+from files import messages, progress
 
 # The types of errors whose messages are for users.
 REFUSALS = (OSError, RuntimeError, ValueError)
@@ -272,35 +272,27 @@ def help_page(
         Lines of at most 80 columns, except for longer words.
     """
     about, _, rest = textwrap.dedent(docstring).strip().partition("\n\n")
-    parts = [about, _filled(f"Usage: {command}", " " * 7, width)]
+    width = min(width, _MOST_COLUMNS)
+    parts = [about, messages.wrapped(f"Usage: {command}", width, " " * 7)]
     for group in flags_lib.Group:
         members = flags_lib.of(values, group)
         if members:
             lines = [line for flag in members for line in _lines(flag, width)]
             parts.append("\n".join([f"{group.value}:", *lines]))
-    parts.append(_filled(_LAST_LINES, "", width))
+    parts.append(messages.wrapped(_LAST_LINES, width))
     if rest:
         parts.append(rest)
     return "\n\n".join(parts) + "\n"
 
 
-def _filled(text: str, indent: str, width: int) -> str:
-    return textwrap.fill(
-        text,
-        min(width, _MOST_COLUMNS),
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def _lines(flag: flags.Flag, width: int) -> Iterator[str]:
     """Yields the flag with its type and default, then its help."""
     no = "[no]" if flag.boolean else ""
-    yield _filled(f"  --{no}{flag.name}  ({_takes(flag)})", _INDENT, width)
+    head = f"  --{no}{flag.name}  ({_takes(flag)})"
+    yield messages.wrapped(head, width, _INDENT)
     # absl inserts <A|B>: before the help of a choice; `_takes` shows it too.
     about = re.sub(r"^<[^>]*>: ", "", " ".join(flag.help.split()))
-    yield _filled(_INDENT + about, _INDENT, width)
+    yield messages.wrapped(_INDENT + about, width, _INDENT)
 
 
 def _takes(flag: flags.Flag) -> str:

@@ -109,6 +109,23 @@ def table(rows: Iterable[Sequence[str]], *, right: int = 1) -> str:
     return "".join(lines)
 
 
+def wrapped(text: str, width: int, indent: str = "") -> str:
+    """Wraps a text at spaces, so that long words and paths stay whole.
+
+    Args:
+        text: on one line.
+        width: the number of columns.
+        indent: of all lines but the first.
+    """
+    return textwrap.fill(
+        text,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def paragraphs(texts: Iterable[str], mark: str) -> str:
     """Wraps texts as paragraphs with a leading mark; "none" if empty."""
     wrapped = [

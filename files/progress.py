@@ -8,12 +8,13 @@ import logging as python_logging
 import os
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Callable
 from typing import IO
 
 from absl import logging
+
+from files import messages
 
 _LOG_EVERY_SECONDS = 5.0
 _BAR_CHARACTERS = 10
@@ -64,14 +65,8 @@ def use_format(log_format: str) -> None:
 
 def log_paragraph(text: str) -> None:
     """Logs a long text in lines of at most 100 columns."""
-    lines = textwrap.wrap(
-        text,
-        _MOST_COLUMNS - len(_INDENT),
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    logging.info("%s", "\n".join(lines))
+    width = _MOST_COLUMNS - len(_INDENT)
+    logging.info("%s", messages.wrapped(text, width, "  "))
 
 
 def report(text: str) -> None:
@@ -150,7 +145,12 @@ class _Formatter(python_logging.Formatter):
         clock = time.strftime(_CLOCK, time.localtime(record.created))
         text = f"{clock} {message}"
         if _progress.stream:
-            text = _wrapped(text, _num_columns())
+            text = "\n".join(
+                messages.wrapped(line, _num_columns(), _INDENT)
+                if len(line) > _num_columns()
+                else line
+                for line in text.split("\n")
+            )
             if _progress.is_drawn:
                 _progress.write(_ERASE_LINE)
         return self._colored(text, record.levelno) if self._has_colors else text
@@ -161,22 +161,6 @@ class _Formatter(python_logging.Formatter):
         if level in color:
             message = f"{color[level]}{message}{_RESET}"
         return f"{_DIM}{clock}{_RESET}{message}"
-
-
-def _wrapped(text: str, num_columns: int) -> str:
-    """Wraps lines that are wider than a terminal."""
-    return "\n".join(
-        textwrap.fill(
-            line,
-            num_columns,
-            subsequent_indent=_INDENT,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        if len(line) > num_columns
-        else line
-        for line in text.split("\n")
-    )
 
 
 class Progress:

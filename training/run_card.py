@@ -16,7 +16,6 @@ import platform
 import re
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -460,16 +459,13 @@ def summary_lines(card: Mapping[str, Any]) -> list[str]:
     ]
     parts = [(title, text) for title, text in parts if text]
     width = max(len(title) for title, _ in parts)
+    indent = " " * (width + 4)
     return [
         line
         for title, text in parts
-        for line in textwrap.wrap(
-            f"  {title:<{width}}  {text}",
-            _SUMMARY_COLUMNS,
-            subsequent_indent=" " * (width + 4),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        for line in messages.wrapped(
+            f"  {title:<{width}}  {text}", _SUMMARY_COLUMNS, indent
+        ).split("\n")
     ]
 
 
