@@ -159,7 +159,6 @@ def run(options: Options, beam_arguments: Sequence[str] = ()) -> None:
     recipe = pretraining_shards.Recipe(
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
-        random_seed=options.random_seed,
         options=instances,
         rules=text.rules,
         store=store,

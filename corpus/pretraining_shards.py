@@ -75,8 +75,7 @@ class Recipe:
     Attributes:
         vocab_file: one token per line.
         do_lower_case: must match the vocabulary.
-        random_seed: seed of shard 0.
-        options: for creating instances.
+        options: for creating instances; with the seed of shard 0.
         rules: see `Text`.
         store: writes the records, see
             `training.pretraining_records.PretrainingRecords`.
@@ -84,7 +83,6 @@ class Recipe:
 
     vocab_file: str
     do_lower_case: bool
-    random_seed: int
     options: masked_pairs.InstanceOptions
     rules: preparation.Rules | None
     store: Any
@@ -214,7 +212,7 @@ def make_shard(
         corpus,
         encoded_corpus.vocabulary(tokenizer.definition.vocab),
         recipe.options,
-        random.Random(recipe.random_seed + number),
+        random.Random(recipe.options.random_seed + number),
         on_progress,
     )
     report.num_instances = len(instances)

@@ -96,11 +96,7 @@ def _members(path: str, archive: tarfile.TarFile) -> Iterator[Source]:
 
 
 def _uncompressed(name: str, file: IO[bytes]) -> IO[bytes]:
-    """Opens a file and decompresses it if necessary.
-
-    Raises:
-        ValueError: it is an archive, or its content does not match its suffix.
-    """
+    """Opens a file and decompresses it if necessary."""
     kind = lines.kind_of(_head(file))
     promised = _SUFFIXES.get(name[name.rfind(".") :].lower())
     if promised and kind is None:

