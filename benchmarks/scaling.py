@@ -360,19 +360,11 @@ def _device_cells(
     ]
 
 
-def report(options: Options) -> str:
-    """Writes all tables."""
-    devices = read_devices(options)
-    return (
-        network_table(options)
-        + data_table()
-        + "".join(device_table(options, device) for device in devices)
-    )
-
-
 def main(options: Options) -> None:
-    """Runs the program with its flags."""
-    sys.stdout.write(report(options))
+    """Writes all tables."""
+    of_devices = [device_table(options, d) for d in read_devices(options)]
+    tables = [network_table(options), data_table(), *of_devices]
+    sys.stdout.writelines(tables)
 
 
 if __name__ == "__main__":

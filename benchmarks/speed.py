@@ -261,8 +261,8 @@ def _processor() -> str:
     return f"{about.get('model name', platform.machine())} ({' '.join(found)})"
 
 
-def compare(options: Options) -> str:
-    """Runs the measurements of the options; returns the table.
+def main(options: Options) -> None:
+    """Runs the measurements of the options; writes the table.
 
     Raises:
         ValueError: a measurement is unknown.
@@ -293,12 +293,8 @@ def compare(options: Options) -> str:
         f"{options.batch_size} x {options.max_seq_length}, "
         f"{pathlib.Path(options.bert_config_file).stem}"
     )
-    return f"{about}\n\n{scaling.table(['', *COLUMNS], rows)}"
-
-
-def main(options: Options) -> None:
-    """Runs the program with its flags."""
-    sys.stdout.write(compare(options))
+    table = scaling.table(["", *COLUMNS], rows)
+    sys.stdout.write(f"{about}\n\n{table}")
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def test_row_has_our_time_and_ratios_to_it():
 
 def test_unknown_measurement_is_named():
     with pytest.raises(ValueError, match=r"must be one of .*; got 'sleep'"):
-        speed.compare(speed.Options(measurements=("help", "sleep")))
+        speed.main(speed.Options(measurements=("help", "sleep")))
 
 
 def test_text_is_cut_after_a_document(tmp_path):
@@ -119,7 +119,7 @@ def test_a_command_is_timed_and_its_failure_shown():
 
 
 @pytest.mark.slow
-def test_table_has_a_row_for_each_measurement(tmp_path):
+def test_table_has_a_row_for_each_measurement(tmp_path, capsys):
     text_file = tmp_path / "text.txt"
     text_file.write_text("A dog barked.\nIt ran.\n\nA cat sat.\n\n" * 20)
     config_file = tmp_path / "bert.json"
@@ -128,7 +128,7 @@ def test_table_has_a_row_for_each_measurement(tmp_path):
             _SIZES | {"vocab_size": 30522, "max_position_embeddings": 128}
         )
     )
-    text = speed.compare(
+    speed.main(
         speed.Options(
             text_file=str(text_file),
             bert_config_file=str(config_file),
@@ -137,6 +137,7 @@ def test_table_has_a_row_for_each_measurement(tmp_path):
             rounds=1,
         )
     )
+    text = capsys.readouterr().out
     rows = [line.split(" | ") for line in text.splitlines()[4:-1]]
     assert [row[0].strip("| ") for row in rows] == list(speed.MEASUREMENTS)
     assert all(float(row[1].split()[0]) > 0 for row in rows)
