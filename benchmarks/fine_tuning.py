@@ -330,7 +330,7 @@ def _our_command(
         f"--precision={_precision(key['program'])}",
         "--adam_bias_correction",
         "--lr_schedule=continuous",
-        "--dynamic_padding",
+        "--packing",
     ]
 
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from modeling import compilation, layers, name_tables
+from modeling import compilation, layers, name_tables, packing
 from modeling import config as config_lib
 from modeling.compilation import Policy, Tensor
 
@@ -20,6 +20,8 @@ class Embeddings(layers.BertLayer):
         input_ids: `[B, T]` int, in [0, V).
         segment_ids: `[B, T]` int; one outside the table adds nothing.
         dropout_seed: `[2]` int32, or None for no dropout.
+        positions: `[B, T]` int, in [0, `max_position_embeddings`); 0 to T - 1
+            in each row if None.
 
     Returns:
         `[B, T, D]`, of the policy's compute type.
@@ -53,7 +55,7 @@ class Embeddings(layers.BertLayer):
             layers.truncated_normal(self.config.initializer_range),
         )
 
-    def call(self, input_ids, segment_ids, dropout_seed=None):
+    def call(self, input_ids, segment_ids, dropout_seed=None, positions=None):
         config = self.config
         length = input_ids.shape[1]
         if length is not None and length > config.max_position_embeddings:
@@ -67,9 +69,12 @@ class Embeddings(layers.BertLayer):
             ops.one_hot(segment_ids, config.type_vocab_size),  # [B, T, types]
             self.token_type_embeddings,
         )  # [B, T, D]
-        length = ops.shape(input_ids)[1]
-        positions = self.position_embeddings[:length]  # [T, D]
-        summed = self.norm(words + segments + positions)
+        if positions is None:
+            length = ops.shape(input_ids)[1]
+            places = self.position_embeddings[:length]  # [T, D]
+        else:
+            places = ops.take(self.position_embeddings, positions, axis=0)
+        summed = self.norm(words + segments + places)
         summed = ops.cast(summed, self.compute_dtype)
         return layers.dropped(
             summed, config.hidden_dropout_prob, dropout_seed, 0
@@ -85,10 +90,11 @@ class Encoder(layers.BertLayer):
     Call arguments:
         hidden, adder, dropout_seed: as for `layers.SelfAttention`.
         first_only: as for `BertModel`.
+        packing: that of the rows of `hidden`, or None.
 
     Returns:
-        The output of every layer, each `[B, T, D]`; with `first_only` that of
-        the last is `[B, 1, D]`.
+        The output of every layer, each `[B, T, D]` for B unpacked texts; with
+        `first_only` that of the last is `[B, 1, D]`.
 
     Attributes:
         recompute: gradient checkpointing: each layer keeps only its output.
@@ -102,23 +108,34 @@ class Encoder(layers.BertLayer):
             for index in range(config.num_hidden_layers)
         ]
 
-    def call(self, hidden, adder, dropout_seed=None, first_only=False):
+    def call(
+        self, hidden, adder, dropout_seed=None, first_only=False, packing=None
+    ):
         # Nothing is reshaped between the matrix products, so that TensorFlow
         # can fuse them with the following operations.
         shape = ops.shape(hidden)
         hidden = ops.reshape(hidden, (-1, hidden.shape[-1]))  # [B * T, D]
         outputs = []
         others = {"adder": adder, "dropout_seed": dropout_seed}
+
+        def unpacked(hidden):
+            if packing is None:
+                return ops.reshape(hidden, shape)
+            return packing.unpacked(hidden)
+
         for layer in self.stack[:-1] if first_only else self.stack:
             hidden = (
                 compilation.recomputed(layer, hidden, **others)
                 if self.recompute
                 else layer(hidden, **others)
             )
-            outputs.append(ops.reshape(hidden, shape))
+            outputs.append(unpacked(hidden))
         if first_only:
-            first = ops.reshape(hidden, shape)[:, 0]  # [B, D]
-            last = self.stack[-1](hidden, first=first, **others)  # [B, D]
+            if packing is None:
+                others["first"] = ops.reshape(hidden, shape)[:, 0]  # [B, D]
+            else:
+                others["rows"] = packing.places[:, 0]  # [B]
+            last = self.stack[-1](hidden, **others)  # [B, D]
             outputs.append(last[:, None])
         return outputs
 
@@ -143,6 +160,9 @@ class BertModel(keras.Model):
         first_only: compute the last layer only at the first position, [CLS];
             its output is then `[B, 1, D]`. It must not be used with causal
             attention.
+        packed: `[R, T]` int32, from `packing.pack`, to compute the texts in
+            these rows; None to compute the batch as it is. Outputs are those of
+            the texts, except that those of padding are 0.
 
     Returns:
         A dict: `embedding_output` `[B, T, D]`, `all_encoder_layers` (a list of
@@ -192,21 +212,35 @@ class BertModel(keras.Model):
         segment_ids=None,
         dropout_seed=None,
         first_only=False,
+        packed=None,
     ):
         if input_mask is None:
             input_mask = ops.ones_like(input_ids)
         if segment_ids is None:
             segment_ids = ops.zeros_like(input_ids)
+        rows = positions = None
+        if packed is None:
+            adder = layers.adder_of(input_mask, causal=self.causal)
+        else:
+            rows = packing.Packing(packed, ops.shape(input_ids)[0])
+            input_ids, segment_ids = map(rows.packed, (input_ids, segment_ids))
+            positions = rows.positions
+            adder = layers.adder_between(rows.texts, causal=self.causal)
         embedding_output = self.embeddings(
-            input_ids, segment_ids, dropout_seed=dropout_seed
+            input_ids,
+            segment_ids,
+            dropout_seed=dropout_seed,
+            positions=positions,
         )
-        adder = layers.adder_of(input_mask, causal=self.causal)
         all_layers = self.encoder(
             embedding_output,
             adder,
             dropout_seed=dropout_seed,
             first_only=first_only,
+            packing=rows,
         )
+        if rows is not None:
+            embedding_output = rows.unpacked(embedding_output)
         return {
             "embedding_output": embedding_output,
             "all_encoder_layers": all_layers,

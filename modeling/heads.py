@@ -203,7 +203,8 @@ class BertWithHead(keras.Model):
         dtype: Keras policy or its name; the global one if None.
 
     Call arguments:
-        input_ids, input_mask, segment_ids, dropout_seed: as for `BertModel`.
+        input_ids, input_mask, segment_ids, dropout_seed, packed: as for
+            `BertModel`.
 
     Returns:
         A dict of float32 tensors, documented by each class.
@@ -263,11 +264,18 @@ class BertWithHead(keras.Model):
         )
 
     def call(
-        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
+        self,
+        input_ids,
+        input_mask=None,
+        segment_ids=None,
+        dropout_seed=None,
+        packed=None,
     ):
         if input_mask is None:
             input_mask = ops.ones_like(input_ids)
-        outputs = self.encode(input_ids, input_mask, segment_ids, dropout_seed)
+        outputs = self.encode(
+            input_ids, input_mask, segment_ids, dropout_seed, packed
+        )
         return self.call_head(outputs, input_mask, dropout_seed)
 
     def encode(
@@ -276,6 +284,7 @@ class BertWithHead(keras.Model):
         input_mask: Tensor,
         segment_ids: Tensor | None,
         dropout_seed: Tensor | None,
+        packed: Tensor | None,
     ) -> dict[str, Tensor]:
         """Calls the encoder and, if there is one, the BiLSTM on its output.
 
@@ -287,6 +296,7 @@ class BertWithHead(keras.Model):
             segment_ids,
             dropout_seed=dropout_seed,
             first_only=self.reads_first_only,
+            packed=packed,
         )
         if self.bilstm_head:
             hidden = ops.cast(outputs["sequence_output"], self.compute_dtype)
@@ -558,7 +568,12 @@ class BertForMultipleChoice(BertWithHead):
         self.cls.build()
 
     def call(
-        self, input_ids, input_mask=None, segment_ids=None, dropout_seed=None
+        self,
+        input_ids,
+        input_mask=None,
+        segment_ids=None,
+        dropout_seed=None,
+        packed=None,
     ):
         input_ids = ops.convert_to_tensor(input_ids)
         num_choices = ops.shape(input_ids)[1]
@@ -566,6 +581,7 @@ class BertForMultipleChoice(BertWithHead):
             *map(_flat, (input_ids, input_mask, segment_ids)),
             dropout_seed=dropout_seed,
             first_only=True,
+            packed=packed,
         )["pooled_output"]  # [B * C, D]
         scores = self.score(self.dropped(pooled, dropout_seed))  # [B * C]
         return {"logits": ops.reshape(scores, (-1, num_choices))}  # [B, C]

@@ -21,7 +21,7 @@ _FIRST_LAYER_SITE = 1  # 0 is the embeddings'.
 # Source: the release; added to the scores of padding.
 _PADDING_SCORE = -10000.0
 # Below every score plus padding, so that exp gives 0; finite, so no NaN.
-_FUTURE_SCORE = -1e30
+_HIDDEN_SCORE = -1e30
 
 
 def num_dropout_sites(config: config_lib.BertConfig) -> int:
@@ -184,9 +184,31 @@ def adder_of(input_mask: Tensor, *, causal: bool) -> Tensor:
     adder = ops.expand_dims(padding, (1, 2)) * _PADDING_SCORE  # [B, 1, 1, S]
     if not causal:
         return adder
-    positions = ops.arange(ops.shape(input_mask)[1])
-    is_future = positions[None, :] > positions[:, None]  # [T, S]
-    return ops.where(is_future, _FUTURE_SCORE, adder)  # [B, 1, T, S]
+    is_future = _is_future(ops.shape(input_mask)[1])  # [T, S]
+    return ops.where(is_future, _HIDDEN_SCORE, adder)  # [B, 1, T, S]
+
+
+def adder_between(texts: Tensor, *, causal: bool) -> Tensor:
+    """Builds the term that limits attention to the same text.
+
+    Args:
+        texts: `[B, T]`, the number of the text of each position.
+        causal: each position attends only to itself and those before it.
+
+    Returns:
+        `[B, 1, T, S]` float32.
+    """
+    is_hidden = texts[:, :, None] != texts[:, None, :]  # [B, T, S]
+    if causal:
+        is_hidden = ops.logical_or(is_hidden, _is_future(texts.shape[1]))
+    adder = ops.where(is_hidden, _HIDDEN_SCORE, 0.0)
+    return ops.expand_dims(adder, 1)  # [B, 1, T, S]
+
+
+def _is_future(length):
+    """Returns `[T, S]` bool: whether S is later than T."""
+    positions = ops.arange(length)
+    return positions[None, :] > positions[:, None]
 
 
 def attention(
@@ -490,18 +512,27 @@ class BlockOutput(BertLayer):
 
 
 class Attention(BertLayer):
-    """The attention block of a Transformer layer; see `SelfAttention`."""
+    """The attention block of a Transformer layer.
+
+    Call arguments:
+        hidden, adder, dropout_seed, first: as for `SelfAttention`.
+        rows: `[n]` int32, the rows of `[B * T, D]` whose result is needed; None
+            for all.
+    """
 
     def __init__(self, config: config_lib.BertConfig, site: int):
         super().__init__(name="attention")
         self.self_attention = SelfAttention(config, site)
         self.block_output = BlockOutput(config, config.hidden_size, site + 1)
 
-    def call(self, hidden, adder, dropout_seed=None, first=None):
+    def call(self, hidden, adder, dropout_seed=None, first=None, rows=None):
         context = self.self_attention(
             hidden, adder, dropout_seed=dropout_seed, first=first
         )
         residual = hidden if first is None else first
+        if rows is not None:
+            context = ops.take(context, rows, axis=0)
+            residual = ops.take(residual, rows, axis=0)
         return self.block_output(context, residual, dropout_seed=dropout_seed)
 
 
@@ -554,7 +585,7 @@ class TransformerLayer(BertLayer):
         config: the network's sizes.
         index: number of the layer, from 0.
 
-    Call arguments, returns: as for `SelfAttention`.
+    Call arguments: as for `Attention`.
     """
 
     def __init__(self, config: config_lib.BertConfig, index: int):
@@ -568,9 +599,9 @@ class TransformerLayer(BertLayer):
             config, config.intermediate_size, site + 2
         )
 
-    def call(self, hidden, adder, dropout_seed=None, first=None):
+    def call(self, hidden, adder, dropout_seed=None, first=None, rows=None):
         hidden = self.attention(
-            hidden, adder, dropout_seed=dropout_seed, first=first
+            hidden, adder, dropout_seed=dropout_seed, first=first, rows=rows
         )
         inside = self.intermediate(hidden)  # [..., F]
         return self.block_output(inside, hidden, dropout_seed=dropout_seed)

@@ -44,7 +44,11 @@ def _classifier(folder):
     train = toy_sentences.sentences(80, seed=1)
     toy_sentences.write_data(folder / "data", train)
     named = toy_sentences.flags_of(folder)
-    return "run_classifier.py", named
+    return "run_classifier.py", {
+        **named,
+        "bucket_by_length": False,
+        "packing": True,
+    }
 
 
 def _trials(folder):
@@ -262,10 +266,11 @@ def test_two_workers_extract_what_one_does_and_one_of_them_writes(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_devices_answer_as_one_does(tmp_path):
-    # As above, each cuts the padding of its own rows of a batch.
-    _finish(tmp_path / "one", _squad, 1)
-    _finish(tmp_path / "two", _squad, 1, num_cpu_devices=2)
+@pytest.mark.parametrize("make", [_classifier, _squad])
+def test_two_devices_answer_as_one_does(tmp_path, make):
+    # As above, each packs, or cuts the padding of, its own rows of a batch.
+    _finish(tmp_path / "one", make, 1)
+    _finish(tmp_path / "two", make, 1, num_cpu_devices=2)
     _check_same_weights(tmp_path / "two", tmp_path / "one")
     _check_same_answers(tmp_path / "two", tmp_path / "one")
 

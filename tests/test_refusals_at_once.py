@@ -129,7 +129,7 @@ _TABLES = {
 --train_file=text.txt --columns=wrd:0 | --columns must give the columns of
 --bucket_by_length --distribution_strategy=tpu | --bucket_by_length creates
 --bucket_by_length --use_tpu | --bucket_by_length creates batches of different
---dynamic_padding --use_tpu | --dynamic_padding creates batches of different
+--packing --use_tpu | --packing creates batches of different
 """,
     # Pre-training, and vectors.
     _PRETRAIN: """

@@ -131,27 +131,33 @@ def test_kept_compiled_code_gives_the_same_weights(trained, tmp_path):
         np.testing.assert_array_equal(second[name], value, err_msg=name)
 
 
+@pytest.mark.parametrize("num_accumulation_steps", [1, 2])
 @pytest.mark.slow
-def test_dynamic_padding_changes_lengths_alone(tmp_path, monkeypatch):
-    outputs, lengths = objectives.PerExample.outputs, []
+def test_packing_changes_no_weight(
+    tmp_path, monkeypatch, num_accumulation_steps
+):
+    outputs, shapes = objectives.PerExample.outputs, []
 
     def spy(self, features, dropout_seed):
-        lengths.append(features["input_ids"].shape[1])
+        shapes.append(
+            features["packed"].shape if "packed" in features else None
+        )
         return outputs(self, features, dropout_seed)
 
     monkeypatch.setattr(objectives.PerExample, "outputs", spy)
     weights = {}
-    for is_dynamic, length in ((False, 24), (True, None)):
-        lengths.clear()
+    for packing, shape in ((False, None), (True, (None, 16))):
+        shapes.clear()
         out = toy.run(
             tmp_path,
-            output_dir=tmp_path / f"{is_dynamic}",
+            output_dir=tmp_path / f"{packing}",
             do_train=True,
             num_train_epochs=1,
-            dynamic_padding=is_dynamic,
+            packing=packing,
+            num_accumulation_steps=num_accumulation_steps,
         )
-        assert set(lengths) == {length}
-        weights[is_dynamic] = checkpoints.read(str(out / "model.ckpt-20"))
+        assert set(shapes) == {shape}
+        weights[packing] = checkpoints.read(str(out / "model.ckpt-20"))
     for name, value in weights[False].items():
         np.testing.assert_allclose(
             weights[True][name], value, atol=2e-5, rtol=0, err_msg=name
@@ -282,7 +288,7 @@ def test_scores(tmp_path):
         tmp_path,
         **programs.STAGES,
         problem_type="regression",
-        dynamic_padding=True,
+        packing=True,
         num_train_epochs=5,
     )
     results = toy.results(out)

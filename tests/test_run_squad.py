@@ -115,7 +115,7 @@ def test_cutting_shared_padding_changes_no_logit_of_a_token(golden, tmp_path):
 _TRAINING = {
     "num_train_epochs": 4,
     "eval_every_steps": 9,
-    "bucket_by_length": True,
+    "packing": True,
 }
 
 

@@ -73,6 +73,7 @@ def test_learns_what_a_right_ending_is(tmp_path):
         train_batch_size=16,
         num_train_epochs=15,
         learning_rate=2e-3,
+        packing=True,
     )
     results = programs.results(tmp_path / "out/eval_results.txt")
     assert sorted(results) == [

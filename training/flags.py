@@ -286,12 +286,13 @@ class FineTuningOptions(TrainingOptions, Epochs, flags.TokenizerOptions):
         "Evaluate and predict with best/, the best weights of the evaluations "
         "while training, instead of the latest checkpoint."
     )
-    dynamic_padding: bool = flags.Group.SPEED.switch(
-        "Pad each batch to its longest text instead of --max_seq_length."
+    packing: bool = flags.Group.SPEED.switch(
+        "Train with several texts of a batch in one row instead of padding. "
+        "Each text attends only to itself."
     )
     bucket_by_length: bool = flags.Group.SPEED.switch(
-        "Batch texts of similar lengths and remove their common padding. Fewer "
-        "tokens than with --dynamic_padding, but scores may be lower."
+        "Batch texts of similar lengths and remove their common padding. "
+        "Scores may be lower."
     )
     num_trials: int = flags.Group.TRIALS.count(
         1,
@@ -315,11 +316,6 @@ class FineTuningOptions(TrainingOptions, Epochs, flags.TokenizerOptions):
         + ", ".join(f"--{name}={value}" for name, value in STABLE.items())
         + ". Source: Mosbach et al. 2021."
     )
-
-    @property
-    def pads_to_longest(self) -> bool:
-        """Whether each batch is padded to its longest text only."""
-        return self.dynamic_padding or self.bucket_by_length
 
     @property
     def grid(self) -> list[dict[str, Any]]:

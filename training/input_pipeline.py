@@ -12,7 +12,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from training import dynamic_masking, record_files, record_order, records
+from modeling import packing
+from training import (
+    dynamic_masking,
+    objectives,
+    record_files,
+    record_order,
+    records,
+)
 
 # Batches read in parallel, and prefetched batches.
 _READERS = 4
@@ -23,6 +30,19 @@ TRAINING_LENGTH_STEP = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Packing:
+    """How the texts of a batch are packed into rows.
+
+    Attributes:
+        row_length: of the rows; no text is longer.
+        num_parts: the number of micro-batches, which are packed separately.
+    """
+
+    row_length: int
+    num_parts: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Source(abc.ABC):
     """Records and the parser of their batches.
 
@@ -30,10 +50,12 @@ class Source(abc.ABC):
         files: the record files, in order.
         length_step: truncate the padding common to all rows of a batch, to a
             multiple of this length; 0 to keep it.
+        packing: how the texts of a batch are packed; None if they are not.
     """
 
     files: record_files.RecordFiles
     length_step: int = 0
+    packing: Packing | None = None
 
     @abc.abstractmethod
     def parse(
@@ -73,6 +95,8 @@ class RecordSource(Source):
         _check_word_ids(batch, self.vocab_size)
         if self.masking is not None:
             batch = self.masking.apply(batch, seeds)
+        if self.packing is not None:
+            return _packed(batch, self.packing)
         if not self.length_step:
             return batch
         return _without_shared_padding(batch, self.length_step)
@@ -384,8 +408,25 @@ def _without_shared_padding(batch, length_step: int):
     whole = mask.shape[-1]
     longest = tf.reduce_max(tf.reduce_sum(mask, axis=-1))
     steps = tf.maximum((longest + length_step - 1) // length_step, 1)
-    length = tf.minimum(steps * length_step, whole)
+    return _truncated(batch, tf.minimum(steps * length_step, whole))
+
+
+def _truncated(batch, length: tf.Tensor | int):
     return {
         name: value[..., :length] if name in records.SEQUENCES else value
         for name, value in batch.items()
     }
+
+
+def _packed(batch, how: Packing):
+    """Truncates `[B, ..., T]` features, and adds the rows that pack them."""
+    batch = _truncated(batch, how.row_length)
+    mask = batch["input_mask"]
+    lengths = tf.reshape(tf.reduce_sum(mask, axis=-1), [-1])
+    rows = tf.numpy_function(
+        lambda lengths: packing.pack(lengths, mask.shape[-1], how.num_parts),
+        [lengths],
+        tf.int32,
+    )
+    rows = tf.ensure_shape(rows, [None, mask.shape[-1]])
+    return {**batch, objectives.PACKED: rows}

@@ -23,6 +23,9 @@ PROBLEM_TYPES = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 # The inputs of the models of `modeling.heads`.
 PIECE_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WORD_INPUTS = ("word_features", "label_mask")
+# Their further input, if the texts of the batch are packed.
+PACKED = "packed"
+_NO_LOGIT = -1e30
 
 Tensors = Mapping[str, tf.Tensor]
 Seed: TypeAlias = tf.Tensor | None  # Of dropout.
@@ -219,7 +222,7 @@ class PerExample(FineTuning):
 
     def outputs(self, features: Tensors, dropout_seed: Seed) -> Tensors:
         """Runs the model; without a dropout seed in evaluation mode."""
-        inputs = {name: features[name] for name in PIECE_INPUTS}
+        inputs = _inputs(features, PIECE_INPUTS)
         return self.model(**inputs, dropout_seed=dropout_seed)
 
     @abc.abstractmethod
@@ -333,8 +336,13 @@ class SpanExtraction(PerExample):
     """
 
     def row_losses(self, features: Tensors, outputs: Tensors) -> tf.Tensor:
+        logits = outputs["start_logits"], outputs["end_logits"]
+        if PACKED in features:
+            # A packed batch has no outputs for padding.
+            is_token = features["input_mask"] > 0
+            logits = tuple(tf.where(is_token, x, _NO_LOGIT) for x in logits)
         return losses.span_cross_entropy(
-            (outputs["start_logits"], outputs["end_logits"]),
+            logits,
             (
                 features["start_positions"][:, 0],
                 features["end_positions"][:, 0],
@@ -399,7 +407,7 @@ class Tagging(FineTuning):
         }
 
     def _scored(self, features, dropout_seed):
-        inputs = {name: features[name] for name in self._inputs}
+        inputs = _inputs(features, self._inputs)
         logits = self.model(**inputs, dropout_seed=dropout_seed)["logits"]
         # Shared padding is removed from the model's inputs alone.
         length = tf.shape(logits)[1]
@@ -408,6 +416,12 @@ class Tagging(FineTuning):
             features["label_ids"][:, :length],
             _word_weights(features)[:, :length],
         )
+
+
+def _inputs(features: Tensors, names: Sequence[str]) -> Tensors:
+    """Returns a model's inputs by name, with those of a packed batch."""
+    more = [PACKED] if PACKED in features else []
+    return {name: features[name] for name in (*names, *more)}
 
 
 def example_weights(features: Tensors) -> tf.Tensor:

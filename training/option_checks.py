@@ -58,17 +58,13 @@ def check_task(
             f"--freeze_layers must be at most {config.num_hidden_layers}, the "
             f"number of layers of the model; got {options.freeze_layers}."
         )
-    if options.pads_to_longest and training_flags.wants_tpu(options):
-        name = (
-            "--bucket_by_length"
-            if options.bucket_by_length
-            else "--dynamic_padding"
-        )
-        raise ValueError(
-            f"{name} creates batches of different lengths; a TPU needs a fixed "
-            f"length. Pass one of {name} and --use_tpu (or "
-            "--distribution_strategy=tpu)."
-        )
+    for name in ("packing", "bucket_by_length"):
+        if getattr(options, name) and training_flags.wants_tpu(options):
+            raise ValueError(
+                f"--{name} creates batches of different shapes; a TPU needs a "
+                f"fixed shape. Pass one of --{name} and --use_tpu (or "
+                "--distribution_strategy=tpu)."
+            )
     if math.inf in [setting["num_train_epochs"] for setting in options.grid]:
         raise ValueError(
             "The number of epochs must be finite, because the learning rate "

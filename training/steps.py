@@ -327,6 +327,9 @@ def part_of(
 
     def rows_of(value):
         num_rows = value.shape[0]
+        if num_rows is None:  # Packed rows.
+            size = tf.shape(value)[0] // num_parts
+            return value[index * size : (index + 1) * size]
         if num_rows % num_parts:
             raise ValueError(
                 "The rows of a replica must divide among the accumulation "

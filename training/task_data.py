@@ -255,7 +255,14 @@ def training_batches(
         order = record_order.BucketedOrder(
             stream, source.lengths(), options.random_seed
         )
-    if options.pads_to_longest:
+    if options.packing:
+        step = input_pipeline.TRAINING_LENGTH_STEP
+        packing = input_pipeline.Packing(
+            row_length=-(-int(source.lengths().max()) // step) * step,
+            num_parts=options.num_accumulation_steps,
+        )
+        source = dataclasses.replace(source, packing=packing)
+    elif options.bucket_by_length:
         source = dataclasses.replace(
             source, length_step=input_pipeline.TRAINING_LENGTH_STEP
         )

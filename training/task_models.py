@@ -268,7 +268,7 @@ class Model:
                 outputs = self._predictor.predict(
                     data.source,
                     batch_size=batch_size,
-                    by_length=options.pads_to_longest,
+                    by_length=options.packing or options.bucket_by_length,
                 )
         return self.task.decode(data, outputs)
 

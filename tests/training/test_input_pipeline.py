@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from modeling import packing
 from tests import toy_pretraining as toy
 from training import input_pipeline, record_files, record_order, records
 
@@ -225,6 +226,34 @@ def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path):
         assert batch["masked_lm_ids"].shape[1] == 2
     # Four tokens are one step, five are two.
     assert lengths == {2: 4, 3: 8}
+
+
+@pytest.mark.parametrize("num_choices", [None, 3])
+def test_packed_batches_are_truncated_and_have_their_rows(
+    tmp_path, num_choices
+):
+    lengths = np.array([[2, 1, 3], [1, 5, 2], [6, 4, 1], [3, 3, 4]])
+    if num_choices is None:
+        lengths = lengths[:, 0]
+    mask = (np.arange(10) < lengths[..., np.newaxis]).astype(int)
+    features = [
+        records.Feature(name=name, shape=mask.shape[1:])
+        for name in ("input_ids", "input_mask")
+    ]
+    path = str(tmp_path / "records")
+    rows = [{"input_ids": 7 * each, "input_mask": each} for each in mask]
+    records.write_records([path], rows, features)
+    source = input_pipeline.RecordSource(
+        files=record_files.RecordFiles([path]),
+        features=features,
+        vocab_size=31,
+        packing=input_pipeline.Packing(row_length=8, num_parts=2),
+    )
+    batch = source.parse(source.files.read(np.arange(4)))
+    np.testing.assert_array_equal(batch["input_ids"], 7 * mask[..., :8])
+    np.testing.assert_array_equal(
+        batch["packed"], packing.pack(lengths.ravel(), 8, num_parts=2)
+    )
 
 
 def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):

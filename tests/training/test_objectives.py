@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import checkpoints, heads
+from modeling import checkpoints, heads, packing
 from tests import golden_steps, toy_config
 from tests import toy_pretraining as toy
 from training import objectives, records
@@ -499,3 +499,58 @@ def test_parts_of_a_batch_add_up_to_its_losses(models, name):
     for key, value in whole["losses"].items():
         summed = sum(part["losses"][key] for part in parts)
         assert summed == pytest.approx(value, rel=1e-5)
+
+
+# ------------------------------------------------------------ Packed batches
+
+
+def _few_texts():
+    lengths = np.array([4, 7, 2, 9, 1])
+    mask = (np.arange(9) < lengths[:, np.newaxis]).astype(np.int32)
+    ids = np.random.default_rng(3).integers(1, 31, mask.shape) * mask
+    features = {
+        "input_ids": ids.astype(np.int32),
+        "input_mask": mask,
+        "segment_ids": np.zeros_like(mask),
+        "label_ids": ids.astype(np.int32) % 3,
+        "label_mask": mask,
+    }
+    return features, packing.pack(lengths, 9)
+
+
+def test_a_packed_tagger_has_the_same_loss():
+    model = heads.BertForTokenClassification(
+        toy_config.config(initializer_range=0.3), num_labels=3
+    )
+    objective = objectives.Tagging(model, objectives.PIECE_INPUTS)
+    features, packed = _few_texts()
+    denominators = objective.denominators(features)
+    want, got = (
+        objective.outcome(each, denominators, None)
+        for each in (features, {**features, "packed": packed})
+    )
+    np.testing.assert_allclose(got.losses["loss"], want.losses["loss"], 1e-5)
+    np.testing.assert_allclose(
+        got.metrics["accuracy"], want.metrics["accuracy"]
+    )
+
+
+def test_packed_answers_do_not_compete_with_padding():
+    model = heads.BertForQuestionAnswering(
+        toy_config.config(initializer_range=0.3)
+    )
+    objective = objectives.SpanExtraction(model)
+    features, packed = _few_texts()
+    features["start_positions"] = np.array([[3], [0], [1], [8], [0]])
+    features["end_positions"] = np.array([[3], [6], [1], [8], [0]])
+    got = objective.row_losses(
+        {**features, "packed": packed},
+        objective.outputs({**features, "packed": packed}, None),
+    )
+    for row, length in enumerate([4, 7, 2, 9, 1]):
+        alone = {
+            name: value[row : row + 1, :length]
+            for name, value in features.items()
+        }
+        want = objective.row_losses(alone, objective.outputs(alone, None))
+        np.testing.assert_allclose(got[row], want[0], atol=1e-5)

@@ -552,3 +552,12 @@ def test_parts_are_consecutive_rows_of_known_shape():
     assert part["x"].shape == [2, 2]
     with pytest.raises(ValueError, match="got 6 and 4"):
         steps.part_of(features, tf.constant(0), 4)
+
+
+def test_parts_of_an_unknown_number_of_rows_are_consecutive():
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.int32)])
+    def last(rows):
+        return steps.part_of({"x": rows}, tf.constant(2), 3)["x"]
+
+    rows = np.arange(12).reshape(6, 2).astype(np.int32)
+    np.testing.assert_array_equal(last(rows), rows[4:])
