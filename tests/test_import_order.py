@@ -31,7 +31,7 @@ _EVERY_ROOM = set(_MAY_IMPORT) | {"tools", "benchmarks"}
 _MODELING_ORDER = [
     *("name_tables", "keras_format", "huggingface_config", "keras_hub"),
     *("config", "compilation"),
-    *("kernels", "losses", "layers", "bert", "heads", "tagging"),
+    *("kernels", "losses", "layers", "packing", "bert", "heads", "tagging"),
 ]
 # What knows that the backend may be TensorFlow.
 _BACKEND_MODULES = {"compilation", "losses"}
