@@ -31,6 +31,12 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def out(trained, tmp_path):
+    """A copy of what was trained, to be changed."""
+    return shutil.copytree(trained / "out", tmp_path / "out")
+
+
 def test_learns_the_user_s_own_data(trained):
     results = toy.results(trained / "out")
     assert results["eval_accuracy"] > 0.9
@@ -66,9 +72,7 @@ def test_evaluates_after_each_epoch_and_keeps_the_best(trained):
     assert (trained / f"out/best/model.ckpt-{best['step']}.index").exists()
 
 
-def test_predicts_with_the_files_beside_the_model(trained, tmp_path):
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
+def test_predicts_with_the_files_beside_the_model(trained, out):
     (out / "predictions.jsonl").unlink()
     named = toy.flags_of(
         trained,
@@ -84,9 +88,7 @@ def test_predicts_with_the_files_beside_the_model(trained, tmp_path):
     ).read_text()
 
 
-def test_resumed_run_ends_as_an_unbroken_one(trained, tmp_path):
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
+def test_resumed_run_ends_as_an_unbroken_one(trained, out):
     for file in out.glob("model.ckpt-60*"):
         file.unlink()
     shutil.rmtree(out / "best")
@@ -164,9 +166,7 @@ def test_packing_changes_no_weight(
         )
 
 
-def test_another_training_file_is_warned_of(trained, tmp_path, caplog):
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
+def test_another_training_file_is_warned_of(trained, out, tmp_path, caplog):
     data = toy.write_data(tmp_path / "data", train=toy.sentences(320, seed=9))
     toy.run(
         trained,
@@ -187,9 +187,7 @@ def test_label_sorted_file_trains_as_well(trained, tmp_path):
     assert accuracy >= toy.results(trained / "out")["eval_accuracy"] - 0.04
 
 
-def test_records_are_made_again_only_if_something_changed(trained, tmp_path):
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
+def test_records_are_made_again_only_if_something_changed(trained, out):
     before = (out / "eval.tf_record").stat().st_mtime_ns
     toy.run(trained, output_dir=out, do_eval=True)
     assert (out / "eval.tf_record").stat().st_mtime_ns == before
@@ -366,9 +364,7 @@ def test_outputs_of_other_labels_are_not_evaluated(trained, tmp_path):
         )
 
 
-def test_refuses_a_model_of_other_labels_or_casing(trained, tmp_path):
-    out = tmp_path / "out"
-    shutil.copytree(trained / "out", out)
+def test_refuses_a_model_of_other_labels_or_casing(trained, out):
     with pytest.raises(ValueError, match="do_lower_case was True and is False"):
         toy.run(trained, output_dir=out, do_predict=True, do_lower_case=False)
     with pytest.raises(ValueError, match="with the labels 'no', 'yes'"):
@@ -567,13 +563,10 @@ def test_data_that_do_not_fit_are_refused(tmp_path, changes, message):
         toy.run(tmp_path, do_train=True, **changes)
 
 
-def test_refuses_a_vocabulary_larger_than_the_model_s(tmp_path):
+def test_models_that_do_not_fit_are_refused(tmp_path):
     toy.write_model(tmp_path / "model", vocab_size=9)
     with pytest.raises(ValueError, match="has 22 entries, but the model's"):
         toy.run(tmp_path, do_train=True)
-
-
-def test_refuses_a_checkpoint_without_an_output_layer(tmp_path):
     named = toy.golden_flags(
         tmp_path / "x", init_checkpoint=toy.GOLDEN / "model/tiny.ckpt"
     )

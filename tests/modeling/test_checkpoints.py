@@ -34,41 +34,32 @@ def _pretraining(**changes):
     return heads.BertForPreTraining(dataclasses.replace(_CONFIG, **changes))
 
 
-@pytest.mark.parametrize("suffix", ["", ".index", _DATA])
-def test_resolve_takes_a_prefix_or_one_of_its_files(suffix):
-    assert checkpoints.find(_CHECKPOINT + suffix).path == _CHECKPOINT
-
-
-def test_resolve_takes_the_only_checkpoint_of_a_folder():
+def test_a_checkpoint_is_found_by_prefix_by_file_and_by_folder(tmp_path):
+    for suffix in ("", ".index", _DATA):
+        assert checkpoints.find(_CHECKPOINT + suffix).path == _CHECKPOINT
     assert checkpoints.find(str(_GOLDEN / "model")).path == _CHECKPOINT
-
-
-def test_resolve_takes_the_highest_step_as_a_number(tmp_path):
-    _copy(tmp_path, "model.ckpt-999")
+    # Of several the one of the highest step, as a number.
+    first = _copy(tmp_path, "model.ckpt-999")
     want = _copy(tmp_path, "model.ckpt-1000")
     assert checkpoints.find(str(tmp_path)).path == want
+    # The checkpoint file is obeyed, unless it is damaged.
+    for content, found in (
+        (b'model_checkpoint_path: "model.ckpt-999"', first),
+        *((b'model_checkpoint_path: "\xff"', want), (b"", want)),
+        *((b'model_checkpoint_path: ""', want), (b"?", want)),
+    ):
+        (tmp_path / "checkpoint").write_bytes(content)
+        assert checkpoints.find(str(tmp_path)).path == found
 
 
-def test_resolve_obeys_the_checkpoint_file(tmp_path):
-    want = _copy(tmp_path, "model.ckpt-3")
-    _copy(tmp_path, "model.ckpt-8")
-    (tmp_path / "checkpoint").write_text(
-        'model_checkpoint_path: "model.ckpt-3"'
-    )
-    assert checkpoints.find(str(tmp_path)).path == want
-
-
-def test_resolve_refuses_several_candidates(tmp_path):
-    _copy(tmp_path, "a")
-    _copy(tmp_path, "b")
-    with pytest.raises(ValueError, match="must contain one checkpoint"):
-        checkpoints.find(str(tmp_path))
-
-
-def test_find_names_missing_files(tmp_path):
+def test_no_checkpoint_and_several_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no checkpoint .*nowhere"):
         checkpoints.find(str(tmp_path / "nowhere"))
     with pytest.raises(FileNotFoundError, match="contains no checkpoint"):
+        checkpoints.find(str(tmp_path))
+    _copy(tmp_path, "a")
+    _copy(tmp_path, "b")
+    with pytest.raises(ValueError, match="must contain one checkpoint"):
         checkpoints.find(str(tmp_path))
 
 
@@ -106,12 +97,7 @@ def test_report_reads_as_a_line():
 @pytest.mark.parametrize("name", ["bert", "encoder"])
 def test_bare_encoder_loads_under_any_name(name):
     model = bert.BertModel(_CONFIG, name=name)
-    assert len(checkpoints.load(model, _CHECKPOINT).loaded) == 39
-
-
-def test_encoder_inside_a_model_loads_alone():
-    model = _pretraining()
-    report = checkpoints.load(model.bert, _CHECKPOINT)
+    report = checkpoints.load(model, _CHECKPOINT)
     assert len(report.loaded) == 39
     assert "cls/predictions/output_bias" in report.unexpected
 
@@ -157,18 +143,12 @@ def test_saved_model_loads_into_one_of_another_seed(tmp_path):
     ]
 
 
-def test_saving_again_replaces_the_earlier_checkpoint(tmp_path):
+def test_saving_again_replaces_the_earlier_one_unless_it_fails(
+    tmp_path, monkeypatch
+):
     prefix = str(tmp_path / "c")
     checkpoints.save(prefix, {"a": np.zeros(3)})
     checkpoints.save(prefix, {"b": np.ones(5, np.int32)})
-    got = checkpoints.read(prefix)
-    assert list(got) == ["b"]
-    np.testing.assert_array_equal(got["b"], np.ones(5))
-
-
-def test_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
-    prefix = str(tmp_path / "c")
-    checkpoints.save(prefix, {"a": np.zeros(3)})
 
     def fail(path):
         raise OSError(f"disk full: {path}")
@@ -176,13 +156,10 @@ def test_failed_save_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "sync", fail)
     with pytest.raises(OSError, match="disk full"):
         checkpoints.save(prefix, {"a": np.ones(3)})
-    np.testing.assert_array_equal(checkpoints.read(prefix)["a"], np.zeros(3))
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_nothing_to_save_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="would have no variables"):
-        checkpoints.save(str(tmp_path / "c"), {})
+        checkpoints.save(prefix, {})
+    np.testing.assert_equal(checkpoints.read(prefix), {"b": np.ones(5)})
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_half_precision_values_load_as_float32(tmp_path):
@@ -209,25 +186,17 @@ def test_read_takes_names_and_names_those_absent():
         checkpoints.read(_CHECKPOINT, ["zero", "nothing"])
 
 
-def test_missing_variables_are_all_listed():
-    model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
-    with pytest.raises(
-        ValueError, match=r"\(new: none\); 2 missing: output_weights, output_b"
-    ):
-        checkpoints.load(model, _CHECKPOINT)
-
-
 def test_variables_named_as_new_may_be_missing():
     model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
     before = model.output_weights.numpy()
     report = checkpoints.load(model, _CHECKPOINT, new=["output_.*"])
     assert report.missing == ("output_bias", "output_weights")
     np.testing.assert_array_equal(model.output_weights, before)
-
-
-def test_new_patterns_match_whole_names():
-    model = heads.BertForSequenceClassification(_CONFIG, num_labels=2)
-    with pytest.raises(ValueError, match="2 missing"):
+    listed = r"2 missing: output_weights, output_b"
+    with pytest.raises(ValueError, match=rf"\(new: none\); {listed}"):
+        checkpoints.load(model, _CHECKPOINT)
+    # Patterns match whole names.
+    with pytest.raises(ValueError, match=listed):
         checkpoints.load(model, _CHECKPOINT, new=["output", "weights"])
 
 
@@ -317,24 +286,8 @@ def test_any_character_may_be_in_the_name_of_a_folder(tmp_path, name):
         'model_checkpoint_path: "model.ckpt-3"\n'
     )
     assert checkpoints.find(str(folder)).path == str(folder / "model.ckpt-3")
-
-
-def test_a_checkpoint_s_own_name_may_hold_brackets(tmp_path):
-    prefix = _copy(tmp_path, "model [v2].ckpt")
-    assert checkpoints.list_variables(prefix) == checkpoints.list_variables(
-        _CHECKPOINT
-    )
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b'model_checkpoint_path: "\xff"', b"", b'model_checkpoint_path: ""', b"?"],
-)
-def test_a_damaged_checkpoint_file_is_ignored(tmp_path, content):
-    want = _copy(tmp_path, "model.ckpt-8")
-    _copy(tmp_path, "model.ckpt-3")
-    (tmp_path / "checkpoint").write_bytes(content)
-    assert checkpoints.find(str(tmp_path)).path == want
+    found = checkpoints.read(_copy(folder, "model [v2].ckpt"))
+    np.testing.assert_equal(found, want)
 
 
 def _find(path):
@@ -377,10 +330,9 @@ def test_safetensors_are_read_unless_another_file_is_named(tmp_path):
     named = str(tmp_path / "tf_model.h5")
     assert _find(named) == ("huggingface", named)
     assert checkpoints.files(named) == [named]
-
-
-def test_converted_copies_do_not_hide_the_release_s_checkpoint(tmp_path):
-    _touch(tmp_path, "x.ckpt.index", "tf_model.h5", "pytorch_model.bin")
+    # Converted copies do not hide the release's checkpoint.
+    (tmp_path / "model.safetensors").unlink()
+    _touch(tmp_path, "x.ckpt.index")
     assert _find(tmp_path) == ("release", str(tmp_path / "x.ckpt"))
 
 
@@ -408,7 +360,7 @@ def test_a_preset_of_keras_hub_is_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("pytorch_model.bin", "PyTorch's pickled weights"),
+        ("pytorch_model.bin", "PyTorch's pickled weights.*save_pretrained"),
         ("pytorch_model.bin.index.json", "PyTorch's pickled weights"),
         ("model.pt", "PyTorch's pickled weights"),
         ("saved_model.pb", "a TensorFlow SavedModel"),
@@ -429,13 +381,6 @@ def test_other_kinds_are_named_by_file_and_by_folder(
         _find(tmp_path)
     with pytest.raises(ValueError, match=kind):
         _find(tmp_path / name)
-
-
-def test_a_pickle_s_message_says_how_to_get_safetensors(tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface, "has_torch", lambda: False)
-    _touch(tmp_path, "pytorch_model.bin")
-    with pytest.raises(ValueError, match="save_pretrained"):
-        _find(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -260,12 +260,9 @@ def test_objectives_have_the_same_variables(objective):
     assert model.bert.causal == (objective == "ltr")
 
 
-def test_unknown_objective_is_refused():
+def test_unknown_objectives_and_no_labels_are_refused():
     with pytest.raises(ValueError, match="one of mlm_nsp, mlm, ltr; got 'rtl'"):
         heads.BertForPreTraining(_CONFIG, objective="rtl")
-
-
-def test_classifier_needs_a_label():
     with pytest.raises(ValueError, match="num_labels must be positive; got 0"):
         heads.BertForSequenceClassification(_CONFIG, num_labels=0)
 
@@ -304,26 +301,19 @@ def test_answer_logits_are_linear_in_the_sequence_output():
     model.span.output_bias.assign([1.0, 2.0])
     hidden = model.bert(ids)["sequence_output"].numpy()
     want = hidden @ model.span.output_weights.numpy().T + [1, 2]
-    got = model(ids)
-    np.testing.assert_allclose(got["start_logits"], want[..., 0], atol=1e-5)
-    np.testing.assert_allclose(got["end_logits"], want[..., 1], atol=1e-5)
-
-
-def test_pooler_gets_no_gradient_from_answers():
-    model = heads.BertForQuestionAnswering(_CONFIG)
     variables = checkpoints.variables_by_name(model)
     with tf.GradientTape() as tape:
-        got = model(np.array([[4, 20, 10]], np.int32))
-        (loss,) = losses.span_cross_entropy(
-            (got["start_logits"], got["end_logits"]), ([1], [2])
-        )
+        got = model(ids)
+        logits = (got["start_logits"], got["end_logits"])
+        loss = losses.span_cross_entropy(logits, ([1, 0], [2, 1]))
+    np.testing.assert_allclose(got["start_logits"], want[..., 0], atol=1e-5)
+    np.testing.assert_allclose(got["end_logits"], want[..., 1], atol=1e-5)
+    # The pooler gets no gradient from answers.
     gradients = tape.gradient(loss, [v.value for v in variables.values()])
-    without = {
-        name
-        for name, gradient in zip(variables, gradients, strict=True)
-        if gradient is None
+    found = zip(variables, gradients, strict=True)
+    assert {name for name, gradient in found if gradient is None} == {
+        *("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
     }
-    assert without == {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
 
 
 @pytest.mark.parametrize(
@@ -379,19 +369,10 @@ def test_score_of_a_choice_is_its_pooled_output_times_the_vector():
             np.testing.assert_allclose(
                 logits[row, choice], pooled @ vector, atol=_TOLERANCE
             )
-
-
-def test_mask_and_segments_may_be_left_out():
-    model, inputs = _chooser(), _choices()
-    whole = {
-        "input_mask": np.ones((_B, _C, _T), "int32"),
-        "segment_ids": np.zeros((_B, _C, _T), "int32"),
-    }
-    np.testing.assert_allclose(
-        model(inputs["input_ids"])["logits"],
-        model(inputs["input_ids"], **whole)["logits"],
-        atol=_TOLERANCE,
-    )
+    # Mask and segments may be left out.
+    ids = inputs["input_ids"]
+    whole = model(ids, np.ones_like(ids), np.zeros_like(ids))["logits"]
+    np.testing.assert_allclose(model(ids)["logits"], whole, atol=_TOLERANCE)
 
 
 def test_one_vector_is_all_that_is_new():

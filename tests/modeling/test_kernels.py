@@ -70,17 +70,13 @@ def test_the_slope_of_the_exact_gelu_is_that_of_the_formula():
         ("relu", [[0, 0, 3]]),
         ("linear", [[-1, 0, 3]]),
         ("tanh", np.tanh([[-1, 0, 3]])),
+        (tf.square, [[1, 0, 9]]),
     ],
 )
 def test_other_activations(name, want):
     x, bias = tf.constant([[-1.0, 0.0, 2.0]]), np.array([0, 0, 1], "f")
     got = kernels.activate(x, bias, name)
     np.testing.assert_allclose(got, want, atol=1e-6)
-
-
-def test_activation_function_is_applied():
-    got = kernels.activate(tf.constant([[3.0]]), np.ones(1, "f"), tf.square)
-    assert got == 16.0
 
 
 @pytest.mark.usefixtures("_both")
@@ -135,13 +131,20 @@ def test_dropout_draws_seeds_independently(other):
 
 
 def test_dropout_of_many_sites_zeroes_each_place_alike():
-    dropout = tf.function(lambda seed: kernels.dropout(ones, 0.5, seed))
     ones = tf.ones([500])
-    zeros = sum(
-        dropout(kernels.site_seed(np.array([1, step]), site)).numpy() == 0
+    seeds = [
+        kernels.site_seed(np.array([1, step]), site).numpy()
         for step in range(20)
         for site in range(20)
-    )
+    ]
+    drawn = tf.function(
+        lambda seeds: tf.map_fn(
+            lambda seed: kernels.dropout(ones, 0.5, seed),
+            seeds,
+            fn_output_signature=tf.float32,
+        )
+    )(np.array(seeds))
+    zeros = np.sum(np.equal(drawn, 0), axis=0)
     # 400 draws a place: binomial, of variance 100.
     assert abs(np.mean(zeros) - 200) < 5 * math.sqrt(100 / 500)
     assert 80 < np.var(zeros) < 125
@@ -171,20 +174,11 @@ def test_dropout_is_the_same_compiled_and_in_a_graph(monkeypatch):
     np.testing.assert_array_equal(kernels.dropout(x, 0.5, _SEED), eager)
 
 
-@pytest.mark.parametrize("rate", [0.0, 1e-12])
-def test_no_rate_drops_nothing(rate):
-    x = tf.constant(_random(4))
-    np.testing.assert_array_equal(kernels.dropout(x, rate, _SEED), x)
-
-
-def test_no_seed_drops_nothing():
-    x = tf.constant(_random(4))
-    np.testing.assert_array_equal(kernels.dropout(x, 0.9, None), x)
-
-
-def test_highest_rate_is_finite():
-    got = kernels.dropout(tf.ones([64]), 1 - 1e-12, _SEED)
-    assert np.all(np.isfinite(got))
+def test_no_rate_and_no_seed_drop_nothing():
+    x = tf.constant(_random(64))
+    for rate, seed in ((0.0, _SEED), (1e-12, _SEED), (0.9, None)):
+        np.testing.assert_array_equal(kernels.dropout(x, rate, seed), x)
+    assert np.all(np.isfinite(kernels.dropout(x, 1 - 1e-12, _SEED)))
 
 
 def test_sites_and_steps_have_their_own_seeds():

@@ -335,16 +335,21 @@ def test_private_use_characters_are_pieces_like_others(tmp_path):
 
 
 @pytest.mark.usefixtures("_eagerly")
-def test_pieces_that_no_text_gives_may_be_of_any_length(tmp_path):
-    pieces = ["[UNK]", "a", "##b", "\u0e01" * 201, "\u4e8c" * 90, "x y" * 200]
-    tokenizer = _tokenizer(tmp_path, pieces)
-    assert _differences(tokenizer, ["ab", "\u0e01" * 201, "\u4e8c" * 90]) == []
-
-
-@pytest.mark.usefixtures("_eagerly")
-def test_second_line_of_a_piece_gives_its_id(tmp_path):
-    tokenizer = _tokenizer(tmp_path, ["a", "[UNK]", "", "##", "b", "a", " "])
-    assert tokenizer.tokenize(_encoded(["a b ab"])).to_list() == [[5, 4, 1]]
+@pytest.mark.parametrize(
+    ("pieces", "texts"),
+    [
+        # Pieces that no text gives may be of any length.
+        (
+            ["[UNK]", "a", "##b", "\u0e01" * 201, "\u4e8c" * 90, "x y" * 200],
+            ["ab", "\u0e01" * 201, "\u4e8c" * 90],
+        ),
+        # The second line of a piece gives its id.
+        (["a", "[UNK]", "", "##", "b", "a", " "], ["a b ab"]),
+        (["[UNK]", "", "##"], ["a b.", "##", "[UNK]", ""]),
+    ],
+)
+def test_odd_vocabularies(tmp_path, pieces, texts):
+    assert _differences(_tokenizer(tmp_path, pieces), texts) == []
 
 
 @pytest.mark.parametrize(
@@ -358,12 +363,6 @@ def test_second_line_of_a_piece_gives_its_id(tmp_path):
 def test_vocabulary_that_tensorflow_text_cannot_take(tmp_path, pieces, reason):
     with pytest.raises(ValueError, match=reason):
         _tokenizer(tmp_path, pieces)
-
-
-@pytest.mark.usefixtures("_eagerly")
-def test_vocabulary_of_the_unknown_word_alone(tmp_path):
-    tokenizer = _tokenizer(tmp_path, ["[UNK]", "", "##"])
-    assert _differences(tokenizer, ["a b.", "##", "[UNK]", ""]) == []
 
 
 def test_another_version_of_tensorflow_text_is_refused(monkeypatch):

@@ -49,23 +49,25 @@ def test_saving_logs_no_notices_of_tensorflow(tmp_path, vocab_file, caplog):
     assert levels == [tf.get_logger().level, logging.get_absl_logger().level]
 
 
-def test_folders_that_cannot_be_written_are_refused(tmp_path, monkeypatch):
+def test_folders_that_cannot_be_written_are_refused(
+    tmp_path, vocab_file, monkeypatch
+):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="file must be a folder"):
         exporting.check_new(str(tmp_path / "file" / "3"))
     (tmp_path / "3").symlink_to(tmp_path / "nothing")
     with pytest.raises(ValueError, match="exists"):
         exporting.check_new(str(tmp_path / "3"))
+    for name in ("served [v2]", r"a\b"):
+        with pytest.raises(ValueError, match=r"cannot load .* --export_dir"):
+            exporting.check_new(str(tmp_path / name / "1"))
+    # Nobody can make a file there, not even the superuser.
+    with pytest.raises(OSError, match="/proc/3x could not be written: "):
+        exporting.write(_servable(), "/proc/3x", vocab_file, {})
     # The superuser, who may run the tests, may write anywhere.
     monkeypatch.setattr(writing.os, "access", lambda *_: False)
     with pytest.raises(PermissionError, match="No permission to write in"):
         exporting.check_new(str(tmp_path / "4"))
-
-
-def test_what_tensorflow_cannot_write_is_refused(tmp_path, vocab_file):
-    # Nobody can make a file there, not even the superuser.
-    with pytest.raises(OSError, match="/proc/3x could not be written: "):
-        exporting.write(_servable(), "/proc/3x", vocab_file, {})
 
 
 def test_model_is_described_beside_it(tmp_path, vocab_file):
@@ -103,25 +105,16 @@ def test_wrong_inputs_are_named(tmp_path, vocab_file):
         ask(text_a=tf.constant("a"), text_b=tf.constant("a"))
 
 
-@pytest.mark.parametrize("name", ["served [v2]", r"a\b"])
-def test_a_path_that_tensorflow_cannot_load_is_refused(tmp_path, name):
-    with pytest.raises(
-        ValueError, match=r"cannot load .* another --export_dir"
-    ):
-        exporting.check_new(str(tmp_path / name / "1"))
-
-
-def test_version_that_exists_is_not_written_again(tmp_path, vocab_file):
+def test_what_exists_is_not_written_again_and_failure_leaves_nothing(
+    tmp_path, vocab_file
+):
     folder = _written(tmp_path, vocab_file)
     before = (folder / "model.json").read_bytes()
     with pytest.raises(ValueError, match=r"3 exists.* another --version"):
         exporting.write(_servable(), str(folder), vocab_file, {})
     assert (folder / "model.json").read_bytes() == before
-
-
-def test_failure_leaves_nothing(tmp_path, vocab_file):
     with pytest.raises(TypeError):
         exporting.write(
             _servable(), str(tmp_path / "name/1"), vocab_file, {"a": object()}
         )
-    assert os.listdir(tmp_path / "name") == []
+    assert os.listdir(tmp_path / "name") == ["3"]

@@ -64,10 +64,7 @@ def test_rows_are_those_of_one_text_after_the_other(
             assert got.input_mask[row].numpy().tolist() == mask
             row += 1
     assert row == len(texts)
-
-
-def test_batch_without_texts_has_a_place_for_the_first_token():
-    packing = sentence_pairs.Packing(max_seq_length=9)
+    # A batch without texts has a place for the first token.
     none = _tokens([], 1)
     got, _ = signatures.fit(none, none, packing, _SPECIAL)
     assert got.input_ids.shape == [0, 1]
