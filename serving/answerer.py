@@ -138,7 +138,7 @@ class _Answerer:
         rows = signatures.joined(
             tf.gather(query, windows.question),
             part,
-            tokenizer.special,
+            tokenizer,
             options.windows.max_seq_length,
         )
         outputs = self.net(rows)

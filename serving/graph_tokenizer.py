@@ -6,7 +6,6 @@ Text splits it at spaces, and each word into pieces. Each new tokenizer checks
 that the installed version gives the pieces of the definition.
 """
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 
@@ -41,14 +40,6 @@ _PROBES = (
     "\U000e0041a\ufe0fb\ue000c\U0010fffdd\U000323b0 a\u1b7fb\U00011f43c",
     "x" * 200 + " " + "y" * 201 + " " + "\U00010400" * 201,
 )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SpecialIds:
-    """The ids of the special tokens around texts."""
-
-    begin: int  # [CLS]
-    end: int  # [SEP]
 
 
 class GraphTokenizer(tf.Module):
@@ -109,11 +100,6 @@ class GraphTokenizer(tf.Module):
         """Joins the words of `BasicTokenizer` for `[N]` valid texts: `[N]`."""
         words = self._splitter.words(text)
         return tf.strings.reduce_join(words, axis=1, separator=" ")
-
-    @property
-    def special(self) -> SpecialIds:
-        """The ids of [CLS] and [SEP]."""
-        return SpecialIds(begin=self.id_of("[CLS]"), end=self.id_of("[SEP]"))
 
     def id_of(self, token: str) -> int:
         """Returns the id of a token of the vocabulary."""

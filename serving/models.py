@@ -70,9 +70,7 @@ def _classifier(
     kind = label_set.problem_type
 
     def of_tokens(tokens_a, tokens_b):
-        rows, text = signatures.fit(
-            tokens_a, tokens_b, packing, tokenizer.special
-        )
+        rows, text = signatures.fit(tokens_a, tokens_b, packing, tokenizer)
         outputs = networks.activated(net(rows), kind)
         if packing.long_text == sentence_pairs.WINDOWS:
             # The mean of each text's windows; every text has one.
@@ -171,7 +169,7 @@ def _choice_rows(
     # The same pieces as of both texts with a space between them.
     ended = tokenizer.tokenize(tf.reshape(endings, [-1]))
     tokens_b = tf.concat([begun, ended], axis=1)
-    rows, _ = signatures.fit(tokens_a, tokens_b, packing, tokenizer.special)
+    rows, _ = signatures.fit(tokens_a, tokens_b, packing, tokenizer)
     shape = [-1, num_choices, tf.shape(rows.input_ids)[1]]
     return signatures.ModelInputs(
         **{name: tf.reshape(ids, shape) for name, ids in vars(rows).items()}
@@ -259,7 +257,7 @@ class _Encoder:
 
     def _rows(self, tokens_a, tokens_b):
         rows, _ = signatures.fit(
-            tokens_a, tokens_b, self._packing, self._tokenizer.special
+            tokens_a, tokens_b, self._packing, self._tokenizer
         )
         return rows
 
@@ -339,7 +337,7 @@ class _MaskFiller:
         return parts.with_values(tokens).merge_dims(1, 2)
 
     def of_tokens(self, tokens_a, tokens_b):
-        rows = signatures.joined(tokens_a, tokens_b, self._tokenizer.special)
+        rows = signatures.joined(tokens_a, tokens_b, self._tokenizer)
         tf.debugging.assert_less_equal(
             tf.shape(rows.input_ids)[1],
             self._max_seq_length,

@@ -205,7 +205,7 @@ def slices(
 def joined(
     tokens_a: tf.RaggedTensor,
     tokens_b: tf.RaggedTensor,
-    special: graph_tokenizer.SpecialIds,
+    tokenizer: graph_tokenizer.GraphTokenizer,
     length: int | None = None,
 ) -> ModelInputs:
     """Makes rows of [CLS] A [SEP] B [SEP]; no second part if B is empty.
@@ -213,21 +213,22 @@ def joined(
     Args:
         tokens_a: `[R, (tokens)]`.
         tokens_b: `[R, (tokens)]`.
-        special: the ids of [CLS] and [SEP].
+        tokenizer: has the ids of [CLS] and [SEP].
         length: T; the longest row if None.
 
     Returns:
         The rows; the padding id is 0, as released.
     """
+    begin, end = map(tokenizer.id_of, ("[CLS]", "[SEP]"))
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
     once = tf.ones_like(len_a)
     ids = tf.concat(
         [
-            repeated(special.begin, once),
+            repeated(begin, once),
             tokens_a,
-            repeated(special.end, once),
+            repeated(end, once),
             tokens_b,
-            repeated(special.end, tf.minimum(len_b, 1)),
+            repeated(end, tf.minimum(len_b, 1)),
         ],
         axis=1,
     )
@@ -252,7 +253,7 @@ def fit(
     tokens_a: tf.RaggedTensor,
     tokens_b: tf.RaggedTensor,
     packing: sentence_pairs.Packing,
-    special: graph_tokenizer.SpecialIds,
+    tokenizer: graph_tokenizer.GraphTokenizer,
 ) -> tuple[ModelInputs, tf.Tensor]:
     """Makes rows of texts, truncated or split as `sentence_pairs.fit` does.
 
@@ -260,7 +261,7 @@ def fit(
         tokens_a: `[N, (tokens)]` int32.
         tokens_b: `[N, (tokens)]` int32; empty for a single text.
         packing: the rule.
-        special: the ids of [CLS] and [SEP].
+        tokenizer: has the ids of [CLS] and [SEP].
 
     Returns:
         The `R` rows; and `[R]` int64, ascending, the text or pair of each.
@@ -270,7 +271,7 @@ def fit(
     budget = packing.max_seq_length - num_special  # [N]
     if packing.long_text == sentence_pairs.WINDOWS:
         return _windows(
-            tokens_a, tokens_b, budget, packing.window_stride, special
+            tokens_a, tokens_b, budget, packing.window_stride, tokenizer
         )
     # `sentence_pairs.truncated_lengths` without a loop: a text
     # shorter than half of the budget stays complete; two longer ones get half
@@ -280,7 +281,7 @@ def fit(
     kept_b = tf.minimum(len_b, budget - kept_a)
     is_head = packing.long_text == sentence_pairs.HEAD
     keep = _head if is_head else _head_tail
-    rows = joined(keep(tokens_a, kept_a), keep(tokens_b, kept_b), special)
+    rows = joined(keep(tokens_a, kept_a), keep(tokens_b, kept_b), tokenizer)
     return rows, tf.range(tokens_a.nrows())
 
 
@@ -301,7 +302,7 @@ def _head_tail(tokens, lengths):
     return tf.concat([_head(tokens, head), last], axis=1)
 
 
-def _windows(tokens_a, tokens_b, budget, stride: int | None, special):
+def _windows(tokens_a, tokens_b, budget, stride: int | None, tokenizer):
     """Moves a window over the longer text, with the complete shorter one."""
     len_a, len_b = tokens_a.row_lengths(), tokens_b.row_lengths()
     longer, shorter = tf.maximum(len_a, len_b), tf.minimum(len_a, len_b)
@@ -326,4 +327,4 @@ def _windows(tokens_a, tokens_b, budget, stride: int | None, special):
         )
 
     parts = part(tokens_a, slides_a), part(tokens_b, ~slides_a)
-    return joined(*parts, special), text
+    return joined(*parts, tokenizer), text

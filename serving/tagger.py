@@ -103,9 +103,7 @@ class _Tagger:
         """Tags `[B, (words)]` string."""
         pieces = _pieces(words.values, self._tokenizer, options.room)
         cut = cut_windows(pieces, words.row_lengths(), options)
-        rows = signatures.joined(
-            cut.tokens, cut.tokens[:, :0], self._tokenizer.special
-        )
+        rows = signatures.joined(cut.tokens, cut.tokens[:, :0], self._tokenizer)
         places = tf.stack([cut.window_of_word, cut.place_of_word], axis=1)
         logits = tf.gather_nd(self.net(rows), places)  # [words, K]
         if self._words is not None:  # So far, hidden layers: [words, L * D].

@@ -1,14 +1,15 @@
 """Rows of texts against `sentences.sentence_pairs`, one text at a time."""
 
 import itertools
+import types
 
 import pytest
 import tensorflow as tf
 
-from serving import graph_tokenizer, signatures
+from serving import signatures
 from tasks.classification import sentence_pairs
 
-_SPECIAL = graph_tokenizer.SpecialIds(begin=901, end=902)
+_TOKENIZER = types.SimpleNamespace(id_of={"[CLS]": 901, "[SEP]": 902}.get)
 
 
 def _tokens(lengths, first):
@@ -51,7 +52,7 @@ def test_rows_are_those_of_one_text_after_the_other(
         _tokens([a for a, _ in sizes], 100),
         _tokens([b for _, b in sizes], 300),
         packing,
-        _SPECIAL,
+        _TOKENIZER,
     )
     texts, row = text.numpy().tolist(), 0
     for number, (len_a, len_b) in enumerate(sizes):
@@ -66,7 +67,7 @@ def test_rows_are_those_of_one_text_after_the_other(
     assert row == len(texts)
     # A batch without texts has a place for the first token.
     none = _tokens([], 1)
-    got, _ = signatures.fit(none, none, packing, _SPECIAL)
+    got, _ = signatures.fit(none, none, packing, _TOKENIZER)
     assert got.input_ids.shape == [0, 1]
 
 
