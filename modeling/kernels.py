@@ -32,7 +32,7 @@ _LAST_SHIFT = 16
 _KEY_STARTS = (0x9E3779B9, 0xBB67AE85)
 
 
-def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
+def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
     """Zeroes a share of the elements and scales up the rest.
 
     Args:
@@ -58,7 +58,7 @@ def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
     return compilation.with_gradient(compute, x)
 
 
-def drops(rate: float, seed: Tensor) -> bool:
+def drops(rate: float, seed: Tensor | None) -> bool:
     """Returns whether dropout zeroes any element.
 
     Raises:
@@ -84,18 +84,20 @@ def dropped(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
     return ops.cast(ops.where(kept, scaled, 0.0), x.dtype)
 
 
-def site_seed(seed: Tensor, site: int) -> Tensor:
+def site_seed(seed: Tensor | None, site: int) -> Tensor | None:
     """Derives the seed of one dropout site from the seed of a step.
 
     Args:
-        seed: `[2]` int32.
+        seed: `[2]` int32, or None.
         site: number of the site, from 0; each is used once.
 
     Returns:
-        `[3]` int32, the seed for `dropout`.
+        `[3]` int32, the seed for `dropout`; None without a seed.
     """
-    site = ops.convert_to_tensor([site], dtype="int32")
-    return ops.concatenate([ops.cast(seed, "int32"), site], axis=0)
+    if seed is None:
+        return None
+    number = ops.convert_to_tensor([site], dtype="int32")
+    return ops.concatenate([ops.cast(seed, "int32"), number], axis=0)
 
 
 def _random_words(shape, seed):

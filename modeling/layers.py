@@ -48,13 +48,7 @@ def dropped(
     x: Tensor, rate: float, dropout_seed: Tensor | None, site: int
 ) -> Tensor:
     """Applies the dropout of a numbered site; none without a seed."""
-    return kernels.dropout(x, rate, _seed_at(dropout_seed, site))
-
-
-def _seed_at(dropout_seed: Tensor | None, site: int) -> Tensor | None:
-    if dropout_seed is not None:
-        return kernels.site_seed(dropout_seed, site)
-    return None
+    return kernels.dropout(x, rate, kernels.site_seed(dropout_seed, site))
 
 
 @contextlib.contextmanager
@@ -458,7 +452,7 @@ class SelfAttention(BertLayer):
         num_heads = self.config.num_attention_heads
         drop = (
             self.config.attention_probs_dropout_prob,
-            _seed_at(dropout_seed, self.site),
+            kernels.site_seed(dropout_seed, self.site),
         )
         if first is None and not compilation.is_forward_only():
             products, bias = self._projections(hidden)
@@ -501,7 +495,7 @@ class BlockOutput(BertLayer):
         self.norm = LayerNorm(config.hidden_size)
 
     def call(self, x, residual, dropout_seed=None):
-        seed = _seed_at(dropout_seed, self.site)
+        seed = kernels.site_seed(dropout_seed, self.site)
         return kernels.block_end(
             self.dense.product(x),
             self.dense.bias,
