@@ -26,6 +26,7 @@ WORD_INPUTS = ("word_features", "label_mask")
 # Their further input, if the texts of the batch are packed.
 PACKED = "packed"
 _NO_LOGIT = -1e30
+PRETRAINING_INPUTS = (*PIECE_INPUTS, "masked_lm_positions", "masked_lm_ids")
 
 Tensors = Mapping[str, tf.Tensor]
 Seed: TypeAlias = tf.Tensor | None  # Of dropout.
@@ -84,8 +85,8 @@ class Pretraining(Objective):
         self._objective = objective
 
     def denominators(self, features: Tensors) -> dict[str, tf.Tensor]:
-        targets = self._targets(features)
-        counts = {"masked_lm_loss": tf.reduce_sum(targets.weights)}
+        weights = self._targets(features)["masked_lm_weights"]
+        counts = {"masked_lm_loss": tf.reduce_sum(weights)}
         if self._objective == "mlm_nsp":
             counts["next_sentence_loss"] = tf.reduce_sum(
                 example_weights(features)
@@ -96,26 +97,19 @@ class Pretraining(Objective):
         self, features: Tensors, denominators: Tensors, dropout_seed: Seed
     ) -> Outcome:
         targets = self._targets(features)
-        outputs = self.model(
-            input_ids=targets.input_ids,
-            input_mask=features["input_mask"],
-            segment_ids=features["segment_ids"],
-            masked_lm_positions=targets.positions,
-            masked_lm_ids=targets.ids,
-            dropout_seed=dropout_seed,
-        )
+        inputs = {name: targets[name] for name in PRETRAINING_INPUTS}
+        outputs = self.model(**inputs, dropout_seed=dropout_seed)
+        weights = targets["masked_lm_weights"]
         metrics = {
             "masked_lm_accuracy": weighted(
-                outputs["masked_lm_correct"], targets.weights
+                outputs["masked_lm_correct"], weights
             ),
-            "masked_lm_loss": weighted(
-                outputs["masked_lm_losses"], targets.weights
-            ),
+            "masked_lm_loss": weighted(outputs["masked_lm_losses"], weights),
         }
         terms = {
             "masked_lm_loss": losses.masked_lm_loss(
                 outputs["masked_lm_losses"],
-                targets.weights,
+                weights,
                 denominators["masked_lm_loss"],
             )
         }
@@ -133,36 +127,16 @@ class Pretraining(Objective):
             )
         return Outcome(losses=terms, metrics=metrics)
 
-    def _targets(self, features: Tensors) -> "_Targets":
+    def _targets(self, features: Tensors) -> dict[str, tf.Tensor]:
+        """Returns features with the targets; padding rows have weight 0."""
         if self._objective == "ltr":
-            return _next_tokens(features)
-        weights = features["masked_lm_weights"]
-        return _Targets(
-            input_ids=features["input_ids"],
-            positions=features["masked_lm_positions"],
-            ids=features["masked_lm_ids"],
-            weights=weights * example_weights(features)[:, tf.newaxis],
-        )
+            features = _next_tokens(features)
+        weights = example_weights(features)[:, tf.newaxis]
+        weights = features["masked_lm_weights"] * weights
+        return {**features, "masked_lm_weights": weights}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Targets:
-    """Inputs and targets of the language model.
-
-    Attributes:
-        input_ids: `[B, T]` int32.
-        positions: `[B, P]` int32, the positions of the outputs that predict.
-        ids: `[B, P]` int32, the target tokens.
-        weights: `[B, P]` float32, 0 for padding.
-    """
-
-    input_ids: tf.Tensor
-    positions: tf.Tensor
-    ids: tf.Tensor
-    weights: tf.Tensor
-
-
-def _next_tokens(features: Tensors) -> _Targets:
+def _next_tokens(features: Tensors) -> Tensors:
     """Restores the text of masked records; each token predicts the next."""
     masked = features["input_ids"]
     # An evaluation by several workers does not know the number of rows.
@@ -178,13 +152,15 @@ def _next_tokens(features: Tensors) -> _Targets:
     original = tf.tensor_scatter_nd_add(
         masked, places, tf.reshape(change, [-1])
     )
-    weights = tf.cast(features["input_mask"][:, 1:], tf.float32)
-    return _Targets(
-        input_ids=original,
-        positions=tf.tile(tf.range(length - 1)[tf.newaxis], [batch, 1]),
-        ids=original[:, 1:],
-        weights=weights * example_weights(features)[:, tf.newaxis],
-    )
+    return {
+        **features,
+        "input_ids": original,
+        "masked_lm_positions": tf.tile(
+            tf.range(length - 1)[tf.newaxis], [batch, 1]
+        ),
+        "masked_lm_ids": original[:, 1:],
+        "masked_lm_weights": tf.cast(features["input_mask"][:, 1:], tf.float32),
+    }
 
 
 class FineTuning(Objective):
