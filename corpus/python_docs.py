@@ -125,26 +125,22 @@ def paragraphs(texts: Iterable[str], counts: cleaning.Counts) -> Iterator[str]:
         each without line breaks.
     """
     for text in texts:
-        yield from _prose(text, counts)
-
-
-def _prose(text: str, counts: cleaning.Counts) -> Iterator[str]:
-    literal_indent = None
-    for block in re.split(r"\n\s*\n", inspect.cleandoc(text)):
-        first = block.lstrip("\n")
-        indent = len(first) - len(first.lstrip())
-        if literal_indent is not None and indent > literal_indent:
-            counts.code_blocks += 1
-            continue
-        literal_indent = indent if block.rstrip().endswith("::") else None
-        found = _paragraphs_of_block(textwrap.dedent(first))
-        counts.code_blocks += not found
-        for paragraph in found:
-            plain = _without_marks(" ".join(paragraph.split()))
-            if _is_prose(plain):
-                yield plain
-            else:
-                counts.fragments += 1
+        literal_indent = None
+        for block in re.split(r"\n\s*\n", inspect.cleandoc(text)):
+            first = block.lstrip("\n")
+            indent = len(first) - len(first.lstrip())
+            if literal_indent is not None and indent > literal_indent:
+                counts.code_blocks += 1
+                continue
+            literal_indent = indent if block.rstrip().endswith("::") else None
+            found = _paragraphs_of_block(textwrap.dedent(first))
+            counts.code_blocks += not found
+            for paragraph in found:
+                plain = _without_marks(" ".join(paragraph.split()))
+                if _is_prose(plain):
+                    yield plain
+                else:
+                    counts.fragments += 1
 
 
 def _paragraphs_of_block(block: str) -> list[str]:

@@ -93,7 +93,11 @@ def run(options: Options) -> bool:
     )
     models = (options.model,) if options.model else tables.MODELS
     table = tables.make(options.name, scale, models)
-    folders = _folders(options)
+    folder_names = [options.data_dir, options.work_dir]
+    # Commands run in the clone, and must find the folders.
+    if not os.path.samefile(os.curdir, jobs.ROOT):
+        folder_names = list(map(os.path.abspath, folder_names))
+    folders = jobs.Folders(*folder_names)
     if options.dry_run:
         machine = scale.scheme.machine.name
         sys.stdout.write(report.plan(table, folders, machine))
@@ -105,14 +109,6 @@ def run(options: Options) -> bool:
     path = write_report(table, options.scale, folders)
     logging.info("The report is %s", path)
     return is_complete
-
-
-def _folders(options: Options) -> jobs.Folders:
-    """Returns the folders; commands, which run in the clone, must find them."""
-    names = [options.data_dir, options.work_dir]
-    if not os.path.samefile(os.curdir, jobs.ROOT):
-        names = list(map(os.path.abspath, names))
-    return jobs.Folders(*names)
 
 
 def write_report(table: tables.Table, scale: str, folders: jobs.Folders) -> str:

@@ -326,16 +326,6 @@ def rank_answers(
     ]
 
 
-def predictions(
-    answers: Iterable[RankedAnswers], null_score_diff_threshold: float = 0.0
-) -> dict[str, str]:
-    """Returns the answer to every question, by its id."""
-    return {
-        answer.qas_id: answer.prediction(null_score_diff_threshold)
-        for answer in answers
-    }
-
-
 def _rank(
     example: squad_examples.SquadExample,
     windows: Sequence[squad_features.SquadFeatures],

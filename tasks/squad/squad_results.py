@@ -78,7 +78,7 @@ def decide(
         if answer.null_odds is not None
     }
     if not null_odds:  # Version 1.
-        return Decisions(texts=squad_answers.predictions(answers))
+        return Decisions(texts={a.qas_id: a.prediction() for a in answers})
     if isinstance(threshold, str):  # squad_flags.AUTO.
         threshold = squad_metrics.best_null_threshold(
             gold or {},
@@ -86,7 +86,7 @@ def decide(
             null_odds,
         )
     return Decisions(
-        texts=squad_answers.predictions(answers, threshold),
+        texts={a.qas_id: a.prediction(threshold) for a in answers},
         null_odds=null_odds,
         null_score_diff_threshold=threshold,
     )

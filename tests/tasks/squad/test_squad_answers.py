@@ -199,7 +199,7 @@ def test_threshold_decides_between_null_and_the_best_text(tokenizer):
     # The odds must be above the threshold, not at it.
     assert answer.prediction(-2.0) == "sun"
     assert answer.prediction(-2.5) == ""
-    assert squad_answers.predictions([answer], -2.5) == {"q": ""}
+    assert squad_results.decide([answer], -2.5).texts == {"q": ""}
 
 
 def test_null_is_added_to_the_best_where_it_is_not_among_them(tokenizer):

@@ -269,7 +269,7 @@ def test_official_files_run_to_the_end(name, version_2, tmp_path):
     decisions = squad_results.decide(answers)
     squad_results.write_answers(str(tmp_path), answers, decisions)
     gold = squad_metrics.gold_answers(squad_examples.read_dataset(str(path)))
-    texts = squad_answers.predictions(answers)
+    texts = decisions.texts
     if version_2:
         odds = {answer.qas_id: answer.null_odds for answer in answers}
         scores = squad_metrics.evaluate_v2(gold, texts, odds)
