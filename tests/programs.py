@@ -84,7 +84,8 @@ def refusal(name: str, arguments: Sequence[str]) -> str | None:
     try:
         _, *others = values([name, *arguments])
         flags_lib.check(values)
-        main = getattr(module, "main", None) or module.run
+        names = ("main", "run", "convert")
+        main = next(getattr(module, n) for n in names if hasattr(module, n))
         taken = [others] if hasattr(module, "ARGUMENTS") else []
         main(flags_lib.read(module.Options, values), *taken)
     except flags.Error as error:
