@@ -32,9 +32,9 @@ def test_a_folder_is_named_by_the_command_and_by_what_it_reads():
     after_other = _job(init_checkpoint=jobs.Output(job=other))
     assert after_first.folder != after_other.folder
     assert after_first.needs == [first]
-
-
-def test_a_folder_does_not_depend_on_where_things_lie_nor_on_the_cost():
+    records = jobs.Output(job=first, path="records")
+    assert _job(phases=({"input_file": records},)).needs == [first]
+    # It does not depend on where things lie nor on the cost.
     job = _job(data_dir=jobs.Given(path="glue/MRPC"))
     dear = dataclasses.replace(job, seconds=1000.0)
     assert job.folder == dear.folder
@@ -74,16 +74,7 @@ def test_the_shown_command_is_the_one_that_runs():
         "--phases=steps=3 input_file='the data/x*.tfrecord'; "
         "steps=3 input_file='the data/x*.tfrecord'"
     )
-
-
-def test_phases_name_what_they_need():
-    before = _job("before")
-    records = jobs.Output(job=before, path="records")
-    job = _job(phases=({"input_file": records},))
-    assert job.needs == [before]
-
-
-def test_modules_are_run_as_modules():
+    # A module is run as one.
     job = jobs.Job(name="x", program="tools.learn_vocab", flags={})
     assert jobs.command(job, _FOLDERS) == "python -m tools.learn_vocab"
 
@@ -104,12 +95,12 @@ _SCRIPT = """
     runs.write_text((runs.read_text() if runs.exists() else "") + "x")
     if "needs" in given:
         assert pathlib.Path(given["needs"], "result").exists()
-    print("says", given.get("word"))
+    print("says", given.get("word"), "in", sys.executable)
     if given.get("fail") == "once" and runs.read_text() == "x":
         sys.exit(3)
     if given.get("fail") == "always":
         sys.exit(3)
-    time.sleep(float(given.get("seconds", 0)))
+    time.sleep(float(given.get("sleep", 0)))
     (out / "result").write_text(given.get("word", ""))
 """
 
@@ -154,7 +145,8 @@ def test_jobs_run_after_what_they_need_and_once(folders):
     state = jobs.read_state(first, folders)
     assert state.state == jobs.DONE
     assert state.command == jobs.command(first, folders)
-    assert "says one" in jobs.log_tail(first, folders, 5)
+    told = jobs.log_tail(first, folders, 5)
+    assert f"says one in {sys.executable}" in told
 
 
 def test_a_failure_leaves_out_what_needs_it_and_the_rest_goes_on(
@@ -184,14 +176,11 @@ def test_missing_inputs_are_named(folders):
     assert runner.skipped[job].endswith("data/glue/MRPC is missing")
     os.makedirs(os.path.join(folders.data_dir, "glue", "MRPC"))
     assert _run(folders, [job])[0]
-
-
-def test_a_checkpoint_is_there_if_files_begin_with_its_name(folders):
-    given = jobs.Given(path="bert/bert_model.ckpt", is_prefix=True)
+    # A checkpoint is there if files begin with its name.
+    given = jobs.Given(path="glue/bert_model.ckpt", is_prefix=True)
     job = _made("needy", init_checkpoint=given)
     assert len(jobs.missing_files(job, folders)) == 1
-    os.makedirs(os.path.join(folders.data_dir, "bert"))
-    path = os.path.join(folders.data_dir, "bert", "bert_model.ckpt.index")
+    path = os.path.join(folders.data_dir, "glue", "bert_model.ckpt.index")
     with open(path, "w", encoding="utf-8"):
         pass
     assert jobs.missing_files(job, folders) == []
@@ -204,12 +193,7 @@ def test_several_jobs_at_a_time(folders):
 
 
 def test_a_signal_stops_the_commands_and_the_next_run_goes_on(folders, caplog):
-    slow, later = _made("slow", seconds=1.0), _made("later")
-    slow = jobs.Job(
-        name="slow",
-        program="script.py",
-        flags={**slow.flags, "seconds": 30},
-    )
+    slow, later = _made("slow", sleep=30), _made("later")
 
     def stop():
         deadline = time.monotonic() + 20
@@ -250,9 +234,3 @@ def test_time_left_is_corrected_by_what_jobs_have_taken():
     done = [(_made("c", seconds=10.0), state(20.0))]
     assert jobs.seconds_left(todo, done, 1) == 300.0
     assert jobs.seconds_left(todo, done, 2) == 150.0
-
-
-def test_the_runner_uses_the_python_it_runs_in(folders):
-    job = _made("x", word=sys.executable)
-    assert _run(folders, [job])[0]
-    assert sys.executable in jobs.log_tail(job, folders, 1)

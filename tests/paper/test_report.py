@@ -119,13 +119,23 @@ def test_a_report_by_hand(table, folders):
     assert "python run_classifier.py" in text
 
 
-def test_results_outside_the_band_are_marked(table, folders):
+def test_results_outside_the_band_are_marked_and_failed_ones_do_not_count(
+    table, folders
+):
     job = table.jobs()[0]
     _finish(folders, job, [0.80])
     text = report.write(table, "full", report.measure(table, folders), folders)
     assert _lines(text, "| with | MRPC")[0].endswith(
         "| 80.0 | 80.0 | 1 | 2e-05 | -6.7 | -1 to +2: OUTSIDE |"
     )
+    # Damaged results are named.
+    os.remove(os.path.join(folders.output(job), "trials.json"))
+    text = report.write(table, "full", report.measure(table, folders), folders)
+    assert "## Problems" in text
+    assert "eval_results.txt" in text
+    failed = jobs.State(state=jobs.FAILED, seconds=1.0, command="x")
+    jobs.write_state(job, folders, failed)
+    assert report.measure(table, folders).found["with", "MRPC"] is None
 
 
 @pytest.mark.parametrize(
@@ -172,24 +182,6 @@ def test_of_perplexity_the_lower_is_better():
     ]
     found = {("large", "LM"): one[0], ("small", "LM"): one[1]}
     assert report.judge(table, expected, found) == (1.5, "holds (one run)")
-
-
-def test_results_of_failed_jobs_do_not_count(table, folders):
-    job = table.jobs()[0]
-    _finish(folders, job, [0.9])
-    failed = jobs.State(state=jobs.FAILED, seconds=1.0, command="x")
-    jobs.write_state(job, folders, failed)
-    assert report.measure(table, folders).found["with", "MRPC"] is None
-
-
-def test_damaged_results_are_named(table, folders):
-    job = table.jobs()[0]
-    _finish(folders, job, [0.9])
-    os.remove(os.path.join(folders.output(job), "trials.json"))
-    measured = report.measure(table, folders)
-    text = report.write(table, "full", measured, folders)
-    assert "## Problems" in text
-    assert "eval_results.txt" in text
 
 
 def test_seeds_in_jobs_of_their_own_are_taken_together(table, folders):
@@ -258,14 +250,9 @@ def test_a_figure_shows_the_available_results(tmp_path):
     assert "| MLM 500 | SST-2 | – | 72.5 ± 3.5 |" in text
     picture = (reports / "figure-5-small.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
-
-
-def test_no_results_make_no_figure(tmp_path):
-    table = tables.make("figure-5", tables.read_scale("small"))
-    path = str(tmp_path / "x.png")
     nothing = dict.fromkeys((row, column) for row, column, _ in table.cells())
-    assert not report.draw(table, nothing, path)
-    assert not os.path.exists(path)
+    assert not report.draw(table, nothing, str(tmp_path / "x.png"))
+    assert not (tmp_path / "x.png").exists()
 
 
 def test_a_dry_run_writes_nothing_and_names_missing_data(tmp_path, capsys):
@@ -291,9 +278,6 @@ def test_without_data_nothing_is_run_and_the_report_says_so(tmp_path):
     assert not _reproduce(tmp_path)
     text = (tmp_path / "work/reports/figure-5-small.md").read_text()
     assert "not run" in text
-
-
-def test_a_table_or_a_figure(tmp_path):
     with pytest.raises(ValueError, match="Pass one of --table and --figure"):
         _reproduce(tmp_path, table="5")
 
@@ -303,65 +287,43 @@ def test_more_flags_may_have_dashes():
     assert read == {"precision": "mixed_bfloat16", "use_tpu": True}
 
 
-_ACCURACY = "eval_accuracy"
-
-
-def _trials_file(folder, trials, part=None):
-    content = {"trials": trials}
-    folder.mkdir(exist_ok=True)
-    (folder / "trials.json").write_text(
-        json.dumps({part: content} if part else content)
-    )
-    return str(folder)
-
-
-def test_one_run_is_read_from_its_results(tmp_path):
-    (tmp_path / "eval_results.txt").write_text(
-        "eval_accuracy = 0.845588\nglobal_step = 343\n"
-    )
-    (trial,) = report.read_trials(str(tmp_path), _ACCURACY)
-    assert trial.value == pytest.approx(84.5588)
+@pytest.mark.parametrize(
+    ("file", "metric", "value", "want"),
+    [
+        ("eval", "eval_accuracy", "0.845588", 84.5588),
+        # A test score has a file of its own.
+        ("test", "test_f1", "0.5", 50.0),
+        # Perplexity is the exponential of the loss.
+        ("eval", "masked_lm_loss", "2.0", 7.389056),
+        # Numbers of SQuAD are per cent already.
+        ("eval", "f1", "88.5", 88.5),
+    ],
+)
+def test_one_run_is_read_from_its_results(tmp_path, file, metric, value, want):
+    path = tmp_path / f"{file}_results.txt"
+    path.write_text(f"global_step = 343\n{metric} = {value}\n")
+    (trial,) = report.read_trials(str(tmp_path), metric)
+    assert trial.value == pytest.approx(want)
     assert trial.learning_rate is None
+    assert report.lower_is_better(metric) == ("loss" in metric)
+    path.write_text("eval_loss = 1.0\n")
+    with pytest.raises(ValueError, match=f"must contain '{metric}'; got"):
+        report.read_trials(str(tmp_path), metric)
 
 
-def test_a_test_score_is_read_from_its_own_file(tmp_path):
-    (tmp_path / "test_results.txt").write_text("test_f1 = 0.5\n")
-    assert report.read_trials(str(tmp_path), "test_f1")[0].value == 50.0
-
-
-def test_perplexity_is_the_exponential_of_the_loss(tmp_path):
-    (tmp_path / "eval_results.txt").write_text("masked_lm_loss = 2.0\n")
-    (trial,) = report.read_trials(str(tmp_path), "masked_lm_loss")
-    assert trial.value == pytest.approx(7.389056)
-    assert report.lower_is_better("masked_lm_loss")
-
-
-def test_numbers_of_squad_are_per_cent_already(tmp_path):
-    (tmp_path / "eval_results.txt").write_text("f1 = 88.5\n")
-    assert report.read_trials(str(tmp_path), "f1")[0].value == 88.5
-    assert not report.lower_is_better("f1")
-
-
-def test_several_runs_are_read_from_their_summary(tmp_path):
+@pytest.mark.parametrize("part", [None, "eval"])
+def test_several_runs_are_read_from_their_summary(tmp_path, part):
     trials = [
-        {"learning_rate": 2e-5, "eval_accuracy": 0.5},
-        {"learning_rate": 3e-5, "eval_accuracy": 0.75},
+        {"learning_rate": 2e-5, "eval_f1": 0.5, "test_f1": 0.25},
+        {"learning_rate": 3e-5, "eval_f1": 0.75, "test_f1": 0.25},
     ]
-    found = report.read_trials(_trials_file(tmp_path, trials), _ACCURACY)
+    content = {"trials": trials}
+    if part:  # Taggers have a summary for each file.
+        content = {part: content}
+    (tmp_path / "trials.json").write_text(json.dumps(content))
+    found = report.read_trials(str(tmp_path), "eval_f1")
     assert [t.value for t in found] == [50.0, 75.0]
     assert [t.learning_rate for t in found] == [2e-5, 3e-5]
-
-
-def test_taggers_have_a_summary_for_each_file(tmp_path):
-    trials = [{"learning_rate": 2e-5, "eval_f1": 0.5, "test_f1": 0.25}]
-    folder = _trials_file(tmp_path, trials, part="eval")
-    assert report.read_trials(folder, "eval_f1")[0].value == 50.0
-
-
-def test_a_number_that_is_not_there_is_named(tmp_path):
-    (tmp_path / "eval_results.txt").write_text("eval_loss = 1.0\n")
-    with pytest.raises(ValueError, match="must contain 'eval_accuracy'; got"):
-        report.read_trials(str(tmp_path), _ACCURACY)
 
 
 def test_mean_and_deviation_by_hand():
@@ -374,6 +336,11 @@ def test_mean_and_deviation_by_hand():
     assert summary.deviation == pytest.approx((32 / 7) ** 0.5)
     assert summary.standard_error == pytest.approx((32 / 7 / 8) ** 0.5)
     assert summary.best == 9.0
+    summary = report.summarize([report.Trial(learning_rate=None, value=1.0)])
+    assert summary.deviation is None
+    assert summary.standard_error is None
+    with pytest.raises(ValueError, match="got none"):
+        report.summarize([])
 
 
 def test_the_rate_with_the_best_mean_is_chosen_not_that_of_the_best_run():
@@ -393,11 +360,3 @@ def test_the_rate_with_the_best_mean_is_chosen_not_that_of_the_best_run():
     lowest = report.summarize(trials, lower_is_better=True)
     assert lowest.learning_rate == 5e-5
     assert lowest.best == 60.0
-
-
-def test_one_run_has_no_deviation():
-    summary = report.summarize([report.Trial(learning_rate=None, value=1.0)])
-    assert summary.deviation is None
-    assert summary.standard_error is None
-    with pytest.raises(ValueError, match="got none"):
-        report.summarize([])

@@ -230,7 +230,7 @@ def test_half_precision_is_widened(tmp_path):
     _assert_same(target, {n: a.astype(np.float32) for n, a in arrays.items()})
 
 
-def test_nothing_is_replaced_unasked(tmp_path):
+def test_nothing_is_replaced_unasked_and_the_input_never(tmp_path):
     target = _from_golden("slots", tmp_path, "huggingface")
     with pytest.raises(FileExistsError, match="already exists"):
         _from_golden("model", tmp_path, "huggingface")
@@ -238,21 +238,15 @@ def test_nothing_is_replaced_unasked(tmp_path):
     # Of the moments that the first wrote nothing is left but the step.
     want = checkpoints.read(str(_CHECKPOINTS["classifier"]))
     _assert_same(target, want)
-
-
-def test_sidecars_of_another_model_are_not_replaced_unasked(tmp_path):
-    target = tmp_path / "out"
-    target.mkdir()
-    (target / "bert_config.json").write_text("{}")
-    with pytest.raises(FileExistsError, match="with other content"):
-        _from_golden("model", tmp_path, "keras")
-    assert [p.name for p in target.iterdir()] == ["bert_config.json"]
-
-
-def test_the_input_is_never_the_output(tmp_path):
-    target = _from_golden("model", tmp_path, "keras")
     with pytest.raises(ValueError, match="it is the input"):
-        _convert(target, target, "keras", overwrite=True)
+        _convert(target, target, "huggingface", overwrite=True)
+    # Nor are the sidecars of another model.
+    folder = tmp_path / "other/out"
+    folder.mkdir(parents=True)
+    (folder / "bert_config.json").write_text("{}")
+    with pytest.raises(FileExistsError, match="with other content"):
+        _from_golden("model", folder.parent, "keras")
+    assert [p.name for p in folder.iterdir()] == ["bert_config.json"]
 
 
 @pytest.mark.parametrize(
@@ -269,28 +263,18 @@ def test_an_output_is_named_for_its_form(
         _convert(_CHECKPOINTS["model"], tmp_path / target, output_format)
 
 
-def test_hugging_face_needs_a_configuration(tmp_path):
+def test_what_does_not_fit_the_weights_is_refused(tmp_path):
     with pytest.raises(ValueError, match="pass --bert_config_file"):
         _convert(_CHECKPOINTS["model"], tmp_path / "out", "huggingface")
-
-
-def test_a_config_that_contradicts_the_weights_is_refused(tmp_path):
+    cased = str(_GOLDEN / "inputs/vocab_cased.txt")
+    with pytest.raises(ValueError, match="has 1250 entries, but the model's"):
+        _from_golden("model", tmp_path, "huggingface", vocab_file=cased)
     values = json.loads(pathlib.Path(_CONFIG_FILE).read_text())
     config = tmp_path / "config.json"
     config.write_text(json.dumps({**values, "hidden_size": 64}))
     with pytest.raises(ValueError, match="hidden_size is 64 in the model and"):
         _from_golden("model", tmp_path, "release", bert_config_file=str(config))
     assert not (tmp_path / "out").exists()
-
-
-def test_a_vocabulary_larger_than_the_model_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="has 1250 entries, but the model's"):
-        _from_golden(
-            "model",
-            tmp_path,
-            "huggingface",
-            vocab_file=str(_GOLDEN / "inputs/vocab_cased.txt"),
-        )
 
 
 def test_another_vocabulary_or_casing_than_beside_is_refused(tmp_path):

@@ -29,14 +29,6 @@ def options(tmp_path):
     return make
 
 
-def test_words_of_a_text_come_in(options, tmp_path):
-    extend_vocab.run(options())
-    entries = (tmp_path / "more.txt").read_text().splitlines()
-    assert entries[1] == "unableed"
-    assert entries[6] == "unable"
-    assert len(entries) == len(_ENTRIES)
-
-
 def test_given_words_come_in(options, tmp_path, caplog):
     (tmp_path / "words.txt").write_text("uned\n")
     caplog.set_level("INFO")
@@ -49,6 +41,11 @@ def test_given_words_come_in(options, tmp_path, caplog):
     # Their number is not known.
     assert "uned: was un ##ed" in caplog.text
     assert "1 new words (1 shown); 1 [unused] entries" in caplog.text
+    # Or those of a text.
+    extend_vocab.run(options())
+    entries = (tmp_path / "more.txt").read_text().splitlines()
+    assert (entries[1], entries[6]) == ("unableed", "unable")
+    assert len(entries) == len(_ENTRIES)
 
 
 def test_new_words_begin_as_the_mean_of_their_pieces(options, tmp_path):
@@ -128,10 +125,6 @@ def tokenizer(tmp_path):
     return tokenization.FullTokenizer(str(path), do_lower_case=True)
 
 
-def test_free_places_are_the_numbered_ones():
-    assert extend_vocab.free_places(_LONGER) == [1, 3, 10]
-
-
 def test_words_that_save_most_come_first(tokenizer):
     counts = {
         "unable": 5,  # un ##able: saves 1 each.
@@ -154,9 +147,7 @@ def test_words_that_save_most_come_first(tokenizer):
         counts, tokenizer.wordpiece_tokenizer, num_words=1, min_count=2
     )
     assert first == chosen[:1]
-
-
-def test_equals_come_by_the_alphabet(tokenizer):
+    # Equals come by the alphabet.
     chosen = extend_vocab.choose_words(
         {"uned": 2, "abed": 1, "unb": 2},
         tokenizer.wordpiece_tokenizer,
@@ -166,26 +157,18 @@ def test_equals_come_by_the_alphabet(tokenizer):
     assert [word.word for word in chosen] == ["abed", "unb", "uned"]
 
 
-def test_words_take_free_places_and_no_id_changes():
-    filled = extend_vocab.fill(_LONGER, ["new", "words"])
-    assert filled[1] == "new"
-    assert filled[3] == "words"
-    assert [e for i, e in enumerate(filled) if i not in (1, 3)] == [
-        e for i, e in enumerate(_LONGER) if i not in (1, 3)
-    ]
-
-
-def test_a_word_that_is_put_in_is_one_piece(tokenizer, tmp_path):
+def test_words_take_free_places_and_no_id_changes(tokenizer, tmp_path):
+    assert extend_vocab.free_places(_LONGER) == [1, 3, 10]
+    filled = extend_vocab.fill(_LONGER, ["unableed", "words"])
+    assert filled == [_LONGER[0], "unableed", _LONGER[2], "words", *_LONGER[4:]]
+    with pytest.raises(ValueError, match="each of 4 words; it has 3"):
+        extend_vocab.fill(_LONGER, ["a1", "a2", "a3", "a4"])
+    # A word that is put in is one piece.
     path = tmp_path / "more.txt"
-    path.write_text("\n".join(extend_vocab.fill(_LONGER, ["unableed"])) + "\n")
+    path.write_text("\n".join(filled) + "\n")
     extended = tokenization.FullTokenizer(str(path))
     assert tokenizer.tokenize("Unableed") == ["un", "##able", "##ed"]
     assert extended.tokenize("Unableed unable") == ["unableed", "un", "##able"]
-
-
-def test_there_must_be_room():
-    with pytest.raises(ValueError, match="each of 4 words; it has 3"):
-        extend_vocab.fill(_LONGER, ["a1", "a2", "a3", "a4"])
 
 
 def test_given_words_are_taken_once_and_in_order(tokenizer):

@@ -4,8 +4,12 @@ import re
 import numpy as np
 import pytest
 
+from tasks import swag
+from tasks.classification import sentence_pairs
 from tests import toy_pretraining
 from tools import inspect_data
+from training import records
+from vocab import tokenization
 
 _ENTRIES = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat", "##s", "sat", "."),
@@ -62,30 +66,23 @@ def test_text_that_is_not_looked_at_is_told(look, tmp_path):
     shown, _ = look(input_file=text, max_documents=5)
     assert f"TEXT {text} (the first 5 documents)\n" in shown
     assert "(the first" not in look(input_file=text)[0]
+    shown, _ = look(input_file=text, color="always")
+    assert "\x1b[30;42m" in shown
+    assert "green: to predict" in shown
 
 
-def test_each_sentence_its_own_document_is_warned_of(look, tmp_path):
+def test_documents_of_one_line_and_one_document_are_warned_of(look, tmp_path):
     text = _write_text(tmp_path / "a.txt", "cats sat .\n", 20)
     _, numbers = look(input_file=text, max_seq_length=100)
     warnings = "\n".join(numbers["warnings"])
     assert "20 of 20 documents are one line" in warnings
     assert "100% of the pairs have a random next" in warnings
-
-
-def test_one_document_of_unknown_words_is_warned_of(look, tmp_path):
     text = _write_text(tmp_path / "a.txt", "Dogs ran.\nA pig too.\n", 1)
     shown, numbers = look(input_file=text)
     warnings = "\n".join(numbers["warnings"])
     assert "The corpus is one document" in warnings
     assert "of the words become [UNK]" in warnings
     assert "dogs (1)" in shown
-
-
-def test_colors_are_written_when_asked_for(look, tmp_path):
-    text = _write_text(tmp_path / "a.txt", "cats sat .\nw1 w2\n", 9)
-    shown, _ = look(input_file=text, color="always")
-    assert "\x1b[30;42m" in shown
-    assert "green: to predict" in shown
 
 
 def test_records_are_described(look, tmp_path):
@@ -124,8 +121,6 @@ def test_records_of_another_vocabulary_are_warned_of(look, tmp_path):
 
 
 def test_records_with_labels_are_described(look, tmp_path):
-    from training import records
-
     features = records.classification_features(6)
     rows = [
         {
@@ -145,11 +140,6 @@ def test_records_with_labels_are_described(look, tmp_path):
 
 
 def test_records_of_choices_are_described(look, tmp_path):
-    from tasks import swag
-    from tasks.classification import sentence_pairs
-    from training import records
-    from vocab import tokenization
-
     tokenizer = tokenization.FullTokenizer(str(tmp_path / "vocab.txt"))
     examples = [
         swag.Example(
@@ -187,8 +177,6 @@ def test_records_of_choices_are_described(look, tmp_path):
 
 
 def test_labeled_records_of_another_vocabulary_are_warned_of(look, tmp_path):
-    from training import records
-
     path = str(tmp_path / "dev.tf_record")
     row = {"input_ids": [2, 3], "input_mask": [1, 1]}
     features = [records.Feature(name=name, shape=(2,)) for name in row]
@@ -201,19 +189,14 @@ def test_labeled_records_of_another_vocabulary_are_warned_of(look, tmp_path):
     assert "was created with another vocabulary" in numbers["warnings"][0]
 
 
-def test_what_is_no_record_of_sequences_is_refused(look, tmp_path):
-    from training import records
-
+def test_one_of_text_and_records_is_needed(look, tmp_path):
+    with pytest.raises(ValueError, match="Pass one of --input_file"):
+        look()
     path = str(tmp_path / "other")
     feature = records.Feature(name="x", shape=(2,))
     records.write_records([path], [{"x": [1, 2]}], [feature])
     with pytest.raises(ValueError, match="it lacks input_ids, input_mask"):
         look(record_file=path)
-
-
-def test_one_of_text_and_records_is_needed(look, tmp_path):
-    with pytest.raises(ValueError, match="Pass one of --input_file"):
-        look()
     (tmp_path / "empty").write_text("\n\n")
     with pytest.raises(ValueError, match="There must be text in"):
         look(input_file=str(tmp_path / "empty"))

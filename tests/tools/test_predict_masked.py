@@ -70,16 +70,12 @@ def test_masks_are_kept_and_the_rest_is_tokenized():
     assert got.input_ids == (_CLS, a, _MASK, b, _SEP)
     assert got.segment_ids == (0,) * 5
     assert got.positions == (2,)
-
-
-def test_pair_is_split_at_the_last_separator():
+    # A pair is split at the last separator.
     got = predict_masked.prepare("[MASK] ||| a ||| [MASK]", _TOKENIZER, 20)
     assert got.segment_ids[-2:] == (1, 1)
     assert sum(got.segment_ids) == 2
     assert got.positions == (1, len(got.input_ids) - 2)
-
-
-def test_longest_text_passes_and_one_more_piece_does_not():
+    # The longest text passes, and one more piece does not.
     assert len(predict_masked.prepare("[MASK] a", _TOKENIZER, 4).input_ids) == 4
     with pytest.raises(ValueError, match=r"at most 4 .* got 5: '\[MASK\] a a'"):
         predict_masked.prepare("[MASK] a a", _TOKENIZER, 4)
@@ -96,6 +92,8 @@ def test_text_without_a_mask_is_refused_with_its_place(tmp_path):
         _run(text="a")
     with pytest.raises(ValueError, match="standard input, line 1: "):
         _run(b"a\n", input_file="-")
+    with pytest.raises(ValueError, match="--text or --input_file"):
+        _run()
 
 
 def test_probabilities_are_the_model_s(tmp_path):
@@ -148,25 +146,12 @@ def test_probabilities_of_the_whole_vocabulary_sum_to_one(tmp_path):
     np.testing.assert_allclose(sum(probs), 1, atol=1e-5)
 
 
-def test_no_text_at_all_is_an_error():
-    with pytest.raises(ValueError, match="--text or --input_file"):
-        _run()
-
-
 @pytest.mark.parametrize("chosen", ["input_file", "text"])
 def test_bytes_that_are_not_utf8_are_named(chosen):
     text = {chosen: "-" if chosen == "input_file" else "\udcff [MASK]"}
     expected = "standard input, line 2: not UTF-8|--text must be UTF-8"
     with pytest.raises(ValueError, match=expected):
         _run(b"[MASK]\r\n\xff [MASK]\n", **text)
-
-
-def test_vocabulary_larger_than_the_model_is_refused(tmp_path):
-    vocab = tmp_path / "vocab.txt"
-    vocab.write_text(_VOCAB.read_text() + "another\n")
-    expected = "1201 entries, but the model's vocab_size is 1200"
-    with pytest.raises(ValueError, match=expected):
-        _run(vocab_file=str(vocab), text="[MASK]")
 
 
 def test_command_line_answers_and_options_have_the_documented_defaults():
@@ -177,9 +162,14 @@ def test_command_line_answers_and_options_have_the_documented_defaults():
     assert predict_masked.Options(**_FILES).do_lower_case
 
 
-def test_casing_said_beside_the_checkpoint_must_be_that_of_the_text(tmp_path):
+def test_vocabulary_and_casing_must_be_the_model_s(tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(_GOLDEN / "model", folder)
     (folder / "tokenizer.json").write_text('{"do_lower_case": false}')
     with pytest.raises(ValueError, match="do_lower_case must be False"):
         _run(init_checkpoint=str(folder / "tiny.ckpt"), text="[MASK]")
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text(_VOCAB.read_text() + "another\n")
+    expected = "1201 entries, but the model's vocab_size is 1200"
+    with pytest.raises(ValueError, match=expected):
+        _run(vocab_file=str(vocab), text="[MASK]")

@@ -27,17 +27,17 @@ def _options(tmp_path, text, **others):
     )
 
 
-def test_book_becomes_sentences(tmp_path):
-    options = _options(tmp_path, "It was\nlate. He left.\n")
-    counts = prepare_corpus.run(options)
+def test_book_becomes_sentences_and_own_output_passes_through(tmp_path):
+    counts = prepare_corpus.run(_options(tmp_path, "It was\nlate. He left.\n"))
     assert (tmp_path / "out.txt").read_text() == "It was late.\nHe left.\n\n"
     assert (counts.documents, counts.sentences, counts.words) == (1, 2, 5)
-
-
-def test_own_output_passes_through(tmp_path):
     text = "One here.\nTwo. Three.\n\nFour.\n\n"
     prepare_corpus.run(_options(tmp_path, text, input_format="text"))
     assert (tmp_path / "out.txt").read_text() == text
+    options = _options(tmp_path, "")
+    (tmp_path / "in.txt").write_bytes(b"One.\nna\xefve.\n")
+    with pytest.raises(ValueError, match=r"line 2: not utf-8.*--encoding"):
+        prepare_corpus.run(options)
 
 
 @pytest.mark.slow
@@ -137,21 +137,11 @@ def test_languages_are_sampled_by_their_smoothed_shares(tmp_path, caplog):
     assert (tmp_path / "out.txt").read_bytes() != first
 
 
-def test_encoding_is_named_where_it_is_wrong(tmp_path):
-    options = _options(tmp_path, "")
-    (tmp_path / "in.txt").write_bytes(b"One.\nna\xefve.\n")
-    with pytest.raises(ValueError, match=r"line 2: not utf-8.*--encoding"):
-        prepare_corpus.run(options)
-
-
-def _run_program(*arguments):
-    return programs.python("-m", "tools.prepare_corpus", *arguments)
-
-
 def test_command_line_tells_its_counts_and_succeeds(tmp_path):
     (tmp_path / "in.txt").write_text("One here. 2.\n")
-    done = _run_program(
-        "--input_format=book", f"--input_file={tmp_path}/in.txt",
+    done = programs.python(
+        "-m", "tools.prepare_corpus", "--input_format=book",
+        f"--input_file={tmp_path}/in.txt",
         f"--output_file={tmp_path}/out.txt", "--num_workers=1",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
