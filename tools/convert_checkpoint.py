@@ -113,13 +113,6 @@ class Model:
     labels: Mapping[str, Any] | None
     huggingface: Mapping[str, Any]
 
-    @property
-    def num_layers(self) -> int:
-        """Number of encoder layers, by the configuration or the variables."""
-        if self.config is not None:
-            return self.config.num_hidden_layers
-        return name_tables.num_layers(self.variables)
-
 
 def convert(options: Options) -> None:
     """Reads a checkpoint and writes it in another format.
@@ -277,11 +270,14 @@ def _write(options: Options, model: Model) -> list[str]:
             {n: tf.convert_to_tensor(model.read(n)) for n in model.variables},
         )
         return [f"{path}.index", *sidecars]
+    num_layers = name_tables.num_layers(model.variables)
+    if model.config is not None:
+        num_layers = model.config.num_hidden_layers
     written = checkpoints.FORMATS[options.output_format].write(
         path,
         model.variables,
         model.read,
-        num_layers=model.num_layers,
+        num_layers=num_layers,
         architectures=model.architectures,
     )
     for others in written.keys() - set(weights):

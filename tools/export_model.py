@@ -15,7 +15,7 @@ checkpoint without such a folder:
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
@@ -157,19 +157,14 @@ def run(options: Options) -> str:
         "vocab_sha256": records.vocab_sha256(settings.tokenizer.vocab),
         "checkpoint": os.path.basename(found.checkpoint),
     }
-    origin = options.init_checkpoint and config_lib.folder_of(found.checkpoint)
     text = {name: described[name] for name in ("vocab_sha256", "do_lower_case")}
-    for folder in filter(None, (options.model_dir, origin)):
+    if options.model_dir:
+        model_folder.check_text(options.model_dir, text)
+    if options.init_checkpoint:
+        folder = config_lib.folder_of(found.checkpoint)
         model_folder.check_text(folder, text)
-    if origin and task in ("classify", "score", "tag"):
-        labels = settings.known_labels.to_dict()
-        if model_folder.output_order(origin, labels) is not None:
-            raise ValueError(
-                f"The outputs of {found.checkpoint} are "
-                f"{model_folder.labels(origin)}, and those of the export "
-                f"{labels}: the labels are in another order. Pass the folder "
-                "of the checkpoint as --model_dir."
-            )
+        if task in ("classify", "score", "tag"):
+            _check_labels(folder, settings.known_labels.to_dict())
     model = networks.load(task, settings)
     servable = models.servable(task, model, settings)
     converted = None
@@ -207,6 +202,18 @@ def _settings(
         layers=tuple(features.parse_layers(options.layers)),
         top_k=options.top_k,
     )
+
+
+def _check_labels(folder: str, labels: dict[str, Any]) -> None:
+    """Compares the labels of the export with those of its checkpoint."""
+    from training import model_folder
+
+    if model_folder.output_order(folder, labels) is not None:
+        raise ValueError(
+            f"The outputs of the model in {folder} are "
+            f"{model_folder.labels(folder)}, and those of the export {labels}: "
+            "the labels are in another order. Pass that folder as --model_dir."
+        )
 
 
 def main(options: Options) -> None:

@@ -1,9 +1,10 @@
-"""The files that describe a model: configuration, vocabulary, casing, labels.
+"""The model in a folder: configuration, vocabulary, casing, labels, attention.
 
 Beside checkpoints, a run's folder contains `bert_config.json`; `vocab.txt`, a
 copy of the vocabulary; `tokenizer.json`, the casing; and `labels.json`, the
-labels of the outputs. Folders of the release and of Hugging Face are read as
-far as they have this information.
+labels of the outputs. The state file of a checkpoint has the attention. Folders
+of the release and of Hugging Face are read as far as they have this
+information.
 """
 
 import itertools
@@ -413,7 +414,7 @@ def casing(folder: str) -> Casing | None:
         if isinstance(stated, bool):
             return Casing(stated, f"its {name} states it")
     path = vocabulary(folder)
-    shown = None if path is None else is_vocabulary_lower_case(path)
+    shown = is_vocabulary_lower_case(path) if path else None
     if path is None or shown is None:
         return None
     other = json.dumps(not shown)
