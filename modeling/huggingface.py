@@ -53,7 +53,6 @@ _LONGEST_FILE_NAME = 255  # Of any usual file system.
 # Set by our writer where it adds a variable of Hugging Face's class alone.
 _ADDED = "added"
 
-
 # NumPy's names of safetensors types.
 _TYPES = {
     **{"BOOL": "bool", "F16": "float16", "BF16": "bfloat16"},

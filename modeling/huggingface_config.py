@@ -48,6 +48,7 @@ _CLASSIFIER_DROPOUT_PROB = 0.1  # Source: run_classifier.py of the release.
 _PLACEHOLDER = "LABEL_{}"  # Hugging Face's name of an unnamed label.
 _DEFAULT_NUM_LABELS = 2  # Of Hugging Face.
 _SENTENCES = "BertForSequenceClassification"
+_SPECIAL_TOKENS = ("CLS", "MASK", "PAD", "SEP", "UNK")
 # Ours -> theirs.
 _PROBLEM_TYPES = {
     "single_label": "single_label_classification",
@@ -288,6 +289,3 @@ def tokenizer(*, do_lower_case: bool, model_max_length: int) -> dict[str, Any]:
         "strip_accents": None,
         **{f"{n.lower()}_token": f"[{n}]" for n in _SPECIAL_TOKENS},
     }
-
-
-_SPECIAL_TOKENS = ("CLS", "MASK", "PAD", "SEP", "UNK")

@@ -37,9 +37,7 @@ _GARDEN = re.compile(
     r"(^|/)(layer_with_weights-\d+|_?transformer_layers/\d+|_embedding_layer"
     r"|_position_embedding_layer|_attention_layer)(/|$)"
 )
-
 _OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-
 _GARDEN_SCOPE = "model_garden/"
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 _OPTIMIZER = re.compile(r"^optimizer/|/\.OPTIMIZER_SLOT/")
