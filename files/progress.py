@@ -94,15 +94,10 @@ def keep() -> None:
 
 
 class _ProgressLine:
-    """The progress line of a terminal.
-
-    Attributes:
-        stream: the terminal; None if the output is not a terminal.
-        is_drawn: whether the line is on the screen.
-    """
+    """The progress line of a terminal."""
 
     def __init__(self):
-        self.stream: IO[str] | None = None
+        self.stream: IO[str] | None = None  # None if it is not a terminal.
         self.is_drawn = False
         self._drawn_at = 0.0
 

@@ -133,12 +133,7 @@ def _receive_all(
 def _receive(
     url: str, file: BinaryIO, state_path: str, report: Callable
 ) -> None:
-    """Requests the rest of a partial file once, and appends it.
-
-    Raises:
-        TransferError: the server refuses.
-        _TransientError: fewer bytes were received than announced.
-    """
+    """Requests the rest of a partial file once, and appends it."""
     have = file.seek(0, os.SEEK_END)
     known = _read_state(state_path, url)
     # Sizes and ranges count the bytes of the file, not of a compressed form.

@@ -103,10 +103,7 @@ def check_seekable(names: Iterable[str]) -> None:
 
 
 def _identity(path: str) -> tuple[object, ...]:
-    """Returns an identity of a file, which need not exist.
-
-    It is independent of links and of folders mounted twice.
-    """
+    """Identifies a file, which may be missing, through links and mounts."""
     if paths.is_remote(path):
         return (path,)
     there, missing = os.path.realpath(path), []

@@ -164,7 +164,19 @@ def _next_tokens(features: Tensors) -> Tensors:
 
 
 class FineTuning(Objective):
-    """Base class of the objectives of tasks that predict."""
+    """Base class of the objectives of tasks that predict.
+
+    Attributes:
+        inputs: the features that are inputs of the model, besides `PACKED`.
+    """
+
+    inputs: Sequence[str] = PIECE_INPUTS
+
+    def outputs(self, features: Tensors, dropout_seed: Seed) -> Tensors:
+        """Runs the model; without a dropout seed in evaluation mode."""
+        more = [PACKED] if PACKED in features else []
+        inputs = {name: features[name] for name in (*self.inputs, *more)}
+        return self.model(**inputs, dropout_seed=dropout_seed)
 
     @abc.abstractmethod
     def predictions(self, features: Tensors) -> dict[str, tf.Tensor]:
@@ -195,11 +207,6 @@ class PerExample(FineTuning):
             for name, values in self.row_metrics(features, outputs).items()
         }
         return Outcome(losses={"loss": loss}, metrics=metrics)
-
-    def outputs(self, features: Tensors, dropout_seed: Seed) -> Tensors:
-        """Runs the model; without a dropout seed in evaluation mode."""
-        inputs = _inputs(features, PIECE_INPUTS)
-        return self.model(**inputs, dropout_seed=dropout_seed)
 
     @abc.abstractmethod
     def row_losses(self, features: Tensors, outputs: Tensors) -> tf.Tensor:
@@ -350,7 +357,7 @@ class Tagging(FineTuning):
 
     def __init__(self, model: keras.Model, inputs: Sequence[str]):
         super().__init__(model)
-        self._inputs = tuple(inputs)
+        self.inputs = tuple(inputs)
 
     def denominators(self, features: Tensors) -> dict[str, tf.Tensor]:
         return {"loss": tf.reduce_sum(_word_weights(features))}
@@ -383,8 +390,7 @@ class Tagging(FineTuning):
         }
 
     def _scored(self, features, dropout_seed):
-        inputs = _inputs(features, self._inputs)
-        logits = self.model(**inputs, dropout_seed=dropout_seed)["logits"]
+        logits = self.outputs(features, dropout_seed)["logits"]
         # Shared padding is removed from the model's inputs alone.
         length = tf.shape(logits)[1]
         return (
@@ -392,12 +398,6 @@ class Tagging(FineTuning):
             features["label_ids"][:, :length],
             _word_weights(features)[:, :length],
         )
-
-
-def _inputs(features: Tensors, names: Sequence[str]) -> Tensors:
-    """Returns a model's inputs by name, with those of a packed batch."""
-    more = [PACKED] if PACKED in features else []
-    return {name: features[name] for name in (*names, *more)}
 
 
 def example_weights(features: Tensors) -> tf.Tensor:
