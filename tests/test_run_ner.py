@@ -110,15 +110,10 @@ def test_a_finished_run_predicts_without_training_data(learned, folder):
         f"{row[0]} {row[2]}\n" if row else "\n"
         for row in map(str.split, before.splitlines())
     )
-
-
-def test_an_unknown_tag_at_prediction_names_file_and_line(learned, folder):
-    shutil.copytree(learned, folder / "out")
+    # An unknown tag is named with its file and line.
     (folder / "test.txt").write_text("Ann X X B-PER\n\nmade X X B-MISC\n")
-    changes = {"do_train": False, "do_eval": False}
-    with pytest.raises(
-        ValueError, match=r"test.txt, line 3: the tag 'B-MISC' of 'made' .*LOC"
-    ):
+    message = r"test.txt, line 3: the tag 'B-MISC' of 'made' .*LOC"
+    with pytest.raises(ValueError, match=message):
         toy.run(folder, **{**_LEARNING, **changes})
 
 

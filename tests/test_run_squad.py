@@ -78,20 +78,17 @@ def test_records_to_predict_are_those_of_the_release(golden):
     )
 
 
-def test_logits_of_one_system_give_its_own_answers(golden, tmp_path):
+def test_one_system_combined_gives_its_own_answers(golden, tmp_path):
     case, folder = golden
-    systems = str(folder / "logits.npz")
-    _run_golden(case, tmp_path, ensemble=systems)
-    for name in case["files"]:
-        assert (tmp_path / name).read_text() == (folder / name).read_text()
-
-
-def test_nbest_answers_of_one_system_give_its_own_predictions(golden, tmp_path):
-    case, folder = golden
-    systems = str(folder / "nbest_predictions.json")
-    _run_golden(case, tmp_path, ensemble=f"{systems},{systems}")
-    name = "predictions.json"
-    assert (tmp_path / name).read_text() == (folder / name).read_text()
+    nbest = str(folder / "nbest_predictions.json")
+    for systems, names in (
+        (str(folder / "logits.npz"), case["files"]),
+        (f"{nbest},{nbest}", ["predictions.json"]),
+    ):
+        _run_golden(case, tmp_path, ensemble=systems)
+        for name in names:
+            assert (tmp_path / name).read_text() == (folder / name).read_text()
+            (tmp_path / name).unlink()
 
 
 def test_cutting_shared_padding_changes_no_logit_of_a_token(golden, tmp_path):
@@ -136,9 +133,7 @@ def test_a_small_model_learns_to_answer(trained):
     losses = toy_squad.losses(trained / "out")
     assert len(losses) == 40
     assert losses[0] > 10 * losses[-1]
-
-
-def test_the_pooler_learns_nothing(trained):
+    # The pooler learns nothing.
     last = checkpoints.read(str(trained / "out"))
     first = checkpoints.read(str(trained / "out" / "best"))
     name = "bert/pooler/dense/kernel"
@@ -148,7 +143,7 @@ def test_the_pooler_learns_nothing(trained):
     assert not np.array_equal(last[head], first[head])
 
 
-def test_evaluations_keep_the_best_checkpoint(trained):
+def test_evaluations_keep_the_best_checkpoint_which_can_predict(trained):
     best = toy_squad.read_json(trained / "out" / "best" / "best.json")
     assert best["metric"] == "f1"
     lines = (trained / "out" / "metrics.jsonl").read_text().splitlines()
@@ -159,13 +154,9 @@ def test_evaluations_keep_the_best_checkpoint(trained):
     ]
     assert [step for step, _ in evaluations] == [9, 18, 27, 36, 40]
     assert best["value"] == max(f1 for _, f1 in evaluations)
-
-
-def test_the_best_checkpoint_can_predict(trained):
     toy_squad.run(
         trained, do_predict=True, do_eval=True, use_best_checkpoint=True
     )
-    best = toy_squad.read_json(trained / "out" / "best" / "best.json")
     results = toy_squad.results(trained / "out")
     assert results["global_step"] == best["step"]
     assert results["f1"] == pytest.approx(best["value"], abs=1e-4)

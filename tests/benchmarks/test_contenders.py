@@ -60,9 +60,7 @@ def test_products_count_every_multiplication_three_times():
     vocabulary = 2 * (4 * 2) * 12 * 31
     assert _operations(_job()) == 3 * (_layers(4, 6) + vocabulary)
     assert _operations(_job(kind="fine_tuning")) == 3 * _classifier(4, 6)
-
-
-def test_products_of_prediction_are_of_the_longest_text_of_each_batch():
+    # Those of prediction are of the longest text of each batch.
     job = _job(kind="prediction", lengths=[3, 5, 2, 2, 4], by_length=True)
     assert job.batches() == [[5, 4, 3, 2], [2]]
     assert _operations(job) == _classifier(4, 5) + _classifier(1, 2)
@@ -93,9 +91,6 @@ def test_row_has_our_time_and_ratios_to_it():
         *("step", "500.0 ms", "2.00", "", "", "", "0.75")
     ]
     assert speed.row("run", {"this project": 12.345})[1] == "12.35 s"
-
-
-def test_unknown_measurement_is_named():
     with pytest.raises(ValueError, match=r"must be one of .*; got 'sleep'"):
         speed.main(speed.Options(measurements=("help", "sleep")))
 

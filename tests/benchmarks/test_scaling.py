@@ -55,13 +55,6 @@ def test_record_is_as_long_as_one_that_is_written(
     assert abs(computed - written) < 0.02 * written
 
 
-def test_corpus_fills_records_but_for_the_marks_between_texts():
-    count = scaling.records_per_copy(
-        next(iter(scaling.PAPER_STEPS)), 1000, fill=1.0
-    )
-    assert count == 1000 / 125
-
-
 def _plan(device=_DEVICE, num_devices=64, recompute=False):
     return scaling.plan(
         _CONFIG,
@@ -82,11 +75,15 @@ def test_step_adds_products_update_and_exchange():
     assert plan.update == pytest.approx(40 * count / 1e6)
     assert plan.exchange == pytest.approx(2 * 63 / 64 * 4 * count / 1e3)
     assert plan.step == plan.compute + plan.update + plan.exchange
-
-
-def test_one_machine_exchanges_over_its_own_links():
+    # One machine exchanges over its own links.
     ratio = _plan(num_devices=4).exchange / _plan(num_devices=2).exchange
     assert ratio == pytest.approx(1.5 * 100)
+    # The paper's run takes so many days.
+    plan = dataclasses.replace(plan, compute=0.5, update=0.25, exchange=0.25)
+    assert scaling.days([plan, plan]) == pytest.approx(1e6 / 86400)
+    # A corpus fills records but for the marks between texts.
+    steps = next(iter(scaling.PAPER_STEPS))
+    assert scaling.records_per_copy(steps, 1000, fill=1.0) == 1000 / 125
 
 
 def test_batch_is_parted_until_it_fits():
@@ -105,11 +102,6 @@ def test_batch_is_parted_until_it_fits():
     assert parts(7.9) == 4
     assert parts(1) == 16
     assert parts(0.5) is None
-
-
-def test_days_of_the_papers_run():
-    plan = dataclasses.replace(_plan(), compute=0.5, update=0.25, exchange=0.25)
-    assert scaling.days([plan, plan]) == pytest.approx(1e6 / 86400)
 
 
 def test_paper_and_release_agree_on_the_speed_of_a_chip():
@@ -146,7 +138,7 @@ def test_report_has_a_row_for_every_device_and_number(capsys):
     ]
 
 
-def test_network_that_does_not_fit_is_marked(tmp_path, capsys):
+def test_what_does_not_fit_is_marked_and_no_device_named(tmp_path, capsys):
     small = {"memory_bytes": 1e9}
     path = tmp_path / "devices.json"
     device = dataclasses.asdict(_DEVICE) | small
@@ -154,9 +146,6 @@ def test_network_that_does_not_fit_is_marked(tmp_path, capsys):
     scaling.main(scaling.Options(devices_file=str(path)))
     row = "| bert_large_uncased | 1 | does not fit |"
     assert row in capsys.readouterr().out
-
-
-def test_unknown_device_is_named():
     options = scaling.Options(devices=("abacus",))
     with pytest.raises(ValueError, match=r"lacks abacus, and has a100, h100"):
         scaling.main(options)

@@ -221,19 +221,20 @@ def _explain():
 
 
 def test_errors_of_this_project_are_shown_in_one_line():
-    assert _words(_explain) == "Make room."
-    assert _words(_refuse) == "x must be 1; got 2."
-    assert _words(_refuse_a_file) == "There is no checkpoint in x."
-
-
-def test_errors_with_a_cause_are_shown_in_one_line():
     def wrapped():
         try:
             int("many")
         except ValueError as error:
             raise ValueError("--count must be a number.") from error
 
+    def fill():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert _words(_explain) == "Make room."
+    assert _words(_refuse) == "x must be 1; got 2."
+    assert _words(_refuse_a_file) == "There is no checkpoint in x."
     assert _words(wrapped) == "--count must be a number."
+    assert _words(fill) == "No space left on device."
 
 
 def test_faults_keep_their_traceback():
@@ -267,24 +268,15 @@ def test_refused_files_are_shown_with_their_flag(tmp_path):
     assert _words(lambda: pathlib.Path(missing).read_text()) == (
         f"{missing}: No such file or directory."
     )
-
-
-def test_of_two_files_the_target_is_shown(tmp_path):
+    # Of two files the target is shown.
     (tmp_path / "part").touch()
     (tmp_path / "folder").mkdir()
     target = str(tmp_path / "folder")
     values = _values(out=target, parent=str(tmp_path))
     moved = functools.partial(os.replace, tmp_path / "part", target)
-    assert (
-        _words(moved, values) == f"{target}: Is a directory (--out={target})."
+    assert _words(moved, values) == (
+        f"{target}: Is a directory (--out={target})."
     )
-
-
-def test_a_full_disk_is_reported():
-    def fill():
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    assert _words(fill) == "No space left on device."
 
 
 def _from_a_process(file, line):
@@ -472,9 +464,6 @@ def test_errors_alone_are_shown(shown):
     assert shown(TF_CPP_MIN_LOG_LEVEL="1") == [_FATAL, "1"]
 
 
-def test_an_import_that_aborts_shows_its_error(shown):
+def test_an_import_that_aborts_and_the_log_level_of_the_user_show_more(shown):
     assert shown(ABORT="1")[0] == _FATAL
-
-
-def test_the_log_level_of_the_user_shows_all_notices(shown):
     assert len(shown(TF_CPP_MIN_LOG_LEVEL="0")) == 4

@@ -42,32 +42,24 @@ def test_folder_without_a_model_is_refused(tmp_path):
     _refused("--model_dir, or a checkpoint, --init_checkpoint; got neither")
 
 
-def test_model_of_another_task_is_refused():
+def test_what_does_not_fit_the_checkpoint_or_is_missing_is_refused():
     _refused("--task=score .* task is answer", task="score", **_FILES)
     _refused("--task=tag .* task is answer", task="tag", **_FILES)
-
-
-def test_what_is_missing_is_named():
+    _refused("Cannot use sequence length 161", max_seq_length=161, **_FILES)
     for name in ("bert_config_file", "vocab_file"):
         files = {key: path for key, path in _FILES.items() if key != name}
         _refused(f"--{name} must be given; or a folder", **files)
 
 
 @pytest.mark.slow
-def test_vocabulary_of_another_model_is_refused(tmp_path):
+def test_layers_that_the_model_lacks_windows_and_vocabulary_are_refused(
+    tmp_path,
+):
+    _refused("no layer -3", task="embed", layers="-3", **_FILES)
+    _refused("must have one row", task="embed", long_text="windows", **_FILES)
     vocab = tmp_path / "vocab.txt"
     vocab.write_text((_GOLDEN / "inputs/vocab.txt").read_text() + "more\n")
     _refused("1201 entries", **_FILES | {"vocab_file": str(vocab)})
-
-
-def test_sequence_longer_than_the_model_reads_is_refused():
-    _refused("Cannot use sequence length 161", max_seq_length=161, **_FILES)
-
-
-@pytest.mark.slow
-def test_layers_that_the_model_lacks_and_windows_are_refused():
-    _refused("no layer -3", task="embed", layers="-3", **_FILES)
-    _refused("must have one row", task="embed", long_text="windows", **_FILES)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +197,17 @@ def test_random_strings_are_cut_as_by_the_definition(encoder):
         assert _wrongly_cut(encoder, texts) == []
 
 
+def _assert_nothing_compiled(version):
+    """What training compiles is not exported."""
+    saved = saved_model_pb2.SavedModel()
+    path = pathlib.Path(version, "saved_model.pb")
+    saved.ParseFromString(path.read_bytes())
+    (graph,) = saved.meta_graphs
+    functions = graph.graph_def.library.function
+    assert len(functions) > 10
+    assert not any(f.attr["_XlaMustCompile"].b for f in functions)
+
+
 @pytest.mark.slow
 def test_masks_are_filled_as_the_tool_fills_them(tmp_path):
     version = export_model.run(
@@ -237,29 +240,9 @@ def test_masks_are_filled_as_the_tool_fills_them(tmp_path):
                 [candidate["probability"] for candidate in candidates],
                 atol=_TOLERANCE,
             )
+    _assert_nothing_compiled(version)
     assert np.shape(got["tokens"]) == (4, 2, 5)
     assert set(np.ravel(got["tokens"][2])) == {""}
     too_long = {"text_a": ["[MASK] " + "a " * 158]}
     with pytest.raises(AssertionError, match="at most 160 word pieces"):
         serving_client.ask(version, too_long)
-
-
-@pytest.mark.slow
-def test_what_training_compiles_is_not_exported(tmp_path):
-    version = export_model.run(
-        export_model.Options(
-            task="fill_mask", export_dir=str(tmp_path / "bert"), **_FILES
-        )
-    )
-    saved = saved_model_pb2.SavedModel()
-    path = pathlib.Path(version, "saved_model.pb")
-    saved.ParseFromString(path.read_bytes())
-    (graph,) = saved.meta_graphs
-    functions = graph.graph_def.library.function
-    compiled = [
-        function.signature.name
-        for function in functions
-        if function.attr["_XlaMustCompile"].b
-    ]
-    assert len(functions) > 10
-    assert compiled == []
