@@ -1,4 +1,4 @@
-"""The layers of the network, with the release's names.
+"""The layers of the network and their attention, with the release's names.
 
 The path of a variable is the nesting of layer names, so layers are nested like
 the names in a checkpoint. Every layer gets its sizes from the config and
@@ -154,9 +154,6 @@ class LayerNorm(BertLayer):
 
     def call(self, x):
         return kernels.layer_norm(x, self.gamma, self.beta)
-
-
-# Source: Vaswani et al. 2017, §3.2.1: scaled dot-product attention.
 
 
 def adder_of(input_mask: Tensor, *, causal: bool) -> Tensor:
