@@ -16,34 +16,29 @@ _BOTH = pytest.mark.parametrize(
 
 
 @_BOTH
-def test_cross_entropy_per_item(cross_entropy):
-    got = cross_entropy(_LOGITS, np.array([2, 0]))
-    np.testing.assert_allclose(got, [-math.log(0.7), math.log(4)], rtol=1e-6)
-
-
-@_BOTH
-def test_cross_entropy_of_low_precision_logits_is_float32(cross_entropy):
-    logits = tf.constant([[300.0, 0.0]], tf.bfloat16)
-    got = cross_entropy(logits, np.array([1]))
-    assert got.dtype == tf.float32
-    np.testing.assert_allclose(got, [300.0])
-
-
-@_BOTH
-def test_gradient_of_cross_entropy_is_softmax_minus_target(cross_entropy):
+def test_cross_entropy_and_its_gradient(cross_entropy):
     logits = tf.constant(_LOGITS)
     with tf.GradientTape() as tape:
         tape.watch(logits)
         items = cross_entropy(logits, np.array([2, 0]))
         loss = tf.reduce_sum(items * [1.0, 10.0])
+    np.testing.assert_allclose(items, [-math.log(0.7), math.log(4)], rtol=1e-6)
+    # Softmax less the target.
     want = [[0.1, 0.2, -0.3], [-7.5, 2.5, 5.0]]
     np.testing.assert_allclose(tape.gradient(loss, logits), want, atol=1e-5)
 
 
 @_BOTH
-def test_cross_entropy_of_huge_logits_is_finite(cross_entropy):
-    got = cross_entropy(tf.constant([[1e4, -1e4]]), np.array([1]))
-    np.testing.assert_allclose(got, [2e4])
+@pytest.mark.parametrize(
+    ("logits", "dtype", "want"),
+    [([300.0, 0.0], "bfloat16", 300.0), ([1e4, -1e4], "float32", 2e4)],
+)
+def test_cross_entropy_of_any_logits_is_finite_and_float32(
+    cross_entropy, logits, dtype, want
+):
+    got = cross_entropy(tf.constant([logits], dtype), np.array([1]))
+    assert got.dtype == tf.float32
+    np.testing.assert_allclose(got, [want])
 
 
 @pytest.mark.parametrize("worth_compiling", [0, 1 << 40])
@@ -91,9 +86,7 @@ def test_fused_tied_cross_entropy_is_its_formula(dtype, tolerance):
 def test_masked_lm_loss_divides_by_weights_plus_the_release_s_offset():
     got = losses.masked_lm_loss(np.array([[3.0, 5.0]]), np.array([[1, 0]]), 1.0)
     np.testing.assert_allclose(got, 3 / 1.00001, rtol=1e-6)
-
-
-def test_masked_lm_loss_without_predictions_is_zero():
+    # Without predictions it is 0.
     assert losses.masked_lm_loss(np.ones([1, 2]), np.zeros([1, 2]), 0.0) == 0
 
 
@@ -108,12 +101,9 @@ def test_losses_of_parts_add_up_to_that_of_the_batch():
         np.testing.assert_allclose(sum(parts), whole, rtol=1e-6)
 
 
-def test_filling_rows_do_not_count():
+def test_filling_rows_do_not_count_and_alone_give_zero():
     got = losses.mean_loss(np.array([3.0, 9.0]), np.array([1.0, 0.0]), 1.0)
     np.testing.assert_allclose(got, 3)
-
-
-def test_only_filling_rows_give_zero():
     assert losses.mean_loss(np.ones([2]), np.zeros([2]), 0.0) == 0
 
 

@@ -171,9 +171,7 @@ def test_each_ending_is_a_sequence_of_two_segments():
     )
     assert record["label_ids"] == [2]
     assert not is_cut
-
-
-def test_longer_text_is_cut_and_nothing_at_all_is_one_segment():
+    # Longer text is cut, and nothing at all is one segment.
     example = swag.Example(first="a a a a", second="", endings=("b b", ""))
     record, is_cut = _convert(example, 7)
     assert is_cut

@@ -17,18 +17,11 @@ def _rows(table):
     return [(row.line, row.cells) for row in table.rows]
 
 
-def test_tsv_keeps_quotes_spaces_and_empty_cells(tmp_path):
+def test_tsv_keeps_quotes_spaces_empty_cells_and_other_line_ends(tmp_path):
     table = _open(tmp_path, '"a\tb"\t c \n\t\n', "tsv")
     assert _rows(table) == [(1, ['"a', 'b"', " c "]), (2, ["", ""])]
-
-
-def test_tsv_lines_end_at_line_feeds_only(tmp_path):
-    text = "a\u2028b\x0b\x85\tc\r\nd\re\tf"
-    table = _open(tmp_path, text, "tsv")
-    assert _rows(table) == [
-        (1, ["a\u2028b\x0b\x85", "c"]),
-        (2, ["de", "f"]),
-    ]
+    table = _open(tmp_path, "a\u2028b\x0b\x85\tc\r\nd\re\tf", "tsv")
+    assert _rows(table) == [(1, ["a\u2028b\x0b\x85", "c"]), (2, ["de", "f"])]
 
 
 def test_csv_fields_may_hold_commas_quotes_and_line_ends(tmp_path):
@@ -36,9 +29,7 @@ def test_csv_fields_may_hold_commas_quotes_and_line_ends(tmp_path):
     table = _open(tmp_path, text, "csv", has_header=True)
     assert table.header == ["x", "y"]
     assert _rows(table) == [(2, ['1, "one"\nand', "2"]), (4, ["3", "4"])]
-
-
-def test_csv_field_may_be_longer_than_the_csv_module_allows(tmp_path):
+    # And be longer than the csv module allows.
     table = _open(tmp_path, "a" * 200_000 + ",b\n", "csv")
     assert [len(cell) for cell in _rows(table)[0][1]] == [200_000, 1]
 
@@ -139,6 +130,10 @@ def test_rows_of_another_width_are_errors_where_asked(tmp_path):
     table = _open(tmp_path, text, "tsv", same_width=True)
     with pytest.raises(ValueError, match=r"line 2: the row has 3 .* has 2"):
         _rows(table)
+    # A blank line between rows of one column is an empty cell.
+    for file_format in "tsv", "csv":
+        table = _open(tmp_path, "a\n\nb\n\n", file_format, same_width=True)
+        assert [row.cells for row in table.rows] == [["a"], [""], ["b"]]
 
 
 @pytest.mark.parametrize(
@@ -149,12 +144,6 @@ def test_rows_of_another_width_are_errors_where_asked(tmp_path):
 def test_blank_lines_at_the_end_are_no_rows(tmp_path, file_format, row, end):
     table = _open(tmp_path, f"{row}\n{row}{end}", file_format, same_width=True)
     assert [read.line for read in table.rows] == [1, 2]
-
-
-def test_blank_line_between_rows_of_one_column_is_an_empty_cell(tmp_path):
-    for file_format in "tsv", "csv":
-        table = _open(tmp_path, "a\n\nb\n\n", file_format, same_width=True)
-        assert [row.cells for row in table.rows] == [["a"], [""], ["b"]]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\ufeff\n\n"])

@@ -92,7 +92,9 @@ def test_a_card_keeps_earlier_runs_of_its_folder(out):
         (ValueError("too bad"), "failed: ValueError: too bad"),
     ],
 )
-def test_a_run_that_ends_early_leaves_a_card_and_its_error(out, error, ended):
+def test_a_run_that_ends_early_leaves_a_card_and_its_error(
+    out, error, ended, monkeypatch, caplog
+):
     def run(options):
         _report(out)
         raise error
@@ -101,19 +103,12 @@ def test_a_run_that_ends_early_leaves_a_card_and_its_error(out, error, ended):
         run_card.record(run, _Options(output_dir=str(out)))
     assert _card(out)["ended"] == ended
 
-
-def test_a_card_that_cannot_be_written_does_not_replace_the_error(
-    out, monkeypatch, caplog
-):
-    def run(options):
-        _report(out)
-        raise ValueError("too bad")
-
+    # A card that cannot be written does not replace the error.
     def refuse(path, value):
         raise OSError("no space")
 
     monkeypatch.setattr(writing, "write_json", refuse)
-    with pytest.raises(ValueError, match="too bad"):
+    with pytest.raises(type(error), match=str(error)):
         run_card.record(run, _Options(output_dir=str(out)))
     assert "run_card.json could not be written: no space" in caplog.text
 
@@ -209,14 +204,8 @@ def test_much_data_is_not_hashed(tmp_path, monkeypatch):
         _Options(output_dir="", data_dir=str(tmp_path))
     )["data_dir"]
     assert [entry["bytes"] for entry in entries] == [3, 3, 2]
-    assert [entry["sha256"] is None for entry in entries] == [
-        False,
-        True,
-        False,
-    ]
-
-
-def test_unreadable_files_are_listed_as_such(tmp_path):
+    assert [not entry["sha256"] for entry in entries] == [False, True, False]
+    # Unreadable files are listed as such.
     described = run_card.describe_inputs(
         _Options(output_dir="", vocab_file=str(tmp_path / "none"))
     )
@@ -297,9 +286,7 @@ def test_a_card_in_lines():
         "model.ckpt-20.* (53.4 MB), best/model.ckpt-10.*",
         "                     (100.0 kB), events.out.tfevents.* (200.0 kB)",
     ]
-
-
-def test_a_run_without_training_shows_no_training_speed():
+    # A run without training shows no speed of it.
     card = {**_CARD, "written": {"predictions.jsonl": 5_000}}
     text = run_card.run_text(card)
     assert text.endswith("peak memory 1,500.0 MB")

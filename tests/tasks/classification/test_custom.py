@@ -77,14 +77,12 @@ def test_columns_by_number_need_no_header(tmp_path, has_header, texts):
     assert [example.text_a for example in examples] == texts
 
 
-def test_scores_need_no_labels(tmp_path):
+def test_scores_need_no_labels_and_several_have_a_cell_or_a_list(tmp_path):
     _write(tmp_path, "train.csv", "text,label\na,0.5\nb,-2\n")
     data = _data(tmp_path, problem_type="regression")
     examples = _read(data, _found(data, tmp_path), "train")
     assert [example.label for example in examples] == [0.5, -2.0]
-
-
-def test_several_labels_in_a_cell_or_a_list(tmp_path):
+    (tmp_path / "train.csv").unlink()
     _write(tmp_path, "train.tsv", "text\tlabel\na\tx;y\nb\t\n")
     _write(tmp_path, "dev.jsonl", '{"text": "c", "label": ["y"]}\n')
     data = _data(tmp_path, problem_type="multi_label", label_separator=";")

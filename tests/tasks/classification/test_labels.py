@@ -64,6 +64,7 @@ def test_long_list_of_allowed_labels_is_cut():
     label_set = _set(*(str(i) for i in range(25)))
     with pytest.raises(ValueError, match="'19' and 5 more"):
         label_set.parse("x")
+    assert _set("1.0", "1.1").parse("1.1") == "1.1"
 
 
 def test_found_labels_are_sorted_whole_numbers_by_value():
@@ -74,9 +75,7 @@ def test_found_labels_are_sorted_whole_numbers_by_value():
     # Numbers and truth values of JSON are names.
     found = labels.discover(_found(1, 0, True), "single_label")
     assert found.names == ("0", "1", "true")
-
-
-def test_several_labels_are_found_one_by_one():
+    # Several labels are found one by one.
     found = labels.discover(_found("b;a", "", "c"), "multi_label", ";")
     assert found.names == ("a", "b", "c")
     assert found.parse("a;c") == ("a", "c")
@@ -118,10 +117,6 @@ def test_column_that_holds_no_classes_is_an_error(
 ):
     with pytest.raises(ValueError, match=message):
         labels.discover(_found(*values), problem_type)
-
-
-def test_version_like_names_are_allowed_when_listed():
-    assert _set("1.0", "1.1").parse("1.1") == "1.1"
 
 
 @pytest.mark.parametrize(
@@ -206,11 +201,9 @@ def test_balanced_weights_are_those_of_scikit_learn():
     got = labels.balanced_weights(found, _CLASSES)
     np.testing.assert_allclose(got, expected)
     np.testing.assert_allclose(got, [8 / 15, 8 / 3, 8 / 6])
-
-
-def test_balanced_labels_that_hold_weigh_as_much_as_those_that_do_not():
-    found = [("p",), ("p", "q"), (), ("p",)]
-    assert labels.balanced_weights(found, _SEVERAL) == (1 / 3, 3.0)
+    # Of several labels, those that hold weigh as much as those that do not.
+    several = [("p",), ("p", "q"), (), ("p",)]
+    assert labels.balanced_weights(several, _SEVERAL) == (1 / 3, 3.0)
 
 
 @pytest.mark.parametrize(

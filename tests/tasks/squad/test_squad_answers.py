@@ -186,13 +186,9 @@ def _one_word_logits(word, score):
 
 
 def test_threshold_decides_between_null_and_the_best_text(tokenizer):
-    example = _example(("water", "sun", "night"))
-    answer = _rank(
-        example,
-        tokenizer,
-        _one_word_logits("sun", 2),
-        version_2_with_negative=True,
-    )
+    given = (_example(("water", "sun", "night")), tokenizer)
+    given = (*given, _one_word_logits("sun", 2))
+    answer = _rank(*given, version_2_with_negative=True)
     assert answer.null_odds == 2 - 4
     assert answer.best_text() == "sun"
     assert answer.prediction() == "sun"
@@ -200,16 +196,8 @@ def test_threshold_decides_between_null_and_the_best_text(tokenizer):
     assert answer.prediction(-2.0) == "sun"
     assert answer.prediction(-2.5) == ""
     assert squad_results.decide([answer], -2.5).texts == {"q": ""}
-
-
-def test_null_is_added_to_the_best_where_it_is_not_among_them(tokenizer):
-    answer = _rank(
-        _example(("water", "sun", "night")),
-        tokenizer,
-        _one_word_logits("sun", 2),
-        version_2_with_negative=True,
-        n_best_size=1,
-    )
+    # Null is added to the best where it is not among them.
+    answer = _rank(*given, version_2_with_negative=True, n_best_size=1)
     assert [entry.text for entry in answer.nbest] == ["sun", ""]
     # exp(4) and exp(2), normalized.
     assert answer.nbest[0].probability == pytest.approx(0.880797078)

@@ -1,4 +1,5 @@
 import collections
+import dataclasses
 
 import hypothesis
 import pytest
@@ -77,6 +78,10 @@ def test_letters_of_no_scheme_are_refused():
         entities.detect(["B-A", "X-A"])
     with pytest.raises(ValueError, match=r"one scheme"):
         entities.detect(["U-A", "S-A"])
+    # A tag of any length makes no long message.
+    with pytest.raises(ValueError, match="of one scheme") as caught:
+        entities.detect(["B-PER", "O" + "x" * 100_000])
+    assert len(str(caught.value)) < 500
 
 
 def test_labels_have_both_letters_of_every_type():
@@ -117,21 +122,12 @@ def test_wrong_tag_names_file_and_line():
             entities.convert_file(_file(f"{tag} I-A"))
     with pytest.raises(ValueError, match=r"f.txt: the tags must be"):
         entities.convert_file(_file("B-A Q-A"))
-
-
-def test_unknown_tag_names_file_line_word_and_known_ones():
-    ids = {"O": 0, "B-A": 1, "I-A": 2}
-    with pytest.raises(
-        ValueError, match=r"f.txt, line 9: the tag 'I-C' of 'y' .*O, B-A, I-A"
-    ):
+    message = r"f.txt, line 9: the tag 'I-C' of 'y' .*O, B-A, I-A"
+    with pytest.raises(ValueError, match=message):
+        ids = {"O": 0, "B-A": 1, "I-A": 2}
         entities.convert_file(_file("O I-A I-C"), ids=ids)
-
-
-def test_file_without_tags_is_refused():
     sentence = conll.Sentence(words=("a",), tags=None, lines=(1,), document=1)
-    file = conll.ColumnFile(
-        path="f.txt", has_documents=True, sentences=(sentence,)
-    )
+    file = dataclasses.replace(_file(), sentences=(sentence,))
     with pytest.raises(ValueError, match=r"f.txt: must have a column of tags"):
         entities.convert_file(file)
 
@@ -168,12 +164,6 @@ def _iobes(tags):
 def test_iobes_comes_back(tags):
     iob2 = entities.to_iob2(tags, "iob2")
     assert entities.to_iob2(list(_iobes(iob2)), "iobes") == iob2
-
-
-def test_a_tag_of_any_length_makes_no_long_message():
-    with pytest.raises(ValueError, match="of one scheme") as caught:
-        entities.detect(["B-PER", "O" + "x" * 100_000])
-    assert len(str(caught.value)) < 500
 
 
 def _found(tags):
@@ -242,11 +232,6 @@ def test_counts_by_hand(gold, predicted, counts):
     assert _counts(_score([gold], [predicted])) == counts
 
 
-def test_an_entity_does_not_go_on_in_the_next_sentence():
-    scores = _score(["O B-A", "B-A O"], ["O B-A", "I-A O"])
-    assert _counts(scores) == {"A": (2, 2, 2)}
-
-
 def test_scores_and_report_by_hand():
     # Gold: A A B; found: A A B B; right: one A and the B.
     scores = _score(
@@ -267,10 +252,6 @@ def test_scores_and_report_by_hand():
         "                B: precision:  50.00%; recall: 100.00%; "
         "FB1:  66.67  2\n"
     )
-
-
-def test_accuracy_counts_letters_too():
-    assert _score(["B-A O"], ["I-A O"]).accuracy == pytest.approx(50)
 
 
 def test_metrics_are_fractions_by_name():
@@ -294,9 +275,11 @@ def test_nothing_found_and_nothing_there_score_0():
     assert scores.overall.f1 == scores.overall.precision == 0.0
     assert scores.accuracy == 100.0
     assert "FB1:   0.00\n" in scores.report()
-
-
-def test_lengths_must_agree():
+    # Accuracy counts letters too.
+    assert _score(["B-A O"], ["I-A O"]).accuracy == pytest.approx(50)
+    # An entity does not go on in the next sentence.
+    scores = _score(["O B-A", "B-A O"], ["O B-A", "I-A O"])
+    assert _counts(scores) == {"A": (2, 2, 2)}
     with pytest.raises(ValueError, match=r"Sentence 1 must have .* 2; got 1"):
         _score(["O", "O O"], ["O", "O"])
 
