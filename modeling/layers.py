@@ -312,11 +312,6 @@ def _attend(products, bias, adder, num_heads, drop):
     rate, seed = drop
     has_dropout = kernels.drops(rate, seed)
 
-    def drop_from(x):
-        if not has_dropout:
-            return x
-        return compilation.compiled(kernels.dropped)(x, seed, rate=rate)
-
     def compute(products, bias):
         query, key, value = compilation.compiled(split_heads)(
             products, bias, num_heads=num_heads
@@ -324,7 +319,11 @@ def _attend(products, bias, adder, num_heads, drop):
         scale = query.shape[-1] ** -0.5
         scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
         kept = compilation.compiled(_probs)(scores, adder, scale=scale)
-        dropped = drop_from(kept)
+        dropped = kept
+        if has_dropout:
+            dropped = compilation.compiled(kernels.dropped)(
+                kept, seed, rate=rate
+            )
         context = ops.matmul(dropped, value)  # [B, N, T, H]
 
         def gradient(upstream):
@@ -332,12 +331,10 @@ def _attend(products, bias, adder, num_heads, drop):
                 upstream, num_heads=num_heads
             )  # [B, N, T, H]
             d_value = ops.matmul(ops.swapaxes(dropped, 2, 3), upstream)
-            d_kept = drop_from(
-                ops.matmul(upstream, ops.swapaxes(value, 2, 3))
-            )  # [B, N, T, S]
+            d_dropped = ops.matmul(upstream, ops.swapaxes(value, 2, 3))
             d_scores = compilation.compiled(_scores_gradient)(
-                *(kept, d_kept, context, upstream), scale=scale
-            )
+                *(kept, dropped, d_dropped, context, upstream), scale=scale
+            )  # [B, N, T, S]
             d_query = ops.matmul(d_scores, key)
             d_key = ops.matmul(ops.swapaxes(d_scores, 2, 3), query)
             joined = compilation.compiled(_join)(d_query, d_key, d_value)
@@ -350,16 +347,17 @@ def _attend(products, bias, adder, num_heads, drop):
     return compilation.with_gradient(compute, products, bias)
 
 
-def _scores_gradient(kept, d_kept, context, d_context, *, scale):
-    # The sum of kept * d_kept over S, computed as the sum of
-    # context * d_context over H, which is shorter.
-    along = ops.sum(
-        ops.cast(context, "float32") * ops.cast(d_context, "float32"),
-        axis=-1,
-        keepdims=True,
-    )  # [B, N, T, 1]
-    slope = ops.cast(d_kept, "float32") - along
-    return ops.cast(ops.cast(kept, "float32") * slope * scale, kept.dtype)
+def _scores_gradient(kept, dropped, d_dropped, context, d_context, *, scale):
+    compute_dtype = kept.dtype
+    kept, dropped, d_dropped, context, d_context = (
+        ops.cast(x, "float32")
+        for x in (kept, dropped, d_dropped, context, d_context)
+    )
+    # kept * d_kept is dropped * d_dropped; its sum over S, computed as the sum
+    # of context * d_context over H, which is shorter.
+    along = ops.sum(context * d_context, axis=-1, keepdims=True)  # [B, N, T, 1]
+    d_scores = (dropped * d_dropped - kept * along) * scale
+    return ops.cast(d_scores, compute_dtype)
 
 
 def split_heads(
