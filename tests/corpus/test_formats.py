@@ -57,9 +57,7 @@ def test_wikiextractor_gives_articles_without_titles():
         ["An album."],
         [],
     ]
-
-
-def test_wikiextractor_keeps_a_first_paragraph_that_is_no_title():
+    # A first paragraph that is no title stays.
     text = '<doc id="1" title="Moss">\nMoss is green.\nIt grows.\n</doc>\n'
     assert _read("wikiextractor", text) == [["Moss is green.", "It grows."]]
 
@@ -144,15 +142,12 @@ def test_title_is_dropped_where_it_is_the_first_line_and_counted():
     assert counts == cleaning.Counts(titles=1)
 
 
-def test_invalid_utf8_is_replaced_and_counted():
+def test_invalid_utf8_is_counted_and_a_json_field_chosen_by_name():
     counts = cleaning.Counts()
     line = '{"text": "One \\ud83d two.\\nThree \\ud83d\\ude00 four."}'
     (document,) = _read("jsonl", line, counts=counts)
     assert document == ["One \ufffd two.", "Three \U0001f600 four."]
     assert counts == cleaning.Counts(half_characters=1)
-
-
-def test_json_field_is_chosen_by_name():
     options = formats.ReadOptions(text_field="body")
     assert _read("jsonl", '{"body": "One."}', options) == [["One."]]
 
@@ -184,12 +179,6 @@ def test_text_splits_documents_at_empty_lines(text, documents):
     assert _read("text", text) == documents
 
 
-def test_each_book_is_one_document():
-    assert _read("book", "\ufeffIt was\r\nlate.\r\n\r\nHe left.") == [
-        ["It was late.", "He left."]
-    ]
-
-
 def test_documents_of_several_files_do_not_run_together(tmp_path):
     paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
     paths[0].write_text("a")
@@ -198,6 +187,10 @@ def test_documents_of_several_files_do_not_run_together(tmp_path):
         "text", [str(path) for path in paths], _OPTIONS
     )
     assert [document.lines for document in documents] == [["a"], ["b"]]
+    # Each book is one document.
+    assert _read("book", "\ufeffIt was\r\nlate.\r\n\r\nHe left.") == [
+        ["It was late.", "He left."]
+    ]
 
 
 def _written(tmp_path, name, content):
@@ -239,9 +232,7 @@ def test_column_of_parquet_is_chosen_by_name(tmp_path):
     message = r"no text column 'text'. Text columns: 'body', 'b' \(choose"
     with pytest.raises(ValueError, match=message):
         _documents("parquet", path)
-
-
-def test_row_of_parquet_without_text_is_named(tmp_path):
+    # A row without text is named.
     path = _parquet(tmp_path, {"text": ["a", "b", None]})
     with pytest.raises(ValueError, match=r"rows\.parquet, row 3: .* got None"):
         _documents("parquet", path)

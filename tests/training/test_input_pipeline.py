@@ -68,18 +68,12 @@ def _rows_of_steps(batches, steps, context):
     return rows
 
 
-def test_step_takes_the_records_of_its_order(source):
+def test_step_takes_the_records_of_its_order_wherever_a_run_starts(source):
     order = record_order.RecordOrder(11, 5)
-    rows = _training_rows(source, 4, (0, 7))
-    assert rows == [order.batch(step, 4).tolist() for step in range(7)]
-
-
-def test_batches_do_not_depend_on_where_a_run_starts(source):
-    assert (
-        _training_rows(source, 4, (3, 7))
-        == (_training_rows(source, 4, (0, 7))[3:])
-    )
-    assert _training_rows(source, 4, (7, 7)) == []
+    for first, end in ((0, 7), (3, 7), (7, 7)):
+        rows = _training_rows(source, 4, (first, end))
+        steps = range(first, end)
+        assert rows == [order.batch(step, 4).tolist() for step in steps]
 
 
 def test_replicas_share_the_rows_of_each_batch(source):
@@ -147,27 +141,15 @@ def test_evaluation_once_fills_the_last_batch_with_rows_of_no_weight(source):
         ([4, 5, 6, 7], [1, 1, 1, 1]),
         ([8, 9, 10, 0], [1, 1, 1, 0]),
     ]
-
-
-def test_evaluation_of_so_many_batches_starts_over(source):
-    found = _evaluation(source, batch_size=4, num_batches=4)
-    assert [rows for rows, _ in found] == [
-        [0, 1, 2, 3],
-        [4, 5, 6, 7],
-        [8, 9, 10, 0],
-        [1, 2, 3, 4],
+    # That of so many batches starts over.
+    more = _evaluation(source, batch_size=4, num_batches=4)
+    assert more[:2] == found[:2]
+    assert more[2:] == [([8, 9, 10, 0], [1] * 4), ([1, 2, 3, 4], [1] * 4)]
+    # It may follow another order.
+    assert _evaluation(source, batch_size=8, order=np.arange(10, -1, -1)) == [
+        ([10, 9, 8, 7, 6, 5, 4, 3], [1] * 8),
+        ([2, 1, 0, 10, 9, 8, 7, 6], [1, 1, 1, 0, 0, 0, 0, 0]),
     ]
-    assert all(weights == [1, 1, 1, 1] for _, weights in found)
-
-
-def test_evaluation_may_follow_another_order(source):
-    order = np.arange(10, -1, -1)
-    found = _evaluation(source, batch_size=8, order=order)
-    assert found[0][0] == [10, 9, 8, 7, 6, 5, 4, 3]
-    assert found[1] == (
-        [2, 1, 0, 10, 9, 8, 7, 6],
-        [1, 1, 1, 0, 0, 0, 0, 0],
-    )
 
 
 def test_evaluation_rows_are_dealt_to_replicas(source):
@@ -319,9 +301,7 @@ def test_the_phase_of_a_step_has_its_shape_and_its_end(phased):
     assert phased.phase(4).num_accumulation_steps == 3
     assert phased.phase(4).end == 5
     assert phased.phase(5).end == phased.phase(7).end == 7
-
-
-def test_an_iterator_does_not_cross_phases(phased):
+    # An iterator does not cross phases.
     with pytest.raises(ValueError, match="steps 4 to 5, and the phase ends"):
         phased.iterator(None, 4, 6)
 

@@ -45,12 +45,9 @@ def test_least_used_pieces_are_dropped():
     assert keep(pieces, alphabet, words, 2) == ["##er", "low"]
     assert keep(pieces, alphabet, words, 0) == []
     assert keep(pieces, alphabet, words, 9) == pieces
-
-
-def test_of_equally_used_pieces_the_first_are_kept():
+    # Of equally used ones the first are kept.
     words = {"ab": 1, "cd": 1, "ef": 1}
-    pieces = ["ef", "ab", "cd"]
-    assert learning.keep_most_used(pieces, "", words, 2) == ["ef", "ab"]
+    assert keep(["ef", "ab", "cd"], "", words, 2) == ["ef", "ab"]
 
 
 # ------------------------------------------------------------- Vocabularies
@@ -66,9 +63,6 @@ def test_entries_come_in_the_released_order(tmp_path):
         *("##a", "##b", "##c"),
         "##ab",
     ]
-
-
-def test_special_tokens_have_the_released_ids():
     assert _SPECIAL[0] == "[PAD]"
     assert _SPECIAL[1:100] == [f"[unused{number}]" for number in range(99)]
     assert _SPECIAL[100:] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -166,7 +160,11 @@ def test_all_files_are_read(tmp_path):
 # ------------------------------------------------------------------- Errors
 
 
-def test_corpus_without_words_is_refused(tmp_path):
+def test_corpus_without_words_or_not_in_utf8_is_refused(tmp_path):
+    path = tmp_path / "latin1.txt"
+    path.write_bytes(b"tide\ncaf\xe9\n")
+    with pytest.raises(ValueError, match=r"latin1\.txt, line 2: not UTF-8"):
+        learning.learn_vocabulary([str(path)], learning.Options(num_workers=1))
     for text in ("", "\n \n\u200b"):
         with pytest.raises(ValueError, match=r"must have words.*text\.txt"):
             _learn(tmp_path, text)
@@ -180,13 +178,6 @@ def test_size_below_the_characters_is_refused(tmp_path):
     ):
         _learn(tmp_path, "ab", vocab_size=107)
     assert len(_learn(tmp_path, "ab", vocab_size=108)) == 108
-
-
-def test_text_must_be_utf8(tmp_path):
-    path = tmp_path / "latin1.txt"
-    path.write_bytes(b"tide\ncaf\xe9\n")
-    with pytest.raises(ValueError, match=r"latin1\.txt, line 2: not UTF-8"):
-        learning.learn_vocabulary([str(path)], learning.Options(num_workers=1))
 
 
 # ------------------------------------------------------------ Counting words
@@ -257,9 +248,6 @@ def test_rarest_words_are_forgotten_by_whole_levels(caplog):
     assert counts.num_forgotten == 6
     assert "dropped the 6 rarest words" in caplog.text
     assert set(counts.characters) == set("abcdefgh")
-
-
-def test_words_all_equally_rare_are_forgotten_together():
     assert _count(["a b c d"], max_words=1).words == {}
 
 
@@ -364,9 +352,6 @@ def test_shares_are_smoothed_by_the_exponent_and_the_whole_stays():
         "is: 25.00% of the text, 36.60% with the exponent 0.5: taken 1.46 "
         "times",
     ]
-
-
-def test_language_without_text_is_refused():
     with pytest.raises(ValueError, match="No text in: is"):
         learning.copies_of_languages({"en": 9, "is": 0}, 0.7)
 

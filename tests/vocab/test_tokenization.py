@@ -82,26 +82,18 @@ def test_vocabulary_file_gives_the_items_of_the_release(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("do_lower_case", "init_checkpoint", "outcome"), _EXTRA["validate_case"]
+    ("do_lower_case", "init_checkpoint", "outcome"),
+    [*_EXTRA["validate_case"], (True, None, "ok"), (False, "", "ok")],
 )
 def test_case_check_knows_the_checkpoints_the_release_knows(
     do_lower_case, init_checkpoint, outcome
 ):
+    check = tokenization.validate_case_matches_checkpoint
     if outcome == "ok":
-        tokenization.validate_case_matches_checkpoint(
-            do_lower_case, init_checkpoint
-        )
+        check(do_lower_case, init_checkpoint)
         return
     with pytest.raises(ValueError, match=f"do_lower_case={not do_lower_case}"):
-        tokenization.validate_case_matches_checkpoint(
-            do_lower_case, init_checkpoint
-        )
-
-
-def test_case_check_passes_without_a_checkpoint():
-    check = tokenization.validate_case_matches_checkpoint
-    for do_lower_case, init_checkpoint in ((True, None), (False, "")):
-        assert check(do_lower_case, init_checkpoint) is None
+        check(do_lower_case, init_checkpoint)
 
 
 # ------------------------------------- Every code point, the rules restated
@@ -294,9 +286,7 @@ def test_empty_text_and_empty_vocabulary(uncased, tmp_path):
     empty = tokenization.FullTokenizer(_vocab_file(tmp_path, ""))
     assert empty.vocab == {}
     assert empty.tokenize("a b") == ["[UNK]", "[UNK]"]
-
-
-def test_blank_lines_at_the_end_need_no_embedding(tmp_path):
+    # Blank lines at the end need no embedding.
     path = _vocab_file(tmp_path, "[UNK]\n\na\n\n \n")
     tokenizer = tokenization.FullTokenizer(path)
     assert tokenizer.vocab == {"[UNK]": 0, "a": 2, "": 4}
@@ -357,16 +347,13 @@ def test_missing_special_tokens_are_named(tmp_path):
         tokenizer.require_tokens("[CLS]", "[SEP]", "[MASK]")
 
 
-def test_vocabulary_must_be_utf8(tmp_path):
+def test_vocabulary_must_be_a_regular_file_in_utf8(tmp_path):
     path = tmp_path / "latin1.txt"
     path.write_bytes(b"[UNK]\ncaf\xe9\n")
     with pytest.raises(ValueError, match=r"latin1\.txt, line 2: not UTF-8"):
         tokenization.FullTokenizer(str(path))
     with pytest.raises(FileNotFoundError):
         tokenization.FullTokenizer(str(tmp_path / "none.txt"))
-
-
-def test_a_vocabulary_that_can_be_read_only_once_is_refused(tmp_path):
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
     with pytest.raises(ValueError, match=r"pipe must be a regular file"):

@@ -90,9 +90,7 @@ def test_improved_spans_are_those_of_the_release(tokenizer):
             tokenizer.tokenize(case["answer"]),
         )
         assert list(ours) == case["result"]
-
-
-def test_answer_without_pieces_leaves_its_span():
+    # An answer without pieces leaves its span.
     span = squad_features.improve_answer_span(["a", "b", "c"], (1, 2), [])
     assert span == (1, 2)
 
@@ -126,27 +124,22 @@ def test_window_without_the_whole_answer_has_positions_0(tokenizer):
     assert {feature.start_position > 0 for feature in features} == {True, False}
 
 
-def test_empty_paragraph_has_no_window(tokenizer):
+@pytest.mark.parametrize(
+    ("words", "tokens"),
+    [((), []), (("wind",), [("[CLS]", "[SEP]", "wind", "[SEP]")])],
+)
+def test_empty_question_and_paragraph(tokenizer, words, tokens):
     example = squad_examples.SquadExample(
-        qas_id="q", question_text="", doc_tokens=()
+        qas_id="q", question_text="", doc_tokens=words
     )
-    windows = squad_features.convert_examples_to_features(
-        [example], tokenizer, squad_features.WindowOptions()
+    features = list(
+        squad_features.convert_examples_to_features(
+            [example], tokenizer, _options(10, 3, 4)
+        )
     )
-    assert list(windows) == []
-
-
-def test_empty_question_has_no_pieces(tokenizer):
-    example = squad_examples.SquadExample(
-        qas_id="q", question_text="", doc_tokens=("wind",)
-    )
-    (feature,) = squad_features.convert_examples_to_features(
-        [example], tokenizer, _options(10, 3, 4)
-    )
-    assert feature.tokens == ("[CLS]", "[SEP]", "wind", "[SEP]")
-    np.testing.assert_array_equal(
-        feature.segment_ids, [0, 0, 1, 1, 0, 0, 0, 0, 0, 0]
-    )
+    assert [feature.tokens for feature in features] == tokens
+    for feature in features:
+        assert feature.segment_ids.tolist() == [0, 0, 1, 1, *[0] * 6]
 
 
 def test_records_have_the_names_of_the_release(tokenizer):
@@ -284,11 +277,8 @@ def test_official_files_run_to_the_end(name, version_2, tmp_path):
     assert seconds < time.perf_counter() - start
 
 
-_SQUAD = pathlib.Path(__file__).parents[2] / "golden" / "squad"
-
-
 def test_max_context_is_that_of_the_release():
-    functions = json.loads((_SQUAD / "functions.json").read_text())
+    functions = json.loads((_GOLDEN / "squad" / "functions.json").read_text())
     for case in functions["check_is_max_context"]:
         num_pieces = max(map(sum, case["spans"]))
         best = squad_features.max_context_spans(case["spans"], num_pieces)
@@ -297,15 +287,10 @@ def test_max_context_is_that_of_the_release():
             for span, position, _ in case["values"]
         ]
         assert ours == case["values"]
-
-
-def test_first_of_equal_contexts_wins():
-    # Position 4 is an end of both parts.
+    # The first of equals: position 4 is an end of both parts.
     best = squad_features.max_context_spans([(0, 5), (4, 5)], 9)
     np.testing.assert_array_equal(best, [0, 0, 0, 0, 0, 1, 1, 1, 1])
-
-
-def test_longer_part_wins_on_equal_sides():
+    # The longer part on equal sides.
     best = squad_features.max_context_spans([(0, 3), (2, 4)], 6)
     np.testing.assert_array_equal(best, [0, 0, 1, 1, 1, 1])
 

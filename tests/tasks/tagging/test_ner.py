@@ -57,55 +57,53 @@ def _shown(windows):
     return [[_read(window) for window in each] for each in windows]
 
 
-def test_whole_document_stands_around_each_sentence_where_it_fits():
-    shown = _shown(_windows([["a b", "c dx"]], 9))
-    assert shown == [["A B c d ##x"], ["a b C D ##x"]]
-
-
-def test_both_sides_have_alike_and_the_longer_what_the_shorter_leaves():
-    document = ["a b c", "d", "e f g"]
-    assert _shown(_windows([document], 2 + 5)) == [
-        ["A B C d e"],
-        ["b c D e f"],
-        ["c d E F G"],
-    ]
+@pytest.mark.parametrize(
+    ("documents", "length", "context", "shown"),
+    [
+        # The whole document stands around each sentence where it fits.
+        (
+            [["a b", "c dx"]],
+            *(9, "document"),
+            [["A B c d ##x"], ["a b C D ##x"]],
+        ),
+        # Both sides have alike, and the longer what the shorter leaves.
+        (
+            [["a b c", "d", "e f g"]],
+            *(2 + 5, "document"),
+            [["A B C d e"], ["b c D e f"], ["c d E F G"]],
+        ),
+        # Other documents are never seen; by a sentence alone, nothing.
+        (
+            [["a", "b"], ["c"], ["d", "e"]],
+            *(10, "document"),
+            [["A b"], ["a B"], ["C"], ["D e"], ["d E"]],
+        ),
+        ([["a b", "c"]], 10, "sentence", [["A B"], ["C"]]),
+        # Long sentences have several windows with words on both sides.
+        (
+            [["a b c d e f g"]],
+            *(2 + 4, "sentence"),
+            [["A B c d", "b C D e", "d E F g", "d e f G"]],
+        ),
+    ],
+)
+def test_windows_by_hand(documents, length, context, shown):
+    assert _shown(_windows(documents, length, context)) == shown
 
 
 def test_words_around_are_whole():
     # Three pieces are left: one to the left, where `bx` does not fit, and so
     # all to the right, where the second of two words does not fit.
-    assert _shown(_windows([["bx", "c", "dx ex"]], 2 + 4))[1] == ["C d ##x"]
-    assert _shown(_windows([["bx", "c", "dx ex"]], 2 + 5))[1] == [
-        "b ##x C d ##x"
-    ]
+    document = ["bx", "c", "dx ex"]
+    assert _shown(_windows([document], 2 + 4))[1] == ["C d ##x"]
+    assert _shown(_windows([document], 2 + 5))[1] == ["b ##x C d ##x"]
 
 
-def test_other_documents_are_never_seen():
-    shown = _shown(_windows([["a", "b"], ["c"], ["d", "e"]], 10))
-    assert shown == [["A b"], ["a B"], ["C"], ["D e"], ["d E"]]
-
-
-def test_sentences_alone_see_nothing_around_them():
-    shown = _shown(_windows([["a b", "c"]], 10, "sentence"))
-    assert shown == [["A B"], ["C"]]
-
-
-def test_long_sentences_have_several_windows_with_words_on_both_sides():
-    shown = _shown(_windows([["a b c d e f g"]], 2 + 4, "sentence"))
-    assert shown == [["A B c d", "b C D e", "d E F g", "d e f G"]]
-
-
-def test_words_longer_than_a_window_are_cut(caplog):
+def test_words_too_long_and_without_a_piece_are_warned_of(caplog):
     with caplog.at_level(logging.WARNING):
-        shown = _shown(_windows([["a bxyxyx c"]], 2 + 3))
-    assert shown == [["A", "B ##x ##y", "C"]]
+        shown = _shown(_windows([["a bxyxyx c"], ["a - b"]], 2 + 3))
+    assert shown == [["A", "B ##x ##y", "C"], ["A [UNK] B"]]
     assert "1 word(s) have more than 3 word pieces" in caplog.text
-
-
-def test_words_without_a_piece_are_unknown(caplog):
-    with caplog.at_level(logging.WARNING):
-        shown = _shown(_windows([["a - b"]], 9))
-    assert shown == [["A [UNK] B"]]
     assert "1 word(s) have no word piece" in caplog.text
 
 
@@ -171,11 +169,6 @@ def test_no_neighbor_is_left_out_that_would_fit(document, length):
                 assert held + neighbor > length - 2
 
 
-def test_too_short_windows_are_refused():
-    with pytest.raises(ValueError, match=r"room for a word.* got 2"):
-        ner.WindowOptions(max_seq_length=2)
-
-
 def test_labels_are_split_into_sentences():
     sentences = _sentences(["a b c", "d"])
     tags = ner.split_labels(
@@ -188,14 +181,12 @@ def test_labels_are_split_into_sentences():
     assert tags == [("B-A", "I-A", "O"), ("B-A",)]
 
 
-def test_missing_labels_are_refused():
+def test_missing_labels_and_too_short_windows_are_refused():
+    labels, mask = np.zeros((1, 2), int), np.array([[0, 1]])
     with pytest.raises(ValueError, match="each of 2 words; got 1"):
-        ner.split_labels(
-            np.zeros((1, 2), int),
-            np.array([[0, 1]]),
-            _sentences(["a b"]),
-            ("O",),
-        )
+        ner.split_labels(labels, mask, _sentences(["a b"]), ("O",))
+    with pytest.raises(ValueError, match=r"room for a word.* got 2"):
+        ner.WindowOptions(max_seq_length=2)
 
 
 def _options(**named):
@@ -203,6 +194,10 @@ def _options(**named):
 
 
 def test_files_of_a_folder_are_found_by_name(tmp_path):
+    with pytest.raises(ValueError, match="Pass --eval_file or --data_dir"):
+        ner.find_file(_options(), "eval")
+    with pytest.raises(ValueError, match=r"contain one of eng.testa, valid"):
+        ner.find_file(_options(data_dir=tmp_path), "eval")
     for name in ("eng.train", "valid.txt", "test.txt", "eng.testb"):
         (tmp_path / name).write_text("a O\n")
     options = _options(data_dir=tmp_path, train_file="other.txt")
@@ -210,15 +205,6 @@ def test_files_of_a_folder_are_found_by_name(tmp_path):
     assert ner.find_file(options, "eval") == str(tmp_path / "valid.txt")
     assert ner.find_file(options, "predict") == str(tmp_path / "eng.testb")
     assert ner.read(options, "predict").num_words() == 1
-
-
-def test_missing_files_are_named(tmp_path):
-    with pytest.raises(ValueError, match="Pass --eval_file or --data_dir"):
-        ner.find_file(_options(), "eval")
-    with pytest.raises(
-        ValueError, match=r"must contain one of eng.testa, valid"
-    ):
-        ner.find_file(_options(data_dir=tmp_path), "eval")
 
 
 def test_files_without_documents_are_named(tmp_path, caplog):
