@@ -107,20 +107,15 @@ def test_a_partial_file_of_another_address_is_not_resumed(site, tmp_path):
 
 def test_all_bytes_but_not_the_name_need_no_more_bytes(site, tmp_path):
     _break_off(site, tmp_path, len(_CONTENT) - 1)
-    with _partial(tmp_path).open("ab") as file:
-        file.write(_CONTENT[-1:])
+    whole = _partial(tmp_path).read_bytes() + _CONTENT[-1:]
+    # More bytes than the server has are named.
+    _partial(tmp_path).write_bytes(whole + b"too much")
+    with pytest.raises(transfer.TransferError, match="shorter than the part"):
+        _fetch(site, tmp_path)
+    site.requests.clear()
+    _partial(tmp_path).write_bytes(whole)
     assert _fetch(site, tmp_path)[0] == _CONTENT
     assert site.requests == [("/file.bin", f"bytes={len(_CONTENT)}-")]
-
-
-def test_more_bytes_than_the_server_has_are_named(site, tmp_path):
-    _break_off(site, tmp_path, len(_CONTENT) - 1)
-    with _partial(tmp_path).open("ab") as file:
-        file.write(b"too much")
-    with pytest.raises(
-        transfer.TransferError, match="shorter than the partial"
-    ):
-        _fetch(site, tmp_path)
 
 
 def test_busy_server_is_asked_again_after_growing_waits(site, tmp_path):
@@ -163,13 +158,10 @@ def test_wrong_hash_leaves_no_file(site, tmp_path):
     assert not _partial(tmp_path).exists()
 
 
-def test_redirection_is_followed(site, tmp_path):
+def test_redirection_is_followed_but_not_away_from_encryption(site, tmp_path):
     site.files["/moved"] = b"here"
     site.statuses = [302]
     assert _fetch(site, tmp_path)[0] == b"here"
-
-
-def test_redirection_away_from_encryption_is_refused():
     with pytest.raises(transfer.TransferError, match="not encrypted"):
         transfer._check_redirection("https://a/x", "http://b/x")
 
@@ -256,36 +248,27 @@ def _tree(folder):
     }
 
 
-@pytest.mark.parametrize("around", ["", "uncased_L-2/"])
-def test_folder_around_everything_is_left_out(tmp_path, around):
-    path = _zip(
-        tmp_path / "a.zip",
-        {f"{around}vocab.txt": "v", f"{around}sub/x.txt": "x"},
-    )
-    folder = tmp_path / "out"
-    assert transfer.unpack(path, str(folder)) == ["sub/x.txt", "vocab.txt"]
-    assert _tree(folder) == {"vocab.txt": "v", "sub/x.txt": "x"}
-
-
-def test_two_folders_are_both_kept(tmp_path):
-    path = _zip(tmp_path / "a.zip", {"one/a": "1", "two/a": "2"})
-    folder = tmp_path / "out"
-    assert transfer.unpack(path, str(folder)) == ["one/a", "two/a"]
-
-
-def test_files_of_desktops_are_left_out(tmp_path):
-    path = _zip(
-        tmp_path / "a.zip",
-        {
-            "MNLI/train.tsv": "t",
-            "MNLI/Icon\r": "",
-            "MNLI/.DS_Store": "d",
-            "__MACOSX/MNLI/._train.tsv": "m",
-        },
-    )
-    folder = tmp_path / "out"
-    transfer.unpack(path, str(folder))
-    assert _tree(folder) == {"train.tsv": "t"}
+@pytest.mark.parametrize(
+    ("entries", "tree"),
+    [
+        ({"v.txt": "v", "s/x": "x"}, {"v.txt": "v", "s/x": "x"}),
+        # A folder around everything is left out; two are both kept.
+        ({"u-2/v.txt": "v", "u-2/s/x": "x"}, {"v.txt": "v", "s/x": "x"}),
+        ({"one/a": "1", "two/a": "2"}, {"one/a": "1", "two/a": "2"}),
+        # Files of desktops are left out.
+        (
+            {
+                **{"MNLI/train.tsv": "t", "MNLI/Icon\r": ""},
+                **{"MNLI/.DS_Store": "d", "__MACOSX/MNLI/._train.tsv": "m"},
+            },
+            {"train.tsv": "t"},
+        ),
+    ],
+)
+def test_what_is_unpacked(tmp_path, entries, tree):
+    path, folder = _zip(tmp_path / "a.zip", entries), tmp_path / "out"
+    assert transfer.unpack(path, str(folder)) == sorted(tree)
+    assert _tree(folder) == tree
 
 
 @pytest.mark.parametrize(

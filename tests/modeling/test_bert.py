@@ -32,22 +32,25 @@ def _model(seed=0, *, causal=False, dtype=None, **changes):
     return bert.BertModel(config, causal=causal, dtype=dtype)
 
 
-def test_outputs_have_their_shapes():
-    outputs = _model()(_IDS)
+def test_shapes_defaults_order_and_sides():
+    model = _model()
+    outputs = model(_IDS)
     assert outputs["embedding_output"].shape == (2, 7, 12)
     assert [x.shape for x in outputs["all_encoder_layers"]] == [(2, 7, 12)] * 2
     assert outputs["pooled_output"].shape == (2, 12)
-    np.testing.assert_array_equal(
-        outputs["sequence_output"], outputs["all_encoder_layers"][-1]
-    )
-
-
-def test_missing_mask_and_segments_are_ones_and_zeros():
-    model = _model()
-    np.testing.assert_array_equal(
-        model(_IDS)["sequence_output"],
-        model(_IDS, np.ones_like(_IDS), np.zeros_like(_IDS))["sequence_output"],
-    )
+    last = outputs["sequence_output"].numpy()
+    np.testing.assert_array_equal(last, outputs["all_encoder_layers"][-1])
+    # Mask and segments that are missing are ones and zeros.
+    whole = model(_IDS, np.ones_like(_IDS), np.zeros_like(_IDS))
+    np.testing.assert_array_equal(whole["sequence_output"], last)
+    # The order of the batch is kept.
+    turned = model(_IDS[::-1].copy())["sequence_output"]
+    np.testing.assert_allclose(turned, last[::-1], atol=1e-5)
+    # Both sides are seen.
+    changed = _IDS.copy()
+    changed[:, -1] = (changed[:, -1] + 1) % 11
+    moved = np.abs(model(changed)["sequence_output"] - last)
+    assert moved[:, 0].max() > 1e-3
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_exact", "relu"])
@@ -134,25 +137,6 @@ def test_padding_changes_no_other_position():
         )
 
 
-def test_order_of_the_batch_is_kept():
-    model = _model()
-    np.testing.assert_allclose(
-        model(_IDS[::-1].copy())["pooled_output"],
-        model(_IDS)["pooled_output"][::-1],
-        atol=1e-5,
-    )
-
-
-def test_both_sides_are_seen():
-    model = _model()
-    changed = _IDS.copy()
-    changed[:, -1] = (changed[:, -1] + 1) % 11
-    moved = np.abs(
-        model(changed)["sequence_output"] - model(_IDS)["sequence_output"]
-    )
-    assert moved[:, 0].max() > 1e-3
-
-
 @pytest.mark.parametrize("mask", [[1] * 7, [0, 0, 1, 1, 1, 1, 0]])
 def test_causal_attention_never_looks_right(mask):
     model = _model(causal=True)
@@ -220,10 +204,8 @@ def test_initial_weights_are_a_function_of_the_seed():
     assert np.any(
         once.embeddings.word_embeddings != other.embeddings.word_embeddings
     )
-
-
-def test_equal_shapes_start_from_different_values():
-    attention = _model().encoder.stack[0].attention.self_attention
+    # Equal shapes start from different values.
+    attention = once.encoder.stack[0].attention.self_attention
     assert np.any(attention.query.kernel != attention.key.kernel)
 
 
@@ -239,14 +221,6 @@ def test_dropout_is_a_pure_function_of_the_seed():
     assert np.any(once != model(_IDS)["pooled_output"])
 
 
-def test_zero_rates_ignore_the_seed():
-    model = _model(hidden_dropout_prob=0, attention_probs_dropout_prob=0)
-    np.testing.assert_array_equal(
-        model(_IDS, dropout_seed=_SEED)["pooled_output"],
-        model(_IDS)["pooled_output"],
-    )
-
-
 def test_every_dropout_site_has_its_own_number():
     model = _model()
     sites = [0]
@@ -259,13 +233,14 @@ def test_every_dropout_site_has_its_own_number():
     assert sites == list(range(layers.num_dropout_sites(_CONFIG)))
 
 
-def test_attention_dropout_alone_changes_the_output():
-    model = _model(hidden_dropout_prob=0, attention_probs_dropout_prob=0.5)
-    with_dropout = model(_IDS, dropout_seed=_SEED)
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_attention_dropout_alone_changes_the_output_unless_it_is_0(rate):
+    model = _model(hidden_dropout_prob=0, attention_probs_dropout_prob=rate)
+    got, want = model(_IDS, dropout_seed=_SEED), model(_IDS)
     np.testing.assert_array_equal(
-        with_dropout["embedding_output"], model(_IDS)["embedding_output"]
+        got["embedding_output"], want["embedding_output"]
     )
-    assert np.any(with_dropout["pooled_output"] != model(_IDS)["pooled_output"])
+    assert np.any(got["pooled_output"] != want["pooled_output"]) == (rate > 0)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,10 @@ def test_only_the_last_ones_stay(tmp_path):
         "10",
         "11",
     ]
+    # A run that was set back keeps what it saves.
+    prefix = _save(tmp_path, 6, keep=1)
+    assert checkpointing.latest(str(tmp_path)) == prefix
+    assert _steps(tmp_path) == [6, 10, 11]
 
 
 def test_multiples_of_a_step_stay_for_good_and_all_without_a_limit(tmp_path):
@@ -102,13 +106,6 @@ def test_where_no_checkpoint_can_be_read_nothing_starts_afresh(tmp_path):
         _cut(tmp_path / f"model.ckpt-{step}.data-00000-of-00001")
     with pytest.raises(ValueError, match=r"No checkpoint in .* can be read"):
         checkpointing.latest_readable(str(tmp_path))
-
-
-def test_a_run_that_was_set_back_keeps_what_it_saves(tmp_path):
-    _save(tmp_path, 20, keep=1)
-    prefix = _save(tmp_path, 6, keep=1)
-    assert checkpointing.latest(str(tmp_path)) == prefix
-    assert _steps(tmp_path) == [6, 20]
 
 
 @pytest.mark.parametrize(
@@ -219,15 +216,16 @@ def test_keeps_the_best_weights_alone(tmp_path):
     assert best.record["value"] == 0.7
     assert len(list((tmp_path / "best").glob("*.index"))) == 1
     assert not best.is_over(4)
-
-
-def test_lower_may_be_better(tmp_path):
+    # Lower may be better.
     best = checkpointing.BestCheckpoint(
-        str(tmp_path), "loss", higher_is_better=False
+        str(tmp_path / "lower"), "loss", higher_is_better=False
     )
     _offer(best, 1, 0.5)
     _offer(best, 2, 0.9)
-    assert _held(tmp_path) == 2.0
+    assert _held(tmp_path / "lower") == 2.0
+    best = checkpointing.BestCheckpoint(str(tmp_path / "other"), "accuracy")
+    with pytest.raises(ValueError, match=r"'accuracy'.* gives f1, loss"):
+        _offer(best, 1, 0.5)
 
 
 def test_is_over_after_as_many_evaluations_as_patience(tmp_path):
@@ -261,12 +259,6 @@ def test_steps_that_were_not_saved_are_repeated_up_to_the_last(tmp_path):
         _offer(resumed, step, value)
         over.append(resumed.is_over(step))
     assert over == [False, False, False, True]
-
-
-def test_refuses_a_metric_that_is_not_there(tmp_path):
-    best = checkpointing.BestCheckpoint(str(tmp_path), "accuracy")
-    with pytest.raises(ValueError, match=r"'accuracy'.* gives f1, loss"):
-        _offer(best, 1, 0.5)
 
 
 def test_chooses_the_latest_or_the_best(tmp_path):

@@ -106,6 +106,10 @@ def test_labels_are_ours_or_hugging_face_s(tmp_path):
     assert not model_folder.answers_differ(folder, ours)
     _put(tmp_path, "labels.json", {**ours, "labels": ["yes", "no"]})
     assert model_folder.answers_differ(folder, ours)
+    for text, message in (("{", "JSON"), ("[]", "a JSON object")):
+        (tmp_path / "labels.json").write_text(text)
+        with pytest.raises(ValueError, match=rf"labels\.json.* be {message}"):
+            model_folder.labels(folder)
 
 
 def _labels(*names, problem_type="single_label"):
@@ -160,16 +164,6 @@ def test_the_folder_of_a_foreign_model_is_not_renamed(tmp_path):
             labels=_labels("a", "b"),
         )
     assert not (tmp_path / "labels.json").exists()
-
-
-def test_a_file_that_is_no_json_object_is_named(tmp_path):
-    for text, message in (
-        ("{", "must be JSON"),
-        ("[]", "must be a JSON object"),
-    ):
-        (tmp_path / "labels.json").write_text(text)
-        with pytest.raises(ValueError, match=rf"labels\.json.*: {message}"):
-            model_folder.labels(str(tmp_path))
 
 
 def _save(folder):
@@ -367,7 +361,11 @@ def test_a_run_attends_as_the_checkpoint_that_it_starts_from(
     model_folder.check_attention(options)
 
 
-def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path):
+def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path, caplog):
+    # Nothing is said of checkpoints that are not there.
+    absent = {"init_checkpoint": str(tmp_path / "none")}
+    model_folder.check_attention(_attention_options(tmp_path, **absent))
+    assert not caplog.records
     _write_checkpoint(tmp_path / "out", {"objective": "ltr"}, step=7)
     state = tmp_path / "out" / "model.ckpt-8.state.json"
     for part in (".index", ".data-00000-of-00001"):
@@ -379,11 +377,3 @@ def test_a_damaged_checkpoint_leaves_it_to_the_one_before(tmp_path):
     model_folder.check_attention(
         _attention_options(tmp_path, attention="causal")
     )
-
-
-def test_nothing_is_said_of_checkpoints_that_are_not_there(tmp_path, caplog):
-    options = _attention_options(
-        tmp_path, init_checkpoint=str(tmp_path / "none")
-    )
-    model_folder.check_attention(options)
-    assert not caplog.records

@@ -134,11 +134,13 @@ def test_diagnostics_are_found_where_glue_puts_them(tmp_path, place):
 
 
 @pytest.mark.parametrize("folder", ["SST-2", "sst-2", "sst2", "SST_2"])
-def test_folders_are_found_in_any_casing(tmp_path, folder):
-    _write(tmp_path / folder / "Train.tsv", "sentence\tlabel\nA\t1\n")
+def test_folders_are_found_in_any_casing(tmp_path, folder, caplog):
+    _write(tmp_path / folder / "Train.tsv", "sentence\tlabel\nA\t1\nB\t1\n")
     info = glue.find_dataset("SST-2")
     for data_dir in tmp_path, tmp_path / folder, tmp_path / "SST-2":
-        assert len(_read(info, "train", data_dir)) == 1
+        assert len(_read(info, "train", data_dir)) == 2
+    # A training file of one class is warned of.
+    assert "every example has the label 1" in caplog.text
 
 
 def test_own_folder_wins_over_that_of_the_task(tmp_path):
@@ -165,12 +167,6 @@ def test_absent_file_is_an_error_if_required_and_else_said(tmp_path, caplog):
         _read(info, "dev_matched", tmp_path)
     assert _read(info, "dev_mismatched", tmp_path) is None
     assert "No dev_mismatched.tsv of MNLI" in caplog.text
-
-
-def test_training_file_of_one_class_is_warned_of(tmp_path, caplog):
-    _write(tmp_path / "train.tsv", "sentence\tlabel\nA\t1\nB\t1\n")
-    _read(glue.find_dataset("SST-2"), "train", tmp_path)
-    assert "every example has the label 1" in caplog.text
 
 
 # --------------------------------------------------------------------- XNLI
@@ -232,9 +228,6 @@ def test_each_language_of_xnli_has_its_rows(tmp_path):
             f"dev-{number}",
             f"dev {language}",
         )
-
-
-def test_unknown_task_is_an_error():
     message = "must be one of CoLA, .*, WNLI, XNLI; got 'snli'"
     with pytest.raises(ValueError, match=message):
         glue.find_dataset("snli")
@@ -312,15 +305,12 @@ def test_pairs_held_back_become_dev(tmp_path):
     assert [example.text_b for example in examples] == ["He said no", "D"]
 
 
-def test_list_of_another_corpus_is_named(tmp_path):
+def test_list_of_another_corpus_and_row_of_other_columns_are_named(tmp_path):
     _sources(tmp_path)
     (tmp_path / glue.MRPC_DEV_IDS).write_text("21\t22\n99\t98\n")
     with pytest.raises(ValueError, match=r"all of its 2 pairs .* 1 are"):
         glue.prepare_mrpc(str(tmp_path))
     assert not (tmp_path / "train.tsv").exists()
-
-
-def test_row_with_other_columns_is_named(tmp_path):
     _sources(tmp_path)
     _write_mrpc(tmp_path, glue.MRPC_TEST_SOURCE, [("1", "31", "32", "E")])
     with pytest.raises(ValueError, match="line 2: must have 5 columns; got 4"):
@@ -362,9 +352,7 @@ def test_answers_are_numbered_from_0_and_named():
     assert text == "index\tprediction\n0\tentailment\n1\tneutral\n"
     label_set = glue.find_dataset("MRPC").label_set
     assert _text("MRPC", label_set, [[0, 1]]) == "index\tprediction\n0\t1\n"
-
-
-def test_scores_stay_within_their_range():
+    # Scores stay within their range.
     label_set = glue.find_dataset("STS-B").label_set
     text = _text("STS-B", label_set, [[-0.25], [2.34567], [5.5]])
     assert text.split("\n")[1:-1] == ["0\t0.000", "1\t2.346", "2\t5.000"]

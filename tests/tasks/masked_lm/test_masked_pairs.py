@@ -299,36 +299,28 @@ def test_predictions_stop_at_the_limit_and_never_hit_special_tokens():
             assert at in positions or shown[at] == token
 
 
-def test_whole_words_are_predicted_together_or_passed_over():
-    tokens = ["[CLS]", "un", "##aff", "##able", "[SEP]", "cat", "##s", "[SEP]"]
-    # Two predictions: the word of three does not fit, the one of two does.
-    _, positions, _ = _masked(
-        tokens, _Draws([0.0, 0.0]), masked_lm_prob=0.25, do_whole_word_mask=True
-    )
-    assert positions == [5, 6]
-
-
-def test_a_word_may_leave_no_room_for_any_prediction():
-    tokens = ["[CLS]", "un", "##aff", "[SEP]", "[SEP]"]
-    shown, positions, labels = _masked(
-        tokens, _Draws([]), masked_lm_prob=0.2, do_whole_word_mask=True
-    )
-    assert positions == labels == []
-    assert shown == tokens
-
-
-def test_first_piece_of_b_joins_the_last_word_of_a():
-    tokens = ["[CLS]", "aa", "[SEP]", "##bb", "[SEP]"]
-    _, positions, _ = _masked(
-        tokens, _Draws([0.0, 0.0]), masked_lm_prob=0.4, do_whole_word_mask=True
-    )
-    assert positions == [1, 3]
-
-
-def test_without_whole_words_pieces_are_apart():
-    tokens = ["[CLS]", "aa", "##bb", "[SEP]", "c", "[SEP]"]
-    _, positions, _ = _masked(tokens, _Draws([0.0]))
-    assert positions == [1]
+@pytest.mark.parametrize(
+    ("tokens", "draws", "prob", "expected"),
+    [
+        # Two predictions: the word of three does not fit, the one of two does.
+        ("[CLS] un ##aff ##able [SEP] cat ##s [SEP]", 2, 0.25, [5, 6]),
+        # A word may leave no room for any prediction.
+        ("[CLS] un ##aff [SEP] [SEP]", 0, 0.2, []),
+        # The first piece of B joins the last word of A.
+        ("[CLS] aa [SEP] ##bb [SEP]", 2, 0.4, [1, 3]),
+        # Without whole words pieces are apart.
+        ("[CLS] aa ##bb [SEP] c [SEP]", 1, None, [1]),
+    ],
+)
+def test_whole_words_are_predicted_together_or_passed_over(
+    tokens, draws, prob, expected
+):
+    tokens, rng = tokens.split(), _Draws([0.0] * draws)
+    options = {"do_whole_word_mask": True, "masked_lm_prob": prob}
+    shown, positions, labels = _masked(tokens, rng, **options if prob else {})
+    assert positions == expected
+    assert labels == [tokens[place] for place in positions]
+    assert (shown == tokens) == (not expected)
 
 
 @pytest.mark.parametrize(
