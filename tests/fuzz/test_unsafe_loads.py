@@ -3,6 +3,7 @@
 import ast
 import functools
 import pathlib
+import re
 
 import pytest
 
@@ -28,9 +29,14 @@ _TENSORS_ONLY = ("modeling/huggingface.py", "torch.load")
 _PEERS = {"benchmarks/peers.py"}
 
 
-def _faults(source: str):
+@functools.cache
+def _name(call: ast.Call) -> str:
+    return ast.unparse(call.func)
+
+
+def _faults(tree: ast.Module):
     """Yields the line of each unsafe import or call, and what it is."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -45,7 +51,7 @@ def _faults(source: str):
 
 
 def _faults_of_call(node: ast.Call):
-    name = ast.unparse(node.func)
+    name = _name(node)
     if name in _CALLS or name.rpartition(".")[2] in _METHODS:
         yield node.lineno, f"call of {name}"
     if name == "importlib.import_module" and not _is_of_fixed_package(
@@ -72,7 +78,7 @@ def _is_of_fixed_package(name: ast.expr) -> bool:
 
 @functools.cache
 def _sources():
-    """Lists the name and text of each module, hidden folders left out."""
+    """Lists the name and tree of each module, hidden folders left out."""
     rooms = [
         place
         for place in sorted(_ROOT.iterdir())
@@ -80,17 +86,31 @@ def _sources():
     ]
     found = [*_ROOT.glob("*.py"), *(p for r in rooms for p in r.rglob("*.py"))]
     return [
-        (path.relative_to(_ROOT).as_posix(), path.read_text(encoding="utf-8"))
+        (
+            path.relative_to(_ROOT).as_posix(),
+            ast.parse(path.read_text(encoding="utf-8")),
+        )
         for path in found
+    ]
+
+
+@functools.cache
+def _calls():
+    """Lists the calls of all modules: of which, what and the node."""
+    return [
+        (name, _name(node), node)
+        for name, tree in _sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
     ]
 
 
 def test_no_source_loads_what_may_run():
     found = [
         (name, fault)
-        for name, source in _sources()
+        for name, tree in _sources()
         if name not in _PEERS
-        for _, fault in _faults(source)
+        for _, fault in _faults(tree)
     ]
     assert found == [
         (_TENSORS_ONLY[0], "import pickle"),  # UnpicklingError alone.
@@ -99,28 +119,20 @@ def test_no_source_loads_what_may_run():
 
 
 def test_pytorch_s_files_are_read_for_tensors_alone():
-    calls = [
-        (name, ast.unparse(node.func), {k.arg: k.value for k in node.keywords})
-        for name, source in _sources()
-        if name not in _PEERS
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call) and "torch" in ast.unparse(node.func)
+    loads = [
+        call
+        for call in _calls()
+        if call[0] not in _PEERS and re.search(r"torch.*load$", call[1])
     ]
-    loads = [call for call in calls if call[1].endswith("load")]
     assert [call[:2] for call in loads] == [_TENSORS_ONLY]
-    assert ast.unparse(loads[0][2]["weights_only"]) == "True"
+    kept = {k.arg: ast.unparse(k.value) for k in loads[0][2].keywords}
+    assert kept["weights_only"] == "True"
 
 
 def test_every_numpy_file_is_read_without_pickles():
-    loads = [
-        (name, call)
-        for name, source in _sources()
-        for call in ast.walk(ast.parse(source))
-        if isinstance(call, ast.Call)
-        and ast.unparse(call.func) in ("np.load", "numpy.load")
-    ]
+    loads = [x for x in _calls() if x[1] in ("np.load", "numpy.load")]
     assert loads
-    for name, call in loads:
+    for name, _, call in loads:
         kept = {k.arg: ast.unparse(k.value) for k in call.keywords}
         assert kept.get("allow_pickle") == "False", f"{name}:{call.lineno}"
 
@@ -140,8 +152,6 @@ def test_every_numpy_file_is_read_without_pickles():
     ],
 )
 def test_unsafe_loads_are_found(source):
-    assert len(list(_faults(source))) == 1
-
-
-def test_safe_loads_pass():
-    assert not list(_faults("re.compile(x); json.load(f); model.compile()"))
+    assert len(list(_faults(ast.parse(source)))) == 1
+    safe = ast.parse("re.compile(x); json.load(f); model.compile()")
+    assert not list(_faults(safe))

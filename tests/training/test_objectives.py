@@ -236,16 +236,11 @@ def test_class_weights_of_several_labels_weigh_those_that_hold():
     own = np.where(labels > 0, [3.0, 5.0], 1.0)
     got, _ = _trained_on("multi_label", (3.0, 5.0), logits, labels)
     np.testing.assert_allclose(got, (own * each).sum() / own.sum(), rtol=1e-6)
-
-
-def test_equal_class_weights_change_nothing():
+    # Equal weights change nothing.
     logits, labels = [[0.0, 1.0], [2.0, -1.0]], [[1], [1]]
     plain, _ = _trained_on("single_label", (), logits, labels)
     equal, _ = _trained_on("single_label", (3.0, 3.0), logits, labels)
     np.testing.assert_allclose(equal, plain, rtol=1e-6)
-
-
-def test_names_the_problem_types_it_knows():
     with pytest.raises(ValueError, match="one of single_label, multi_label"):
         objectives.Classification(_Fixed([[0.0]]), "ranking")
 
@@ -287,9 +282,7 @@ class TaggingTest(tf.test.TestCase):
         expected = -np.log([3 / 4, 1 / 5, 7 / 8]).sum() / 3
         self.assertAllClose(outcome.losses["loss"], expected, atol=1e-6)
         self.assertAllClose(outcome.metrics["accuracy"], (2.0, 3.0))
-
-    def test_rows_that_fill_the_batch_count_nothing(self):
-        objective = objectives.Tagging(_Tagger(), ["input_ids"])
+        # Rows that fill the batch count nothing.
         features = _tagging_features(example_weights=tf.constant([0.0, 1.0]))
         denominators = objective.denominators(features)
         self.assertAllClose(denominators, {"loss": 1.0})
@@ -297,24 +290,18 @@ class TaggingTest(tf.test.TestCase):
         self.assertAllClose(outcome.losses["loss"], -np.log(7 / 8), atol=1e-6)
 
     def test_predictions(self):
-        scores = objectives.Tagging(_Tagger(), ["input_ids"]).predictions(
-            _tagging_features()
-        )
+        objective = objectives.Tagging(_Tagger(), ["input_ids"])
+        features = _tagging_features()
+        scores = objective.predictions(features)
         self.assertAllEqual(scores["label_ids"][0], [0, 0, 1])
         self.assertAllEqual(scores["label_mask"], [[1, 0, 1], [0, 1, 0]])
         self.assertAllClose(
             scores["losses"], [-np.log(3 / 4 / 5), -np.log(7 / 8)], atol=1e-6
         )
-
-    def test_labels_may_be_longer_than_inputs_whose_padding_was_cut(self):
-        objective = objectives.Tagging(_Tagger(), ["input_ids"])
-        features = _tagging_features()
-        longer = dict(features)
+        # Labels may be longer than inputs whose padding was cut.
         for name in ("label_ids", "label_mask"):
-            longer[name] = tf.pad(features[name], [[0, 0], [0, 2]])
-        self.assertAllClose(
-            objective.predictions(longer), objective.predictions(features)
-        )
+            features[name] = tf.pad(features[name], [[0, 0], [0, 2]])
+        self.assertAllClose(objective.predictions(features), scores)
 
     def test_model_is_called_with_its_inputs_and_the_seed(self):
         model = _Tagger()
