@@ -221,7 +221,9 @@ def find(
             encoder, or is left-to-right.
     """
     values = read(folder) if folder else {}
-    path = checkpoint or os.path.join(folder or "", "best" if best else "")
+    path = checkpoint or folder or ""
+    if best and not checkpoint:
+        path = os.path.join(path, "best")
     try:
         prefix = checkpoints.find(path).path
     except FileNotFoundError as error:

@@ -36,7 +36,7 @@ def test_folder_without_a_model_is_refused(tmp_path):
         "must be the --output_dir.*is not a folder",
         model_dir=str(tmp_path / "absent"),
     )
-    _refused("contains no checkpoint", model_dir=str(tmp_path))
+    _refused(f"^{tmp_path} contains no checkpoint", model_dir=str(tmp_path))
     (tmp_path / "trials.json").write_text("{}")
     _refused("several trials. Pass the folder of one", model_dir=str(tmp_path))
     _refused("--model_dir, or a checkpoint, --init_checkpoint; got neither")
