@@ -128,14 +128,16 @@ def test_results_outside_the_band_are_marked_and_failed_ones_do_not_count(
     assert _lines(text, "| with | MRPC")[0].endswith(
         "| 80.0 | 80.0 | 1 | 2e-05 | -6.7 | -1 to +2: OUTSIDE |"
     )
+    done = jobs.read_state(job, folders)
+    failed = dataclasses.replace(done, state=jobs.FAILED)
+    jobs.write_state(job, folders, failed)
+    assert report.measure(table, folders).found["with", "MRPC"] is None
     # Damaged results are named.
+    jobs.write_state(job, folders, done)
     os.remove(os.path.join(folders.output(job), "trials.json"))
     text = report.write(table, "full", report.measure(table, folders), folders)
     assert "## Problems" in text
     assert "eval_results.txt" in text
-    failed = jobs.State(state=jobs.FAILED, seconds=1.0, command="x")
-    jobs.write_state(job, folders, failed)
-    assert report.measure(table, folders).found["with", "MRPC"] is None
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,31 @@ def test_files_get_their_share_of_the_stream():
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class _Records:
+    files: range = range(40)
+    length_step: int = 0
+    packing: object = None
+
+    def lengths(self):
+        return np.random.default_rng(1).permutation(40) + 1
+
+
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("buckets", [False, True])
+def test_batches_to_train_on_have_like_lengths_or_packed_rows(buckets, packing):
+    options = _trial_options(
+        train_batch_size=4, bucket_by_length=buckets, packing=packing
+    )
+    phase = task_data.training_batches(_Records(), options).phase(0)
+    batches = [phase.order.batch(step, 4) for step in range(10)]
+    spread = [np.ptp(_Records().lengths()[batch]) for batch in batches]
+    assert (np.mean(spread) < 4) == buckets
+    assert phase.source.length_step == (16 if buckets and not packing else 0)
+    rows = phase.source.packing and phase.source.packing.row_length
+    assert rows == (48 if packing else None)
+
+
 def _trial_options(**changes):
     return training_flags.FineTuningOptions(
         **{
