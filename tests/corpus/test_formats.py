@@ -124,13 +124,14 @@ def test_json_lines_give_one_document_each():
         "A summary.\n \nAnd the rest.",
         "# A heading\n! an exclamation\n<a tag\n| a | table |\n[[x]]\n{}",
         "if a <b and c> d, then &lt;e&gt;",
+        'One.\u2028"Two."\r\nThree.',
     ],
 )
 def test_text_of_json_lines_with_a_title_is_kept(text):
     counts = cleaning.Counts()
     line = json.dumps({"title": "Moss", "text": text})
     assert _read("jsonl", line, counts=counts) == [
-        [line for line in text.split("\n") if line.strip()]
+        [line for line in text.splitlines() if line.strip()]
     ]
     assert counts == cleaning.Counts()
 
