@@ -77,11 +77,19 @@ def drops(rate: float, seed: Tensor | None) -> bool:
 
 def dropped(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
     """Computes `dropout` without a custom gradient."""
-    threshold = min(round(rate * _DRAWS), _DRAWS - 1)
-    scale = _DRAWS / (_DRAWS - threshold)
-    kept = _random_words(ops.shape(x), seed) >= ops.cast(threshold, "uint32")
-    scaled = ops.cast(x, "float32") * scale
+    threshold = ops.cast(_threshold(rate), "uint32")
+    kept = _random_words(ops.shape(x), seed) >= threshold
+    scaled = ops.cast(x, "float32") * dropout_scale(rate)
     return ops.cast(ops.where(kept, scaled, 0.0), x.dtype)
+
+
+def dropout_scale(rate: float) -> float:
+    """Returns the factor of the elements that dropout keeps."""
+    return _DRAWS / (_DRAWS - _threshold(rate))
+
+
+def _threshold(rate):
+    return min(round(rate * _DRAWS), _DRAWS - 1)
 
 
 def site_seed(seed: Tensor | None, site: int) -> Tensor | None:

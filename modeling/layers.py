@@ -310,7 +310,8 @@ def attend_apart(
 def _attend(products, bias, adder, num_heads, drop):
     """Computes `attend` on `[B, T, 3 * D]`, with a custom gradient."""
     rate, seed = drop
-    has_dropout = kernels.drops(rate, seed)
+    if not kernels.drops(rate, seed):
+        rate = 0.0
 
     def compute(products, bias):
         query, key, value = compilation.compiled(split_heads)(
@@ -320,7 +321,7 @@ def _attend(products, bias, adder, num_heads, drop):
         scores = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [B, N, T, S]
         kept = compilation.compiled(_probs)(scores, adder, scale=scale)
         dropped = kept
-        if has_dropout:
+        if rate:
             dropped = compilation.compiled(kernels.dropped)(
                 kept, seed, rate=rate
             )
@@ -333,7 +334,7 @@ def _attend(products, bias, adder, num_heads, drop):
             d_value = ops.matmul(ops.swapaxes(dropped, 2, 3), upstream)
             d_dropped = ops.matmul(upstream, ops.swapaxes(value, 2, 3))
             d_scores = compilation.compiled(_scores_gradient)(
-                *(kept, dropped, d_dropped, context, upstream), scale=scale
+                *(kept, dropped, d_dropped, context, upstream), rate=rate
             )  # [B, N, T, S]
             d_query = ops.matmul(d_scores, key)
             d_key = ops.matmul(ops.swapaxes(d_scores, 2, 3), query)
@@ -347,17 +348,19 @@ def _attend(products, bias, adder, num_heads, drop):
     return compilation.with_gradient(compute, products, bias)
 
 
-def _scores_gradient(kept, dropped, d_dropped, context, d_context, *, scale):
-    compute_dtype = kept.dtype
-    kept, dropped, d_dropped, context, d_context = (
-        ops.cast(x, "float32")
-        for x in (kept, dropped, d_dropped, context, d_context)
+def _scores_gradient(kept, dropped, d_dropped, context, d_context, *, rate):
+    compute_dtype, scale = kept.dtype, context.shape[-1] ** -0.5
+    kept, d_dropped, context, d_context = (
+        ops.cast(x, "float32") for x in (kept, d_dropped, context, d_context)
     )
-    # kept * d_kept is dropped * d_dropped; its sum over S, computed as the sum
-    # of context * d_context over H, which is shorter.
+    # Faster than drawing the mask again. Where `kept` is 0, so is the result.
+    d_kept = ops.where(
+        dropped != 0, d_dropped * kernels.dropout_scale(rate), 0.0
+    )
+    # The sum of kept * d_kept over S, computed as the sum of
+    # context * d_context over H, which is shorter.
     along = ops.sum(context * d_context, axis=-1, keepdims=True)  # [B, N, T, 1]
-    d_scores = (dropped * d_dropped - kept * along) * scale
-    return ops.cast(d_scores, compute_dtype)
+    return ops.cast(kept * (d_kept - along) * scale, compute_dtype)
 
 
 def split_heads(
