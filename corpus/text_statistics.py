@@ -149,8 +149,6 @@ def warnings(
     num_words, num_lines = max(1, text.num_words), max(1, text.num_sentences)
     median = text.pieces_per_sentence.median
     single = _MAX_SINGLE_SENTENCE_DOCUMENTS * text.num_documents
-    capitals = text.num_capitals / max(1, text.num_letters)
-    is_cased = not do_lower_case and text.num_letters >= _FEW_LETTERS
     checks = (
         (
             text.num_single > single,
@@ -186,20 +184,28 @@ def warnings(
             "of earlier lines: headers, menus, duplicate documents? They are "
             "easy to learn and teach nothing.",
         ),
-        (
-            is_cased and capitals > _MOST_CAPITALS,
-            f"{capitals:.0%} of the letters are capitals, but do_lower_case is "
-            "False: a cased vocabulary has few words in capitals.",
-        ),
-        (
-            is_cased and capitals < _FEWEST_CAPITALS,
-            f"Only {capitals:.2%} of the letters are capitals, but "
-            "do_lower_case is False: the text may be lower-cased already, or "
-            "its script has no capitals. A cased model learns no names from "
-            "it.",
-        ),
     )
     return [
         *record_contents.corpus_warnings(text.num_documents),
         *(sentence for is_wrong, sentence in checks if is_wrong),
+        *([] if do_lower_case else _capitals_warnings(text)),
     ]
+
+
+def _capitals_warnings(text: TextStatistics) -> list[str]:
+    """Checks the share of capitals in a text for a cased model."""
+    share = text.num_capitals / max(1, text.num_letters)
+    if text.num_letters < _FEW_LETTERS:
+        return []
+    if share > _MOST_CAPITALS:
+        return [
+            f"{share:.0%} of the letters are capitals, but do_lower_case is "
+            "False: a cased vocabulary has few words in capitals."
+        ]
+    if share < _FEWEST_CAPITALS:
+        return [
+            f"Only {share:.2%} of the letters are capitals, but do_lower_case "
+            "is False: the text may be lower-cased already, or its script has "
+            "no capitals. A cased model learns no names from it."
+        ]
+    return []
