@@ -90,7 +90,7 @@ class Encoder(layers.BertLayer):
     Call arguments:
         hidden, adder, dropout_seed: as for `layers.SelfAttention`.
         first_only: as for `BertModel`.
-        packing: that of the rows of `hidden`, or None.
+        packed_rows: the `packing.Packing` of `hidden`, or None.
 
     Returns:
         The output of every layer, each `[B, T, D]` for B unpacked texts; with
@@ -109,7 +109,12 @@ class Encoder(layers.BertLayer):
         ]
 
     def call(
-        self, hidden, adder, dropout_seed=None, first_only=False, packing=None
+        self,
+        hidden,
+        adder,
+        dropout_seed=None,
+        first_only=False,
+        packed_rows=None,
     ):
         # Nothing is reshaped between the matrix products, so that TensorFlow
         # can fuse them with the following operations.
@@ -119,9 +124,9 @@ class Encoder(layers.BertLayer):
         others = {"adder": adder, "dropout_seed": dropout_seed}
 
         def unpacked(hidden):
-            if packing is None:
+            if packed_rows is None:
                 return ops.reshape(hidden, shape)
-            return packing.unpacked(hidden)
+            return packed_rows.unpacked(hidden)
 
         for layer in self.stack[:-1] if first_only else self.stack:
             hidden = (
@@ -131,10 +136,10 @@ class Encoder(layers.BertLayer):
             )
             outputs.append(unpacked(hidden))
         if first_only:
-            if packing is None:
+            if packed_rows is None:
                 others["first"] = ops.reshape(hidden, shape)[:, 0]  # [B, D]
             else:
-                others["rows"] = packing.places[:, 0]  # [B]
+                others["rows"] = packed_rows.places[:, 0]  # [B]
             last = self.stack[-1](hidden, **others)  # [B, D]
             outputs.append(last[:, None])
         return outputs
@@ -218,14 +223,16 @@ class BertModel(keras.Model):
             input_mask = ops.ones_like(input_ids)
         if segment_ids is None:
             segment_ids = ops.zeros_like(input_ids)
-        rows = positions = None
+        packed_rows = positions = None
         if packed is None:
             adder = layers.adder_of(input_mask, causal=self.causal)
         else:
-            rows = packing.Packing(packed, ops.shape(input_ids)[0])
-            input_ids, segment_ids = map(rows.packed, (input_ids, segment_ids))
-            positions = rows.positions
-            adder = layers.adder_between(rows.texts, causal=self.causal)
+            packed_rows = packing.Packing(packed, ops.shape(input_ids)[0])
+            input_ids, segment_ids = map(
+                packed_rows.packed, (input_ids, segment_ids)
+            )
+            positions = packed_rows.positions
+            adder = layers.adder_between(packed_rows.texts, causal=self.causal)
         embedding_output = self.embeddings(
             input_ids,
             segment_ids,
@@ -237,10 +244,10 @@ class BertModel(keras.Model):
             adder,
             dropout_seed=dropout_seed,
             first_only=first_only,
-            packing=rows,
+            packed_rows=packed_rows,
         )
-        if rows is not None:
-            embedding_output = rows.unpacked(embedding_output)
+        if packed_rows is not None:
+            embedding_output = packed_rows.unpacked(embedding_output)
         return {
             "embedding_output": embedding_output,
             "all_encoder_layers": all_layers,

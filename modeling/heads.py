@@ -175,6 +175,34 @@ class ChoiceScore(layers.BertLayer):
         return ops.matmul(pooled, self.output_weights[0])  # [B]
 
 
+def bidirectional_lstm(
+    num_units: int, *, name: str, inner_name: str
+) -> keras.layers.Layer:
+    """Creates a bidirectional LSTM.
+
+    Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
+    `[B, S, 2 * num_units]`: forwards, then backwards.
+
+    Args:
+        num_units: of each LSTM.
+        name: of the layer.
+        inner_name: the end of the names of the LSTMs.
+    """
+    lstm = keras.layers.LSTM(
+        num_units,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        unit_forget_bias=True,
+        return_sequences=True,
+        name=inner_name,
+    )
+    return keras.layers.Bidirectional(lstm, merge_mode="concat", name=name)
+
+
 def check_num_labels(num_labels: int) -> None:
     """Checks that an output layer has an output.
 
@@ -245,7 +273,7 @@ class BertWithHead(keras.Model):
         self.bert = bert.BertModel(self.config, causal=self.causal)
         width = self.config.hidden_size
         if self.bilstm_head:
-            self.bilstm = layers.bidirectional_lstm(
+            self.bilstm = bidirectional_lstm(
                 width, name="bilstm", inner_name="lstm"
             )
             self.bilstm.build((None, None, width))
@@ -545,7 +573,7 @@ class BertForMultipleChoice(BertWithHead):
         input_ids: `[B, C, T]` int32, the C choices of each example.
         input_mask: `[B, C, T]` int32, as for `BertModel`; ones if None.
         segment_ids: `[B, C, T]` int32; zeros if None.
-        dropout_seed: `[2]` int32, or None.
+        dropout_seed, packed: as for `BertModel`, of `B * C` texts.
 
     Returns:
         A dict: `logits` `[B, C]` float32.
@@ -567,29 +595,27 @@ class BertForMultipleChoice(BertWithHead):
         self.cls = Heads({"multiple_choice": self.score})
         self.cls.build()
 
-    def call(
-        self,
-        input_ids,
-        input_mask=None,
-        segment_ids=None,
-        dropout_seed=None,
-        packed=None,
-    ):
-        input_ids = ops.convert_to_tensor(input_ids)
-        num_choices = ops.shape(input_ids)[1]
-        pooled = self.bert(
-            *map(_flat, (input_ids, input_mask, segment_ids)),
-            dropout_seed=dropout_seed,
-            first_only=True,
-            packed=packed,
-        )["pooled_output"]  # [B * C, D]
-        scores = self.score(self.dropped(pooled, dropout_seed))  # [B * C]
-        return {"logits": ops.reshape(scores, (-1, num_choices))}  # [B, C]
+    @property
+    def reads_first_only(self):
+        return True
+
+    def encode(self, input_ids, input_mask, segment_ids, dropout_seed, packed):
+        return super().encode(
+            _flat(input_ids),
+            _flat(input_mask),
+            None if segment_ids is None else _flat(segment_ids),
+            dropout_seed,
+            packed,
+        )
+
+    def call_head(self, outputs, input_mask, dropout_seed):
+        pooled = self.dropped(outputs["pooled_output"], dropout_seed)
+        scores = self.score(pooled)  # [B * C]
+        num_choices = ops.shape(input_mask)[1]
+        return {"logits": ops.reshape(scores, (-1, num_choices))}
 
 
-def _flat(ids: Tensor | None) -> Tensor | None:
+def _flat(ids: Tensor) -> Tensor:
     """Reshapes `[B, C, T]` to `[B * C, T]`."""
-    if ids is None:
-        return None
     ids = ops.convert_to_tensor(ids)
     return ops.reshape(ids, (-1, ops.shape(ids)[-1]))

@@ -597,31 +597,3 @@ class TransformerLayer(BertLayer):
         )
         inside = self.intermediate(hidden)  # [..., F]
         return self.block_output(inside, hidden, dropout_seed=dropout_seed)
-
-
-def bidirectional_lstm(
-    num_units: int, *, name: str, inner_name: str
-) -> keras.layers.Layer:
-    """Creates a bidirectional LSTM.
-
-    Called with `[B, S, D]` and a `mask` `[B, S]`, it returns
-    `[B, S, 2 * num_units]`: forwards, then backwards.
-
-    Args:
-        num_units: of each LSTM.
-        name: of the layer.
-        inner_name: the end of the names of the LSTMs.
-    """
-    lstm = keras.layers.LSTM(
-        num_units,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=True,
-        return_sequences=True,
-        name=inner_name,
-    )
-    return keras.layers.Bidirectional(lstm, merge_mode="concat", name=name)

@@ -58,7 +58,7 @@ class LstmTagger(keras.Model):
         self.is_sum = is_sum
         self.num_labels = num_labels
         self.stack = [
-            layers.bidirectional_lstm(
+            heads.bidirectional_lstm(
                 num_units,
                 name=f"bidirectional_{number}",
                 inner_name=f"lstm_{number}",
