@@ -30,19 +30,6 @@ TRAINING_LENGTH_STEP = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Packing:
-    """How the texts of a batch are packed into rows.
-
-    Attributes:
-        row_length: of the rows; no text is longer.
-        num_parts: the number of micro-batches, which are packed separately.
-    """
-
-    row_length: int
-    num_parts: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Source(abc.ABC):
     """Records and the parser of their batches.
 
@@ -50,12 +37,15 @@ class Source(abc.ABC):
         files: the record files, in order.
         length_step: truncate the padding common to all rows of a batch, to a
             multiple of this length; 0 to keep it.
-        packing: how the texts of a batch are packed; None if they are not.
+        packed_length: pack the texts of a batch into rows of this length, at
+            least that of the longest text; 0 to keep them apart.
+        num_parts: the number of micro-batches, which are packed separately.
     """
 
     files: record_files.RecordFiles
     length_step: int = 0
-    packing: Packing | None = None
+    packed_length: int = 0
+    num_parts: int = 1
 
     @abc.abstractmethod
     def parse(
@@ -95,8 +85,8 @@ class RecordSource(Source):
         _check_word_ids(batch, self.vocab_size)
         if self.masking is not None:
             batch = self.masking.apply(batch, seeds)
-        if self.packing is not None:
-            return _packed(batch, self.packing)
+        if self.packed_length:
+            return _packed(batch, self.packed_length, self.num_parts)
         if not self.length_step:
             return batch
         return _without_shared_padding(batch, self.length_step)
@@ -418,13 +408,13 @@ def _truncated(batch, length: tf.Tensor | int):
     }
 
 
-def _packed(batch, how: Packing):
+def _packed(batch, length: int, num_parts: int):
     """Truncates `[B, ..., T]` features, and adds the rows that pack them."""
-    batch = _truncated(batch, how.row_length)
+    batch = _truncated(batch, length)
     mask = batch["input_mask"]
     lengths = tf.reshape(tf.reduce_sum(mask, axis=-1), [-1])
     rows = tf.numpy_function(
-        lambda lengths: packing.pack(lengths, mask.shape[-1], how.num_parts),
+        lambda lengths: packing.pack(lengths, mask.shape[-1], num_parts),
         [lengths],
         tf.int32,
     )

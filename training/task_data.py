@@ -251,20 +251,17 @@ def training_batches(
         parts or [everything], options.random_seed
     )
     order: record_order.Order = stream
+    step = input_pipeline.TRAINING_LENGTH_STEP
+    if options.packing or options.bucket_by_length:
+        lengths = source.lengths()
     if options.bucket_by_length:
-        order = record_order.BucketedOrder(
-            stream, source.lengths(), options.random_seed
-        )
+        order = record_order.BucketedOrder(stream, lengths, options.random_seed)
+        source = dataclasses.replace(source, length_step=step)
     if options.packing:
-        step = input_pipeline.TRAINING_LENGTH_STEP
-        packing = input_pipeline.Packing(
-            row_length=-(-int(source.lengths().max()) // step) * step,
-            num_parts=options.num_accumulation_steps,
-        )
-        source = dataclasses.replace(source, packing=packing)
-    elif options.bucket_by_length:
         source = dataclasses.replace(
-            source, length_step=input_pipeline.TRAINING_LENGTH_STEP
+            source,
+            packed_length=-(-int(lengths.max()) // step) * step,
+            num_parts=options.num_accumulation_steps,
         )
     phase = input_pipeline.BatchPhase(
         source=source,

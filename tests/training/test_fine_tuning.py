@@ -189,7 +189,8 @@ def test_files_get_their_share_of_the_stream():
 class _Records:
     files: range = range(40)
     length_step: int = 0
-    packing: object = None
+    packed_length: int = 0
+    num_parts: int = 1
 
     def lengths(self):
         return np.random.default_rng(1).permutation(40) + 1
@@ -205,9 +206,8 @@ def test_batches_to_train_on_have_like_lengths_or_packed_rows(buckets, packing):
     batches = [phase.order.batch(step, 4) for step in range(10)]
     spread = [np.ptp(_Records().lengths()[batch]) for batch in batches]
     assert (np.mean(spread) < 4) == buckets
-    assert phase.source.length_step == (16 if buckets and not packing else 0)
-    rows = phase.source.packing and phase.source.packing.row_length
-    assert rows == (48 if packing else None)
+    assert phase.source.length_step == (16 if buckets else 0)
+    assert phase.source.packed_length == (48 if packing else 0)
 
 
 def _trial_options(**changes):

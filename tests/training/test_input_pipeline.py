@@ -229,7 +229,8 @@ def test_packed_batches_are_truncated_and_have_their_rows(
         files=record_files.RecordFiles([path]),
         features=features,
         vocab_size=31,
-        packing=input_pipeline.Packing(row_length=8, num_parts=2),
+        packed_length=8,
+        num_parts=2,
     )
     batch = source.parse(source.files.read(np.arange(4)))
     np.testing.assert_array_equal(batch["input_ids"], 7 * mask[..., :8])
