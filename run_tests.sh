@@ -13,6 +13,8 @@ export TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-2}
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
+# Without it, each program that a test starts compiles our modules again.
+unset PYTHONDONTWRITEBYTECODE
 # One thread of arithmetic for each of the processes below.
 export TF_NUM_INTRAOP_THREADS=${TF_NUM_INTRAOP_THREADS:-1}
 # A file of tests stays in one process, so that what its tests share is made

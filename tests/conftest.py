@@ -5,7 +5,11 @@ import pathlib
 import pytest
 from absl import logging
 
+from commands import program
 from files import writing
+
+# As each program does.
+program.prepare_imports()
 
 _TESTS = pathlib.Path(__file__).parent
 

@@ -60,9 +60,8 @@ def prepare(
     if keras.backend.backend() != "tensorflow":
         raise RuntimeError(
             "Training needs the TensorFlow backend of Keras, but "
-            "KERAS_BACKEND or ~/.keras/keras.json selects "
-            f"{keras.backend.backend()!r}. Unset it, or set "
-            "KERAS_BACKEND=tensorflow."
+            f"KERAS_BACKEND selects {keras.backend.backend()!r}. Unset it, or "
+            "set KERAS_BACKEND=tensorflow."
         )
     chosen = flags.narrow(DeviceOptions, options)
     strategy = make_strategy(chosen)

@@ -429,7 +429,7 @@ if "ABORT" in os.environ:
 """
 _USE = """
 from commands import program
-program.hide_tensorflow_notices()
+program.prepare_imports()
 import os, sys
 import tensorflow
 print(os.environ["TF_CPP_MIN_LOG_LEVEL"], file=sys.stderr)
@@ -467,3 +467,38 @@ def test_errors_alone_are_shown(shown):
 def test_an_import_that_aborts_and_the_log_level_of_the_user_show_more(shown):
     assert shown(ABORT="1")[0] == _FATAL
     assert len(shown(TF_CPP_MIN_LOG_LEVEL="0")) == 4
+
+
+_KERAS = """
+import os
+found = []
+for name in ("jax", "matplotlib", "sklearn"):
+    try:
+        __import__(name)
+    except ImportError:
+        continue
+    found.append(name)
+print(os.environ["KERAS_BACKEND"], *found)
+"""
+_USE_KERAS = """
+from commands import program
+program.prepare_imports()
+import keras, jax, matplotlib, sklearn
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [({}, ["tensorflow"]), ({"KERAS_BACKEND": "jax"}, ["jax", "jax"])],
+)
+def test_keras_imports_no_package_that_only_we_need(
+    tmp_path, environment, found
+):
+    (tmp_path / "keras.py").write_text(_KERAS)
+    for name in ("jax", "matplotlib", "sklearn"):
+        (tmp_path / f"{name}.py").touch()
+    path = os.pathsep.join([str(tmp_path), str(_ROOT)])
+    done = programs.python(
+        "-c", _USE_KERAS, env={"PYTHONPATH": path, **environment}
+    )
+    assert done.stdout.split() == found
