@@ -539,11 +539,7 @@ class Transform(BertLayer):
         has_norm: whether a normalization follows.
         name: of the release.
 
-    Call arguments:
-        x: `[..., in]` float.
-
-    Returns:
-        `[..., out]`, of the policy's compute type.
+    Call arguments and result: as for `Dense`.
     """
 
     def __init__(

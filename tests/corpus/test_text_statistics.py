@@ -4,7 +4,7 @@ import pytest
 
 from corpus import text_statistics
 from tasks.masked_lm import record_contents
-from vocab import tokenization
+from tests import toy_vocabulary
 
 _WORDS = [
     "[PAD]",
@@ -21,9 +21,7 @@ _WORDS = [
 
 @pytest.fixture
 def tokenizer(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(_WORDS) + "\n")
-    return tokenization.FullTokenizer(str(path), do_lower_case=True)
+    return toy_vocabulary.tokenizer(tmp_path, _WORDS)
 
 
 def test_a_text_by_hand(tokenizer):

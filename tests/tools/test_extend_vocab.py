@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from modeling import checkpoints
+from tests import toy_vocabulary
 from tools import extend_vocab
 from vocab import tokenization
 
@@ -120,9 +121,7 @@ _LONGER = [
 
 @pytest.fixture
 def tokenizer(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(_LONGER) + "\n")
-    return tokenization.FullTokenizer(str(path), do_lower_case=True)
+    return toy_vocabulary.tokenizer(tmp_path, _LONGER)
 
 
 def test_words_that_save_most_come_first(tokenizer):

@@ -210,6 +210,25 @@ def test_shared_padding_is_cut_to_a_multiple_of_the_step(tmp_path):
     assert lengths == {2: 4, 3: 8}
 
 
+def _source_of_texts(folder, lengths, **options):
+    """Writes records of texts of up to 10 tokens; returns also their masks."""
+    masks = (np.arange(10) < lengths[..., np.newaxis]).astype(int)
+    features = [
+        records.Feature(name=name, shape=masks.shape[1:])
+        for name in ("input_ids", "input_mask")
+    ]
+    path = str(folder / "records")
+    rows = [{"input_ids": 7 * mask, "input_mask": mask} for mask in masks]
+    records.write_records([path], rows, features)
+    source = input_pipeline.RecordSource(
+        files=record_files.RecordFiles([path]),
+        features=features,
+        vocab_size=31,
+        **options,
+    )
+    return source, masks
+
+
 @pytest.mark.parametrize("num_choices", [None, 3])
 def test_packed_batches_are_truncated_and_have_their_rows(
     tmp_path, num_choices
@@ -217,20 +236,8 @@ def test_packed_batches_are_truncated_and_have_their_rows(
     lengths = np.array([[2, 1, 3], [1, 5, 2], [6, 4, 1], [3, 3, 4]])
     if num_choices is None:
         lengths = lengths[:, 0]
-    mask = (np.arange(10) < lengths[..., np.newaxis]).astype(int)
-    features = [
-        records.Feature(name=name, shape=mask.shape[1:])
-        for name in ("input_ids", "input_mask")
-    ]
-    path = str(tmp_path / "records")
-    rows = [{"input_ids": 7 * each, "input_mask": each} for each in mask]
-    records.write_records([path], rows, features)
-    source = input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]),
-        features=features,
-        vocab_size=31,
-        packed_length=8,
-        num_parts=2,
+    source, mask = _source_of_texts(
+        tmp_path, lengths, packed_length=8, num_parts=2
     )
     batch = source.parse(source.files.read(np.arange(4)))
     np.testing.assert_array_equal(batch["input_ids"], 7 * mask[..., :8])
@@ -240,20 +247,8 @@ def test_packed_batches_are_truncated_and_have_their_rows(
 
 
 def test_records_of_several_sequences_are_as_long_as_the_longest(tmp_path):
-    features = [
-        records.Feature(name="input_ids", shape=(3, 10)),
-        records.Feature(name="input_mask", shape=(3, 10)),
-    ]
-    lengths = np.array([[2, 1, 3], [1, 5, 2]])
-    masks = (np.arange(10) < lengths[..., np.newaxis]).astype(int)
-    path = str(tmp_path / "records")
-    rows = [{"input_ids": 7 * mask, "input_mask": mask} for mask in masks]
-    records.write_records([path], rows, features)
-    source = input_pipeline.RecordSource(
-        files=record_files.RecordFiles([path]),
-        features=features,
-        vocab_size=31,
-        length_step=4,
+    source, masks = _source_of_texts(
+        tmp_path, np.array([[2, 1, 3], [1, 5, 2]]), length_step=4
     )
     assert source.lengths().tolist() == [3, 5]
     for size, length in ((1, 4), (2, 8)):

@@ -522,6 +522,8 @@ def test_a_packed_tagger_has_the_same_loss():
     )
 
 
+# Keras warns of the softmax of a text of one token.
+@pytest.mark.filterwarnings("ignore:You are using a softmax over axis")
 def test_packed_answers_do_not_compete_with_padding():
     model = heads.BertForQuestionAnswering(
         toy_config.config(initializer_range=0.3)

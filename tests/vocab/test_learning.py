@@ -8,7 +8,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from vocab import learning, tokenization
+from tests import toy_vocabulary
+from vocab import learning
 
 _TEXT = (
     "The harbour wakes before the sun; the tide, the quays and the crane "
@@ -23,12 +24,6 @@ def _learn(tmp_path, text=_TEXT, **options):
     path.write_text(text, encoding="utf-8", newline="")
     options = {"num_workers": 1, "vocab_size": 200} | options
     return learning.learn_vocabulary([str(path)], learning.Options(**options))
-
-
-def _tokenizer(tmp_path, vocabulary, *, do_lower_case=True):
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(vocabulary), encoding="utf-8")
-    return tokenization.FullTokenizer(str(path), do_lower_case)
 
 
 # ------------------------------------------------------------------- Pieces
@@ -73,7 +68,9 @@ def test_entries_come_in_the_released_order(tmp_path):
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_own_text_has_no_unknown_word(tmp_path, do_lower_case):
     vocabulary = _learn(tmp_path, do_lower_case=do_lower_case)
-    tokenizer = _tokenizer(tmp_path, vocabulary, do_lower_case=do_lower_case)
+    tokenizer = toy_vocabulary.tokenizer(
+        tmp_path, vocabulary, do_lower_case=do_lower_case
+    )
     pieces = tokenizer.tokenize(_TEXT)
     assert "[UNK]" not in pieces
     words = tokenizer.basic_tokenizer.tokenize(_TEXT)
@@ -84,7 +81,7 @@ def test_own_text_has_no_unknown_word(tmp_path, do_lower_case):
 
 def test_characters_can_start_a_word_and_stand_within_one(tmp_path):
     vocabulary = _learn(tmp_path, "ab c, 東京")
-    tokenizer = _tokenizer(tmp_path, vocabulary)
+    tokenizer = toy_vocabulary.tokenizer(tmp_path, vocabulary)
     assert "[UNK]" not in tokenizer.tokenize("cab bac a,b 京東")
     # What always stands alone needs no place for within.
     assert not {"##,", "##東", "##京"} & set(vocabulary)

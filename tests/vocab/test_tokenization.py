@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from tests import toy_vocabulary
 from vocab import tokenization
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -441,12 +442,6 @@ _PLACED = ("[UNK]", "a", "##a", "cafe", "##s", ".", "\u4e00", "\u1112")
 _PLACED += ("##\u1161", "##\u11ab", "i", "##\u0307", "\u03c3", "##\u03c2")
 
 
-def _placing(folder, pieces=_PLACED, *, do_lower_case=True):
-    path = folder / "vocab.txt"
-    path.write_text("\n".join(pieces) + "\n", encoding="utf-8")
-    return tokenization.FullTokenizer(str(path), do_lower_case)
-
-
 def _spans(tokenizer, text):
     return tokenization.tokenize_with_offsets(
         tokenizer.basic_tokenizer, tokenizer.wordpiece_tokenizer, text
@@ -474,14 +469,16 @@ def _spans(tokenizer, text):
     ],
 )
 def test_places_worked_by_hand(tmp_path, text, expected):
-    spans = _spans(_placing(tmp_path), text)
+    spans = _spans(toy_vocabulary.tokenizer(tmp_path, _PLACED), text)
     assert [(s.piece, s.start, s.end) for s in spans] == expected
 
 
 def test_marks_in_another_order_trade_places(tmp_path):
     # Class 9 comes before class 216, whatever was written first.
     pieces = ["[UNK]", "a", "##\u1b44", "##\U0001d165"]
-    spans = _spans(_placing(tmp_path, pieces), "a\U0001d165\u0301\u1b44")
+    spans = _spans(
+        toy_vocabulary.tokenizer(tmp_path, pieces), "a\U0001d165\u0301\u1b44"
+    )
     assert [(s.piece, s.start, s.end) for s in spans] == [
         ("a", 0, 1),
         ("##\u1b44", 1, 2),
@@ -497,8 +494,8 @@ def test_marks_in_another_order_trade_places(tmp_path):
 def test_pieces_are_the_tokenizers_and_places_ascend(
     tmp_path_factory, text, do_lower_case
 ):
-    tokenizer = _placing(
-        tmp_path_factory.mktemp("any"), do_lower_case=do_lower_case
+    tokenizer = toy_vocabulary.tokenizer(
+        tmp_path_factory.mktemp("any"), _PLACED, do_lower_case=do_lower_case
     )
     spans = _spans(tokenizer, text)
     assert [span.piece for span in spans] == tokenizer.tokenize(text)
