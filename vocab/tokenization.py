@@ -302,14 +302,15 @@ class WordpieceTokenizer:
         for word in whitespace_tokenize(convert_to_unicode(text)):
             known = self._pieces_of_word.get(word)
             if known is None:
-                known = self._split(word)
+                known = self.split(word)
                 if len(self._pieces_of_word) >= _MAX_CACHED_WORDS:
                     self._pieces_of_word.clear()
                 self._pieces_of_word[word] = known
             pieces += known
         return pieces
 
-    def _split(self, word: str) -> tuple[str, ...]:
+    def split(self, word: str) -> tuple[str, ...]:
+        """Returns the pieces of a word, without a cache."""
         if len(word) > self.max_input_chars_per_word:
             return (self.unk_token,)
         pieces, start, prefix = [], 0, ""

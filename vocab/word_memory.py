@@ -9,7 +9,6 @@ import functools
 import itertools
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -67,11 +66,6 @@ class WordMemory:
 
     def __init__(self, vocab_file: str, do_lower_case: bool = True):
         self.definition = tokenization.FullTokenizer(vocab_file, do_lower_case)
-        self._ids_of_piece = {
-            piece: index.to_bytes(_ID_BYTES, sys.byteorder)
-            for piece, index in self.definition.vocab.items()
-        }
-        self._longest_piece = max(map(len, self._ids_of_piece), default=0)
         self._ids_of_part = _Memory(self._split_part).__getitem__
         self._ids_of = _Memory(self._split_word).__getitem__
 
@@ -109,32 +103,10 @@ class WordMemory:
         return b"".join(map(self._ids_of_part, parts))
 
     def _split_part(self, part: str) -> bytes:
-        """Tokenizes a word without punctuation, or a punctuation mark.
-
-        It is `WordpieceTokenizer.tokenize`, with ids as bytes.
-        """
-        rules = self.definition.wordpiece_tokenizer
-        if len(part) > rules.max_input_chars_per_word:
-            return self._unknown()
-        if part in self._ids_of_piece:
-            return self._ids_of_piece[part]
-        found, start, prefix = b"", 0, ""
-        while start < len(part):
-            longest_end = min(len(part), start + self._longest_piece)
-            for end in range(longest_end, start, -1):
-                ids = self._ids_of_piece.get(prefix + part[start:end])
-                if ids is not None:
-                    break
-            else:
-                return self._unknown()
-            found += ids
-            start, prefix = end, "##"
-        return found
-
-    def _unknown(self) -> bytes:
-        name = self.definition.wordpiece_tokenizer.unk_token
-        (index,) = self.definition.convert_tokens_to_ids([name])
-        return index.to_bytes(_ID_BYTES, sys.byteorder)
+        """Tokenizes a word without punctuation, or a punctuation mark."""
+        pieces = self.definition.wordpiece_tokenizer.split(part)
+        ids = self.definition.convert_tokens_to_ids(pieces)
+        return np.array(ids, np.int32).tobytes()
 
 
 class _Memory(dict):
