@@ -34,7 +34,7 @@ from tasks.squad import (
     squad_flags,
     squad_results,
 )
-from training import fine_tuning, reporting, run_card
+from training import fine_tuning, option_checks, reporting, run_card
 from training import flags as training_flags
 from vocab import tokenization
 
@@ -254,6 +254,7 @@ def run(options: Options) -> None:
 
 def _run_without_model(options: Options) -> None:
     """Combines predictions of other runs, or scores given predictions."""
+    option_checks.check_outputs(options)
     if options.do_predict:
         questions, answers = _combine(options)
         decisions = squad_results.decide_and_write(

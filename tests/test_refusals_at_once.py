@@ -78,6 +78,7 @@ _TABLES = {
 """,
     f"{_CUSTOM} --text_a_column=text --label_column=label": """
 --early_stopping_patience=1 | needs --eval_every_epoch or
+--use_best_checkpoint      | needs evaluations during training
 --eval_every_epoch --eval_every_steps=1 | one of --eval_every_epoch and
 --num_train_epochs=inf     | of epochs must be finite
 --do_eval --train_epochs=2,inf | of epochs must be finite
@@ -115,6 +116,7 @@ _TABLES = {
 --null_score_diff_threshold=auto | auto requires --version_2_with_negative
 --max_seq_length=11        | must be greater than max_query_length + 3
 --predict_file=predictions.json --output_dir=. | must not be written: it is the
+--ensemble=predictions.json --output_dir=. | must not be written: it is the
 """,
     f"{_SQUAD} --do_eval --predict_file=train.json": """
 --version_2_with_negative --null_score_diff_threshold=auto | --ensemble=nbest
@@ -123,6 +125,7 @@ _TABLES = {
 --do_train --data_dir=nothing | File not found: nothing/train.csv. Pass --data
 --do_train --data_dir=swag --label_names=a,b | one label name; got a, b.
 --do_eval --output_dir=. --data_dir=. --eval_file=./predictions.json | the input
+--do_eval --data_dir=swag --output_dir=swag --eval_file=predictions.csv | input
 """,
     f"run_ner {_RUN} {_LENGTH} --do_train": """
                            | Pass --train_file or --data_dir; got neither.
@@ -212,7 +215,10 @@ def told(tmp_path_factory):
     for name in ("train.tsv", "dev.tsv"):
         golden = toy_sentences.GOLDEN / "inputs/MRPC" / name
         (folder / "MRPC" / name).write_bytes(golden.read_bytes())
-    for name in ("empty", "predictions.json", "empty.zip"):
+    for name in (
+        *("empty", "predictions.json", "empty.zip"),
+        "swag/predictions.csv",
+    ):
         (folder / name).write_text("")
     (folder / "text.txt").write_text("a b .\nc d .\n\ne f .\n")
     before = sorted(folder.rglob("*"))

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -55,7 +55,9 @@ class Plan:
         num_train_steps: the step at which the run ends.
         num_warmup_steps: the steps of the learning rate's warm-up.
         identity: the values that must stay the same for an exact resume; saved
-            with each checkpoint. Another `objective` is an error.
+            with each checkpoint.
+        fixed: names of `identity`. A checkpoint with other values of them
+            belongs to another run.
         new_variables: patterns of variables that may be missing from
             `--init_checkpoint` or have another shape there, such as the output
             layer of a task.
@@ -73,6 +75,7 @@ class Plan:
     num_train_steps: int
     num_warmup_steps: int = 0
     identity: Mapping[str, object]
+    fixed: Collection[str] = ("objective",)
     new_variables: Sequence[str] = ()
     frozen_variables: Sequence[str] = ()
     evaluate: Callable[[], Mapping[str, float]] | None = None
@@ -362,7 +365,7 @@ def _restore(state: steps.TrainState, prefix: str, options, plan) -> int:
                 "--output_dir. To start from these weights, pass them as "
                 "--init_checkpoint with another --output_dir."
             )
-        _check_identity(prefix, saved.get("identity", {}), plan.identity)
+        _check_identity(prefix, saved.get("identity", {}), plan)
     checkpoints.load(state.objective.model, prefix)
     checkpointing.load_slots(prefix, state.optimizer.slots())
     if saved is not None:
@@ -379,14 +382,15 @@ def _restore(state: steps.TrainState, prefix: str, options, plan) -> int:
 
 
 def _check_identity(
-    prefix: str, saved: Mapping[str, object], now: Mapping[str, object]
+    prefix: str, saved: Mapping[str, object], plan: Plan
 ) -> None:
+    now = plan.identity
     # Runs of earlier versions did not save all of these values.
     differing = [n for n in now if n in saved and saved[n] != now[n]]
     described = ", ".join(
         f"{name} was {saved[name]!r} and is {now[name]!r}" for name in differing
     )
-    if "objective" in differing:
+    if not set(differing).isdisjoint(plan.fixed):
         raise ValueError(
             f"{prefix} belongs to another run: {described}. Choose another "
             "--output_dir, or pass it as --init_checkpoint."

@@ -71,11 +71,11 @@ def check_task(
             "falls to 0 over them. --early_stopping_patience ends a run before."
         )
     _check_evaluations(options)
-    _check_outputs(options)
+    check_outputs(options)
     return config
 
 
-def _check_outputs(
+def check_outputs(
     options: training_flags.FineTuningOptions
     | training_flags.PretrainingOptions,
 ) -> None:
@@ -102,6 +102,15 @@ def _check_evaluations(options: training_flags.FineTuningOptions) -> None:
     if options.early_stopping_patience and not options.evaluates_while_training:
         raise ValueError(
             "--early_stopping_patience counts evaluations; it needs "
+            "--eval_every_epoch or --eval_every_steps."
+        )
+    if (
+        options.use_best_checkpoint
+        and options.do_train
+        and not options.evaluates_while_training
+    ):
+        raise ValueError(
+            "--use_best_checkpoint needs evaluations during training: "
             "--eval_every_epoch or --eval_every_steps."
         )
     if options.has_several_runs and not options.do_eval:
@@ -134,6 +143,11 @@ def check_features(options: Any) -> None:
         raise ValueError(
             "--freeze_layers is for fine-tuning; with --features all "
             "layers of the encoder are frozen. Pass one of them."
+        )
+    if options.packing:
+        raise ValueError(
+            "--packing is for fine-tuning; with --features the rows of a batch "
+            "are sentences. Pass one of them."
         )
     if options.recompute:
         raise ValueError(
@@ -203,7 +217,7 @@ def check_pretraining(
     for phase in phases:
         config.check_length(phase.options.max_seq_length)
     _check_record_files(options, phases)
-    _check_outputs(options)
+    check_outputs(options)
     check_weights(options)
     return config, phases
 

@@ -113,7 +113,7 @@ def _ends(
             ends = [round(total * share / 100) for share in sums]
         else:
             ends = list(itertools.accumulate(map(int, lengths)))
-    except ValueError:
+    except (ValueError, OverflowError):  # Such as inf.
         ends = []
     if not ends or ends[-1] != total or sorted({0, *ends}) != [0, *ends]:
         raise ValueError(

@@ -34,7 +34,7 @@ _CONFIG = "bert_config.json"
 # Flags of input files, over all scripts.
 _DATA_FLAGS = (
     *("input_file", "eval_input_file"),
-    *("train_file", "predict_file", "eval_file"),
+    *("train_file", "predict_file", "eval_file", "ensemble"),
 )
 _FILE_FLAGS = ("bert_config_file", "vocab_file", *_DATA_FLAGS)
 # Of further inputs only the sizes and sidecars are recorded: hashing a terabyte
@@ -181,7 +181,7 @@ def _finish(options: Any, started: float, ended: str) -> None:
     if not workers.cluster().is_chief:
         return
     written = _files_written(folder, started)
-    if failed and reporting.METRICS_FILE not in written:
+    if failed and not _reports_in(written):
         return
     path = os.path.join(folder, FILE)
     moment = datetime.datetime.fromtimestamp(started, datetime.UTC)
@@ -197,7 +197,7 @@ def _finish(options: Any, started: float, ended: str) -> None:
         "environment": _environment(),
         "memory": _peak_memory(),
         "model": _model(folder),
-        "training": _training(folder),
+        "training": _training(folder, written),
         "results": results(folder),
         "written": written,
         "earlier": _earlier(path),
@@ -222,10 +222,21 @@ def _files_written(folder: str, since: float) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _training(folder: str) -> dict[str, Any]:
-    """Summarizes the reports of a run, or of each of its trials."""
+def _reports_in(written: Iterable[str]) -> list[str]:
+    """Lists the reports of a run, or of its trials, among the files written."""
+    reports = reporting.METRICS_FILE
+    return [path for path in written if os.path.basename(path) == reports]
+
+
+def _training(folder: str, written: Iterable[str]) -> dict[str, Any]:
+    """Summarizes the reports of a run, or of each of its trials.
+
+    In a folder with both, those of the last program count.
+    """
     path = reporting.metrics_path(folder)
-    if summary := reporting.summarize(reporting.read_metrics(path)):
+    last = _reports_in(written)
+    summary = reporting.summarize(reporting.read_metrics(path))
+    if summary and (not last or reporting.METRICS_FILE in last):
         return summary
     of_trials = paths.matching(folder, reporting.metrics_path("trial-*"))
     return {
@@ -248,11 +259,12 @@ def results(folder: str) -> dict[str, dict[str, float | str]]:
 
 
 def _number(text: str) -> float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
+    """Parses a number. Infinity and NaN, which JSON lacks, stay text."""
+    with contextlib.suppress(ValueError):
+        return int(text)
+    with contextlib.suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
     return text
 
 
@@ -290,7 +302,8 @@ def describe_inputs(options: Any) -> dict[str, list[dict[str, Any]]]:
     """Describes the input files of a run.
 
     Args:
-        options: a dataclass of flags.
+        options: a dataclass of flags; `data_paths`, if it has it, replaces some
+            by paths.
 
     Returns:
         For each flag its files: `path`, `bytes`, `sha256` (None for remote
@@ -298,7 +311,7 @@ def describe_inputs(options: Any) -> dict[str, list[dict[str, Any]]]:
         contents of the sidecar. A file that cannot be read has `error` instead.
     """
     flags = vars(options)
-    named = _files_of_flags(flags, _FILE_FLAGS)
+    named = _files_of_flags(options, _FILE_FLAGS)
     if folder := flags.get("data_dir"):
         found = paths.matching(folder, "*")
         named["data_dir"] = [path for path in found if paths.exists(path)]
@@ -316,15 +329,14 @@ def describe_inputs(options: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def data_files(options: Any) -> list[str]:
-    """Lists the data files of a run."""
-    named = _files_of_flags(vars(options), _DATA_FLAGS)
+    """Lists the data files of a run; `options` as for `describe_inputs`."""
+    named = _files_of_flags(options, _DATA_FLAGS)
     return list(itertools.chain.from_iterable(named.values()))
 
 
-def _files_of_flags(
-    flags: Mapping[str, Any], names: Iterable[str]
-) -> dict[str, list[str]]:
+def _files_of_flags(options: Any, names: Iterable[str]) -> dict[str, list[str]]:
     """Lists the files of each flag; patterns without a match are kept."""
+    flags = vars(options) | getattr(options, "data_paths", {})
     named = {}
     for flag in names:
         patterns = [flags.get(flag)]

@@ -29,7 +29,7 @@ _OUTPUT_LAYER = "(?!bert/).*"  # Missing in a pre-trained checkpoint.
 # Options of fine-tuning that must stay the same when a run resumes.
 _IDENTITY = (
     *("num_train_epochs", "warmup_proportion"),
-    *("freeze_layers", "bucket_by_length"),
+    *("freeze_layers", "bucket_by_length", "packing"),
 )
 
 
@@ -172,6 +172,7 @@ class Model:
             num_train_steps=length.num_train_steps,
             num_warmup_steps=length.num_warmup_steps,
             identity=self._identity(train, parts),
+            fixed=self._fixed(),
             new_variables=(_OUTPUT_LAYER,),
             frozen_variables=frozen_variables(options.freeze_layers),
             evaluate=(lambda: self._metrics(data)) if evaluates else None,
@@ -197,6 +198,15 @@ class Model:
             **{name: getattr(self.options, name) for name in _IDENTITY},
             **self.task.identity,
         }
+
+    def _fixed(self) -> list[str]:
+        """Returns the values that identify a trial, whose folder is numbered.
+
+        With another grid a folder may have the number of another trial.
+        """
+        is_trial = self.options.output_dir != self._setup.options.output_dir
+        of_trial = ["random_seed", *self.options.grid[0]] if is_trial else []
+        return ["objective", *of_trial]
 
     def _metrics(self, data) -> Mapping[str, float]:
         """Evaluates the first held-out data set with the current weights."""

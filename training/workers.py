@@ -22,7 +22,7 @@ from typing import TypeVar
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, writing
+from files import json_text, paths, writing
 
 _VARIABLE = "TF_CONFIG"
 # In the order of their ranks.
@@ -357,11 +357,16 @@ def _appears(path: str) -> bool:
 
 
 def share_of(names: Sequence[str], members: Cluster) -> list[str]:
-    """Selects this worker's share of a list of files: every N-th for N workers.
+    """Selects this worker's share of record files: every N-th for N workers.
+
+    Args:
+        names: the files; sidecars among them are left out.
+        members: the N workers.
 
     Raises:
         ValueError: there are fewer files than workers.
     """
+    names = [name for name in names if not name.endswith(paths.SIDECAR_ENDING)]
     if len(names) < len(members.names):
         raise ValueError(
             "--shard_input_files gives each worker its own files: there must "

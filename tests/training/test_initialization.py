@@ -174,6 +174,13 @@ def test_other_settings_are_warned_of_and_another_objective_refused(
             tmp_path,
             identity={"objective": "mlm", "random_seed": 1},
         )
+    with pytest.raises(ValueError, match="another run: random_seed was 1 and"):
+        _start(
+            objective,
+            tmp_path,
+            identity={"objective": "mlm_nsp", "random_seed": 2},
+            fixed=("objective", "random_seed"),
+        )
 
 
 @pytest.mark.parametrize("scale_loss", [True, False])

@@ -59,6 +59,7 @@ def test_steps_are_numbers_or_shares(tmp_path, text, ends):
         ("steps=300;steps=600", r"add up to --num_train_steps \(1000\)"),
         ("steps=90%;steps=9%", "got 90%, 9%"),
         ("steps=90%;steps=100", "or percentages"),
+        ("steps=inf%;steps=9%", "got inf%, 9%"),
         ("steps=1000;steps=0", "at least one step"),
         ("steps=99.99%;steps=0.01%", "at least one step"),
         ("max_seq_length=9", "add up"),

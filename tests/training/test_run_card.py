@@ -176,6 +176,28 @@ def test_trials_are_told_apart(out):
     }
 
 
+def test_trials_that_end_early_leave_a_card_beside_that_of_a_single_run(out):
+    options = _Options(output_dir=str(out))
+    run_card.record(lambda options: _report(out), options)
+    os.utime(out / "metrics.jsonl", (1e9, 1e9))
+
+    def run(options):
+        _report(out / "trial-1", 3)
+        raise SystemExit(143)
+
+    with pytest.raises(SystemExit):
+        run_card.record(run, options)
+    assert _card(out)["training"]["trial-1"]["last_step"] == 3
+
+
+def test_results_that_are_no_json_numbers_stay_text(out):
+    out.mkdir()
+    (out / "eval_results.txt").write_text("loss = nan\nbest = -inf\nf1 = 2\n")
+    assert run_card.results(str(out)) == {
+        "eval_results.txt": {"loss": "nan", "best": "-inf", "f1": 2}
+    }
+
+
 def test_records_are_listed_with_their_sidecars_and_of_all_phases(tmp_path):
     for name in ("a1.tfrecord", "a2.tfrecord", "b.tfrecord"):
         (tmp_path / name).write_bytes(name.encode())

@@ -182,6 +182,7 @@ def test_the_hash_of_an_encoder_is_that_of_its_weights(tmp_path):
         ({"init_checkpoint": None}, "--init_checkpoint must be given"),
         ({"freeze_layers": 1}, "--freeze_layers is for fine-tuning"),
         ({"recompute": True}, "--recompute is for fine-tuning"),
+        ({"packing": True}, "--packing is for fine-tuning"),
         ({"features": "sum_last_four"}, "needs at least 4 layers; .* has 2"),
     ],
 )

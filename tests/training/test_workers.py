@@ -88,6 +88,8 @@ def test_files_are_shared_out():
     )
     assert workers.share_of(["1", "2", "3", "4", "5"], members) == ["2", "4"]
     assert workers.share_of(["1", "2"], workers.Cluster()) == ["1", "2"]
+    with_sidecars = ["1", "1.meta.json", "2", "2.meta.json"]
+    assert workers.share_of(with_sidecars, members) == ["2"]
     with pytest.raises(ValueError, match="at least 2, one for each worker"):
         workers.share_of(["1"], members)
 
