@@ -39,6 +39,7 @@ _LAST_LINES = (
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _EVERYTHING, _ERRORS = "0", "2"
 _TENSORFLOW, _KERAS = "tensorflow", "keras"
+_BACKEND = "KERAS_BACKEND"
 # Packages that TensorFlow and Keras import if they are installed, for features
 # that no program uses. They take 1 to 2 seconds.
 _NOT_NEEDED = frozenset({"jax", "matplotlib", "sklearn"})
@@ -68,6 +69,7 @@ def start(
         arguments: the usage of the program's arguments other than flags; None
             if it takes none.
     """
+    _open_closed_streams()
     flags_lib.define(options)
     define_common_flags()
 
@@ -79,6 +81,14 @@ def start(
         lambda argv: _run(run, argv),
         flags_parser=lambda argv: _parse(argv, main.__module__, arguments),
     )
+
+
+def _open_closed_streams() -> None:
+    """Discards the output to a stream that is closed, as by `>&-`."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Open to the end of the program.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 def define_common_flags(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -137,6 +147,8 @@ def _parse(
     try:
         left = flags.FLAGS(argv)
         flags_lib.check(flags.FLAGS)
+    except UnicodeDecodeError as error:
+        _refuse(f"The file of --flagfile must be UTF-8: {error}.")
     except flags.Error as error:
         message = flags_lib.error_message(error)
         _refuse(f"{message} See {_command(module)} --help.")
@@ -336,7 +348,7 @@ def prepare_imports() -> None:
 
     A TF_CPP_MIN_LOG_LEVEL set by the user is kept; 0 hides nothing.
     """
-    os.environ.setdefault("KERAS_BACKEND", _TENSORFLOW)
+    os.environ[_BACKEND] = os.environ.get(_BACKEND) or _TENSORFLOW
     os.environ.setdefault(_LEVEL, _ERRORS)
     if _KERAS not in sys.modules:
         sys.meta_path.insert(0, _Finder())
@@ -358,7 +370,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def _import(execute: Callable[[Any], None], module: Any) -> None:
     """Imports TensorFlow or Keras; `execute` executes the module."""
-    with _without_packages(_NOT_NEEDED - {os.environ["KERAS_BACKEND"]}):
+    is_tensorflow = os.environ[_BACKEND] == _TENSORFLOW
+    with _without_packages(_NOT_NEEDED if is_tensorflow else ()):
         if module.__name__ != _TENSORFLOW or os.environ[_LEVEL] == _EVERYTHING:
             execute(module)
             return

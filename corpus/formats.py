@@ -193,7 +193,8 @@ def _json_objects(
 def _document(
     fields: Mapping[str, Any], text_field: str, where: str
 ) -> Document:
-    text, title = fields.get(text_field), fields.get("title")
+    text = fields.get(text_field)
+    title = fields.get("title") if text_field != "title" else None
     if not isinstance(text, str):
         raise ValueError(
             f"{where}: the text must be a string in the field "

@@ -182,8 +182,8 @@ def make_shard(
         on_progress: called with the fraction done, 0 to 1.
 
     Returns:
-        The counts. If the text has no sentence, `num_documents` is 0 and no
-        file is written.
+        The counts. If the text has no sentence, `num_documents` is 0 and the
+        shard has no file.
     """
     number, documents = shard
     if isinstance(documents, list):
@@ -207,6 +207,7 @@ def make_shard(
         dropped=dropped,
     )
     if not corpus.num_documents:
+        recipe.store.remove(number)
         return report
     instances = fast_masked_pairs.create_instances(
         corpus,

@@ -3,6 +3,7 @@
 import collections
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
@@ -38,6 +39,7 @@ def map_in_order(
     if num_workers == 1:
         yield from map(work, items)
         return
+    others = {*multiprocessing.active_children()}
     # "spawn", because a fork would copy the locks of running threads.
     with futures.ProcessPoolExecutor(
         num_workers,
@@ -59,9 +61,15 @@ def map_in_order(
                 f"One of {num_workers} worker processes died: it was killed, "
                 "or the machine is out of memory. Use fewer processes."
             ) from error
-        finally:
+        except (KeyboardInterrupt, GeneratorExit):
+            # Otherwise the pool waits for the work in progress.
+            for worker in {*multiprocessing.active_children()} - others:
+                worker.kill()
+            raise
+        except Exception:
             for future in pending:
                 future.cancel()
+            raise
 
 
 def batches(
@@ -91,6 +99,8 @@ _work: list[Callable] = []
 
 
 def _start_worker(work: Callable) -> None:
+    # A terminal sends Ctrl-C to all processes; this one ends with its parent.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _work.append(work)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -7,11 +7,13 @@ One sentence a line, an empty line between documents. For example:
     --output_file=wiki.txt --holdout_every=100 --holdout_file=wiki.heldout.txt
 """
 
+import contextlib
 import dataclasses
 import functools
+import itertools
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from absl import logging
 
@@ -94,7 +96,10 @@ def check(options: Options) -> dict[str, list[str]]:
             f"--input_format={options.input_format} needs --input_file."
         )
     if options.language_exponent is not None:
-        return learning.files_of_languages(options.input_file)
+        files = learning.files_of_languages(options.input_file)
+        for path in itertools.chain.from_iterable(files.values()):
+            paths.check_regular(path)  # Read twice.
+        return files
     return {options.language: paths.expand(options.input_file)}
 
 
@@ -115,11 +120,15 @@ def run(options: Options) -> preparation.Written:
     logging.debug("%d input files; %s", len(input_paths), rules)
     total = cleaning.Counts()
     start = time.monotonic()
-    with locking.lock_outputs(output_paths):
+    with (
+        locking.lock_outputs(output_paths),
+        # After an error too: otherwise the worker processes may never end.
+        contextlib.closing(
+            _documents(options, files, rules, total)
+        ) as documents,
+    ):
         written = preparation.write_documents(
-            _documents(options, files, rules, total),
-            output_paths,
-            options.holdout_file,
+            documents, output_paths, options.holdout_file
         )
     progress.log_paragraph(
         f"Wrote {written.documents} of {total.documents_read} documents "
@@ -139,7 +148,7 @@ def _documents(
     files: dict[str, list[str]],
     rules: preparation.Rules,
     total: cleaning.Counts,
-) -> Iterator[tuple[str, bool]]:
+) -> Generator[tuple[str, bool], None, None]:
     """Yields the documents of each language in turn, prepared and sampled."""
     copies = dict.fromkeys(files, 1.0)
     report = progress.Progress()

@@ -75,6 +75,12 @@ class PretrainingRecords:
         )
         return sorted(set(found).difference(written))
 
+    def remove(self, shard: int) -> None:
+        """Removes the files of a shard whose text has no sentence any more."""
+        for path in self.paths_of(shard) if self.is_sharded else ():
+            paths.remove(records.metadata_path(path))
+            paths.remove(path)
+
     def holds(self, shard: int, text_sha256: str) -> bool:
         """Returns whether this shard was already created from this text.
 

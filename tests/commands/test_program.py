@@ -489,7 +489,12 @@ import keras, jax, matplotlib, sklearn
 
 @pytest.mark.parametrize(
     ("environment", "found"),
-    [({}, ["tensorflow"]), ({"KERAS_BACKEND": "jax"}, ["jax", "jax"])],
+    [
+        ({}, ["tensorflow"]),
+        ({"KERAS_BACKEND": ""}, ["tensorflow"]),
+        # This backend imports JAX too.
+        ({"KERAS_BACKEND": "numpy"}, ["numpy", "jax", "matplotlib", "sklearn"]),
+    ],
 )
 def test_keras_imports_no_package_that_only_we_need(
     tmp_path, environment, found
@@ -502,3 +507,18 @@ def test_keras_imports_no_package_that_only_we_need(
         "-c", _USE_KERAS, env={"PYTHONPATH": path, **environment}
     )
     assert done.stdout.split() == found
+
+
+def test_output_to_closed_streams_is_discarded():
+    command = f"{sys.executable} create_pretraining_data.py --help >&- 2>&-"
+    subprocess.run(command, shell=True, cwd=_ROOT, check=True)
+
+
+def test_a_flag_file_must_be_utf8(tmp_path):
+    (tmp_path / "flags").write_bytes(b"\xff\xfe-\x00")
+    done = programs.python(
+        "create_pretraining_data.py", f"--flagfile={tmp_path / 'flags'}"
+    )
+    assert done.returncode == 1
+    assert "The file of --flagfile must be UTF-8" in done.stderr
+    assert "Traceback" not in done.stderr

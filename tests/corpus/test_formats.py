@@ -151,6 +151,9 @@ def test_invalid_utf8_is_counted_and_a_json_field_chosen_by_name():
     assert counts == cleaning.Counts(half_characters=1)
     options = formats.ReadOptions(text_field="body")
     assert _read("jsonl", '{"body": "One."}', options) == [["One."]]
+    # The text is then no title of itself.
+    options = formats.ReadOptions(text_field="title")
+    assert _read("jsonl", '{"title": "One."}', options) == [["One."]]
 
 
 @pytest.mark.parametrize(

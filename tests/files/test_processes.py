@@ -121,3 +121,38 @@ def test_workers_end_with_their_parent(tmp_path):
     }:
         assert time.monotonic() < until, alive
         time.sleep(0.05)
+
+
+def test_work_in_progress_ends_with_the_consumer(tmp_path):
+    work = """
+import time
+from files import processes
+def work():
+    results = processes.map_in_order(time.sleep, [0, 60, 60, 60], 2)
+    try:
+        next(results)
+        raise OSError("The disk is full.")
+    finally:
+        results.close()
+"""
+    parent = _start(tmp_path / "work.py", work)
+    assert parent.wait(timeout=30) == 1
+
+
+def test_a_terminal_s_interrupt_ends_all_at_once(tmp_path):
+    script = tmp_path / "work.py"
+    script.write_text(
+        _ENDLESS["processes"] + "if __name__ == '__main__':\n    work()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        env=os.environ | {"PYTHONPATH": os.getcwd()},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    while len(_children(parent)) < 3:
+        time.sleep(0.05)
+    time.sleep(0.5)  # They may be starting still.
+    os.killpg(parent.pid, signal.SIGINT)
+    _, errors = parent.communicate(timeout=30)
+    assert errors.count(b"Traceback") == 1  # That of the parent.
