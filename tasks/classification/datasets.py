@@ -2,11 +2,12 @@
 
 import collections
 import dataclasses
+import functools
 import itertools
 import os
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from absl import logging
@@ -240,12 +241,15 @@ def find_files(
 def find_file(
     data_dir: str, name: str, file_names: tuple[str, ...]
 ) -> str | None:
-    """Finds a file of a data set, ignoring the case of folders.
+    """Finds a file of a data set, ignoring the case of names.
 
-    Searches for each name in `data_dir`, then in its folder for the data set.
+    Searches for each name in `data_dir`, then in its folder for the data set,
+    in whose name punctuation is ignored too.
     """
     # Listing a remote store is slow: only the exact name is tried.
-    find = os.path.join if paths.is_remote(data_dir) else _find_local
+    find: Callable[[str, str], str | None] = os.path.join
+    if not paths.is_remote(data_dir):
+        find = functools.partial(_find_local, data_set=name)
     for folder in ("", name):
         for file_name in file_names:
             found = find(data_dir, os.path.join(folder, file_name))
@@ -256,30 +260,36 @@ def find_file(
 
 def key(name: str) -> str:
     """Reduces a name to letters, digits and dots for comparison."""
-    return re.sub(r"[^a-z0-9.]", "", name.lower())
+    return re.sub(r"[^\w.]|_", "", name.lower())
 
 
-def _find_local(data_dir: str, relative: str) -> str | None:
+def _find_local(data_dir: str, relative: str, data_set: str) -> str | None:
     start = os.path.abspath(data_dir)
     path: str | None = start
     if not os.path.exists(start):
-        path = _entry(*os.path.split(start))
-    for part in relative.split("/"):
+        above, last = os.path.split(start)
+        is_own = key(last) == key(data_set)
+        path = _entry(above, last, key if is_own else str.lower)
+    *folders, file = relative.split("/")
+    for part in folders:
         if path is None:
             return None
-        path = os.path.dirname(path) if part == ".." else _entry(path, part)
-    return path
+        path = (
+            os.path.dirname(path) if part == ".." else _entry(path, part, key)
+        )
+    return None if path is None else _entry(path, file, str.lower)
 
 
-def _entry(folder: str, name: str) -> str | None:
-    """Finds an entry of a folder by its name, ignoring case."""
+def _entry(folder: str, name: str, reduced: Callable[[str], str]) -> str | None:
+    """Finds an entry of a folder by its exact name, else its reduced name."""
     exact = os.path.join(folder, name)
     if os.path.exists(exact):
         return exact
     if not os.path.isdir(folder):
         return None
-    entries = sorted(e for e in os.listdir(folder) if key(e) == key(name))
-    return os.path.join(folder, entries[0]) if entries else None
+    entries = sorted(os.listdir(folder))
+    found = next((e for e in entries if reduced(e) == reduced(name)), None)
+    return found and os.path.join(folder, found)
 
 
 def read_examples(

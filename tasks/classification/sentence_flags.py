@@ -286,7 +286,7 @@ def _custom_split(options: SentenceOptions, name: str) -> datasets.SplitInfo:
     found = tuple(
         file
         for file in names
-        if paths.exists(os.path.join(options.data_dir, file))
+        if datasets.find_file(options.data_dir, CUSTOM, (file,))
     )
     if len(found) > 1:
         raise ValueError(

@@ -47,7 +47,7 @@ def test_three_formats_give_the_same_examples(tmp_path):
     keys = ("label", "second", "text")
     _write(
         tmp_path,
-        "test.jsonl",
+        "Test.jsonl",
         "".join(
             json.dumps(dict(zip(keys, reversed(row), strict=True))) + "\n"
             for row in rows

@@ -150,6 +150,21 @@ def test_optional_files_alone_may_be_missing(tmp_path):
         datasets.find_files(info, info.dev, str(tmp_path), _PACKING)
 
 
+def test_case_is_ignored_and_punctuation_in_the_name_of_the_data_set(tmp_path):
+    for name in ("Fold_11/sst2/Dev.tsv", "g/MNLI/dev.tsv~", "\u65b0/dev.tsv"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+
+    def found(folder, name):
+        return datasets.find_file(str(tmp_path / folder), name, ("dev.tsv",))
+
+    assert found("fold_11", "SST-2") == str(tmp_path / "Fold_11/sst2/Dev.tsv")
+    assert found("fold_1_1", "SST-2") is None
+    assert found("g", "MNLI") is None
+    assert found("\u8bc4", "MNLI") is None
+
+
 def test_records_are_those_of_the_rows(tmp_path):
     info = glue.find_dataset("MNLI")
     _write_mnli(tmp_path, "train.tsv")
