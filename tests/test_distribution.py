@@ -177,27 +177,31 @@ def test_a_folder_of_another_model_is_refused_by_all_workers(tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_that_do_not_start_alike_are_named(tmp_path):
-    named = {"workers": 2, "num_train_steps": 5}
-    _finish(tmp_path, **named)
-    (tmp_path / "elsewhere").mkdir()
-    # The chief finds a checkpoint and the other worker none.
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_train_steps": 8}, "the same flags and the same checkpoint"),
+        ({"output_dir": "elsewhere"}, "on a disk that all of them share"),
+    ],
+)
+def test_workers_that_do_not_start_alike_are_named(tmp_path, changes, message):
+    if "output_dir" in changes:
+        changes = {"output_dir": tmp_path / "elsewhere"}
     processes = [
         toy.start(
             tmp_path,
             environment,
             f"log-{index}",
-            num_train_steps=7,
-            train_batch_size=8,
-            output_dir=tmp_path / ("elsewhere" if index else "out"),
+            **{"num_train_steps": 7, "train_batch_size": 8}
+            | (changes if index else {}),
         )
         for index, environment in enumerate(environments(2))
     ]
     for number, process in enumerate(processes):
         assert process.wait(120) != 0
         text = (tmp_path / f"log-{number}").read_text()
-        assert "must have the same flags and the same checkpoint" in text
-        assert "that of worker 1 (localhost:" in text
+        assert message in text
+        assert "worker 1 (localhost:" in text
 
 
 @pytest.mark.slow

@@ -115,8 +115,8 @@ def prepare_devices(
     """Chooses devices, precision and seed; returns the strategy.
 
     Raises:
-        ValueError: a checkpoint has another attention, or a batch does not
-            divide among the devices.
+        ValueError: a checkpoint has another attention, a batch does not divide
+            among the devices, or workers do not share the folder of the run.
     """
     model_folder.check_attention(options)
     strategy = devices.prepare(options, ["eval_batch_size"], options.output_dir)
@@ -127,6 +127,7 @@ def prepare_devices(
             strategy.num_replicas_in_sync,
             phase.options.num_accumulation_steps,
         )
+    workers.check_shared(workers.Communicator(strategy), options.output_dir)
     devices.set_seed(options.random_seed, deterministic=options.deterministic)
     return strategy
 
