@@ -297,7 +297,7 @@ def read(folder: str) -> dict[str, Any]:
     parent = os.path.dirname(os.path.abspath(folder))
     if paths.exists(os.path.join(parent, _TRIALS)):
         folders.append(parent)  # Trials share the records of their run.
-    for place in folders:
+    for place in reversed(folders):  # The card of a trial replaces the run's.
         found |= _of_card(model_folder.read(place, _RUN_CARD, flags=dict))
     if found.get(_THRESHOLD) == _CHOSEN:
         found[_THRESHOLD] = _chosen_threshold(folder)

@@ -68,6 +68,20 @@ def test_a_chosen_threshold_is_that_of_the_results_of_the_trial(tmp_path):
     }
 
 
+def test_the_run_card_of_a_trial_replaces_that_of_its_run(tmp_path):
+    _write_card(tmp_path, 0.0)
+    (tmp_path / "trials.json").write_text("{}")
+    trial = tmp_path / "trial-1"
+    trial.mkdir()
+    card = {"flags": {"n_best_size": 5, "null_score_diff_threshold": -2.5}}
+    (trial / "run_card.json").write_text(json.dumps(card))
+    assert run_folder.read(str(trial)) == {
+        "n_best_size": 5,
+        "max_answer_length": 9,
+        "null_score_diff_threshold": -2.5,
+    }
+
+
 def test_a_chosen_threshold_that_was_not_written_must_be_given(tmp_path):
     _write_card(tmp_path, "auto")
     values = run_folder.read(str(tmp_path)) | {"version_2_with_negative": True}
