@@ -294,7 +294,7 @@ def read(folder: str) -> dict[str, Any]:
             found["labels"] = labels.load(label_file)
     found |= _of_checkpoint(folder)
     folders = [folder]
-    parent = os.path.dirname(os.path.abspath(folder))
+    parent = _parent(folder)
     if paths.exists(os.path.join(parent, _TRIALS)):
         folders.append(parent)  # Trials share the records of their run.
     for place in reversed(folders):  # The card of a trial replaces the run's.
@@ -306,6 +306,13 @@ def read(folder: str) -> dict[str, Any]:
         if sidecar := model_folder.read(place, name, **_SIDECAR):
             return found | _of_records(sidecar)
     return found
+
+
+def _parent(folder: str) -> str:
+    # `os.path.abspath` would remove a slash of "gs://".
+    if paths.is_remote(folder):
+        return os.path.dirname(folder.rstrip("/"))
+    return os.path.dirname(os.path.abspath(folder))
 
 
 def _of_checkpoint(folder: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import tensorflow as tf
 
 from serving import run_folder
 
@@ -80,6 +81,21 @@ def test_the_run_card_of_a_trial_replaces_that_of_its_run(tmp_path):
         "max_answer_length": 9,
         "null_score_diff_threshold": -2.5,
     }
+
+
+def test_a_remote_trial_has_the_records_and_the_card_of_its_run():
+    run = "ram://run_folder/run"
+    tf.io.gfile.makedirs(f"{run}/trial-1")
+    for name, values in (
+        ("trials.json", {}),
+        ("run_card.json", {"flags": {"n_best_size": 5}}),
+        ("train.tf_record.meta.json", {"max_seq_length": 256}),
+    ):
+        with tf.io.gfile.GFile(f"{run}/{name}", "w") as file:
+            file.write(json.dumps(values))
+    for trial in (f"{run}/trial-1", f"{run}/trial-1/"):
+        found = run_folder.read(trial)
+        assert (found["n_best_size"], found["max_seq_length"]) == (5, 256)
 
 
 def test_a_chosen_threshold_that_was_not_written_must_be_given(tmp_path):
