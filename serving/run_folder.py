@@ -217,10 +217,15 @@ def find(
 
     Raises:
         FileNotFoundError: there is no `checkpoint`.
-        ValueError: the run has none; a file is invalid; or the model has no
-            encoder, or is left-to-right.
+        ValueError: the folder does not exist; the run has none, or several;
+            a file is invalid; or the model has no encoder, or is
+            left-to-right.
     """
-    values = read(folder) if folder else {}
+    if folder and not tf.io.gfile.isdir(folder):
+        raise ValueError(
+            f"The model must be the --output_dir of a training run; {folder} "
+            "is not a folder."
+        )
     path = checkpoint or folder or ""
     if best and not checkpoint:
         path = os.path.join(path, "best")
@@ -237,6 +242,7 @@ def find(
             else f"{path} contains no checkpoint. Pass the --output_dir of a "
             "run that was trained."
         ) from error
+    values = read(folder, prefix) if folder else {}
     model_folder.check_bidirectional(prefix)
     with checkpoints.opened(prefix) as source:
         names = source.variables.keys()
@@ -259,8 +265,13 @@ def find(
 # ------------------------------------------------------- The files of a folder
 
 
-def read(folder: str) -> dict[str, Any]:
+def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
     """Reads the existing files of a model's folder.
+
+    Args:
+        folder: of a run.
+        checkpoint: the prefix of the selected one, whose state replaces that
+            of the folder's; None for the latter.
 
     Returns:
         Some of: `bert_config_file`, `vocab_file`, `do_lower_case`,
@@ -272,13 +283,8 @@ def read(folder: str) -> dict[str, Any]:
         `encoder`, the checkpoint of a frozen one.
 
     Raises:
-        ValueError: the folder does not exist, or a file is invalid.
+        ValueError: a file is invalid.
     """
-    if not tf.io.gfile.isdir(folder):
-        raise ValueError(
-            f"The model must be the --output_dir of a training run; {folder} "
-            "is not a folder."
-        )
     found: dict[str, Any] = {}
     for key, name in (
         ("bert_config_file", config_lib.FILE),
@@ -292,7 +298,8 @@ def read(folder: str) -> dict[str, Any]:
         values = model_folder.read(folder, model_folder.LABELS)
         if values.get("problem_type") != swag.PROBLEM_TYPE:  # It has none.
             found["labels"] = labels.load(label_file)
-    found |= _of_checkpoint(folder)
+    for path in filter(None, (folder, checkpoint)):
+        found |= _of_checkpoint(path)
     folders = [folder]
     parent = _parent(folder)
     if paths.exists(os.path.join(parent, _TRIALS)):
@@ -315,11 +322,17 @@ def _parent(folder: str) -> str:
     return os.path.dirname(os.path.abspath(folder))
 
 
-def _of_checkpoint(folder: str) -> dict[str, Any]:
+def _of_checkpoint(path: str) -> dict[str, Any]:
+    """Returns the entries of the state of a checkpoint, if it has one.
+
+    Args:
+        path: of the checkpoint, or of a folder with one.
+    """
     try:
-        identity = model_folder.identity(checkpoints.find(folder).path)
-    except FileNotFoundError:
+        prefix = checkpoints.find(path).path
+    except (FileNotFoundError, ValueError):  # There is none, or several.
         return {}
+    identity = model_folder.identity(prefix)
     found: dict[str, Any] = {}
     # A pre-trained model may use all of its positions.
     if "max_predictions_per_seq" not in identity:

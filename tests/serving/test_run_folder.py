@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from serving import run_folder
+from tests import serving_client
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,26 @@ def test_the_length_of_texts_is_that_of_fine_tuning(
     state = tmp_path / "model.ckpt-3.state.json"
     state.write_text(json.dumps({"identity": identity}))
     assert run_folder.read(str(tmp_path)).get("max_seq_length") == expected
+
+
+def test_a_selected_checkpoint_states_the_length_beside_others(tmp_path):
+    run = serving_client.golden_classifier(tmp_path / "run")
+    (run / "copy.weights.h5").write_bytes(b"")
+    best = serving_client.golden_classifier(run / "best")
+    prefixes = [str(folder / "mrpc.ckpt-24") for folder in (run, best)]
+    for prefix, length in zip(prefixes, (64, 32), strict=True):
+        identity = {"objective": "labels", "max_seq_length": length}
+        with open(f"{prefix}.state.json", "w") as file:
+            json.dump({"identity": identity}, file)
+    found = run_folder.find(str(run), prefixes[0])
+    assert found.values["max_seq_length"] == 64
+    found = run_folder.find(str(run), best=True)
+    assert (found.checkpoint, found.values["max_seq_length"]) == (
+        prefixes[1],
+        32,
+    )
+    with pytest.raises(ValueError, match="must contain one checkpoint"):
+        run_folder.find(str(run))
 
 
 def _write_card(folder, threshold):
