@@ -293,6 +293,9 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
         if paths.exists(path := os.path.join(folder, name)):
             found[key] = path
     found |= model_folder.read(folder, model_folder.TOKENIZER)
+    # Folders of Hugging Face's format state it elsewhere.
+    if casing := model_folder.casing(folder):
+        found["do_lower_case"] = casing.do_lower_case
     label_file = os.path.join(folder, model_folder.LABELS)
     if paths.exists(label_file):
         values = model_folder.read(folder, model_folder.LABELS)

@@ -73,7 +73,7 @@ class Options(flags.RunOptions):
         "Vocabulary of the model."
     )
     do_lower_case: bool | None = flags.Group.TEXT.optional(
-        "Lower-case the text; True if the run does not record it."
+        "Lower-case the text; True if the files of the folder do not show it."
     )
     max_seq_length: int | None = flags.Group.TEXT.optional(
         "Maximum number of word pieces of a sequence.", lower_bound=3

@@ -53,6 +53,13 @@ def test_a_selected_checkpoint_states_the_length_beside_others(tmp_path):
         run_folder.find(str(run))
 
 
+def test_the_casing_of_a_converted_model_is_that_of_its_tokenizer(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[UNK]\nA\n")
+    stated = {"do_lower_case": False}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+    assert run_folder.read(str(tmp_path))["do_lower_case"] is False
+
+
 def _write_card(folder, threshold):
     search = {"n_best_size": 7, "max_answer_length": 9}
     flags = {**search, "null_score_diff_threshold": threshold}
