@@ -179,9 +179,10 @@ def _outputs(
         return {"sequence_output": hidden, "pooled_output": vectors}
     if task == run_folder.CHOOSE:
         kernel = graph.weight(
-            "cls/multiple_choice/kernel", model.score.output_weights[0]
+            "cls/multiple_choice/kernel",
+            np.asarray(model.score.output_weights).T,
         )
-        scores = graph.MatMul(vectors, kernel)  # [B * C]
+        scores = graph.MatMul(vectors, kernel)  # [B * C, 1]
         shape = graph.Shape("input_ids", end=2)
         logits = graph.Reshape(scores, shape)  # [B, C]
     else:

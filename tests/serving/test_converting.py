@@ -138,6 +138,15 @@ def test_onnx_computes_what_tensorflow_computes(tmp_path, task, kind):
     onnx.checker.check_model(graph, full_check=True)
 
 
+@pytest.mark.parametrize("task", [run_folder.CLASSIFY, run_folder.CHOOSE])
+def test_onnx_accepts_an_empty_batch(tmp_path, task):
+    _required("onnx")
+    model, settings = _made(tmp_path, task)
+    converted = exporting.convert(task, model, settings, "onnx")
+    (got,) = _runner(converted)(_ids(task, 0, 5)).values()
+    assert got.shape == (0, 4 if task == run_folder.CHOOSE else 3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("act", ["gelu_exact", "relu", "tanh", "linear"])
 def test_onnx_has_every_activation(tmp_path, act):
@@ -164,12 +173,13 @@ def test_litert_has_the_exact_gelu(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("task", [run_folder.CLASSIFY, run_folder.CHOOSE])
 @pytest.mark.parametrize("target", ["onnx", "litert"])
 def test_8_bit_matrices_take_a_quarter_and_compute_nearly_the_same(
-    tmp_path, target
+    tmp_path, target, task
 ):
     _required(target)
-    task, sizes = run_folder.CLASSIFY, {"hidden_size": 192, "vocab_size": 999}
+    sizes = {"hidden_size": 192, "vocab_size": 999}
     model, settings = _made(tmp_path, task, initializer_range=0.05, **sizes)
     whole = _compare(task, model, settings, target, _TOLERANCE)
     model, settings = _made(tmp_path, task, initializer_range=0.05, **sizes)
