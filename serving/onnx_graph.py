@@ -210,10 +210,13 @@ def _encoder(
     words = graph.Gather(
         graph.weight(f"{scope}/word_embeddings", table.word_embeddings), ids
     )
-    # As released: a product, so that an id outside the table adds zero.
+    # As released: a product, so that an id outside the table adds zero. ONNX
+    # counts negative ids from the end.
+    num_types = graph.constant([model.config.type_vocab_size], np.int32)
+    is_negative = graph.Less(segments, graph.constant([0], np.int32))
     one_hot = graph.OneHot(
-        segments,
-        graph.constant([model.config.type_vocab_size], np.int32),
+        graph.Where(is_negative, num_types, segments),
+        num_types,
         graph.constant([0, 1], np.float32),
     )
     types = graph.weight(

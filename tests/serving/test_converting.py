@@ -63,8 +63,8 @@ def _ids(task, batch, length):
     return {
         "input_ids": rng.integers(0, _CONFIG.vocab_size, shape, np.int32),
         "input_mask": mask,
-        # One past the table adds nothing.
-        "segment_ids": rng.integers(0, 3, shape, np.int32),
+        # An id before or past the table adds nothing.
+        "segment_ids": rng.integers(-1, 3, shape, np.int32),
     }
 
 
