@@ -82,6 +82,10 @@ class Predictor:
         self._model = networks.load(task, settings)
         self._settings = settings
         self._batch_size = batch_size
+        # As in the script: padding competes for the best places of an answer.
+        self._keeps_padding = (
+            task == run_folder.ANSWER and not settings.answering.removes_padding
+        )
         self._encode: Callable[..., _Encoded] = {
             run_folder.CHOOSE: _choice,
             run_folder.ANSWER: _answer,
@@ -111,7 +115,9 @@ class Predictor:
         """Runs the network on rows, in batches of similar lengths."""
         found: list[dict[str, np.ndarray]] = [{} for _ in rows]
         for batch in self._batches(rows):
-            length = max(_length(rows[index]) for index in batch)
+            length = None
+            if not self._keeps_padding:
+                length = max(_length(rows[index]) for index in batch)
             ids = [
                 np.stack([rows[index][name] for index in batch])[..., :length]
                 for name in signatures.ID_NAMES

@@ -37,6 +37,7 @@ _RUN_CARD = "run_card.json"
 _RESULTS = "eval_results.txt"
 _THRESHOLD, _CHOSEN = "null_score_diff_threshold", "auto"
 _SEARCH = ("n_best_size", "max_answer_length")
+_SHORTENING, _SHORTENED = ("packing", "bucket_by_length"), "removes_padding"
 _WINDOWS = ("doc_stride", "max_query_length")
 _VERSION_2 = "version_2_with_negative"
 # The defaults of the scripts, if neither the flags nor the run state a length.
@@ -140,6 +141,8 @@ class Reading:
         windows: how paragraphs are split.
         answers: how answers are searched.
         threshold: in version 2 "no answer" wins above it; None in version 1.
+        removes_padding: whether the run predicted without the common padding
+            of its windows, which otherwise competes for the best places.
     """
 
     windows: squad_features.WindowOptions = dataclasses.field(
@@ -149,6 +152,7 @@ class Reading:
         default_factory=squad_answers.AnswerOptions
     )
     threshold: float | None = None
+    removes_padding: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -279,8 +283,8 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
         `max_seq_length`; of the records: `long_text`, `window_stride`,
         `doc_stride`, `max_query_length`, `version_2_with_negative`,
         `encoder_layers` and `encoder_sha256`; of the last program:
-        `n_best_size`, `max_answer_length`, `null_score_diff_threshold` and
-        `encoder`, the checkpoint of a frozen one.
+        `n_best_size`, `max_answer_length`, `null_score_diff_threshold`,
+        `removes_padding` and `encoder`, the checkpoint of a frozen one.
 
     Raises:
         ValueError: a file is invalid.
@@ -361,6 +365,9 @@ def _of_card(card: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the entries of a run card that are in no other file."""
     given = card.get("flags", {})
     found = {k: given[k] for k in (*_SEARCH, _THRESHOLD) if k in given}
+    shortening = [given[k] for k in _SHORTENING if k in given]
+    if shortening:
+        found[_SHORTENED] = any(shortening)
     if given.get("features") and given.get("init_checkpoint"):
         found["encoder"] = given["init_checkpoint"]
     return found
@@ -465,6 +472,7 @@ def reading_of(values: Mapping[str, Any], max_seq_length: int) -> Reading:
         ),
         answers=answers,
         threshold=threshold if answers.version_2_with_negative else None,
+        removes_padding=values.get(_SHORTENED, False),
     )
 
 

@@ -75,6 +75,22 @@ def test_the_search_for_answers_is_that_of_the_run_card(tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, False),
+        ({"packing": False, "bucket_by_length": False}, False),
+        ({"packing": True, "bucket_by_length": False}, True),
+        ({"packing": False, "bucket_by_length": True}, True),
+    ],
+)
+def test_padding_is_removed_as_in_the_last_program(tmp_path, flags, expected):
+    (tmp_path / "run_card.json").write_text(json.dumps({"flags": flags}))
+    values = run_folder.read(str(tmp_path))
+    reading = run_folder.reading_of(values, max_seq_length=128)
+    assert reading.removes_padding is expected
+
+
 def test_a_card_of_another_form_is_refused(tmp_path):
     (tmp_path / "run_card.json").write_text('{"flags": ["n_best_size"]}')
     with pytest.raises(ValueError, match=r"run_card\.json: flags must be of"):
