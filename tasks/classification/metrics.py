@@ -55,6 +55,29 @@ def evaluate(
     return {name: _METRICS[name](targets, predictions) for name in names}
 
 
+def without_single_column(
+    targets: np.ndarray,
+    predictions: np.ndarray,
+    label_ids: Sequence[int] | None,
+) -> tuple[np.ndarray, np.ndarray, Sequence[int] | None]:
+    """Converts the only label of a multi-label task to class 1.
+
+    scikit-learn reads an `[E, 1]` array as class ids and averages over the
+    classes 0 and 1.
+
+    Args:
+        targets: `[E]` class ids, or `[E, K]` 0 or 1.
+        predictions: of the same shape.
+        label_ids: ids of the scored labels; None for all that occur.
+
+    Returns:
+        The arguments; for `[E, 1]`, both arrays as `[E]` and the id 1.
+    """
+    if targets.ndim == 2 and targets.shape[1] == 1:
+        return targets[:, 0], predictions[:, 0], [1]
+    return targets, predictions, label_ids
+
+
 def _undefined(name: str, reason: str) -> float:
     logging.warning("%s is undefined (%s); reported as 0", name, reason)
     return 0.0
@@ -80,8 +103,15 @@ def _f1(
         np.any(targets == 1) or np.any(predictions == 1)
     ):
         return _undefined(name, "no positive target nor prediction")
+    targets, predictions, label_ids = without_single_column(
+        targets, predictions, label_ids=None
+    )
     value = scores.f1_score(
-        targets, predictions, average=average, zero_division=0.0
+        targets,
+        predictions,
+        labels=label_ids,
+        average=average,
+        zero_division=0.0,
     )
     return float(value)
 

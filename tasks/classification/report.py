@@ -11,7 +11,7 @@ import numpy as np
 from absl import logging
 
 from files import writing
-from tasks.classification import datasets, labels, predictions
+from tasks.classification import datasets, labels, metrics, predictions
 
 _NUM_PAIRS = 10  # Number of listed confused pairs.
 _NUM_EXAMPLES = 50  # Number of listed examples of highest loss.
@@ -81,16 +81,15 @@ def scores(
         label's examples.
     """
     # Imported here, since it takes seconds and reading data does not need it.
-    from sklearn import metrics
+    from sklearn import metrics as sklearn_metrics
 
     names = label_set.names
     several = label_set.problem_type == labels.MULTI_LABEL
-    ids = list(range(len(names)))
-    if several and len(names) == 1:
-        # scikit-learn reads a single column as class ids.
-        targets, decisions, ids = targets[:, 0], decisions[:, 0], [1]
+    targets, decisions, ids = metrics.without_single_column(
+        targets, decisions, range(len(names))
+    )
     by_label = functools.partial(
-        metrics.classification_report,
+        sklearn_metrics.classification_report,
         targets,
         decisions,
         labels=ids,
@@ -103,7 +102,7 @@ def scores(
     }
     text = by_label(digits=4)
     if several:
-        matrices = metrics.multilabel_confusion_matrix(
+        matrices = sklearn_metrics.multilabel_confusion_matrix(
             targets, decisions, labels=ids
         )
         report["confusion_matrices"] = dict(
@@ -111,7 +110,7 @@ def scores(
         )
         report["thresholds"] = list(label_set.thresholds)
         return report, text
-    matrix = metrics.confusion_matrix(targets, decisions, labels=ids)
+    matrix = sklearn_metrics.confusion_matrix(targets, decisions, labels=ids)
     pairs = _most_confused(names, matrix)
     report["confusion_matrix"] = matrix.tolist()
     report["most_confused"] = pairs

@@ -56,6 +56,13 @@ def test_several_labels_are_scored_over_labels_and_rows():
     }
 
 
+def test_a_single_label_is_scored_as_class_1():
+    targets = [[1], [1], *[[0]] * 6]
+    predictions = [[0], [1], [1], *[[0]] * 5]
+    values = metrics.evaluate(["micro_f1", "macro_f1"], targets, predictions)
+    assert values == {"micro_f1": 2 / (2 + 1 + 1), "macro_f1": 0.5}
+
+
 def test_metrics_do_not_depend_on_the_order_of_the_examples():
     names = ["accuracy", "f1", "matthews_correlation", "spearman"]
     back = slice(None, None, -1)
