@@ -254,7 +254,8 @@ def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):
         tmp_path,
         do_train=True,
         num_train_epochs=0.5,
-        class_weights="1,2",
+        label_names="no,yes,unsure",
+        class_weights="1,2,1",
         **flags,
     )
     results = toy.results(out)
@@ -266,6 +267,9 @@ def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):
     assert np.sum(report["confusion_matrix"]) == 20
     right = np.trace(report["confusion_matrix"]) / 20
     assert results["eval_accuracy"] == pytest.approx(right)
+    # Both count the label that does not occur.
+    average = report["scores"]["macro avg"]["f1-score"]
+    assert results["eval_macro_f1"] == pytest.approx(average)
     assert (out / "eval_confusion_matrix.png").exists()
     lines = (out / "eval_highest_loss.jsonl").read_text().splitlines()
     worst = [json.loads(line) for line in lines]

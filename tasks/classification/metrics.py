@@ -21,7 +21,10 @@ MEAN_ABSOLUTE_ERROR = "mean_absolute_error"
 
 
 def evaluate(
-    names: Sequence[str], targets: np.ndarray, predictions: np.ndarray
+    names: Sequence[str],
+    targets: np.ndarray,
+    predictions: np.ndarray,
+    num_labels: int | None = None,
 ) -> dict[str, float]:
     """Computes metrics by name.
 
@@ -29,6 +32,8 @@ def evaluate(
         names: metrics, each one of the constants above.
         targets: `[E]` class ids or scores, or `[E, K]` 0 or 1.
         predictions: of the same shape.
+        num_labels: `K` of class ids, for macro F1: a class without targets and
+            predictions has F1 0. By default only the classes that occur count.
 
     Returns:
         Name -> value. An undefined value (a correlation with a constant, F1
@@ -52,7 +57,13 @@ def evaluate(
             raise ValueError(
                 f"All {kind} must be finite; {bad} of {values.size} are not."
             )
-    return {name: _METRICS[name](targets, predictions) for name in names}
+    label_ids = None if num_labels is None else range(num_labels)
+    return {
+        name: _f1(name, targets, predictions, label_ids)
+        if name in _F1_AVERAGES
+        else _METRICS[name](targets, predictions)
+        for name in names
+    }
 
 
 def without_single_column(
@@ -93,22 +104,27 @@ def _exact_match(targets: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def _f1(
-    targets: np.ndarray, predictions: np.ndarray, *, name: str, average: str
+    name: str,
+    targets: np.ndarray,
+    predictions: np.ndarray,
+    label_ids: Sequence[int] | None,
 ) -> float:
     """Computes F1; `binary` is that of class 1, as for MRPC and QQP."""
     # Imported here, since it takes seconds and reading data does not need it.
     from sklearn import metrics as scores
 
+    average = _F1_AVERAGES[name]
     if average != "macro" and not (
         np.any(targets == 1) or np.any(predictions == 1)
     ):
         return _undefined(name, "no positive target nor prediction")
     targets, predictions, label_ids = without_single_column(
-        targets, predictions, label_ids=None
+        targets, predictions, label_ids
     )
     value = scores.f1_score(
         targets,
         predictions,
+        # `binary` ignores labels.
         labels=label_ids,
         average=average,
         zero_division=0.0,
@@ -144,12 +160,12 @@ def _mean_absolute_error(targets: np.ndarray, predictions: np.ndarray) -> float:
 
 _METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     ACCURACY: _accuracy,
-    F1: functools.partial(_f1, name=F1, average="binary"),
-    MACRO_F1: functools.partial(_f1, name=MACRO_F1, average="macro"),
-    MICRO_F1: functools.partial(_f1, name=MICRO_F1, average="micro"),
     EXACT_MATCH: _exact_match,
     MATTHEWS: _matthews,
     PEARSON: functools.partial(_correlation, name=PEARSON),
     SPEARMAN: functools.partial(_correlation, name=SPEARMAN),
     MEAN_ABSOLUTE_ERROR: _mean_absolute_error,
 }
+
+# Average over labels, as in scikit-learn.
+_F1_AVERAGES = {F1: "binary", MACRO_F1: "macro", MICRO_F1: "micro"}

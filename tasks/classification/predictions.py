@@ -130,6 +130,7 @@ def constant_answer(
             [metric],
             targets,
             np.broadcast_to(np.asarray(answer, targets.dtype), targets.shape),
+            label_set.num_outputs,
         )[metric]
         for answer in constants
     )
@@ -287,7 +288,10 @@ class LabeledTask(task.Task):
     def metrics(self, data: task.Data, answers: Answers) -> dict[str, float]:
         chosen = decide(self.decided_by(answers), answers.outputs)
         scores = metrics.evaluate(
-            self.metric_names, self.label_ids(data), chosen
+            self.metric_names,
+            self.label_ids(data),
+            chosen,
+            self.label_set.num_outputs,
         )
         return {"loss": float(np.mean(answers.losses)), **scores}
 

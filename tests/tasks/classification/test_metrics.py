@@ -28,6 +28,11 @@ def test_classes_are_scored_as_by_hand(name, expected):
     assert value == {name: pytest.approx(expected, abs=1e-12)}
 
 
+def test_a_class_that_does_not_occur_has_macro_f1_0():
+    values = metrics.evaluate(["macro_f1"], _TARGETS, _PREDICTIONS, 3)
+    assert values == {"macro_f1": pytest.approx((2 / 3 + 1 / 2 + 0) / 3)}
+
+
 def test_scores_correlate_as_by_hand():
     targets, predictions = [1.0, 2.0, 3.0], [1.0, 5.0, 3.0]
     values = metrics.evaluate(["pearson", "spearman"], targets, predictions)

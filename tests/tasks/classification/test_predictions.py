@@ -203,6 +203,8 @@ _TWO = labels.LabelSet(names=("no", "yes"))
         (metrics.ACCURACY, [0, 1, 1, 1], 0.75),
         # That of always "yes": precision 1/4, recall 1.
         (metrics.F1, [0, 0, 1, 0], 0.4),
+        # That of always "yes", with F1 0 of "no", which does not occur.
+        (metrics.MACRO_F1, [1, 1], 0.5),
         (metrics.MATTHEWS, [0, 1, 1], 0.0),
         (metrics.PEARSON, [0, 1, 1], 0.0),
         (metrics.SPEARMAN, [0, 1, 1], 0.0),
