@@ -38,6 +38,21 @@ def gold_answers(dataset: squad_examples.Dataset) -> dict[str, tuple[str, ...]]:
     return texts
 
 
+def require_answers(gold: Mapping[str, Collection[str]]) -> None:
+    """Checks that every question has a gold answer, as SQuAD 1.1 requires.
+
+    Raises:
+        ValueError: a question has none.
+    """
+    unanswerable = [qas_id for qas_id, answers in gold.items() if not answers]
+    if unanswerable:
+        raise ValueError(
+            f"In SQuAD 1.1 every question has an answer; {len(unanswerable)} "
+            f"have none: {messages.listed(unanswerable, _NUM_NAMED)}. For a "
+            "file of SQuAD 2.0 pass --version_2_with_negative."
+        )
+
+
 def evaluate_v1(
     gold: Mapping[str, Collection[str]], predictions: Mapping[str, str]
 ) -> dict[str, float]:
@@ -52,13 +67,7 @@ def evaluate_v1(
     Raises:
         ValueError: there is no question, or a question has no gold answer.
     """
-    unanswerable = [qas_id for qas_id, answers in gold.items() if not answers]
-    if unanswerable:
-        raise ValueError(
-            f"In SQuAD 1.1 every question has an answer; {len(unanswerable)} "
-            f"have none: {messages.listed(unanswerable, _NUM_NAMED)}. For a "
-            "file of SQuAD 2.0 pass --version_2_with_negative."
-        )
+    require_answers(gold)
     exact, f1 = _score(gold, predictions, f1_v1)
     return {"exact_match": _percent(exact), "f1": _percent(f1)}
 

@@ -106,7 +106,7 @@ def read_questions(
         OSError: the file cannot be opened.
         ValueError: two questions have the same id; the file is not in SQuAD
             format or has the wrong version; or a question has no field
-            `answers`, which gold answers need.
+            `answers`, which gold answers need, or no gold answer in version 1.
     """
     dataset = squad_examples.read_version(
         flags.given(options.predict_file, "predict_file"),
@@ -115,6 +115,8 @@ def read_questions(
     gold = None
     if with_gold or options.null_score_diff_threshold == squad_flags.AUTO:
         gold = squad_metrics.gold_answers(dataset)
+        if not options.version_2_with_negative:
+            squad_metrics.require_answers(gold)
     return Questions(
         examples=squad_examples.prediction_examples(dataset), gold=gold
     )

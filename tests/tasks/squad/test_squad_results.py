@@ -12,7 +12,7 @@ from tasks.squad import (
     squad_flags,
     squad_results,
 )
-from tests import programs
+from tests import programs, toy_squad
 
 _GOLD = {"a": ("oslo",), "b": (), "c": ("lima",)}
 
@@ -41,6 +41,16 @@ def _version_2():
 def test_version_1_answers_everything():
     decisions = squad_results.decide([_answer("a", "oslo", None)])
     assert decisions == squad_results.Decisions(texts={"a": "oslo"})
+
+
+def test_version_1_needs_gold_answers_when_questions_are_read(tmp_path):
+    dataset = toy_squad.dataset(3)
+    dataset["data"][0]["paragraphs"][0]["qas"][0]["answers"] = []
+    toy_squad.write_json(tmp_path / "dev.json", dataset)
+    options = _options(predict_file=str(tmp_path / "dev.json"))
+    with pytest.raises(ValueError, match=r"In SQuAD 1\.1 every .* 1 have none"):
+        squad_results.read_questions(options, with_gold=True)
+    assert squad_results.read_questions(options, with_gold=False).examples
 
 
 def test_a_threshold_decides():
