@@ -45,6 +45,21 @@ def test_probabilities_are_averaged_over_all_systems():
     assert shorter.nbest == answer.nbest[:1]
 
 
+def test_placeholder_of_a_system_without_candidates_does_not_compete():
+    found = {"q": (_entry("cat", 0.75, 4, 2), _entry("dog", 0.25, 1, 1))}
+    none = {"q": (_entry("empty", 1.0),)}
+    (answer,) = _combine([none, found])
+    assert answer.nbest == (
+        _entry("cat", 0.375, 4, 2),
+        _entry("dog", 0.125, 1, 1),
+    )
+    (answer,) = _combine([none, none])
+    assert answer.nbest == none["q"]
+    # The same text with logits is an answer.
+    (answer,) = _combine([{"q": (_entry("empty", 1.0, 3, 1),)}, found])
+    assert answer.prediction() == "empty"
+
+
 def test_one_system_stays_as_it_is():
     system = {"b": (_entry("cat", 1.0),), "a": (_entry("dog", 1.0),)}
     answers = _combine([system], "ba")
