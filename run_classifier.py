@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from commands import program
-from files import writing
+from files import paths, writing
 from tasks import task
 from tasks.classification import (
     datasets,
@@ -163,9 +163,29 @@ class SentenceClassification(predictions.LabeledTask):
                 self.label_ids(data), answers.outputs
             )
         else:
-            path = os.path.join(output_dir, sentence_flags.LABELS_FILE)
-            thresholds = labels.load(path).thresholds
+            thresholds = self._saved_thresholds(output_dir)
         return dataclasses.replace(answers, thresholds=thresholds)
+
+    def _saved_thresholds(self, output_dir: str) -> tuple[float, ...]:
+        """Reads the thresholds saved with the model; none if not tuned."""
+        from modeling import config
+        from training import checkpointing
+
+        path = os.path.join(output_dir, sentence_flags.LABELS_FILE)
+        saved = labels.load(path)
+        start = self.options.init_checkpoint
+        if saved.thresholds or not start or checkpointing.latest(output_dir):
+            return saved.thresholds
+        # The weights are those of `init_checkpoint`.
+        path = os.path.join(config.folder_of(start), sentence_flags.LABELS_FILE)
+        if not paths.exists(path):
+            return ()
+        saved = labels.load(path)
+        # The outputs of the model are in the order of this run's labels.
+        threshold_of = dict(zip(saved.names, saved.thresholds, strict=False))
+        if threshold_of.keys() != set(self.label_set.names):
+            return ()
+        return tuple(threshold_of[name] for name in self.label_set.names)
 
     def _chooses_thresholds(self, data: task.Data) -> bool:
         is_evaluated = data.data_set.split == task.EVAL

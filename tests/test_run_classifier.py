@@ -244,6 +244,17 @@ def test_several_labels(tmp_path):
     lines = (out / "predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["labels"] for line in lines] == [["said"]] * 11
     assert json.loads((out / "labels.json").read_text()) == held
+    # Also in another folder, whose labels are in another order.
+    other = toy.run(
+        tmp_path,
+        do_predict=True,
+        problem_type="multi_label",
+        label_names="yes,said",
+        init_checkpoint=str(out),
+        output_dir=str(tmp_path / "other"),
+    )
+    lines = (other / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["labels"] for line in lines] == [["said"]] * 11
 
 
 def test_evaluates_on_rows_held_out_of_the_training_file(tmp_path):
