@@ -8,15 +8,13 @@ import os
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from absl import logging
 
 from files import messages, paths
 from tasks import tables
 from tasks.classification import labels, sentence_pairs
-
-_Item = TypeVar("_Item")
 
 _MAX_NAMES_SHOWN = 3
 _MAX_LINES_SHOWN = 10
@@ -93,7 +91,8 @@ class Part:
     """The held-out rows of a file, or the other rows.
 
     Attributes:
-        held_out: the numbers of the held-out rows, from 0, ascending.
+        held_out: the held-out rows of the file, from 0 without the header,
+            ascending.
         is_held_out: whether this part is the held-out rows.
         seed: seed of the split.
         fold: the number of the fold, from 1; 0 without folds.
@@ -114,13 +113,15 @@ class Part:
         """Suffix of the names of records."""
         return f"-fold-{self.fold}" if self.fold else ""
 
-    def take(self, items: Sequence[_Item]) -> list[_Item]:
-        """Returns the items of this part from one item per row."""
+    def take(
+        self, examples: Sequence[sentence_pairs.InputExample]
+    ) -> list[sentence_pairs.InputExample]:
+        """Returns the examples of this part."""
         held_out = set(self.held_out)
         return [
-            item
-            for row, item in enumerate(items)
-            if (row in held_out) == self.is_held_out
+            example
+            for example in examples
+            if (example.row in held_out) == self.is_held_out
         ]
 
     def origin(self) -> dict[str, Any]:
@@ -327,7 +328,7 @@ def read_examples(
     if not is_named:
         _warn_of_headless_file(table, layout, label_set)
     examples = []
-    for row in _rows(table, layout):
+    for number, row in _rows(table, layout):
         guid = row.line - 1
         if layout.guid is not None:
             guid = table.cell(row, layout.guid)
@@ -342,6 +343,7 @@ def read_examples(
                 text_a=table.read(row, layout.text_a, tables.text),
                 text_b=text_b,
                 label=label,
+                row=number,
             )
         )
     if not examples:
@@ -367,7 +369,7 @@ def discover_labels(
     column = table.find(layout.label)
     cells = (
         (table.place(row, column), table.cell(row, column))
-        for row in _rows(table, placed)
+        for _, row in _rows(table, placed)
     )
     first = next(cells, None)
     if first is None:
@@ -399,7 +401,10 @@ def _open(path: str, layout: Layout) -> tuple[tables.Table, Layout]:
     return table, dataclasses.replace(layout, **places)
 
 
-def _rows(table: tables.Table, layout: Layout) -> Iterator[tables.Row]:
+def _rows(
+    table: tables.Table, layout: Layout
+) -> Iterator[tuple[int, tables.Row]]:
+    """Yields the rows to read, numbered from 0 as in the file."""
     short = []
     width = 1 + max(
         (
@@ -409,7 +414,7 @@ def _rows(table: tables.Table, layout: Layout) -> Iterator[tables.Row]:
         ),
         default=0,
     )
-    for row in table.rows:
+    for number, row in enumerate(table.rows):
         if layout.only is not None:
             column, value = layout.only
             if table.cell(row, column) != value:
@@ -417,7 +422,7 @@ def _rows(table: tables.Table, layout: Layout) -> Iterator[tables.Row]:
         if layout.skip_short_rows and len(row.cells) < width:
             short.append(row.line)
             continue
-        yield row
+        yield number, row
     if short:
         logging.warning(
             "%s: dropped %d row(s) that have fewer than %d columns, known "
@@ -449,12 +454,15 @@ def _warn_of_headless_file(
 def hold_out(
     found: Sequence[labels.Label], fraction: float, seed: int
 ) -> tuple[int, ...]:
-    """Draws a share of the rows, stratified by label.
+    """Draws a share of the examples, stratified by label.
 
     Args:
-        found: the label of each row.
+        found: the label of each example.
         fraction: the share, above 0 and below 1.
         seed: seed of the split.
+
+    Returns:
+        The places of the drawn ones in `found`, ascending.
 
     Raises:
         ValueError: no row would be held out, or none would be left.
@@ -478,12 +486,15 @@ def hold_out(
 def folds(
     found: Sequence[labels.Label], count: int, seed: int
 ) -> list[tuple[int, ...]]:
-    """Divides the rows into folds, stratified by label.
+    """Divides the examples into folds, stratified by label.
 
     Args:
-        found: the label of each row.
+        found: the label of each example.
         count: the number of folds.
         seed: seed of the split.
+
+    Returns:
+        For each fold, its places in `found`, ascending.
 
     Raises:
         ValueError: there are fewer than two folds, or more than rows.

@@ -203,8 +203,8 @@ def prediction_lines(
 ) -> Iterator[str]:
     """Yields the lines of predictions.jsonl.
 
-    Each is an object: `row`, the index of the example in its file, from 0
-    without the header, then the fields of `named_answers`.
+    Each is an object: `row`, the index of the example among those read from
+    its file, from 0, then the fields of `named_answers`.
 
     Args:
         label_set: the labels.

@@ -186,17 +186,16 @@ def _highest_losses(
 ) -> Iterator[str]:
     """Yields the examples of highest loss as JSON lines, highest first.
 
-    Each has `row`, from 0 without the header, `loss`, `label`, `prediction` and
-    texts.
+    Each has `row`, that of the file, from 0 without the header, `loss`,
+    `label`, `prediction` and texts.
     """
     examples = file.examples(with_labels=True)
     decisions = predictions.answers(label_set, answers.outputs)
-    rows = file.part.held_out if file.part else range(len(examples))
     order = np.argsort(-answers.losses, kind="stable")
     for place in order[:_NUM_EXAMPLES]:
         example = examples[place]
         line = {
-            "row": rows[place],
+            "row": example.row,
             "loss": round(float(answers.losses[place]), 6),
             "label": example.label,
             "prediction": decisions[place],

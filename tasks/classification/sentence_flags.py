@@ -368,15 +368,16 @@ def split(options: SentenceOptions, files: _Files) -> list[_Files]:
     if not (sources and options.splits_training_file):
         return [files]
     (file,), seed = sources, options.split_seed
-    found = [example.label for example in file.examples(with_labels=True)]
+    examples = file.examples(with_labels=True)
+    found = [example.label for example in examples]
     if options.num_folds:
         drawn = datasets.folds(found, options.num_folds, seed)
     else:
         drawn = [datasets.hold_out(found, options.dev_fraction, seed)]
 
-    def part(rows, number, name) -> list[datasets.TextFile]:
+    def part(places, number, name) -> list[datasets.TextFile]:
         chosen = datasets.Part(
-            held_out=rows,
+            held_out=tuple(examples[place].row for place in places),
             is_held_out=name == task.EVAL,
             seed=seed,
             fold=number if options.num_folds else 0,
@@ -385,10 +386,10 @@ def split(options: SentenceOptions, files: _Files) -> list[_Files]:
 
     return [
         {
-            name: own if name == task.PREDICT else part(rows, number, name)
+            name: own if name == task.PREDICT else part(places, number, name)
             for name, own in files.items()
         }
-        for number, rows in enumerate(drawn, start=1)
+        for number, places in enumerate(drawn, start=1)
     ]
 
 

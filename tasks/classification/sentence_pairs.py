@@ -29,12 +29,14 @@ class InputExample:
         text_a: the first, or only, sentence.
         text_b: the second; None or empty for a single sentence.
         label: as parsed by its `LabelSet`; empty if not needed.
+        row: its row in the file, from 0 without the header.
     """
 
     guid: str
     text_a: str
     text_b: str | None = None
     label: labels.Label = ""
+    row: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

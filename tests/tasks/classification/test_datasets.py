@@ -5,7 +5,14 @@ import collections
 import numpy as np
 import pytest
 
-from tasks.classification import datasets, glue, labels, sentence_pairs
+from tasks import task
+from tasks.classification import (
+    datasets,
+    glue,
+    labels,
+    sentence_flags,
+    sentence_pairs,
+)
 
 _BINARY = labels.LabelSet(names=("0", "1"))
 
@@ -27,8 +34,8 @@ def test_columns_become_guid_texts_and_label(tmp_path):
     path = _write(tmp_path, "n\tx\ty\tl\n7\ta\tb\t1\n9\tc\t\t0\n")
     examples = _read(path, text_a="x", text_b="y", label="l", guid="n")
     assert [vars(example) for example in examples] == [
-        {"guid": "p-7", "text_a": "a", "text_b": "b", "label": "1"},
-        {"guid": "p-9", "text_a": "c", "text_b": "", "label": "0"},
+        {"guid": "p-7", "text_a": "a", "text_b": "b", "label": "1", "row": 0},
+        {"guid": "p-9", "text_a": "c", "text_b": "", "label": "0", "row": 1},
     ]
 
 
@@ -53,6 +60,7 @@ def test_only_the_rows_asked_for_are_read(tmp_path):
     path = _write(tmp_path, "g\tx\nen\ta\nzh\tb\nen\tc\n")
     examples = _read(path, text_a=1, only=("g", "en"), with_labels=False)
     assert [e.guid for e in examples] == ["p-1", "p-3"]
+    assert [e.row for e in examples] == [0, 2]
     with pytest.raises(ValueError, match="has no example with 'el'"):
         _read(path, text_a=1, only=("g", "el"), with_labels=False)
 
@@ -249,14 +257,46 @@ def test_parts_make_up_the_file():
         )
         for name in names
     }
-    assert parts["held"].take("abcde") == ["b", "d"]
-    assert parts["kept"].take("abcde") == ["a", "c", "e"]
+    examples = [
+        sentence_pairs.InputExample(guid="", text_a=text, row=row)
+        for row, text in enumerate("abcde")
+    ]
+    texts = {
+        name: [example.text_a for example in part.take(examples)]
+        for name, part in parts.items()
+    }
+    assert texts == {"held": ["b", "d"], "kept": ["a", "c", "e"]}
     assert parts["kept"].suffix == "-fold-2"
     assert parts["held"].origin() == {
         "part": "held out",
         "held_out_rows": [1, 3],
         "split_seed": 7,
     }
+
+
+def test_held_out_rows_are_those_of_the_file(tmp_path):
+    rows = [f"{n}\t1\t2\tq{n}\tr\t{n % 2}\n" for n in range(10)]
+    # The release drops the short row.
+    text = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\nshort\t1\n"
+    _write(tmp_path, text + "".join(rows), "train.tsv")
+    info = glue.find_dataset("QQP")
+    files = datasets.find_files(info, [info.train], str(tmp_path), _PACKING)
+    options = sentence_flags.SentenceOptions(
+        task_name="QQP", data_dir=str(tmp_path), dev_fraction=0.3
+    )
+    (parts,) = sentence_flags.split(
+        options, {task.TRAIN: files, task.EVAL: files}
+    )
+    texts = {
+        name: [e.text_a for e in part.examples(with_labels=True)]
+        for name, (part,) in parts.items()
+    }
+    held_out = parts[task.EVAL][0].origin()["held_out_rows"]
+    assert texts[task.EVAL] == [f"q{row - 1}" for row in held_out]
+    assert len(held_out) == 3
+    assert sorted(texts[task.TRAIN] + texts[task.EVAL]) == [
+        f"q{n}" for n in range(10)
+    ]
 
 
 def test_refuses_what_leaves_nothing(caplog):

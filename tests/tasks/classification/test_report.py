@@ -106,7 +106,9 @@ def _write(path, label_set, part, label_ids, **arrays):
     split = datasets.SplitInfo(
         name="train",
         files=(path.name,),
-        layout=datasets.Layout(text_a="text", label="label"),
+        layout=datasets.Layout(
+            text_a="text", label="label", skip_short_rows=True
+        ),
         guid_prefix="train",
     )
     file = datasets.TextFile(
@@ -150,7 +152,7 @@ def test_files_name_the_rows_that_were_held_out(tmp_path):
 
 def test_scores_have_their_worst_examples_alone(tmp_path):
     path = tmp_path / "train.tsv"
-    path.write_text("text\tlabel\nzero\t0.5\none\t2\n")
+    path.write_text("text\tlabel\nshort\nzero\t0.5\none\t2\n")
     _write(
         path,
         labels.LabelSet(problem_type="regression"),
@@ -162,3 +164,6 @@ def test_scores_have_their_worst_examples_alone(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         *("eval_highest_loss_x.jsonl", "train.tsv")
     ]
+    lines = (tmp_path / "eval_highest_loss_x.jsonl").read_text().splitlines()
+    # The dropped row counts.
+    assert [json.loads(line)["row"] for line in lines] == [2, 1]
