@@ -31,6 +31,9 @@ _FOREIGN = "keras/"
 _ENCODER = "bert"
 # The top-level groups of a plain `BertModel`.
 _ENCODER_PARTS = ("embeddings", "encoder", "layers")
+# The top-level groups of our files. Arrays of other models in them would be
+# taken for ours.
+_GROUPS = (_ENCODER, "cls", "vars", _OTHERS, *_ENCODER_PARTS)
 # A head of each class by a path that no other class has, the first match wins.
 _HEAD_PATHS = {
     "BertForPreTraining": "cls/children/masked_language_model",
@@ -194,7 +197,7 @@ def write(
         for name in sorted(variables):
             if name in paths:
                 h5[paths[name]] = read(name)
-            elif name.startswith(_FOREIGN):
+            elif _has_free_path(name):
                 h5[name.removeprefix(_FOREIGN)] = read(name)
             else:
                 h5[f"{_OTHERS}/{others}"] = read(name)
@@ -209,6 +212,12 @@ def write(
                 if part in h5[_ENCODER]:
                     h5[part] = h5[f"{_ENCODER}/{part}"]
     return {path: len(variables)}
+
+
+def _has_free_path(name: str) -> bool:
+    """Returns whether a variable's path in another Keras file is not ours."""
+    path = name.removeprefix(_FOREIGN)
+    return path != name and path.split("/")[0] not in _GROUPS
 
 
 def files(path: str) -> list[str]:

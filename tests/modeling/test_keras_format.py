@@ -88,6 +88,23 @@ def test_variables_that_only_the_file_has_keep_their_path(tmp_path):
     assert got.keys() == arrays.keys()
 
 
+@pytest.mark.parametrize(
+    "group",
+    ["bert", "cls", "embeddings", "layers", "release_variables", "vars"],
+)
+def test_foreign_arrays_in_a_group_of_ours_are_kept(tmp_path, group):
+    model = bert.BertModel(_CONFIG)
+    arrays = _arrays(model)
+    name = f"keras/{group}/extra/vars/0"
+    foreign = {name: np.arange(3), "keras/extra/vars/0": np.arange(2)}
+    path = _write(tmp_path / "x.weights.h5", arrays | foreign, ["BertModel"])
+    got = checkpoints.read(path)
+    assert got.keys() == (arrays | foreign).keys()
+    np.testing.assert_array_equal(got[name], foreign[name])
+    model.load_weights(path)
+    _check(model, arrays)
+
+
 def test_weights_of_another_model_are_named(tmp_path):
     model = keras.Sequential([keras.Input([2]), keras.layers.Dense(3)])
     path = str(tmp_path / "x.weights.h5")
