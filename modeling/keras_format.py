@@ -180,7 +180,7 @@ def write(
         read: returns the array of a name.
         num_layers: of the configuration; deeper layers become other variables.
         architectures: of `name_tables.architectures`; Keras can load the first
-            that is a class of this project.
+            that is a class of this project, or else the encoder.
 
     Returns:
         The number of variables in the file.
@@ -191,6 +191,8 @@ def write(
     import h5py
 
     architecture = next((a for a in architectures if a in _MODELS), None)
+    if architecture is None and name_tables.WORD_EMBEDDINGS in variables:
+        architecture = "BertModel"
     paths = keras_paths(architecture, num_layers) if architecture else {}
     with writing.whole_file(path, "w+b") as file, h5py.File(file, "w") as h5:
         others = 0

@@ -67,6 +67,22 @@ def test_a_bare_encoder_loads_under_both_layouts(tmp_path):
     )
 
 
+def test_the_encoder_of_a_class_of_hugging_face_s_alone_loads(tmp_path):
+    arrays = {
+        name: array
+        for name, array in _arrays(heads.BertForPreTraining(_CONFIG)).items()
+        if not name.startswith("cls/seq_relationship/")
+    }
+    path = _write(tmp_path / "x.weights.h5", arrays, ["BertForMaskedLM"])
+    encoder = bert.BertModel(_CONFIG)
+    encoder.load_weights(path)
+    _check(encoder, arrays)
+    got = checkpoints.read(path)
+    assert got.keys() == arrays.keys()
+    for name, want in arrays.items():
+        np.testing.assert_array_equal(got[name], want, name)
+
+
 def test_what_save_weights_wrote_is_read(tmp_path):
     model = heads.BertForSequenceClassification(_CONFIG, num_labels=3)
     model.save_weights(str(tmp_path / "x.weights.h5"))
