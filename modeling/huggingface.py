@@ -441,7 +441,8 @@ def write(
         return read(name).T if is_transposed else read(name)
 
     for name in (WEIGHTS, OTHERS, INDEX):
-        paths.remove(os.path.realpath(os.path.join(folder, name)))
+        path = os.path.join(folder, name)
+        paths.remove(path if paths.is_remote(path) else os.path.realpath(path))
     written = {}
     if others:
         path = os.path.join(folder, OTHERS)

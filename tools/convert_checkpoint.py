@@ -418,7 +418,7 @@ def _write_sidecars(
     writing.check_files([*weights, *changed], inputs)
     writing.check_seekable(weights)
     for path in () if options.overwrite else (*weights, *changed):
-        if os.path.exists(path):
+        if paths.exists(path):
             which = " with other content" if path in changed else ""
             raise FileExistsError(
                 f"{path} already exists{which}. Choose another --output, or "

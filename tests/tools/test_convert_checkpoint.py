@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
+from files import paths
 from modeling import checkpoints, heads, tagging
 from modeling import config as config_lib
 from tools import convert_checkpoint
@@ -247,6 +248,26 @@ def test_nothing_is_replaced_unasked_and_the_input_never(tmp_path):
     with pytest.raises(FileExistsError, match="with other content"):
         _from_golden("model", folder.parent, "keras")
     assert [p.name for p in folder.iterdir()] == ["bert_config.json"]
+
+
+@pytest.mark.parametrize("output_format", _OUTPUTS)
+def test_nothing_in_a_remote_store_is_replaced_unasked(tmp_path, output_format):
+    options = {"bert_config_file": _CONFIG_FILE, "vocab_file": _VOCABULARY}
+    target = f"ram://{tmp_path.name}/{_OUTPUTS[output_format]}"
+    _convert(_CHECKPOINTS["slots"], target, output_format, **options)
+    with pytest.raises(FileExistsError, match=r"ram://.* already exists"):
+        _convert(_CHECKPOINTS["slots"], target, output_format, **options)
+
+
+def test_old_variables_in_a_remote_folder_are_removed(tmp_path):
+    options = {"bert_config_file": _CONFIG_FILE, "vocab_file": _VOCABULARY}
+    folder = f"ram://{tmp_path.name}/out"
+    others = f"{folder}/release_variables.safetensors"
+    _convert(_CHECKPOINTS["slots"], folder, "huggingface", **options)
+    assert paths.exists(others)
+    options |= {"strip_optimizer": True, "overwrite": True}
+    _convert(_CHECKPOINTS["slots"], folder, "huggingface", **options)
+    assert not paths.exists(others)
 
 
 @pytest.mark.parametrize(
