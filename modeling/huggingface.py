@@ -128,7 +128,8 @@ def _keras_part(path: str, files: contextlib.ExitStack) -> _Part:
     def read(name: str) -> np.ndarray:
         array, is_kernel = arrays[name]
         with keras_format.hdf5_errors(path):
-            return array[()].T if is_kernel else np.asarray(array[()])
+            value = keras_format.hdf5_value(array)
+        return value.T if is_kernel else value
 
     file = keras_format.open_hdf5(path, files)
     with keras_format.hdf5_errors(path):
@@ -138,7 +139,7 @@ def _keras_part(path: str, files: contextlib.ExitStack) -> _Part:
             name, is_kernel = _pytorch_name(place), place.endswith("/kernel:0")
             shape = array.shape[::-1] if is_kernel else array.shape
             arrays[name] = array, is_kernel
-            entries[name] = shape, array.dtype.name
+            entries[name] = shape, keras_format.hdf5_type(array).name
     return _Part(entries=entries, read=read)
 
 

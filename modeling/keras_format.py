@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
+import ml_dtypes
 import numpy as np
 
 from files import messages, writing
@@ -106,10 +107,30 @@ def hdf5_arrays(file: "h5py.File") -> "dict[str, h5py.Dataset]":
     return found
 
 
+def hdf5_type(dataset: "h5py.Dataset") -> np.dtype:
+    """Returns the type of an array, also if Keras stored it as bfloat16."""
+    if _is_bfloat16(dataset):
+        return np.dtype(ml_dtypes.bfloat16)
+    return dataset.dtype
+
+
+def hdf5_value(dataset: "h5py.Dataset") -> np.ndarray:
+    """Reads an array in the type that `hdf5_type` returns."""
+    value = np.asarray(dataset[()])
+    return value.view(ml_dtypes.bfloat16) if _is_bfloat16(dataset) else value
+
+
+def _is_bfloat16(dataset: "h5py.Dataset") -> bool:
+    # HDF5 has no such type: Keras stores plain bytes, and "bfloat16" as an
+    # attribute that it gives no other type. The attribute is not read, because
+    # HDF5 hangs if a text of any length is damaged.
+    return dataset.dtype == np.dtype("V2") and "dtype" in dataset.attrs
+
+
 def _require_plain(dataset: "h5py.Dataset", place: str) -> None:
     if dataset.is_virtual or dataset.external:
         raise OSError(f"{place} is stored in another file")
-    if dataset.dtype.kind not in "fiub":
+    if dataset.dtype.kind not in "fiub" and not _is_bfloat16(dataset):
         raise OSError(f"{place} must be numeric; got {dataset.dtype}")
     stored = dataset.id.get_storage_size()
     if dataset.nbytes > stored * _MAX_COMPRESSION:
@@ -149,7 +170,7 @@ class Reader:
         with hdf5_errors(path):
             self._paths = _named(arrays, architecture)
             self.variables: dict[str, Spec] = {
-                name: (tuple(held.shape), held.dtype.name)
+                name: (tuple(held.shape), hdf5_type(held).name)
                 for name, held in sorted(self._paths.items())
             }
         # Classifiers of sentences and of words have the same variable names.
@@ -161,7 +182,7 @@ class Reader:
     def read(self, name: str) -> np.ndarray:
         """Reads a variable by the release's name."""
         with hdf5_errors(self.origin):
-            return np.asarray(self._paths[name][()])
+            return hdf5_value(self._paths[name])
 
 
 def write(

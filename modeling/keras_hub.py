@@ -26,7 +26,8 @@ _OPTIMIZER = "optimizer/"
 # The group of layers in files of Keras before version 3.
 _OLD_LAYERS = "_layer_checkpoint_dependencies/"
 _LAYER, _OURS = r"transformer_encoder_(\d+)", r"bert/encoder/layer_\1"
-_VARIABLE = r"vars/(\d)"
+# Further variables are the scales of quantized ones.
+_VARIABLE = r"vars/([01])"
 _ENCODER = (
     ("reversible_embedding/vars/0", "bert/embeddings/word_embeddings"),
     ("position_embedding/vars/0", "bert/embeddings/position_embeddings"),
@@ -99,7 +100,7 @@ class Reader:
         self.variables: dict[str, Spec] = {
             name: (
                 name_tables.keras_layer_shape(name, array.shape),
-                array.dtype.name,
+                keras_format.hdf5_type(array).name,
             )
             for name, array in sorted(self._arrays.items())
         }
@@ -128,7 +129,7 @@ class Reader:
     def read(self, name: str) -> "np.ndarray":
         """Reads a variable by the release's name."""
         with keras_format.hdf5_errors(self.origin):
-            value = self._arrays[name][...]
+            value = keras_format.hdf5_value(self._arrays[name])
         return name_tables.from_keras_layer(name, value)
 
 

@@ -12,10 +12,11 @@ import shutil
 import subprocess
 
 import h5py
+import ml_dtypes
 import numpy as np
 import pytest
 
-from modeling import bert, checkpoints, heads
+from modeling import bert, checkpoints, heads, keras_format
 from modeling import config as config_lib
 from tools import convert_checkpoint
 
@@ -115,6 +116,52 @@ def test_the_files_of_keras_2_have_another_group_of_layers(tmp_path):
     heads_of_task = {"output_weights", "output_bias"}
     got = checkpoints.list_variables(str(tmp_path))
     assert got.keys() == held.keys() - heads_of_task
+
+
+def test_a_preset_in_bfloat16_is_read_and_converted(tmp_path):
+    source = _GOLDEN / "keras_hub_classifier"
+    preset = tmp_path / "preset"
+    shutil.copytree(source, preset)
+    with h5py.File(preset / "model.weights.h5", "a") as file:
+        for path, array in keras_format.hdf5_arrays(file).items():
+            value = array[()].astype(ml_dtypes.bfloat16)
+            del file[path]
+            # Source: keras.src.saving.saving_lib.H5Entry.
+            file[path] = value
+            file[path].attrs["dtype"] = "bfloat16"
+    want = checkpoints.read(str(source))
+    got = checkpoints.read(str(preset))
+    assert got.keys() == want.keys()
+    encoder = [name for name in want if name.startswith("bert/")]
+    for name in encoder:
+        assert got[name].dtype == ml_dtypes.bfloat16, name
+        rounded = want[name].astype(ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(got[name], rounded, name)
+    output = str(tmp_path / "x.weights.h5")
+    convert_checkpoint.convert(
+        convert_checkpoint.Options(
+            input=str(preset), output=output, output_format="keras"
+        )
+    )
+    converted = checkpoints.read(output)
+    for name in encoder:
+        assert converted[name].dtype == np.float32, name
+        np.testing.assert_array_equal(converted[name], got[name], name)
+
+
+def test_a_quantized_preset_is_refused_by_name(tmp_path):
+    source = _GOLDEN / "keras_hub_classifier"
+    shutil.copytree(source, tmp_path, dirs_exist_ok=True)
+    query = "transformer_encoder/_self_attention_layer/query_dense/vars"
+    with h5py.File(tmp_path / "model.weights.h5", "a") as file:
+        variables = file[f"layers/{query}"]
+        kernel = np.round(variables["0"][()] * 100).astype(np.int8)
+        del variables["0"]
+        variables["0"] = kernel
+        variables["2"] = np.ones(kernel.shape[1:], np.float32)  # The scale.
+    config = config_lib.BertConfig.from_checkpoint(str(tmp_path))
+    with pytest.raises(ValueError, match=r"query/kernel .*Quantized weights"):
+        checkpoints.load(bert.BertModel(config), str(tmp_path))
 
 
 def test_a_preset_converts_with_its_vocabulary_and_casing(tmp_path):
