@@ -24,15 +24,20 @@ HEAD_INITIALIZER_RANGE = 0.02
 def output_variables(
     layer: keras.layers.Layer, shape: tuple[int, int], initializer_range: float
 ) -> tuple[Tensor, Tensor]:
-    """Adds `output_weights` `[K, D]` and `output_bias` `[K]` to a layer."""
+    """Adds float32 `output_weights` `[K, D]` and `output_bias` `[K]`."""
     weights = layer.add_weight(
         shape=shape,
         initializer=layers.truncated_normal(initializer_range),
         name="output_weights",
+        dtype="float32",
         autocast=False,
     )
     bias = layer.add_weight(
-        shape=shape[:1], initializer="zeros", name="output_bias", autocast=False
+        shape=shape[:1],
+        initializer="zeros",
+        name="output_bias",
+        dtype="float32",
+        autocast=False,
     )
     return weights, bias
 

@@ -84,7 +84,11 @@ class BertLayer(keras.layers.Layer):
     def add_variable(self, name: str, shape: tuple[int, ...], initializer):
         """Adds a trainable float32 variable."""
         return self.add_weight(
-            shape=shape, initializer=initializer, name=name, autocast=False
+            shape=shape,
+            initializer=initializer,
+            name=name,
+            dtype="float32",
+            autocast=False,
         )
 
 

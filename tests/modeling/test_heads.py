@@ -337,6 +337,21 @@ def test_low_precision_trains_close_to_float32(policy, tolerance):
     assert tf.linalg.global_norm(difference) / total < tolerance
 
 
+@pytest.mark.parametrize("policy", ["bfloat16", "float16"])
+def test_a_policy_of_one_type_keeps_float32_variables(policy):
+    ids = np.array([[4, 20, 30, 10, 7], [4, 40, 10, 0, 9]], np.int32)
+    positions = np.array([[1], [2]], np.int32)
+    model = heads.BertForPreTraining(_CONFIG, dtype=policy)
+    assert {v.dtype for v in model.weights} == {"float32"}
+    outputs = model(ids, None, None, positions)
+    assert {value.dtype for value in outputs.values()} == {tf.float32}
+    labeler = heads.BertForTokenClassification(
+        _CONFIG, num_labels=3, dtype=policy
+    )
+    assert {v.dtype for v in labeler.weights} == {"float32"}
+    assert labeler(ids)["logits"].dtype == tf.float32
+
+
 _B, _C, _T, _D = 2, 3, 5, 12
 
 
