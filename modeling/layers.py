@@ -291,19 +291,22 @@ def attend_apart(
     """Computes `attention` from separate queries, keys and values.
 
     Args:
-        query: `[B, T, D]` or `[B * T, D]` float; or fewer positions of each
-            sequence.
+        query: `[B, T, D]` or `[B * S, D]` float.
         key, value: `[B, S, D]` or `[B * S, D]` float.
         adder, num_heads, drop: as for `attend`.
 
     Returns:
         As `query`.
     """
-    batch = ops.shape(adder)[0]
     shape = ops.shape(query)
+    # Not -1, which an empty batch leaves undefined.
+    batch, length = ops.shape(adder)[0], ops.shape(adder)[-1]
     query, key, value = (
         _heads_first(
-            ops.reshape(x, (batch, -1, x.shape[-1])), num_heads=num_heads
+            ops.reshape(x, (batch, length, x.shape[-1]))
+            if len(x.shape) == 2
+            else x,
+            num_heads=num_heads,
         )
         for x in (query, key, value)
     )
@@ -461,14 +464,14 @@ class SelfAttention(BertLayer):
             return attend(products, bias, adder, num_heads, drop)
         # Faster than the joint product if nothing is compiled: neither kernels
         # nor results are copied.
-        return attend_apart(
-            self.query(hidden if first is None else first),
-            self.key(hidden),
-            self.value(hidden),
-            adder,
-            num_heads,
-            drop,
+        if first is None:
+            query = self.query(hidden)
+        else:
+            query = ops.expand_dims(self.query(first), 1)  # [B, 1, D]
+        context = attend_apart(
+            query, self.key(hidden), self.value(hidden), adder, num_heads, drop
         )
+        return context if first is None else ops.squeeze(context, 1)  # [B, D]
 
 
 class BlockOutput(BertLayer):

@@ -1,5 +1,6 @@
 """The encoder: sizes, padding, order, dropout, precision."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -83,6 +84,17 @@ def test_the_first_position_alone_gets_the_same_output(num_hidden_layers):
     np.testing.assert_allclose(
         got["pooled_output"], want["pooled_output"], atol=1e-5
     )
+
+
+@pytest.mark.parametrize("first_only", [False, True])
+def test_an_empty_batch_has_empty_outputs(first_only):
+    model, ids = _model(), np.zeros([0, 7], np.int32)
+    length = 1 if first_only else 7
+    for context in (contextlib.nullcontext(), compilation.forward_only()):
+        with context:
+            outputs = model(ids, first_only=first_only)
+        assert outputs["sequence_output"].shape == (0, length, 12)
+        assert outputs["pooled_output"].shape == (0, 12)
 
 
 def test_the_first_position_alone_gives_the_same_gradients():
