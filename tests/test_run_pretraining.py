@@ -394,8 +394,14 @@ def test_a_damaged_record_is_named_when_it_is_read(tmp_path):
     damaged = bytearray(path.read_bytes())
     damaged[20] ^= 1
     path.write_bytes(damaged)
-    with pytest.raises(
-        (tf.errors.OpError, ValueError),
-        match=r"records, record 0 at byte 0: .* checksum",
+    (tmp_path / "whole").mkdir()
+    whole = toy.flags_of(tmp_path / "whole")["input_file"]
+    named = r"records, record 0 at byte 0: .* checksum[^\n]*$"
+    # Before training, in it and in evaluation.
+    for changes in (
+        {"save_checkpoints_steps": 100},
+        {"phases": f"steps=1 input_file={whole}; steps=1 input_file={path}"},
+        {"input_file": whole, "eval_input_file": path, "do_eval": True},
     ):
-        toy.run(tmp_path, save_checkpoints_steps=100)
+        with pytest.raises(ValueError, match=named):
+            toy.run(tmp_path, **{"num_train_steps": 2} | changes)

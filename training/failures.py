@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import sys
@@ -16,6 +17,10 @@ from training import checkpointing, input_pipeline
 
 # Source: TensorFlow's message when a device is out of memory.
 _NO_MEMORY = (tf.errors.ResourceExhaustedError, MemoryError)
+# An error of a Python function within TensorFlow follows its traceback.
+_OF_PYTHON = re.compile(
+    r"\n(?:ValueError|OSError): (.+?)\n+\t \[\[\{\{node PyFunc", re.DOTALL
+)
 
 
 class OutOfMemoryError(RuntimeError):
@@ -61,6 +66,22 @@ def of_memory(
             f"There is not enough memory. A device processes {rows // parts} "
             f"of the {phase.batch_size} examples of a batch at once. {advice}"
         ) from error
+
+
+@contextlib.contextmanager
+def of_reading() -> Iterator[None]:
+    """Replaces the error of TensorFlow for a record that cannot be read.
+
+    Raises:
+        ValueError: with the message of `record_files` or `records` alone.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        found = _OF_PYTHON.search(error.message)
+        if not found:
+            raise
+        raise ValueError(found[1]) from error
 
 
 @contextlib.contextmanager

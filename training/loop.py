@@ -43,6 +43,7 @@ class Result:
     metrics: Mapping[str, float] | None
 
 
+@failures.of_reading()
 @workers.communication_errors()
 def train(
     strategy: tf.distribute.Strategy,
@@ -183,6 +184,7 @@ def _is_due(step: int, plan: initialization.Plan, *intervals: int) -> bool:
     )
 
 
+@failures.of_reading()
 @workers.communication_errors()
 def evaluate(
     evaluator: steps.Evaluator,

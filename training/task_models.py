@@ -11,6 +11,7 @@ from tasks import task as task_lib
 from training import (
     checkpointing,
     devices,
+    failures,
     initialization,
     input_pipeline,
     loop,
@@ -274,7 +275,7 @@ class Model:
         if data.data_set.split == task_lib.EVAL:
             batch_size = getattr(options, "eval_batch_size", batch_size)
         if data.source is not None:
-            with workers.communication_errors():
+            with failures.of_reading(), workers.communication_errors():
                 outputs = self._predictor.predict(
                     data.source,
                     batch_size=batch_size,
