@@ -117,11 +117,11 @@ class Trainer:
         # Without AutoGraph, here as elsewhere: no Python control flow depends
         # on a tensor, and the conversion takes 2.5 s of a program's start.
         self._compiled = tf.function(self._steps, autograph=False)
+        # Functions of their own are traced once, inside and outside of loops.
+        self._compiled_step = tf.function(self._step, autograph=False)
         # The sum over replicas and the update are not compiled by XLA.
-        self._compiled_gradients = (
-            tf.function(self._gradients, autograph=False, jit_compile=True)
-            if jit_compile
-            else self._gradients
+        self._compiled_gradients = tf.function(
+            self._gradients, autograph=False, jit_compile=jit_compile or None
         )
 
     def run(
@@ -162,20 +162,28 @@ class Trainer:
         )
 
     def _steps(self, iterator, first_step, count, *run):
-        result = self._step(iterator, first_step, *run)
         if count is None:
-            return result
+            return self._compiled_step(iterator, first_step, *run)
+        # The sums start as zeros, so that the graph has one copy of the step.
+        one_step = self._compiled_step.get_concrete_function(
+            iterator, first_step, *run
+        )
+        sums = tf.nest.map_structure(
+            lambda spec: tf.zeros(spec.shape, spec.dtype),
+            one_step.structured_outputs,
+        )
+        sums["first_bad_step"] -= 1
 
-        def one_more(offset, result):
-            step = self._step(iterator, first_step + offset, *run)
-            return offset + 1, _add(result, step)
+        def one_more(offset, sums):
+            step = self._compiled_step(iterator, first_step + offset, *run)
+            return offset + 1, _add(sums, step)
 
-        _, result = tf.while_loop(
+        _, sums = tf.while_loop(
             lambda offset, _: offset < count,
             one_more,
-            (tf.constant(1, tf.int64), result),
+            (tf.constant(0, tf.int64), sums),
         )
-        return result
+        return sums
 
     def _step(self, iterator, step, peak, seed, num_parts):
         batch, input_seconds = _timed_next(iterator)

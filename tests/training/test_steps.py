@@ -370,6 +370,34 @@ class _Noise:
         return objectives.Outcome(losses={"loss": loss}, metrics={})
 
 
+class _TwoUses(_Noise):
+    """Its gradient is the sum of two tensors of the weight's shape."""
+
+    def outcome(self, features, denominators, dropout_seed):
+        self.num_traces += 1
+        x = tf.reduce_sum(features["x"])
+        loss = x * tf.reduce_sum(self._weight) + tf.reduce_sum(self._weight * x)
+        return objectives.Outcome(losses={"loss": loss}, metrics={})
+
+
+def test_loops_over_batches_in_parts_have_one_trace_and_leave_nothing():
+    # TensorFlow's memory optimizer rewrites such sums in graphs that need more
+    # than 200 MB. In a loop within a loop, the next call then failed.
+    strategy = tf.distribute.OneDeviceStrategy("/CPU:0")
+    with strategy.scope():
+        weight = tf.Variable(tf.zeros([1 << 18, 64]))
+    objective = _TwoUses(weight)
+    state = _one_weight_state(strategy, objective, weight)
+    dataset = tf.data.Dataset.from_tensors({"x": tf.ones([4])}).repeat()
+    iterator = iter(strategy.experimental_distribute_dataset(dataset))
+    trainer = steps.Trainer(strategy, state)
+    for first in (0, 2, 4):
+        result = trainer.run(iterator, first, 2, num_accumulation_steps=4)
+        # Each of the 2 steps: a gradient of 2 * 4 in each of 2**24 places.
+        assert float(result["gradient_norm"]) == pytest.approx(2 * 8 * 2**12)
+    assert objective.num_traces == 1
+
+
 class _Watching(_Noise):
     """Notes when it begins with what does not depend on the batch."""
 
