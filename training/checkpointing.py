@@ -153,8 +153,8 @@ def save(
         The checkpoint's prefix.
     """
     prefix = prefix_of(output_dir, step)
-    tensors = {name: value.numpy() for name, value in variables.items()}
-    tensors["global_step"] = np.int64(step)
+    # The variables themselves: copies would need as much memory again.
+    tensors = {**variables, "global_step": np.int64(step)}
     writing.write_json(f"{prefix}.state.json", dict(state))
     try:
         checkpoints.save(prefix, tensors)
