@@ -210,8 +210,10 @@ def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
     Missing moments stay 0, with a warning: the release has none for a variable
     without a gradient, such as the pooler of a span model.
     """
-    saved = checkpoints.list_variables(prefix)
-    missing = sorted(set(slots) - set(saved))
+    with checkpoints.opened(prefix) as source:
+        missing = sorted(set(slots) - set(source.variables))
+        for name in set(slots) - set(missing):
+            slots[name].assign(source.read(name))
     if missing:
         logging.warning(
             "%s lacks %d of %d optimizer moments, which start at 0: %s%s",
@@ -221,10 +223,6 @@ def load_slots(prefix: str, slots: Mapping[str, tf.Variable]) -> None:
             ", ".join(missing[:_MOST_NAMES_SHOWN]),
             ", ..." if len(missing) > _MOST_NAMES_SHOWN else "",
         )
-    # Read together: opening a remote checkpoint for each would take minutes.
-    values = checkpoints.read(prefix, set(slots) - set(missing))
-    for name, value in values.items():
-        slots[name].assign(value)
 
 
 def saved_steps(output_dir: str) -> list[int]:
