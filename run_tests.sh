@@ -18,8 +18,7 @@ unset PYTHONDONTWRITEBYTECODE
 # One thread of arithmetic for each of the processes below.
 export TF_NUM_INTRAOP_THREADS=${TF_NUM_INTRAOP_THREADS:-1}
 # A file of tests stays in one process, so that what its tests share is made
-# once. One process more than cores, since some tests wait for programs; more
-# than four would need more than 8 GB.
-processes=$(.venv/bin/python -c 'import os; print(min(os.cpu_count() + 1, 4))')
+# once. More than four processes would need more than 8 GB.
+processes=$(.venv/bin/python -c 'import os; print(min(os.cpu_count(), 4))')
 exec .venv/bin/python -m pytest -q -n "$processes" --dist=loadfile \
   --no-loadscope-reorder "$@"
