@@ -1,9 +1,11 @@
 """The model of a task: its training, evaluation and prediction."""
 
+import gc
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
 from absl import logging
 
 from modeling import config as config_lib
@@ -126,12 +128,11 @@ class Model:
         with self._strategy.scope():
             new = task.make_objective(self._setup.config)
             if self._has_network:
-                for ours, theirs in zip(
-                    self._objective.model.variables,
-                    new.model.variables,
-                    strict=True,
-                ):
-                    ours.assign(theirs)
+                _copy_weights(new.model, self._objective.model)
+                # Now, since a model is in reference cycles: otherwise those of
+                # several trials are in memory at once.
+                del new
+                gc.collect()
                 return
         self._has_network, self._objective = True, new
         self._predictor = prediction.Predictor(self._strategy, new)
@@ -296,6 +297,11 @@ class Model:
         return initialization.load_for_evaluation(
             self._strategy, self._objective, prefix, self.options
         )
+
+
+def _copy_weights(source: keras.Model, target: keras.Model) -> None:
+    for theirs, ours in zip(source.variables, target.variables, strict=True):
+        ours.assign(theirs)
 
 
 def frozen_variables(num_layers: int) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import types
+import weakref
 
 import keras
 import numpy as np
@@ -61,6 +62,25 @@ def test_a_trial_and_the_run_hold_what_it_takes_to_use_the_model(tmp_path):
     _make(_setup(tmp_path), tmp_path / "other", labels=None)
     assert (tmp_path / "other" / "vocab.txt").exists()
     assert not (tmp_path / "other" / "labels.json").exists()
+
+
+def test_trials_hold_one_model_in_memory(tmp_path):
+    setup, made = _setup(tmp_path), []
+
+    def make_objective(_):
+        layers = [keras.Input((1,)), keras.layers.Dense(1)]
+        network = keras.Sequential(layers)
+        made.append(weakref.ref(network))
+        return types.SimpleNamespace(model=network, predictions=None)
+
+    learnt = types.SimpleNamespace(labels=None, make_objective=make_objective)
+    model = task_models.Model(setup)
+    for _ in range(3):
+        model.start(learnt, setup.options)
+        assert [reference() is not None for reference in made] == [
+            True,
+            *[False] * (len(made) - 1),
+        ]
 
 
 @pytest.mark.parametrize("is_chief", [True, False])
