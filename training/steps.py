@@ -116,10 +116,11 @@ class Trainer:
         self.state = state
         # Without AutoGraph, here as elsewhere: no Python control flow depends
         # on a tensor, and the conversion takes 2.5 s of a program's start.
-        self._compiled = tf.function(self._steps, autograph=False)
-        # Functions of their own are traced once, inside and outside of loops.
+        self._compiled_steps = tf.function(self._steps, autograph=False)
         self._compiled_step = tf.function(self._step, autograph=False)
-        # The sum over replicas and the update are not compiled by XLA.
+        # The sum over replicas and the update are not compiled by XLA. Without
+        # XLA too, this is a function, which is traced once for a loop over
+        # micro-batches and the one before it.
         self._compiled_gradients = tf.function(
             self._gradients, autograph=False, jit_compile=jit_compile or None
         )
@@ -151,19 +152,18 @@ class Trainer:
             the first step whose loss was not finite, or whose gradient was not
             and was applied; -1 if there is none.
         """
-        one_step = count == 1
-        return self._compiled(
-            iterator,
-            tf.constant(first_step, tf.int64),
-            None if one_step else tf.constant(count, tf.int64),
+        step = tf.constant(first_step, tf.int64)
+        run = (
             tf.constant(self.state.schedule.init_lr, tf.float32),
             tf.constant(devices.seed_words(self.state.seed)),
             num_accumulation_steps,
         )
+        if count == 1:
+            return self._compiled_step(iterator, step, *run)
+        count = tf.constant(count, tf.int64)
+        return self._compiled_steps(iterator, step, count, *run)
 
     def _steps(self, iterator, first_step, count, *run):
-        if count is None:
-            return self._compiled_step(iterator, first_step, *run)
         # The sums start as zeros, so that the graph has one copy of the step.
         one_step = self._compiled_step.get_concrete_function(
             iterator, first_step, *run
