@@ -141,8 +141,12 @@ def work():
 
 def test_a_terminal_s_interrupt_ends_all_at_once(tmp_path):
     script = tmp_path / "work.py"
+    # A background job of a shell inherits that interrupts are ignored.
     script.write_text(
-        _ENDLESS["processes"] + "if __name__ == '__main__':\n    work()\n"
+        "import signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        + _ENDLESS["processes"]
+        + "if __name__ == '__main__':\n    work()\n"
     )
     parent = subprocess.Popen(
         [sys.executable, str(script)],
