@@ -39,9 +39,6 @@ _VANISHING = 255  # Dropped; marks move past it.
 _VANISHING_STARTER = 256  # Dropped; no mark moves past it.
 
 # Of the buffer.
-_MAX_REPLACEMENT_BYTES = 63  # Six bits hold the length.
-_MAX_POOL_BYTES = 1 << 24
-_MAX_UNITS = 1 << 21  # Beyond, the library encodes bases differently.
 _HAS_VALUE = 1 << 8
 _IS_VALUE = 1 << 31
 _UNUSED = 1 << 31  # A byte can lead to no unit with this bit.
@@ -201,7 +198,7 @@ def _replacements(*, do_lower_case: bool) -> bytes:
         )
         if replacement != char:
             table[char] = replacement
-    return buffer_of(table, lower_case=do_lower_case)
+    return buffer_of(table)
 
 
 def _normalizer(do_lower_case: bool) -> tf_text.FastBertNormalizer:
@@ -433,17 +430,12 @@ def _find(
 # Source: the behavior of TensorFlow Text 2.21.
 
 
-def buffer_of(replacements: Mapping[str, str], *, lower_case: bool) -> bytes:
+def buffer_of(replacements: Mapping[str, str]) -> bytes:
     """Builds the buffer of a table of replacements.
 
     Args:
-        replacements: character -> replacement, possibly empty. Other
-            characters are kept.
-        lower_case: the field of that name; it does not change the result.
-
-    Raises:
-        ValueError: a key is not one character, a replacement has more than
-            63 bytes, or the table is too large for the format.
+        replacements: character -> replacement, possibly empty, of at most 63
+            bytes. Other characters are kept.
     """
     import flatbuffers  # Installed with TensorFlow.
 
@@ -455,7 +447,7 @@ def buffer_of(replacements: Mapping[str, str], *, lower_case: bool) -> bytes:
     # An empty vector is not read correctly.
     strings = builder.CreateByteVector(pool or b"\0")
     builder.StartObject(4)
-    builder.PrependBoolSlot(0, lower_case, False)
+    builder.PrependBoolSlot(0, True, False)  # It does not change the result.
     builder.PrependUOffsetTRelativeSlot(1, trie, 0)
     builder.PrependInt32Slot(2, value_of_nul, 0)
     builder.PrependUOffsetTRelativeSlot(3, strings, 0)
@@ -469,23 +461,11 @@ def _pooled(replacements: Mapping[str, str]) -> tuple[dict[str, int], bytes]:
     value_of = {}
     values = {}
     for char, replacement in replacements.items():
-        if len(char) != 1:
-            raise ValueError(f"A key must be one character; got {char!r}.")
         if replacement not in value_of:
             encoded = replacement.encode("utf-8")
-            if len(encoded) > _MAX_REPLACEMENT_BYTES:
-                raise ValueError(
-                    f"A replacement must have at most {_MAX_REPLACEMENT_BYTES} "
-                    f"bytes; that of {char!r} has {len(encoded)}."
-                )
             value_of[replacement] = 1 << 30 | len(pool) << 6 | len(encoded)
             pool += encoded
         values[char] = value_of[replacement]
-    if len(pool) > _MAX_POOL_BYTES:
-        raise ValueError(
-            f"Replacements must have at most {_MAX_POOL_BYTES} bytes together; "
-            f"got {len(pool)}."
-        )
     return values, bytes(pool)
 
 
@@ -500,16 +480,6 @@ def _trie(values: Mapping[str, int]) -> list[int]:
         node[last] = value
     # Unit 0 is the root; its children, for any first byte, are 256-511.
     units = [_UNUSED] * 512
-    units[0] = 0
-
-    def set_base(index: int, base: int) -> None:
-        offset = index ^ base
-        if offset >= _MAX_UNITS:
-            raise ValueError(
-                f"The trie must have fewer than {_MAX_UNITS} units; the table "
-                "of replacements is too large."
-            )
-        units[index] |= offset << 10
 
     def place_children(node: dict, base: int) -> None:
         for byte, child in node.items():
@@ -520,13 +490,12 @@ def _trie(values: Mapping[str, int]) -> list[int]:
                 units.extend(
                     [_UNUSED] * (start + _CONTINUATION_BYTES - len(units))
                 )
-                set_base(index, start ^ 0x80)
+                units[index] |= (index ^ start ^ 0x80) << 10
                 place_children(child, start ^ 0x80)
             else:
-                set_base(index, len(units))
-                units[index] |= _HAS_VALUE
+                units[index] |= (index ^ len(units)) << 10 | _HAS_VALUE
                 units.append(_IS_VALUE | child)
 
-    set_base(0, 256)
+    units[0] = 256 << 10
     place_children(root, 256)
     return units + [_UNUSED] * (-len(units) % 256)

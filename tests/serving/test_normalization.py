@@ -118,8 +118,8 @@ def test_marks_are_in_the_order_of_python():
 # ------------------------------------------------------------------ The buffer
 
 
-def _replaced(table, texts, *, lower_case=False):
-    buffer = normalization.buffer_of(table, lower_case=lower_case)
+def _replaced(table, texts):
+    buffer = normalization.buffer_of(table)
     normalizer = tf_text.FastBertNormalizer(
         model_buffer=tf.constant(np.frombuffer(buffer, np.uint8))
     )
@@ -128,8 +128,7 @@ def _replaced(table, texts, *, lower_case=False):
     ]
 
 
-@pytest.mark.parametrize("lower_case", [True, False])
-def test_characters_of_every_length_are_replaced_and_others_kept(lower_case):
+def test_characters_of_every_length_are_replaced_and_others_kept():
     table = {
         "\0": "nul",
         "a": "",
@@ -143,7 +142,7 @@ def test_characters_of_every_length_are_replaced_and_others_kept(lower_case):
         "\U0010ffff": "",
     }
     texts = ["", "xyzA\xe9\u4e2d\U0001f600", *table, "Ba\0\uffffb"]
-    assert _replaced(table, texts, lower_case=lower_case) == [
+    assert _replaced(table, texts) == [
         *texts[:2],
         *table.values(),
         " B nulab",
@@ -163,31 +162,9 @@ def test_random_tables_hold_for_every_code_point():
 
 
 def test_offsets_lead_back_to_the_replaced_characters():
-    buffer = normalization.buffer_of({"\xe9": "ab", "-": ""}, lower_case=False)
+    buffer = normalization.buffer_of({"\xe9": "ab", "-": ""})
     normalizer = tf_text.FastBertNormalizer(
         model_buffer=tf.constant(np.frombuffer(buffer, np.uint8))
     )
     _, places = normalizer.normalize_with_offsets(["x-\xe9y"])
     assert places.to_list() == [[0, 2, 2, 4, 5]]
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"ab": ""}, "must be one character; got 'ab'"),
-        ({"": "a"}, "must be one character; got ''"),
-        ({"a": "\u4e2d" * 22}, "at most 63 bytes; that of 'a' has 66"),
-    ],
-)
-def test_replacements_that_do_not_fit_are_refused(table, message):
-    with pytest.raises(ValueError, match=message):
-        normalization.buffer_of(table, lower_case=True)
-
-
-def test_too_many_replacements_are_refused(monkeypatch):
-    monkeypatch.setattr(normalization, "_MAX_POOL_BYTES", 3)
-    with pytest.raises(ValueError, match="at most 3 bytes together; got 4"):
-        normalization.buffer_of({"a": "xy", "b": "zw"}, lower_case=True)
-    monkeypatch.setattr(normalization, "_MAX_UNITS", 300)
-    with pytest.raises(ValueError, match="fewer than 300 units"):
-        normalization.buffer_of({"a": "x"}, lower_case=True)
