@@ -8,8 +8,6 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import tensorflow as tf
-
 from files import lines, paths
 from modeling import checkpoints, name_tables
 from modeling import config as config_lib
@@ -225,7 +223,7 @@ def find(
             a file is invalid; or the model has no encoder, or is
             left-to-right.
     """
-    if folder and not tf.io.gfile.isdir(folder):
+    if folder and not paths.is_folder(folder):
         raise ValueError(
             f"The model must be the --output_dir of a training run; {folder} "
             "is not a folder."

@@ -33,7 +33,7 @@ from modeling import (
 )
 from modeling import config as config_lib
 from modeling.name_tables import Spec
-from training import records
+from training import model_folder, records
 from vocab import tokenization
 
 _HALF = ("float16", "bfloat16")
@@ -150,8 +150,6 @@ def convert(options: Options) -> None:
 
 def _understand(options: Options, source: checkpoints.Source) -> Model:
     """Checks a checkpoint against the files next to it and the flags."""
-    from training import model_folder
-
     # The output does not record how the model was trained.
     model_folder.check_bidirectional(options.input)
     variables = {
@@ -228,8 +226,6 @@ def _check_config(
 def _casing(
     options: Options, folder: str, vocab_file: str | None
 ) -> bool | None:
-    from training import model_folder
-
     lower = options.do_lower_case
     if lower is not None:
         tokenization.validate_case_matches_checkpoint(lower, options.input)
@@ -322,8 +318,6 @@ def _target(options: Options, model: Model) -> tuple[str, list[str]]:
 
 def _described(model: Model) -> dict[str, bytes]:
     """Returns configuration and vocabulary, by name."""
-    from training import model_folder
-
     made = {}
     if model.config is not None:
         made[config_lib.FILE] = model.config.to_json_string().encode()
@@ -334,8 +328,6 @@ def _described(model: Model) -> dict[str, bytes]:
 
 def _sidecars(model: Model) -> dict[str, bytes]:
     """Returns the other files of the release's and Keras' formats."""
-    from training import model_folder
-
     made = {}
     if model.labels is not None:
         made[model_folder.LABELS] = _json(model.labels)

@@ -15,22 +15,18 @@ checkpoint without such a folder:
 
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from absl import logging
 
 from commands import flags, program
+from modeling import config as config_lib
+from serving import run_folder
 from tasks import features
 from tasks.classification import sentence_pairs
-
-if TYPE_CHECKING:
-    from serving import run_folder
+from training import model_folder, records
 
 AUTO = "auto"
-_TASKS = (
-    *("classify", "score", "choose", "answer", "tag"),
-    *("embed", "fill_mask"),
-)
 _SAVED_MODEL, _LITERT, _ONNX = "saved_model", "litert", "onnx"
 
 
@@ -44,7 +40,7 @@ class Options(flags.RunOptions):
     task: str = flags.Group.FILES.flag(
         AUTO,
         "Task of the model; auto: that of its training.",
-        choices=(AUTO, *_TASKS),
+        choices=(AUTO, *run_folder.TASKS),
     )
     export_dir: str = flags.Group.FILES.required(
         "Folder for the model, which is written to EXPORT_DIR/VERSION. Servers "
@@ -133,9 +129,7 @@ def run(options: Options) -> str:
             f"--quantize requires --format={_LITERT} or {_ONNX}: a SavedModel "
             "has no operations for 8-bit matrices."
         )
-    from modeling import config as config_lib
-    from serving import exporting, models, networks, run_folder
-    from training import model_folder, records
+    from serving import exporting, models, networks
 
     exporting.check_installed(options.format, options.quantize)
     target = os.path.join(options.export_dir, str(options.version))
@@ -178,11 +172,9 @@ def run(options: Options) -> str:
 
 
 def _settings(
-    options: Options, found: "run_folder.Model", task: str
-) -> "run_folder.Settings":
+    options: Options, found: run_folder.Model, task: str
+) -> run_folder.Settings:
     """Returns the settings of the flags, else of the run, else the defaults."""
-    from serving import run_folder
-
     is_text_only = task == run_folder.FILL_MASK or found.is_feature_tagger
     if options.format != _SAVED_MODEL and is_text_only:
         raise ValueError(
@@ -206,8 +198,6 @@ def _settings(
 
 def _check_labels(folder: str, labels: dict[str, Any]) -> None:
     """Compares the labels of the export with those of its checkpoint."""
-    from training import model_folder
-
     if model_folder.output_order(folder, labels) is not None:
         raise ValueError(
             f"The outputs of the model in {folder} are "

@@ -25,6 +25,7 @@ from absl import logging
 from commands import flags, program
 from files import lines, paths, writing
 from modeling import checkpoints
+from training import model_folder
 from vocab import learning, tokenization
 
 _EMBEDDINGS = "bert/embeddings/word_embeddings"
@@ -231,8 +232,6 @@ def _write_checkpoint(
 
     The rows of new words, in the places, are the mean of those of their pieces.
     """
-    from training import model_folder
-
     # The copy would not record that it is an ablation.
     model_folder.check_bidirectional(source)
     names = checkpoints.list_variables(source)

@@ -15,13 +15,11 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import tensorflow as tf
 from absl import logging
 
-from files import json_text, lines, messages, writing
+from files import json_text, lines, messages, paths, writing
 from modeling import checkpoints, huggingface_config, keras_hub, name_tables
 from modeling import config as config_lib
-from training import checkpointing
 from training import flags as training_flags
 
 VOCABULARY = "vocab.txt"
@@ -52,7 +50,7 @@ def read(folder: str, name: str, **kinds: type) -> dict[str, Any]:
         ValueError: it is not a JSON object, or an entry has another type.
     """
     path = os.path.join(folder, name)
-    values = json_text.read_object(path) if tf.io.gfile.exists(path) else {}
+    values = json_text.read_object(path) if paths.exists(path) else {}
     return _checked(values, path, **kinds)
 
 
@@ -99,6 +97,8 @@ def check_attention(options: Any) -> None:
     Raises:
         ValueError: a checkpoint has another attention.
     """
+    from training import checkpointing
+
     causal_flag = f"--attention={training_flags.CAUSAL}"
     now = getattr(options, "attention", training_flags.BIDIRECTIONAL)
     if hasattr(options, "objective"):
@@ -188,6 +188,10 @@ def validate_output_dir(
         ValueError: the folder has a model with another configuration,
             vocabulary, casing or other labels.
     """
+    import tensorflow as tf
+
+    from training import checkpointing
+
     tf.io.gfile.makedirs(output_dir)
     has_run = checkpointing.latest(output_dir) is not None
     held = read(output_dir, config_lib.FILE)
@@ -384,7 +388,7 @@ def vocabulary(folder: str) -> str | None:
     """Returns the path of the vocabulary in a model's folder, if it has one."""
     names = (VOCABULARY, keras_hub.VOCABULARY)
     places = (os.path.join(folder, name) for name in names)
-    return next((path for path in places if tf.io.gfile.exists(path)), None)
+    return next((path for path in places if paths.exists(path)), None)
 
 
 class Casing(NamedTuple):
@@ -428,7 +432,7 @@ def casing(folder: str) -> Casing | None:
 
 def labels(folder: str) -> dict | None:
     """Reads the labels of the model in a folder; None if no file has them."""
-    if tf.io.gfile.exists(os.path.join(folder, LABELS)):
+    if paths.exists(os.path.join(folder, LABELS)):
         return read(folder, LABELS)
     return huggingface_config.labels_of(
         read(folder, huggingface_config.CONFIG),
