@@ -15,6 +15,7 @@ similarity.
 import contextlib
 import dataclasses
 import itertools
+import math
 import time
 import types
 from collections.abc import Iterator
@@ -23,14 +24,14 @@ from typing import Any
 from absl import logging
 
 from commands import flags, program
-from files import lines, paths, progress, writing
+from files import lines, paths, processes, progress, writing
 from modeling import config as config_lib
 from tasks import features
 from tasks.classification import sentence_pairs
 from training import flags as training_flags
 from vocab import tokenization
 
-# Limits on the lines buffered for sorting by length: this many batches, and
+# Lines are buffered for sorting by length until they are this many batches, or
 # this many bytes of vectors.
 _WINDOW_BATCHES = 32
 _WINDOW_BYTES = 1 << 27
@@ -106,7 +107,7 @@ def run(options: Options) -> None:
         for index, text in enumerate(lines.read_lines(options.input_file))
     )
     num_layers = len(options.layer_numbers)
-    least = _WINDOW_BYTES // (_WINDOW_BATCHES * options.batch_size)
+    least = math.ceil(_WINDOW_BYTES / (_WINDOW_BATCHES * options.batch_size))
 
     def size_of(line: features.Line) -> int:
         num_vectors = len(line.tokens) if options.pooling == "none" else 1
@@ -116,7 +117,7 @@ def run(options: Options) -> None:
     started, report = time.monotonic(), progress.Progress()
     num_lines = num_cut_words = 0
     with _open_output(options) as output:
-        for window in features.windows(prepared, size_of, _WINDOW_BYTES):
+        for window in processes.batches(prepared, _WINDOW_BYTES, size_of):
             found: list[features.Vectors | None] = [None] * len(window)
             for place, vectors in _extract(window, hidden_layers, options):
                 found[place] = vectors

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
 import numpy as np
@@ -247,28 +247,6 @@ def reduce(line: Line, values: np.ndarray, reduction: Reduction) -> Vectors:
             "If so, choose another --dtype or --precision."
         )
     return Vectors(index=line.index, names=names, values=vectors)
-
-
-def windows(
-    lines: Iterable[Line], size_of: Callable[[Line], int], max_size: int
-) -> Iterator[list[Line]]:
-    """Groups a stream of lines into lists of a bounded size, in order.
-
-    Args:
-        lines: any number of lines; consumed lazily.
-        size_of: returns the size of a line.
-        max_size: maximum size of a list, unless a single line is larger.
-    """
-    window: list[Line] = []
-    size = 0
-    for line in lines:
-        if window and size + size_of(line) > max_size:
-            yield window
-            window, size = [], 0
-        window.append(line)
-        size += size_of(line)
-    if window:
-        yield window
 
 
 def batches(

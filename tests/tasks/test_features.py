@@ -1,7 +1,6 @@
 """Lines, their separator, words and pooled vectors, by hand."""
 
 import io
-import itertools
 import json
 
 import numpy as np
@@ -164,16 +163,6 @@ def test_layers_are_read_and_checked():
         features.check_layers([-1, -3, 0, 2], 2)
     with pytest.raises(ValueError, match=r"whole numbers.*got '-1,top'"):
         features.parse_layers("-1,top")
-
-
-def test_windows_keep_order_and_bound_and_read_no_further():
-    lines = [_prepare("x " * n) for n in (1, 2, 3, 9, 1)]
-    found = list(features.windows(lines, lambda line: len(line.tokens), 8))
-    assert [line for window in found for line in window] == lines
-    assert [len(window) for window in found] == [2, 1, 1, 1]
-    endless = itertools.repeat(lines[0])
-    found = features.windows(endless, lambda _: 1, 3)
-    assert [len(next(found)) for _ in range(2)] == [3, 3]
 
 
 def test_batches_hold_every_line_once():
