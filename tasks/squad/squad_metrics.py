@@ -151,8 +151,12 @@ def best_null_threshold(
 
     Unlike the official search, it starts from the best answer with text to
     every question, whatever threshold was used, and considers only reachable
-    scores: questions with equal odds are either all answered or not, and "no
-    answer" to every question is a threshold just below the lowest odds.
+    scores: questions with equal odds are either all answered or not.
+
+    The threshold is halfway between the odds of two neighboring questions, or 1
+    below the lowest or above the highest odds, so that small differences of the
+    logits change no answer. Questions without an answer with text are ignored,
+    because they have no answer at any threshold.
 
     Args:
         gold: gold answer texts by id; none if unanswerable.
@@ -160,22 +164,41 @@ def best_null_threshold(
         null_odds: by id; a question is answered if not above the threshold.
 
     Returns:
-        The lowest of the best thresholds, a difference of logits.
+        The lowest of the best thresholds, a difference of logits; 0 if no
+        question has an answer with text. It equals the number that
+        `eval_results.txt` reports.
 
     Raises:
         ValueError: there is no question, or a question has no null odds.
     """
     _, f1 = score_v2(gold, texts)
     _require_odds(gold, null_odds)
-    odds = np.array([null_odds[qas_id] for qas_id in gold], np.float64)
+    with_text = [qas_id for qas_id in gold if texts.get(qas_id)]
+    if not with_text:
+        return 0.0
     # Gain in F1 of the answer over "no answer".
-    gains = [f1[qas_id] - (not answers) for qas_id, answers in gold.items()]
-    thresholds, place = np.unique(odds, return_inverse=True)
+    gains = [f1[qas_id] - (not gold[qas_id]) for qas_id in with_text]
+    odds = [null_odds[qas_id] for qas_id in with_text]
+    values, place = np.unique(np.array(odds, np.float64), return_inverse=True)
     totals = np.cumsum(np.bincount(place, weights=gains))
-    best = int(np.argmax(totals))
-    if totals[best] <= 0:
-        return float(np.nextafter(thresholds[0], -np.inf))
-    return float(thresholds[best])
+    # The first total is that of "no answer" to every question.
+    best = int(np.argmax([0.0, *totals]))
+    bounds = [values[0] - 2, *values, values[-1] + 2]
+    return _printable_between(*bounds[best : best + 2])
+
+
+def _printable_between(low: float, high: float) -> float:
+    """Returns the middle of two numbers, rounded as in `eval_results.txt`.
+
+    If they almost touch, rounding may exceed `[low, high)`; then the next
+    float32 below or above is returned if that is in it.
+    """
+    middle = np.float32(low + (high - low) / 2)
+    beside = np.nextafter(middle, np.array([-np.inf, np.inf], np.float32))
+    # The shortest decimal of a float32 is another number than the float32.
+    rounded = [float(str(number)) for number in (middle, *beside)]
+    fitting = (number for number in rounded if low <= number < high)
+    return next(fitting, rounded[0])
 
 
 def normalize(text: str) -> str:

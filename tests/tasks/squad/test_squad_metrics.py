@@ -1,11 +1,14 @@
 import json
 import math
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.squad import squad_examples, squad_metrics
+from tasks.squad import squad_answers, squad_examples, squad_metrics
+from tests import programs
+from training import reporting
 
 # Worked by hand: given answer, prediction, exact match, F1 in 1.1, in 2.0.
 _HAND_WORKED = [
@@ -211,6 +214,63 @@ def test_equal_odds_are_answered_all_or_none():
     best = squad_metrics.best_null_threshold(gold, texts, odds)
     assert best < 0.25
     assert _f1_at(best, gold, texts, odds) == pytest.approx(200 / 3)
+
+
+def test_the_best_threshold_is_halfway_between_two_questions():
+    gold = {"q1": ("cat",), "q2": (), "q3": ()}
+    texts = {"q1": "cat", "q2": "dog", "q3": ""}
+    odds = {"q1": 1.0, "q2": 4.0, "q3": squad_answers.NO_ANSWER_ODDS}
+    best = squad_metrics.best_null_threshold
+    assert best(gold, texts, odds) == 2.5
+    assert best({**gold, "q1": ()}, texts, odds) == 0.0  # Below q1.
+    # Above q2, but not halfway to the odds without text.
+    assert best({**gold, "q2": ("dog",)}, texts, odds) == 5.0
+    assert best(gold, dict.fromkeys(gold, ""), odds) == 0.0
+
+
+def _reported(threshold, folder):
+    """Returns the threshold as it is read from eval_results.txt."""
+    path = folder / "eval_results.txt"
+    reporting.write_results(str(path), {"threshold": threshold})
+    return programs.results(path)["threshold"]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([(), ("cat",)]),
+            st.floats(-30, 30, width=16)
+            | st.integers(-3, 3).map(lambda n: 4 + n * 1e-6),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_the_reported_threshold_gives_the_same_answers(
+    tmp_path_factory, questions
+):
+    folder = tmp_path_factory.getbasetemp()
+    gold = {str(i): answers for i, (answers, _) in enumerate(questions)}
+    odds = {str(i): value for i, (_, value) in enumerate(questions)}
+    texts = dict.fromkeys(gold, "cat")
+    best = squad_metrics.best_null_threshold(gold, texts, odds)
+    assert _reported(best, folder) == best
+    below = max((v for v in odds.values() if v <= best), default=-math.inf)
+    above = min((v for v in odds.values() if v > best), default=math.inf)
+    if above - below > 4e-5:  # Noise changes no answer.
+        assert below + 1e-5 < best < above - 1e-5
+
+
+@given(st.floats(2**-9, 30, width=32), st.sampled_from([1.5, 2.0, 3.0]))
+def test_neighbors_are_told_apart_down_to_the_steps_of_a_float32(low, steps):
+    high = low + steps * abs(float(np.spacing(np.float32(low))))
+    best = squad_metrics.best_null_threshold(
+        {"q1": ("cat",), "q2": ()},
+        {"q1": "cat", "q2": "dog"},
+        {"q1": low, "q2": high},
+    )
+    assert low <= best < high
 
 
 def _dataset(tmp_path, *qas):

@@ -62,7 +62,8 @@ def test_a_threshold_decides():
 
 def test_the_best_threshold_is_found():
     decisions = squad_results.decide(_version_2(), "auto", _GOLD)
-    assert decisions.null_score_diff_threshold == 0.25
+    # Halfway between "c" and "b".
+    assert decisions.null_score_diff_threshold == 0.375
     assert decisions.texts == {"a": "oslo", "b": "", "c": "lima"}
 
 
