@@ -255,17 +255,22 @@ def run(options: Options) -> None:
 def _run_without_model(options: Options) -> None:
     """Combines predictions of other runs, or scores given predictions."""
     option_checks.check_outputs(options)
+    folder, kept = options.output_dir, None
     if options.do_predict:
         questions, answers = _combine(options)
         decisions = squad_results.decide_and_write(
-            questions, answers, options, options.output_dir
+            questions, answers, options, folder
         )
     else:
         questions = squad_results.read_questions(options, with_gold=True)
-        decisions = squad_results.read_given(options, options.output_dir)
+        decisions = squad_results.read_given(options, folder)
+        # Tools that predict with the model of the folder read it there.
+        kept = squad_results.read_null_threshold(folder)
     if options.do_eval and questions.gold is not None:
         results = squad_results.score(questions.gold, decisions, options)
-        path = os.path.join(options.output_dir, "eval_results.txt")
+        if kept is not None:
+            results[squad_results.THRESHOLD] = kept
+        path = os.path.join(folder, squad_results.SCORES)
         reporting.write_results(path, results)
 
 
@@ -288,10 +293,17 @@ def _combine(
 
 
 def main(options: Options) -> None:
-    """Runs the script, and writes its run card."""
+    """Runs the script; writes its run card unless it only scores predictions.
+
+    A card states the settings of the last training or prediction.
+    """
     if options.verbose_logging:
         logging.set_verbosity(logging.DEBUG)
-    run_card.record(run, options)
+    if options.do_train or options.do_predict:
+        run_card.record(run, options)
+    else:
+        with run_card.locked(options.output_dir):
+            run(options)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from files import lines, paths
+from files import paths
 from modeling import checkpoints, name_tables
 from modeling import config as config_lib
 from tasks import swag
 from tasks.classification import labels, sentence_pairs
-from tasks.squad import squad_answers, squad_features
+from tasks.squad import squad_answers, squad_features, squad_results
 from training import model_folder
 from vocab import tokenization
 
@@ -32,7 +32,6 @@ _ENDINGS = (".tf_record", "_features.tf_record")
 # Types of the entries of a sidecar.
 _SIDECAR = {"max_seq_length": int, "kind": str, "flags": dict}
 _RUN_CARD = "run_card.json"
-_RESULTS = "eval_results.txt"
 _THRESHOLD, _CHOSEN = "null_score_diff_threshold", "auto"
 _SEARCH = ("n_best_size", "max_answer_length")
 _SHORTENING, _SHORTENED = ("packing", "bucket_by_length"), "removes_padding"
@@ -280,9 +279,10 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
         `vocab_sha256`, `labels` (a `labels.LabelSet`), `is_tagger`,
         `max_seq_length`; of the records: `long_text`, `window_stride`,
         `doc_stride`, `max_query_length`, `version_2_with_negative`,
-        `encoder_layers` and `encoder_sha256`; of the last program:
-        `n_best_size`, `max_answer_length`, `null_score_diff_threshold`,
-        `removes_padding` and `encoder`, the checkpoint of a frozen one.
+        `encoder_layers` and `encoder_sha256`; of the last program that wrote a
+        run card: `n_best_size`, `max_answer_length`,
+        `null_score_diff_threshold`, `removes_padding` and `encoder`, the
+        checkpoint of a frozen one.
 
     Raises:
         ValueError: a file is invalid.
@@ -312,7 +312,8 @@ def read(folder: str, checkpoint: str | None = None) -> dict[str, Any]:
     for place in reversed(folders):  # The card of a trial replaces the run's.
         found |= _of_card(model_folder.read(place, _RUN_CARD, flags=dict))
     if found.get(_THRESHOLD) == _CHOSEN:
-        found[_THRESHOLD] = _chosen_threshold(folder)
+        chosen = squad_results.read_null_threshold(folder)
+        found[_THRESHOLD] = _CHOSEN if chosen is None else chosen
     for place, split, ending in itertools.product(folders, _SPLITS, _ENDINGS):
         name = f"{split}{ending}{paths.SIDECAR_ENDING}"
         if sidecar := model_folder.read(place, name, **_SIDECAR):
@@ -369,16 +370,6 @@ def _of_card(card: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("features") and given.get("init_checkpoint"):
         found["encoder"] = given["init_checkpoint"]
     return found
-
-
-def _chosen_threshold(folder: str) -> float | str:
-    """Reads the threshold that an evaluation chose; `_CHOSEN` if unknown."""
-    path = os.path.join(folder, _RESULTS)
-    for line in lines.read_lines(path) if paths.exists(path) else ():
-        name, _, value = line.partition(" = ")
-        if name == _THRESHOLD:
-            return float(value)
-    return _CHOSEN
 
 
 def _packing(text: str) -> dict[str, Any]:

@@ -11,7 +11,9 @@ import pytest
 from absl import flags
 
 import run_squad
+from files import locking
 from modeling import checkpoints
+from serving import run_folder
 from tasks.squad import squad_ensemble
 from tests import programs, toy_squad
 from training import loop, record_files, records
@@ -178,6 +180,44 @@ def test_given_predictions_are_scored_without_a_model(trained, tmp_path):
         "exact_match": pytest.approx(100 * 6 / 9),
         "f1": pytest.approx(100 * 6 / 9),
     }
+
+
+_SCORING = """
+import sys, run_squad
+from tests import programs
+run_squad.main(programs.parse(run_squad.Options, *sys.argv[1:]))
+print("tensorflow" in sys.modules)
+"""
+
+
+def test_scoring_in_the_folder_of_a_model_keeps_its_settings(tmp_path):
+    named = toy_squad.flags_of(
+        tmp_path, do_eval=True, version_2_with_negative=True
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    answers = {f"d{number}": "" for number in range(9)}
+    toy_squad.write_json(out / "predictions.json", answers)
+    trained = {"null_score_diff_threshold": "auto", "n_best_size": 7}
+    toy_squad.write_json(out / "run_card.json", {"flags": trained})
+    (out / "eval_results.txt").write_text(
+        "f1 = 1.0\nnull_score_diff_threshold = -1.25\n"
+    )
+    settings = run_folder.read(str(out))
+    arguments = [f"--{name}={value}" for name, value in named.items()]
+    done = programs.python("-c", _SCORING, *arguments, check=True)
+    assert done.stdout == "False\n"  # TensorFlow takes seconds.
+    assert toy_squad.results(out)["f1"] == pytest.approx(100 * 3 / 9)
+    assert run_folder.read(str(out)) == settings
+
+
+def test_scoring_holds_the_lock_of_its_folder(tmp_path):
+    options = toy_squad.parse(toy_squad.flags_of(tmp_path, do_eval=True))
+    with (
+        locking.lock_folder(options.output_dir, "training"),
+        pytest.raises(locking.LockedError, match="is in use by process"),
+    ):
+        run_squad.main(options)
 
 
 def test_a_resumed_run_is_the_unbroken_one(trained, tmp_path):

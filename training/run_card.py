@@ -101,7 +101,7 @@ def record(run: Callable[[Any], None], options: Any) -> None:
         ValueError: the card of an earlier run is damaged.
     """
     path = os.path.join(options.output_dir, FILE)
-    with _locked(options.output_dir):
+    with locked(options.output_dir):
         _earlier(path)  # A damaged card would end the run after all its work.
         started = time.time()
         before = _content(path) if _has_others() else None
@@ -126,8 +126,12 @@ def record(run: Callable[[Any], None], options: Any) -> None:
 
 
 @contextlib.contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    """Locks the folder of a run, on the chief for all workers."""
+def locked(folder: str) -> Iterator[None]:
+    """Locks the folder of a run, on the chief for all workers.
+
+    Raises:
+        LockedError: another run writes to the folder.
+    """
     purpose, group = f"--output_dir={folder}", ""
     if _has_others():
         from training import workers  # Late: it imports TensorFlow.

@@ -10,7 +10,7 @@ from typing import Any
 from absl import logging
 
 from commands import flags
-from files import json_text, messages, paths, writing
+from files import json_text, lines, messages, paths, writing
 from tasks.squad import (
     squad_answers,
     squad_examples,
@@ -19,6 +19,8 @@ from tasks.squad import (
     squad_metrics,
 )
 
+SCORES = "eval_results.txt"
+THRESHOLD = "null_score_diff_threshold"  # A key of `SCORES`.
 _PREDICTIONS = "predictions.json"
 _NULL_ODDS = "null_odds.json"
 
@@ -166,11 +168,11 @@ def write_answers(
     if decisions.null_odds is not None:
         files[_NULL_ODDS] = decisions.null_odds
     encoder = json.JSONEncoder(indent=4)
-    lines = {
+    texts = {
         name: itertools.chain(encoder.iterencode(value), "\n")
         for name, value in files.items()
     }
-    writing.write_files(output_dir, lines)
+    writing.write_files(output_dir, texts)
 
 
 def read_predictions(path: str) -> dict[str, str]:
@@ -191,6 +193,20 @@ def read_null_odds(path: str) -> dict[str, float]:
         ValueError: it is not a JSON object of numbers by id.
     """
     return _read_by_id(path, json_text.is_number, "a finite number")
+
+
+def read_null_threshold(output_dir: str) -> float | None:
+    """Reads the threshold that eval_results.txt in a run's folder reports.
+
+    Returns:
+        `null_score_diff_threshold`; None if there is no file, or it has none.
+    """
+    path = os.path.join(output_dir, SCORES)
+    for line in lines.read_lines(path) if paths.exists(path) else ():
+        name, _, value = line.partition(" = ")
+        if name == THRESHOLD:
+            return float(value)
+    return None
 
 
 def _read_by_id(
@@ -255,7 +271,5 @@ def score(
         gold, decisions.texts, decisions.null_odds
     )
     if decisions.null_score_diff_threshold is not None:
-        results["null_score_diff_threshold"] = (
-            decisions.null_score_diff_threshold
-        )
+        results[THRESHOLD] = decisions.null_score_diff_threshold
     return results
