@@ -1,4 +1,4 @@
-"""Compiled arithmetic, custom gradients and recomputation on TensorFlow.
+"""Compiled arithmetic, gradients and recomputation on TensorFlow.
 
 Executed one by one, the operations between two matrix products pass over
 memory many times; XLA needs one or two passes. Matrix products are not
@@ -140,6 +140,50 @@ def with_gradient(function: Callable[..., Any], *tensors: Tensor) -> Tensor:
 
     # Variables are read here: inside they would count as arguments too.
     return tf.custom_gradient(function)(*map(tf.convert_to_tensor, values))
+
+
+def fused(
+    function: Callable[..., Tensor],
+    *tensors: Tensor,
+    constants: tuple[Tensor, ...] = (),
+    **values: Any,
+) -> Tensor:
+    """Calls a `compiled` function; keeps only its arguments for gradients.
+
+    The backward pass is another `compiled` function, which computes
+    intermediate values again.
+
+    Args:
+        function: as for `compiled`; returns one tensor.
+        *tensors: its first arguments, which get gradients.
+        constants: its other tensors, such as seeds.
+        **values: its keyword arguments.
+    """
+
+    def compute(*tensors):
+        def gradient(upstream):
+            return compiled(_gradient_of(function, len(tensors)))(
+                upstream, *tensors, *constants, **values
+            )
+
+        return compiled(function)(*tensors, *constants, **values), gradient
+
+    return with_gradient(compute, *tensors)
+
+
+@functools.cache
+def _gradient_of(function, num_tensors):
+    """Returns the gradients of the first tensors as a function, to compile."""
+    import tensorflow as tf
+
+    def gradient(upstream, *tensors, **values):
+        with tf.GradientTape() as tape:
+            tape.watch(tensors[:num_tensors])
+            result = function(*tensors, **values)
+        return tape.gradient(result, tensors[:num_tensors], upstream)
+
+    gradient.__name__ = f"{function.__name__}_gradient"  # In profiles.
+    return gradient
 
 
 def recomputed(

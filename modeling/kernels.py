@@ -1,8 +1,8 @@
 """Arithmetic on rows, between the matrix products of a layer.
 
 All arithmetic is in float32; inputs and results have the type of the input.
-Each function has a custom gradient, which recomputes intermediate values, so
-that only the arguments are kept for the backward pass.
+The backward pass computes intermediate values again, so only the arguments are
+kept for it.
 """
 
 import functools
@@ -18,12 +18,6 @@ from modeling.compilation import Dropout, Tensor
 # Source: the release (tf.contrib.layers.layer_norm).
 _LAYER_NORM_EPSILON = 1e-12
 _DRAWS = 1 << 32
-# Source: the release (Hendrycks and Gimpel 2016, the tanh form).
-_GELU_SLOPE = math.sqrt(2 / math.pi)
-_GELU_CUBE = 0.044715
-# Of the standard normal distribution, in the exact form.
-_NORMAL_SCALE = math.sqrt(1 / 2)
-_NORMAL_PEAK = 1 / math.sqrt(2 * math.pi)
 # Source: a search for 32-bit mixers of low bias, C. Wellons,
 # github.com/skeeto/hash-prospector: shifts and factors of one round.
 _MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
@@ -48,14 +42,7 @@ def dropout(x: Tensor, rate: float, seed: Tensor | None) -> Tensor:
     """
     if not drops(rate, seed):
         return x
-
-    def compute(x):
-        def gradient(upstream):
-            return compilation.compiled(dropped)(upstream, seed, rate=rate)
-
-        return compilation.compiled(dropped)(x, seed, rate=rate), gradient
-
-    return compilation.with_gradient(compute, x)
+    return compilation.fused(dropped, x, constants=(seed,), rate=rate)
 
 
 def drops(rate: float, seed: Tensor | None) -> bool:
@@ -76,7 +63,7 @@ def drops(rate: float, seed: Tensor | None) -> bool:
 
 
 def dropped(x: Tensor, seed: Tensor, *, rate: float) -> Tensor:
-    """Computes `dropout` without a custom gradient."""
+    """Computes `dropout` with a seed, by its plain formula."""
     threshold = ops.cast(_threshold(rate), "uint32")
     kept = _random_words(ops.shape(x), seed) >= threshold
     scaled = ops.cast(x, "float32") * dropout_scale(rate)
@@ -150,27 +137,13 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     Returns:
         `[..., D]`, of the type of `x`.
     """
-
-    def compute(x, gamma, beta):
-        def gradient(upstream):
-            return compilation.compiled(_norm_gradient)(x, gamma, upstream)
-
-        return compilation.compiled(_norm)(x, gamma, beta), gradient
-
-    y = compilation.with_gradient(compute, rows_of(x), gamma, beta)
+    y = compilation.fused(_norm, rows_of(x), gamma, beta)
     return _reshaped_like(y, x)
 
 
 def _norm(x, gamma, beta):
-    normal, _ = _normalized(ops.cast(x, "float32"))
+    normal = _normalized(ops.cast(x, "float32"))
     return ops.cast(normal * gamma + beta, x.dtype)
-
-
-def _norm_gradient(x, gamma, upstream):
-    rows, d_gamma, d_beta = _through_norm(
-        ops.cast(x, "float32"), gamma, ops.cast(upstream, "float32")
-    )
-    return ops.cast(rows, x.dtype), d_gamma, d_beta
 
 
 def block_end(
@@ -198,72 +171,28 @@ def block_end(
         return layer_norm(x + residual, *norm)
     if not drops(rate, seed):
         rate, seed = 0.0, ops.zeros([1], "int32")
-
-    def compute(x, bias, residual, gamma, beta):
-        def gradient(upstream):
-            return compilation.compiled(_block_end_gradient)(
-                *before_norm, gamma, upstream, rate=rate
-            )
-
-        before_norm = (x, bias, residual, seed)
-        y = compilation.compiled(_block_end)(
-            *before_norm, gamma, beta, rate=rate
-        )
-        return y, gradient
-
-    y = compilation.with_gradient(
-        compute, rows_of(x), bias, rows_of(residual), *norm
+    y = compilation.fused(
+        _block_end,
+        *(rows_of(x), bias, rows_of(residual), *norm),
+        constants=(seed,),
+        rate=rate,
     )
     return _reshaped_like(y, x)
 
 
 def _block_end(*tensors, rate):
-    *before_norm, gamma, beta = tensors
-    normal, _ = _normalized(_before_norm(*before_norm, rate=rate))
-    return ops.cast(normal * gamma + beta, before_norm[0].dtype)
-
-
-def _block_end_gradient(*tensors, rate):
-    *before_norm, gamma, upstream = tensors
-    x, _, residual, seed = before_norm
-    d_rows, d_gamma, d_beta = _through_norm(
-        _before_norm(*before_norm, rate=rate),
-        gamma,
-        ops.cast(upstream, "float32"),
-    )
-    d_x = dropped(d_rows, seed, rate=rate) if rate else d_rows
-    return (
-        ops.cast(d_x, x.dtype),
-        sum_of_rows(d_x),
-        ops.cast(d_rows, residual.dtype),
-        d_gamma,
-        d_beta,
-    )
-
-
-def _before_norm(x, bias, residual, seed, *, rate):
-    biased = ops.cast(x, "float32") + bias
+    x, bias, residual, gamma, beta, seed = tensors
+    rows = ops.cast(x, "float32") + bias
     if rate:
-        biased = dropped(biased, seed, rate=rate)
-    return biased + ops.cast(residual, "float32")
+        rows = dropped(rows, seed, rate=rate)
+    normal = _normalized(rows + ops.cast(residual, "float32"))
+    return ops.cast(normal * gamma + beta, x.dtype)
 
 
 def _normalized(rows):
-    """Returns normalized rows, and 1 / their standard deviation."""
     centered = rows - ops.mean(rows, axis=-1, keepdims=True)
     variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
-    inverse = ops.rsqrt(variance + _LAYER_NORM_EPSILON)
-    return centered * inverse, inverse
-
-
-def _through_norm(rows, gamma, upstream):
-    """Returns the gradients of rows, gamma and beta."""
-    normal, inverse = _normalized(rows)
-    scaled = upstream * gamma
-    along = ops.mean(scaled * normal, axis=-1, keepdims=True)
-    mean = ops.mean(scaled, axis=-1, keepdims=True)
-    d_rows = (scaled - mean - normal * along) * inverse
-    return d_rows, sum_of_rows(upstream * normal), sum_of_rows(upstream)
+    return centered * ops.rsqrt(variance + _LAYER_NORM_EPSILON)
 
 
 def activate(x: Tensor, bias: Tensor, activation: str | Callable) -> Tensor:
@@ -277,21 +206,17 @@ def activate(x: Tensor, bias: Tensor, activation: str | Callable) -> Tensor:
     Returns:
         `[..., D]`, of the type of `x`.
     """
-    if compilation.is_forward_only() or activation not in _GELUS:
-        with_bias = biased(x, bias)
-        if callable(activation):
-            return activation(with_bias)
-        return _PLAIN_ACTIVATIONS[activation](with_bias)
-    forward, backward = _GELUS[activation]
-
-    def compute(x, bias):
-        def gradient(upstream):
-            return compilation.compiled(backward)(x, bias, upstream)
-
-        return compilation.compiled(forward)(x, bias), gradient
-
-    y = compilation.with_gradient(compute, rows_of(x), bias)
+    if callable(activation):
+        return activation(biased(x, bias))
+    if compilation.is_forward_only():
+        return _ACTIVATIONS[activation](biased(x, bias))
+    y = compilation.fused(_activated, rows_of(x), bias, activation=activation)
     return _reshaped_like(y, x)
+
+
+def _activated(x, bias, *, activation):
+    rows = ops.cast(x, "float32") + bias
+    return ops.cast(_ACTIVATIONS[activation](rows), x.dtype)
 
 
 def biased(x: Tensor, bias: Tensor) -> Tensor:
@@ -299,58 +224,13 @@ def biased(x: Tensor, bias: Tensor) -> Tensor:
     return compilation.sum_with_bias(x, ops.cast(bias, x.dtype))
 
 
-_PLAIN_ACTIVATIONS = {
+_ACTIVATIONS = {
     # As released: the tanh form, which differs from erf by up to 4.7e-4.
     "gelu": functools.partial(ops.gelu, approximate=True),
     "gelu_exact": functools.partial(ops.gelu, approximate=False),
     "linear": lambda x: x,
     "relu": ops.relu,
     "tanh": ops.tanh,
-}
-
-
-def _gelu(x, bias):
-    rows = ops.cast(x, "float32") + bias
-    # As released: the tanh form, which differs from erf by up to 4.7e-4.
-    return ops.cast(0.5 * rows * (1.0 + _gelu_tanh(rows)), x.dtype)
-
-
-def _gelu_gradient(x, bias, upstream):
-    rows = ops.cast(x, "float32") + bias
-    tanh = _gelu_tanh(rows)
-    inner = _GELU_SLOPE * (1.0 + 3.0 * _GELU_CUBE * ops.square(rows))
-    slope = 0.5 * (1.0 + tanh) + 0.5 * rows * (1.0 - tanh * tanh) * inner
-    d_rows = slope * ops.cast(upstream, "float32")
-    return ops.cast(d_rows, x.dtype), sum_of_rows(d_rows)
-
-
-def _gelu_tanh(rows):
-    cubic = rows + _GELU_CUBE * rows * rows * rows
-    return ops.tanh(_GELU_SLOPE * cubic)
-
-
-def _exact_gelu(x, bias):
-    rows = ops.cast(x, "float32") + bias
-    return ops.cast(rows * _normal_share(rows), x.dtype)
-
-
-def _exact_gelu_gradient(x, bias, upstream):
-    rows = ops.cast(x, "float32") + bias
-    density = _NORMAL_PEAK * ops.exp(-0.5 * ops.square(rows))
-    slope = _normal_share(rows) + rows * density
-    d_rows = slope * ops.cast(upstream, "float32")
-    return ops.cast(d_rows, x.dtype), sum_of_rows(d_rows)
-
-
-def _normal_share(rows):
-    """Computes the cumulative standard normal distribution."""
-    return 0.5 * (1.0 + ops.erf(_NORMAL_SCALE * rows))
-
-
-# Forward and backward, by the names of `config.ACTIVATIONS`.
-_GELUS = {
-    "gelu": (_gelu, _gelu_gradient),
-    "gelu_exact": (_exact_gelu, _exact_gelu_gradient),
 }
 
 

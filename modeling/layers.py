@@ -132,7 +132,7 @@ class Dense(BertLayer):
         )
 
     def call(self, x):
-        return kernels.activate(self.product(x), self.bias, "linear")
+        return kernels.biased(self.product(x), self.bias)
 
 
 class LayerNorm(BertLayer):

@@ -71,40 +71,6 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     return -ops.take_along_axis(log_probs, labels, axis=-1)[..., 0]
 
 
-def fused_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Computes `cross_entropy` without keeping the probabilities."""
-    if not compilation.is_tensorflow():
-        return cross_entropy(logits, labels)
-    import tensorflow as tf
-
-    labels = ops.cast(labels, "int32")
-
-    def compute(logits):
-        log_sum = compilation.compiled(_log_sum_exp)(logits)  # [..., 1]
-        chosen = tf.gather(logits, labels, batch_dims=len(labels.shape))
-
-        def gradient(upstream):
-            return compilation.compiled(_slope)(
-                logits, labels, log_sum, upstream
-            )
-
-        return log_sum[..., 0] - chosen, gradient
-
-    return compilation.with_gradient(compute, ops.cast(logits, "float32"))
-
-
-def _log_sum_exp(logits):
-    largest = ops.max(logits, axis=-1, keepdims=True)
-    total = ops.sum(ops.exp(logits - largest), axis=-1, keepdims=True)
-    return largest + ops.log(total)
-
-
-def _slope(logits, labels, log_sum, upstream):
-    classes = ops.arange(ops.shape(logits)[-1], dtype="int32")
-    target = ops.cast(classes == labels[..., None], logits.dtype)
-    return (ops.exp(logits - log_sum) - target) * upstream[..., None]
-
-
 def span_cross_entropy(
     logits: tuple[Tensor, Tensor], positions: tuple[Tensor, Tensor]
 ) -> Tensor:
@@ -119,7 +85,7 @@ def span_cross_entropy(
     Returns:
         `[B]` float32, nats per position.
     """
-    start, end = map(fused_cross_entropy, logits, positions)
+    start, end = map(cross_entropy, logits, positions)
     return 0.5 * (start + end)
 
 
@@ -195,7 +161,7 @@ def fused_tied_cross_entropy(
         )
     else:
         logits = tied_logits(hidden, table, bias)
-        losses = fused_cross_entropy(logits, labels)
+        losses = compilation.fused(cross_entropy, logits, constants=(labels,))
         best = ops.cast(ops.argmax(logits, axis=-1), "int32")
     return losses, ops.cast(ops.equal(best, labels), "float32")
 

@@ -117,7 +117,7 @@ class Pretraining(Objective):
             labels = tf.reshape(features["next_sentence_labels"], [-1])
             weights = example_weights(features)
             logits = outputs["next_sentence_logits"]
-            pair_losses = losses.fused_cross_entropy(logits, labels)
+            pair_losses = losses.cross_entropy(logits, labels)
             metrics["next_sentence_accuracy"] = weighted(
                 correct(logits, labels), weights
             )
@@ -275,7 +275,7 @@ class Classification(PerExample):
     def _losses(self, features, logits, class_weights=None) -> tf.Tensor:
         labels = features["label_ids"]
         if self._problem_type == SINGLE_LABEL:
-            return losses.fused_cross_entropy(logits, labels[:, 0])
+            return losses.cross_entropy(logits, labels[:, 0])
         if self._problem_type == REGRESSION:
             return losses.squared_error(logits[:, 0], labels[:, 0])
         return losses.several_labels_cross_entropy(
@@ -366,7 +366,7 @@ class Tagging(FineTuning):
         self, features: Tensors, denominators: Tensors, dropout_seed: Seed
     ) -> Outcome:
         logits, label_ids, weights = self._scored(features, dropout_seed)
-        word_losses = losses.fused_cross_entropy(logits, label_ids)  # [B, T]
+        word_losses = losses.cross_entropy(logits, label_ids)  # [B, T]
         loss = losses.mean_loss(word_losses, weights, denominators["loss"])
         return Outcome(
             losses={"loss": loss},
@@ -382,7 +382,7 @@ class Tagging(FineTuning):
             float32, nats, summed over the words of a row.
         """
         logits, label_ids, weights = self._scored(features, None)
-        word_losses = losses.fused_cross_entropy(logits, label_ids)  # [B, T]
+        word_losses = losses.cross_entropy(logits, label_ids)  # [B, T]
         return {
             "label_ids": tf.argmax(logits, axis=-1, output_type=tf.int32),
             "label_mask": tf.cast(weights, tf.int32),

@@ -107,7 +107,7 @@ def test_heads_and_losses_give_what_the_release_gives(activation, batch):
     _check(words, outputs["masked_lm_log_probs"], batch, rows=size)
     pairs = tf.nn.log_softmax(got["next_sentence_logits"])
     _check(pairs, outputs["next_sentence_log_probs"], batch)
-    word_losses = losses.fused_cross_entropy(
+    word_losses = losses.cross_entropy(
         got["masked_lm_logits"], inputs["masked_lm_ids"]
     )
     _check(
@@ -116,7 +116,7 @@ def test_heads_and_losses_give_what_the_release_gives(activation, batch):
         batch,
         rows=size,
     )
-    pair_losses = losses.fused_cross_entropy(
+    pair_losses = losses.cross_entropy(
         got["next_sentence_logits"], inputs["next_sentence_labels"][:, 0]
     )
     _check(pair_losses, outputs["next_sentence_example_loss"], batch)
@@ -124,10 +124,10 @@ def test_heads_and_losses_give_what_the_release_gives(activation, batch):
 
 def _losses(outputs, inputs):
     weights = inputs["masked_lm_weights"]
-    words = losses.fused_cross_entropy(
+    words = losses.cross_entropy(
         outputs["masked_lm_logits"], inputs["masked_lm_ids"]
     )
-    pairs = losses.fused_cross_entropy(
+    pairs = losses.cross_entropy(
         outputs["next_sentence_logits"], inputs["next_sentence_labels"][:, 0]
     )
     return (

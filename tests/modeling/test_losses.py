@@ -6,21 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from modeling import compilation, losses
+from modeling import losses
 
 # Softmax of these is (0.1, 0.2, 0.7) and (0.25, 0.25, 0.5).
 _LOGITS = np.log(np.array([[0.1, 0.2, 0.7], [1.0, 1.0, 2.0]], np.float32))
-_BOTH = pytest.mark.parametrize(
-    "cross_entropy", [losses.cross_entropy, losses.fused_cross_entropy]
-)
 
 
-@_BOTH
-def test_cross_entropy_and_its_gradient(cross_entropy):
+def test_cross_entropy_and_its_gradient():
     logits = tf.constant(_LOGITS)
     with tf.GradientTape() as tape:
         tape.watch(logits)
-        items = cross_entropy(logits, np.array([2, 0]))
+        items = losses.cross_entropy(logits, np.array([2, 0]))
         loss = tf.reduce_sum(items * [1.0, 10.0])
     np.testing.assert_allclose(items, [-math.log(0.7), math.log(4)], rtol=1e-6)
     # Softmax less the target.
@@ -28,38 +24,14 @@ def test_cross_entropy_and_its_gradient(cross_entropy):
     np.testing.assert_allclose(tape.gradient(loss, logits), want, atol=1e-5)
 
 
-@_BOTH
 @pytest.mark.parametrize(
     ("logits", "dtype", "want"),
     [([300.0, 0.0], "bfloat16", 300.0), ([1e4, -1e4], "float32", 2e4)],
 )
-def test_cross_entropy_of_any_logits_is_finite_and_float32(
-    cross_entropy, logits, dtype, want
-):
-    got = cross_entropy(tf.constant([logits], dtype), np.array([1]))
+def test_cross_entropy_of_any_logits_is_finite_and_float32(logits, dtype, want):
+    got = losses.cross_entropy(tf.constant([logits], dtype), np.array([1]))
     assert got.dtype == tf.float32
     np.testing.assert_allclose(got, [want])
-
-
-@pytest.mark.parametrize("worth_compiling", [0, 1 << 40])
-@pytest.mark.parametrize("shape", [(5, 3), (4, 7, 11)])
-def test_fused_cross_entropy_is_its_formula(
-    shape, worth_compiling, monkeypatch
-):
-    monkeypatch.setattr(compilation, "_WORTH_COMPILING", worth_compiling)
-    rng = np.random.default_rng(0)
-    logits = tf.constant(rng.normal(0, 3, shape).astype(np.float32))
-    labels = rng.integers(0, shape[-1], shape[:-1])
-    weights = rng.normal(size=shape[:-1]).astype(np.float32)
-    values = []
-    for function in (losses.cross_entropy, losses.fused_cross_entropy):
-        with tf.GradientTape() as tape:
-            tape.watch(logits)
-            items = function(logits, labels)
-            total = tf.reduce_sum(items * weights)
-        values.append((items, tape.gradient(total, logits)))
-    for want, got in zip(*values, strict=True):
-        np.testing.assert_allclose(got, want, atol=3e-6)
 
 
 @pytest.mark.parametrize(
