@@ -8,12 +8,13 @@ import os
 import pathlib
 import re
 import select
+import signal
 import subprocess
 import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from absl import app, flags
 
@@ -27,7 +28,10 @@ _INSTALLED = "site-packages"
 # The cause of an error raised in a process of `concurrent.futures`.
 _REMOTE = "_RemoteTraceback"
 _REMOTE_FRAME = re.compile(r'File "(.+)", line \d+, in .*\n +(.*)')
-_INTERRUPTED = 130  # Source: shells' 128 + the number of SIGINT.
+# Source: shells' 128 + the number of the signal.
+_INTERRUPTED, _TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+# Set on each machine of a run on several.
+_CLUSTER = "TF_CONFIG"
 _MOST_COLUMNS = 80
 _INDENT = " " * 6
 _LAST_LINES = (
@@ -60,7 +64,8 @@ def start(
 
     Parses the flags, shows --help, and calls `main`. Errors for users
     (`error_message`) end the program with one line on stderr and exit code 1.
-    Bugs show their traceback, and so do all errors with --traceback.
+    Bugs show their traceback, and so do all errors with --traceback. SIGTERM
+    ends the program as Ctrl-C does.
 
     Args:
         options: the dataclass that declares the flags of the program.
@@ -170,20 +175,59 @@ def _run(main: Callable[[list[str]], Any], argv: list[str]) -> Any:
     progress.use_format(flags.FLAGS.log_format)
     prepare_imports()
     try:
-        return _quietly_if_closed(lambda: main(argv))
+        with _termination():
+            return _quietly_if_closed(lambda: main(argv))
     except REFUSALS as error:
         message = error_message(error, flags.FLAGS)
         if message is None or flags.FLAGS.traceback:
             raise
         return _refuse(message)
+    except _Termination:
+        if flags.FLAGS.traceback:
+            traceback.print_exc()
+        _exit_by_signal("terminated", _TERMINATED)
     except KeyboardInterrupt:
         if flags.FLAGS.traceback:
             raise
-        progress.keep()
-        sys.stderr.write(f"{_name()}: interrupted.\n")
-        sys.exit(_INTERRUPTED)
+        _exit_by_signal("interrupted", _INTERRUPTED)
     finally:
         progress.keep()
+
+
+class _Termination(KeyboardInterrupt):
+    """SIGTERM, which is handled wherever Ctrl-C is."""
+
+
+@contextlib.contextmanager
+def _termination() -> Iterator[None]:
+    """Raises `_Termination` at the first SIGTERM; a second one kills.
+
+    Python runs a handler only when C++ code returns. TensorFlow may wait for
+    another machine without an end, so a process of a cluster is killed at once.
+    """
+    is_default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if _CLUSTER in os.environ or not is_default:
+        yield
+        return
+    process = os.getpid()
+
+    def terminate(number, frame):
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() != process:  # A fork inherits the handler.
+            os.kill(os.getpid(), number)
+        raise _Termination
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _exit_by_signal(ended: str, status: int) -> NoReturn:
+    progress.keep()
+    sys.stderr.write(f"{_name()}: {ended}.\n")
+    sys.exit(status)
 
 
 def _refuse(message: str) -> None:

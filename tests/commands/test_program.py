@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import resource
+import signal
 import subprocess
 import sys
 
@@ -29,6 +30,8 @@ Example:
 """
 
 import dataclasses
+import os
+import signal
 
 from absl import logging
 
@@ -53,11 +56,25 @@ def main(options, arguments=()):
         return int("many")
     if task == "interrupt":
         raise KeyboardInterrupt
+    if task == "terminate":
+        terminate(options.quick)
     if task == "fill":
         for _ in range(100_000):
             print("line")
     print(arguments)
     return 3
+
+
+def terminate(is_repeated):
+    child = os.fork()
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        _, status = os.waitpid(child, 0)
+        print("The child ended with", status, flush=True)
+        if is_repeated:
+            os.kill(os.getpid(), signal.SIGTERM)
+        print("Cleaned up")
 
 
 if __name__ == "__main__":
@@ -75,10 +92,9 @@ def made(tmp_path_factory):
     taking = folder / "taking.py"
     taking.write_text(_PROGRAM.replace("ARGUMENTS", '"FOLDER ..."'))
 
-    def run(*arguments, file=path):
-        return programs.python(
-            str(file), *arguments, cwd=folder, env={"PYTHONPATH": str(_ROOT)}
-        )
+    def run(*arguments, file=path, env=()):
+        env = {"PYTHONPATH": str(_ROOT), **dict(env)}
+        return programs.python(str(file), *arguments, cwd=folder, env=env)
 
     run.taking, run.path = taking, path
     return run
@@ -97,6 +113,23 @@ def test_refusals_are_one_line_and_faults_have_a_traceback(made):
     stopped = made("--task=interrupt", "--verbosity=-1")
     assert stopped.stderr == "made: interrupted.\n"
     assert stopped.returncode == 130
+
+
+def test_sigterm_ends_a_program_after_its_cleanup(made):
+    # A fork is killed, and cleans nothing up.
+    ended = f"The child ended with {signal.SIGTERM}\n"
+    stopped = made("--task=terminate", "--verbosity=-1")
+    assert stopped.stderr == "made: terminated.\n"
+    assert stopped.stdout == f"{ended}Cleaned up\n"
+    assert stopped.returncode == 128 + signal.SIGTERM
+    shown = made("--task=terminate", "--traceback")
+    assert "in terminate" in shown.stderr
+    assert shown.returncode == 128 + signal.SIGTERM
+    # A second one, and one in a process that may wait for other machines.
+    repeated = made("--task=terminate", "--quick")
+    assert (repeated.stdout, repeated.returncode) == (ended, -signal.SIGTERM)
+    waiting = made("--task=terminate", env={"TF_CONFIG": "{}"})
+    assert (waiting.stdout, waiting.returncode) == ("", -signal.SIGTERM)
 
 
 def test_flags_are_refused_in_one_line(made):

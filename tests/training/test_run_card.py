@@ -2,6 +2,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -9,6 +10,7 @@ import threading
 import pytest
 
 from files import writing
+from tests import programs
 from training import run_card, workers
 
 
@@ -111,6 +113,37 @@ def test_a_run_that_ends_early_leaves_a_card_and_its_error(
     with pytest.raises(type(error), match=str(error)):
         run_card.record(run, _Options(output_dir=str(out)))
     assert "run_card.json could not be written: no space" in caplog.text
+
+
+_TERMINATED = """
+import dataclasses, os, pathlib, signal
+from commands import flags, program
+from training import run_card
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    output_dir: str = flags.Group.FILES.required("Written.")
+def run(options):
+    import tensorflow
+    folder = pathlib.Path(options.output_dir)
+    assert (folder / ".lock").exists()
+    (folder / "metrics.jsonl").write_text('{"step": 4, "loss": 2.0}\\n')
+    os.kill(os.getpid(), signal.SIGTERM)
+if __name__ == "__main__":
+    program.start(Options, lambda options: run_card.record(run, options))
+"""
+
+
+def test_a_terminated_run_leaves_a_card_and_no_lock(tmp_path):
+    script, folder = tmp_path / "run_x.py", tmp_path / "out"
+    script.write_text(_TERMINATED)
+    done = programs.python(
+        *(str(script), f"--output_dir={folder}", "--verbosity=-1"),
+        env=os.environ | {"PYTHONPATH": str(programs.ROOT)},
+    )
+    assert done.stderr == "run_x: terminated.\n"
+    assert done.returncode == 128 + signal.SIGTERM
+    assert _card(folder)["ended"] == "interrupted"
+    assert not (folder / ".lock").exists()
 
 
 def test_a_refused_run_leaves_the_card_of_the_run_before(out):
