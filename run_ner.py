@@ -185,6 +185,10 @@ class Tagging(task.Task):
             report = entities.score(tagged.gold, answers.tags).report()
             logging.info("%s\n%s", tagged.file.path, report)
             files[f"{prefix}_report.txt"] = [report]
+        else:
+            # The scores of an earlier file, which had tags.
+            for name in ("report", "results"):
+                paths.remove(os.path.join(output_dir, f"{prefix}_{name}.txt"))
         writing.write_files(output_dir, files)
 
 

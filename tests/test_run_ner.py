@@ -110,6 +110,8 @@ def test_a_finished_run_predicts_without_training_data(learned, folder):
         f"{row[0]} {row[2]}\n" if row else "\n"
         for row in map(str.split, before.splitlines())
     )
+    # The scores of the file with tags are not kept beside it.
+    assert not list((folder / "out").glob("test_re*.txt"))
     # An unknown tag is named with its file and line.
     (folder / "test.txt").write_text("Ann X X B-PER\n\nmade X X B-MISC\n")
     message = r"test.txt, line 3: the tag 'B-MISC' of 'made' .*LOC"
