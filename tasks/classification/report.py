@@ -73,12 +73,12 @@ def scores(
 
     Returns:
         The report as JSON and as text. `scores` is scikit-learn's
-        `classification_report`, by label and averaged. `confusion_matrix` is
-        `[K, K]` counts, with a row per true label and a column per predicted
-        label (for several labels `confusion_matrices`, name -> `[2, 2]`:
-        without and with the label). `most_confused` lists the ten pairs with
-        the highest counts: `label`, `prediction`, `count`, and `share` of the
-        label's examples.
+        `classification_report`, by label and averaged; `label_scores` has the
+        labels named like an average, if any. `confusion_matrix` is `[K, K]`
+        counts, with a row per true label and a column per predicted label (for
+        several labels `confusion_matrices`, name -> `[2, 2]`: without and with
+        the label). `most_confused` lists the ten pairs with the highest counts:
+        `label`, `prediction`, `count`, and `share` of the label's examples.
     """
     # Imported here, since it takes seconds and reading data does not need it.
     from sklearn import metrics as sklearn_metrics
@@ -93,14 +93,22 @@ def scores(
         targets,
         decisions,
         labels=ids,
-        target_names=names,
         zero_division=0.0,
     )
+    # scikit-learn would replace the scores of a label named like an average.
+    numbers = [str(number) for number in range(len(names))]
+    averages = by_label(target_names=numbers, output_dict=True)
+    of_labels = {
+        name: averages.pop(number)
+        for name, number in zip(names, numbers, strict=True)
+    }
     report: dict[str, Any] = {
         "labels": list(names),
-        "scores": by_label(output_dict=True),
+        "scores": {**of_labels, **averages},
     }
-    text = by_label(digits=4)
+    if replaced := [name for name in names if name in averages]:
+        report["label_scores"] = {name: of_labels[name] for name in replaced}
+    text = by_label(target_names=names, digits=4)
     if several:
         matrices = sklearn_metrics.multilabel_confusion_matrix(
             targets, decisions, labels=ids

@@ -54,6 +54,26 @@ def test_scores_worked_by_hand():
     assert lines[-2] == "     2  a -> b (66.7% of a)"
 
 
+def test_labels_named_like_averages_keep_their_scores():
+    plain, _ = report.scores(_ONE, _TARGETS, _DECISIONS)
+    assert "label_scores" not in plain
+    names = ("accuracy", "b", "macro avg", "d")
+    found, _ = report.scores(labels.LabelSet(names=names), _TARGETS, _DECISIONS)
+    for average in ("accuracy", "macro avg", "weighted avg"):
+        assert found["scores"][average] == plain["scores"][average]
+    assert found["scores"]["b"] == plain["scores"]["b"]
+    assert found["label_scores"] == {
+        "accuracy": plain["scores"]["a"],
+        "macro avg": plain["scores"]["c"],
+    }
+    # Of several labels there is no accuracy.
+    several = labels.LabelSet(
+        names=("accuracy", "b"), problem_type="multi_label"
+    )
+    found, _ = report.scores(several, np.eye(2), np.eye(2))
+    assert found["scores"]["accuracy"] == found["scores"]["b"]
+
+
 def test_several_labels_have_a_matrix_each():
     several = labels.LabelSet(
         names=("p", "q"), problem_type="multi_label", thresholds=(0.2, 0.5)
