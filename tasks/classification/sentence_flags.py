@@ -231,8 +231,8 @@ def find_labels(
         )
     elif is_training:
         train = _custom_split(options, "train")
-        path = os.path.join(options.data_dir, train.files[0])
-        if not paths.exists(path):
+        path = datasets.find_file(options.data_dir, CUSTOM, train.files)
+        if path is None:
             raise FileNotFoundError(
                 f"No {' or '.join(train.files)} in {options.data_dir!r}."
             )

@@ -106,6 +106,17 @@ def test_saved_labels_serve_without_the_training_file(tmp_path):
     assert _read(data, found, "test", with_labels=False)[0].label == "x"
 
 
+@pytest.mark.parametrize("name", ["Train.csv", "custom/train.csv"])
+def test_the_training_file_is_found_as_the_others_are(tmp_path, name):
+    (tmp_path / "custom").mkdir()
+    _write(tmp_path, name, "text,label\na,x\nb,y\n")
+    assert _found(_data(tmp_path), tmp_path).names == ("x", "y")
+    (tmp_path / name).unlink()
+    message = r"No train\.tsv or .*train\.csv.* in "
+    with pytest.raises(FileNotFoundError, match=message):
+        _found(_data(tmp_path), tmp_path)
+
+
 @pytest.mark.parametrize("problem_type", ["regression", "multi_label"])
 def test_a_model_that_only_answers_knows_its_problem_type(
     tmp_path, problem_type
