@@ -70,6 +70,8 @@ def test_the_server_of_the_page_answers_over_http(tmp_path):
         status, reply = _post(port, signature_name="pairs", inputs=texts)
         assert (status, reply["outputs"]) == (200, wanted)
         assert _post(port, inputs={"text": ["x"]})[0] == 400
+        status, reply = _post(port, inputs={"text_a": []})
+        assert (status, reply["outputs"]["label"]) == (200, [])
         status, reply = _post(port, inputs={"text_a": ["a"]})
         assert (status, reply["outputs"]["label"][0] in "01") == (200, True)
         uneven = {**texts, "text_b": ["alone"]}
