@@ -1,8 +1,12 @@
 """Runs on several devices and in several processes, as users start them."""
 
 import json
+import os
+import pathlib
 import signal
 import socket
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -11,6 +15,7 @@ import pytest
 from modeling import checkpoints
 from tests import toy_pretraining as toy
 
+_SCRIPT = pathlib.Path(__file__).parents[1] / "run_pretraining.py"
 _STEPS = 20
 # Float32 sums of other orders, through twenty steps of Adam or LAMB.
 _TOLERANCE = 2e-5
@@ -180,7 +185,7 @@ def test_a_folder_of_another_model_is_refused_by_all_workers(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_train_steps": 8}, "the same flags and the same checkpoint"),
+        ({"steps_per_loop": 3}, ") in --steps_per_loop."),
         ({"output_dir": "elsewhere"}, "on a disk that all of them share"),
     ],
 )
@@ -202,6 +207,32 @@ def test_workers_that_do_not_start_alike_are_named(tmp_path, changes, message):
         text = (tmp_path / f"log-{number}").read_text()
         assert message in text
         assert "worker 1 (localhost:" in text
+
+
+@pytest.mark.slow
+def test_workers_with_other_files_behind_one_path_are_named(tmp_path):
+    processes = []
+    for number, environment in enumerate(environments(2)):
+        # The checkpoint has a relative path, and each worker its own folder.
+        folder = tmp_path / str(number)
+        toy.run(folder, num_train_steps=1, random_seed=number)
+        named = toy.flags_of(
+            tmp_path, init_checkpoint="out", train_batch_size=8
+        )
+        with (folder / "log").open("w") as log:
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, _SCRIPT, *toy.command_line(named)],
+                    cwd=folder,
+                    env={**os.environ, **environment},
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+    for number, process in enumerate(processes):
+        assert process.wait(120) != 0
+        text = (tmp_path / str(number) / "log").read_text()
+        assert "must have the same weights at the start; worker 1" in text
 
 
 @pytest.mark.slow

@@ -228,8 +228,8 @@ def load_for_evaluation(
         released.
 
     Raises:
-        ValueError: there is no checkpoint, it lacks a weight, or its output
-            layer belongs to another task.
+        ValueError: there is no checkpoint, it lacks a weight, its output layer
+            belongs to another task, or workers have loaded different weights.
     """
     path = prefix or options.init_checkpoint
     if not path:
@@ -244,6 +244,9 @@ def load_for_evaluation(
         load_weights(objective, path)
         if order is not None:
             _reorder_outputs(objective.model, order)
+    workers.check_same_weights(
+        workers.Communicator(strategy), checkpointing.weights(objective.model)
+    )
     return checkpointing.load_step(prefix) if prefix else 0
 
 

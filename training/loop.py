@@ -72,7 +72,7 @@ def train(
         NonFiniteLossError: a loss is not finite; nothing is saved after that.
         OutOfMemoryError, LostWorkerError, WritingError: see `failures`.
         ValueError: the folder contains another run, a checkpoint does not fit,
-            or the workers have different flags or checkpoints.
+            or the workers have different records or checkpoints.
     """
     plan = plan.complete_identity(options, strategy)
     with strategy.scope():
@@ -233,7 +233,12 @@ class _Recorder:
         self._plan = plan
         self._communicator = workers.Communicator(trainer.strategy)
         self._communicator.check_equal(
-            (first_step, sorted(plan.identity.items()))
+            "records and checkpoints",
+            {**plan.identity, "first_step": first_step},
+        )
+        workers.check_same_weights(
+            self._communicator,
+            checkpointing.weights(trainer.state.objective.model),
         )
         self._clock = reporting.Clock()
         self._reporter = self._best = None

@@ -116,10 +116,13 @@ def prepare_devices(
 
     Raises:
         ValueError: a checkpoint has another attention, a batch does not divide
-            among the devices, or workers do not share the folder of the run.
+            among the devices, or workers have different flags or do not share
+            the folder of the run.
     """
     model_folder.check_attention(options)
     strategy = devices.prepare(options, ["eval_batch_size"], options.output_dir)
+    communicator = workers.Communicator(strategy)
+    workers.check_same_flags(communicator, options)
     for phase in phases:
         input_pipeline.check_batch_size(
             "train_batch_size",
@@ -127,7 +130,7 @@ def prepare_devices(
             strategy.num_replicas_in_sync,
             phase.options.num_accumulation_steps,
         )
-    workers.check_shared(workers.Communicator(strategy), options.output_dir)
+    workers.check_shared(communicator, options.output_dir)
     devices.set_seed(options.random_seed, deterministic=options.deterministic)
     return strategy
 

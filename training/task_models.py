@@ -43,7 +43,7 @@ def prepare(
 
     Raises:
         ValueError: the options do not fit the checkpoints or the devices, or
-            workers do not share the folder of the run.
+            workers have different flags or do not share the folder of the run.
     """
     options: training_flags.FineTuningOptions = task.options
     model_folder.check_attention(options)
@@ -53,6 +53,8 @@ def prepare(
         [name for name in sizes if hasattr(options, name)],
         options.output_dir,
     )
+    communicator = workers.Communicator(strategy)
+    workers.check_same_flags(communicator, options)
     for setting in options.grid:
         input_pipeline.check_batch_size(
             "train_batch_size",
@@ -60,7 +62,7 @@ def prepare(
             strategy.num_replicas_in_sync,
             options.num_accumulation_steps,
         )
-    workers.check_shared(workers.Communicator(strategy), options.output_dir)
+    workers.check_shared(communicator, options.output_dir)
     return task_data.Setup(
         options=options,
         config=config,

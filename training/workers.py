@@ -16,13 +16,16 @@ import secrets
 import socket
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorflow as tf
 from absl import logging
 
-from files import json_text, paths, writing
+from files import json_text, messages, paths, writing
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _VARIABLE = "TF_CONFIG"
 # In the order of their ranks.
@@ -35,6 +38,8 @@ _LOOK_EVERY_SECONDS = 0.2
 _LOOKS_BETWEEN_QUESTIONS = 50
 # Network file systems may show a file only a few seconds after it is written.
 _MOST_SECONDS_UNSEEN = 20.0
+# The flag of the shared folder.
+_SHARED = "output_dir"
 
 _Made = TypeVar("_Made")
 
@@ -210,29 +215,45 @@ class Communicator:
         """Returns when every worker has called it."""
         self.all_gather(0)
 
-    def check_equal(self, settings: object) -> None:
-        """Checks that every worker has the same settings.
+    def check_equal(self, what: str, values: Mapping[str, object]) -> None:
+        """Checks that every worker has the same values.
 
         Args:
-            settings: of this worker; equal ones have the same `repr`.
+            what: the values, for messages.
+            values: of this worker, by name; equal ones have the same `repr`.
 
         Raises:
-            ValueError: those of a worker differ; the message names it.
+            ValueError: those of a worker differ from the chief's; the message
+                names the worker and the values.
         """
-        found = self.all_gather(zlib.crc32(repr(settings).encode()))
-        others = [
+        if not self.has_several or not self._differing(sorted(values.items())):
+            return
+        differing: dict[str, list[str]] = {}
+        for other in self._differing(sorted(values)):
+            differing[other] = ["its program"]
+        if not differing:
+            for name in sorted(values):
+                for other in self._differing(values[name]):
+                    differing.setdefault(other, []).append(name)
+        listed = "; ".join(
+            f"{other} differs from {self._members.names[0]} in "
+            f"{messages.names(names)}"
+            for other, names in differing.items()
+        )
+        raise ValueError(
+            f"All workers must have the same {what}; {listed}. Start all "
+            "workers with the same command, and with data and checkpoints that "
+            "all of them can read."
+        )
+
+    def _differing(self, value: object) -> list[str]:
+        """Returns the workers whose value differs from the chief's."""
+        found = self.all_gather(zlib.crc32(repr(value).encode()))
+        return [
             name
-            for name, number in zip(self._members.names, found, strict=False)
+            for name, number in zip(self._members.names, found, strict=True)
             if number != found[0]
         ]
-        if others:
-            raise ValueError(
-                "All workers must have the same flags and the same checkpoint; "
-                f"that of {', '.join(others)} differs from "
-                f"{self._members.names[0]}. Here it is {settings!r}. Pass the "
-                "same flags everywhere, and an --output_dir that all workers "
-                "can read."
-            )
 
     def _gathered(self, number):
         def gather():
@@ -307,6 +328,56 @@ def wait_for(what: str, find: Callable[[], _Made | None]) -> _Made:
                 *(chief, what, seconds),
             )
         time.sleep(_LOOK_EVERY_SECONDS)
+
+
+@communication_errors()
+def check_same_flags(
+    communicator: Communicator, options: "DataclassInstance"
+) -> None:
+    """Checks that every worker has the same flags.
+
+    All but `--output_dir`, which `check_shared` checks: the folder may have
+    another path on each machine.
+
+    Args:
+        communicator: that of the run; a single process is not checked.
+        options: the flags of this worker.
+
+    Raises:
+        ValueError: those of some workers differ; the message names them.
+    """
+    communicator.check_equal(
+        "flags",
+        {
+            f"--{field.name}": getattr(options, field.name)
+            for field in dataclasses.fields(options)
+            if field.name != _SHARED
+        },
+    )
+
+
+@communication_errors()
+def check_same_weights(
+    communicator: Communicator, variables: Mapping[str, Any]
+) -> None:
+    """Checks that every worker has loaded the same weights.
+
+    Args:
+        communicator: that of the run; a single process is not checked.
+        variables: the weights of this worker, by name.
+
+    Raises:
+        ValueError: those of some workers differ; the message names the workers
+            and the variables.
+    """
+    if communicator.has_several:
+        communicator.check_equal(
+            "weights at the start",
+            {
+                name: zlib.crc32(variable.numpy())
+                for name, variable in variables.items()
+            },
+        )
 
 
 @communication_errors()

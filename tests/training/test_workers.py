@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from training import checkpointing, workers
+from training import flags as training_flags
 
 
 def _set(monkeypatch, **config):
@@ -103,7 +104,7 @@ def test_a_single_process_does_not_wait(monkeypatch, tmp_path):
     assert communicator.all_gather(3) == [3]
     assert communicator.all_reduce_max(3) == 3
     communicator.barrier()
-    communicator.check_equal({"a": 1})
+    communicator.check_equal("settings", {"a": 1})
     workers.check_shared(communicator, str(tmp_path / "absent"))
     assert not (tmp_path / "absent").exists()
 
@@ -141,13 +142,12 @@ def test_workers_name_a_chief_that_has_ended(monkeypatch):
         workers.wait_for("a/file", lambda: None)
 
 
-class _Communicator:
+class _Communicator(workers.Communicator):
     """Two threads that communicate, as two workers do."""
 
-    has_several = True
-
     def __init__(self, rank, barrier, said):
-        self.is_chief = rank == 0
+        self.has_several, self.is_chief = True, rank == 0
+        self._members = workers.cluster()
         self._rank, self._barrier, self._said = rank, barrier, said
 
     def all_gather(self, number):
@@ -157,11 +157,8 @@ class _Communicator:
         self._barrier.wait()
         return found
 
-    def barrier(self):
-        self.all_gather(0)
 
-
-def _check(monkeypatch, folders):
+def _check(monkeypatch, check, arguments):
     """Checks as two workers at once; returns what each of them raised."""
     _be(monkeypatch, 0)
     monkeypatch.setattr(workers, "_LOOK_EVERY_SECONDS", 0.001)
@@ -170,9 +167,7 @@ def _check(monkeypatch, folders):
 
     def run(rank):
         try:
-            workers.check_shared(
-                _Communicator(rank, barrier, said), str(folders[rank])
-            )
+            check(_Communicator(rank, barrier, said), arguments[rank])
         except ValueError as error:
             raised[rank] = str(error)
 
@@ -185,13 +180,48 @@ def _check(monkeypatch, folders):
 
 
 def test_workers_must_share_the_folder(monkeypatch, tmp_path):
-    shared = tmp_path / "out"
-    assert _check(monkeypatch, [shared, shared]) == [None, None]
+    shared, other = str(tmp_path / "out"), str(tmp_path / "other")
+    check = workers.check_shared
+    assert _check(monkeypatch, check, [shared, shared]) == [None, None]
     assert os.listdir(shared) == []
-    for message in _check(monkeypatch, [shared, tmp_path / "other"]):
+    for message in _check(monkeypatch, check, [shared, other]):
         assert "worker 1 (localhost:2) cannot see what worker 0" in message
         assert "on a disk that all of them share" in message
     assert os.listdir(shared) == []
+
+
+def _options(**changes):
+    named = {"bert_config_file": "c", "output_dir": "o", "input_file": "i"}
+    return training_flags.PretrainingOptions(**{**named, **changes})
+
+
+def test_workers_must_have_the_same_flags(monkeypatch):
+    ours, check = _options(), workers.check_same_flags
+    same = _options(output_dir="the same folder elsewhere")
+    assert _check(monkeypatch, check, [ours, same]) == [None, None]
+    other = _options(steps_per_loop=3, init_checkpoint="x")
+    for message in _check(monkeypatch, check, [ours, other]):
+        assert (
+            "the same flags; worker 1 (localhost:2) differs from worker 0 "
+            "(localhost:1) in --init_checkpoint, --steps_per_loop." in message
+        )
+
+
+def test_workers_must_run_the_same_program(monkeypatch):
+    other = training_flags.TpuOptions()
+    check = workers.check_same_flags
+    for message in _check(monkeypatch, check, [_options(), other]):
+        assert "worker 0 (localhost:1) in its program." in message
+
+
+def test_workers_must_load_the_same_weights(monkeypatch):
+    ours = {"kernel": tf.Variable([1.0, 2.0]), "bias": tf.Variable([3.0])}
+    other = {**ours, "kernel": tf.Variable([1.0, 2.5])}
+    check = workers.check_same_weights
+    assert _check(monkeypatch, check, [ours, dict(ours)]) == [None, None]
+    for message in _check(monkeypatch, check, [ours, other]):
+        assert "the same weights at the start; worker 1 (local" in message
+        assert "from worker 0 (localhost:1) in kernel." in message
 
 
 def test_files_of_a_killed_check_are_removed_later(tmp_path):
