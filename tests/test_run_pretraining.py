@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import signal
 import time
+import types
 
 import keras
 import numpy as np
@@ -14,7 +15,14 @@ import tensorflow as tf
 import run_pretraining
 from modeling import checkpoints
 from tests import toy_pretraining as toy
-from training import checkpointing, loop, option_checks, records, steps
+from training import (
+    checkpointing,
+    loop,
+    option_checks,
+    records,
+    reporting,
+    steps,
+)
 
 # More steps than every interval.
 _FLAGS = {
@@ -263,6 +271,35 @@ def _run_to_infinity(folder, **changes):
             **changes,
         )
     return str(caught.value)
+
+
+def test_the_time_of_compilation_is_left_out_of_the_speed(
+    tmp_path, monkeypatch
+):
+    now, compiled = [0.0], set()
+    run = steps.Trainer.run
+
+    def timed_run(self, iterator, first_step, count, **options):
+        kind = first_step < 10, count == 1
+        now[0] += count if kind in compiled else 100.0
+        compiled.add(kind)
+        return run(self, iterator, first_step, count, **options)
+
+    clock = types.SimpleNamespace(monotonic=lambda: now[0], time=time.time)
+    monkeypatch.setattr(reporting, "time", clock)
+    monkeypatch.setattr(steps.Trainer, "run", timed_run)
+    toy.run(
+        tmp_path,
+        # Calls of 2, 2 and 1 steps between reports.
+        log_every_steps=5,
+        steps_per_loop=2,
+        save_checkpoints_steps=100,
+        num_train_steps=15,
+        phases="steps=10; steps=5 train_batch_size=8",
+    )
+    lines = (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()
+    speeds = [json.loads(line)["examples_per_second"] for line in lines]
+    assert speeds == [4.0, 4.0, 8.0]
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):

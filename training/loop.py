@@ -116,10 +116,10 @@ def _run(
     calls = _calls(trainer, batches, options, plan, first_step)
     with failures.Interruption() as stop:
         while step < plan.num_train_steps and not recorder.is_over:
-            result, count, batch_size = next(calls)
+            result, count, phase = next(calls)
             stopped_by = recorder.agree_on_signal(stop.requested)
             step += count
-            recorder.add(step, result, count, batch_size)
+            recorder.add(step, result, count, phase)
             if _is_due(step, plan, options.log_every_steps):
                 recorder.report(step)
             if stopped_by or _is_due(step, plan, *_save_intervals(options)):
@@ -140,12 +140,11 @@ def _run(
 
 def _calls(
     trainer, batches, options, plan, step
-) -> Iterator[tuple[dict, int, int]]:
+) -> Iterator[tuple[dict, int, input_pipeline.BatchPhase]]:
     """Runs all steps from `step` on, until the next event in each call.
 
     Yields:
-        The result of `Trainer.run`, the number of steps, and the examples in
-        each.
+        The result of `Trainer.run`, the number of steps, and their phase.
     """
     most = options.steps_per_loop
     if not most:
@@ -170,7 +169,7 @@ def _calls(
                     num_accumulation_steps=phase.num_accumulation_steps,
                 )
             step += count
-            yield result, count, phase.batch_size
+            yield result, count, phase
 
 
 def _save_intervals(options) -> tuple[int, int]:
@@ -264,36 +263,46 @@ class _Recorder:
                 )
         self.saved_step = first_step
         self.is_over = self._has_stopped_improving(first_step)
-        self._is_compiled = False
-        # Since the last report: the timed steps and examples, the seconds spent
-        # waiting for their batches, the results of unprocessed steps, and the
-        # sums over processed ones.
+        # The kinds of calls that were made: each is compiled separately.
+        self._compiled: set[tuple[int | None, bool]] = set()
+        # Since the last report: the timed steps, examples and seconds, the
+        # seconds spent waiting for their batches, the results of unprocessed
+        # steps, and the sums over processed ones.
         self._timed_steps = self._timed_examples = 0
+        self._timed_seconds = 0.0
         self._results: list[tuple[int, Any]] = []
         self._waits: list[Any] = []
         prefix = checkpointing.prefix_of(options.output_dir, first_step)
         saved = checkpointing.load_state(prefix) or {}
         self._sums: dict[str, Any] = saved.get("unreported", {})
 
-    def add(self, step: int, result, count: int, batch_size: int) -> None:
-        """Adds the result of the `count` steps before `step`."""
+    def add(
+        self,
+        step: int,
+        result,
+        count: int,
+        phase: input_pipeline.BatchPhase,
+    ) -> None:
+        """Adds the result of the `count` steps of a phase before `step`."""
         if self._reporter:
             self._reporter.animate(step)
         input_seconds = result.pop("input_seconds")
         self._results.append((count, result))
-        if self._is_compiled:
+        seconds, kind = self._clock.lap(), (phase.end, count == 1)
+        if kind in self._compiled:
             self._waits.append(input_seconds)
             self._timed_steps += count
-            self._timed_examples += count * batch_size
+            self._timed_examples += count * phase.batch_size
+            self._timed_seconds += seconds
         else:
-            # The time of the first steps includes compilation.
-            self._clock.lap()
-            self._is_compiled = True
+            # The time of the first call of a kind includes compilation.
+            self._compiled.add(kind)
 
     def report(self, step: int) -> None:
         """Reports the steps since the last report; checks their losses."""
         self._settle()
-        seconds, timed = self._clock.lap(), self._timed_steps
+        seconds = self._timed_seconds + self._clock.lap()
+        timed = self._timed_steps
         self._warn_of_skipped_steps(step)
         values, left = _means(self._sums), None
         total = self._plan.num_train_steps
@@ -309,6 +318,7 @@ class _Recorder:
             progress.report(reporting.console_line(step, total, values, left))
         self._sums, self._waits = {}, []
         self._timed_steps = self._timed_examples = 0
+        self._timed_seconds = 0.0
 
     def _warn_of_skipped_steps(self, step: int) -> None:
         if self._sums["skipped_steps"] == self._sums["steps"]:

@@ -79,8 +79,8 @@ class Reporter:
             values: means by name; the speed is `examples_per_second`, without
                 pauses, and `input_wait`, the percentage of time spent waiting
                 for batches.
-            seconds_left: until the last step, at this speed; None if only the
-                first steps ran, whose time includes compilation.
+            seconds_left: until the last step, at this speed; None if the time
+                of all steps since the last report includes compilation.
         """
         self._last = (step, values, seconds_left)
         total = self._num_train_steps
