@@ -240,7 +240,7 @@ def _read_batches(
 ) -> Iterator[dict[str, np.ndarray]]:
     import tensorflow as tf
 
-    features = _features(files, int(places[0]))
+    features = _common_features(files)
     for start in range(0, len(places), _RECORDS_PER_BATCH):
         chosen = places[start : start + _RECORDS_PER_BATCH].tolist()
         try:
@@ -254,9 +254,46 @@ def _read_batches(
         yield {name: value.numpy() for name, value in parsed.items()}
 
 
+def _common_features(files: record_files.RecordFiles) -> list[records.Feature]:
+    """Reads the features of the first record of each file.
+
+    Returns:
+        The features that all files have.
+
+    Raises:
+        ValueError: files differ; the message names them and their features.
+    """
+    paths_of: dict[tuple[records.Feature, ...], list[str]] = {}
+    place = 0
+    for path, count in zip(files.paths, files.counts(), strict=True):
+        if count:
+            features = _features(files, place, path)
+            paths_of.setdefault(tuple(features), []).append(path)
+        place += count
+    first, *others = paths_of
+    if others:
+        common = set(first).intersection(*others)
+        described = "; ".join(
+            f"{messages.names(of)}: "
+            + ", ".join(
+                f"{each.name} {list(each.shape)}"
+                for each in features
+                if each not in common
+            )
+            for features, of in paths_of.items()
+        )
+        raise ValueError(
+            "Records that are inspected together must have the same features, "
+            f"such as the length of sequences; got {described}. Inspect these "
+            "files separately."
+        )
+    return list(first)
+
+
 def _features(
-    files: record_files.RecordFiles, place: int
+    files: record_files.RecordFiles, place: int, path: str
 ) -> list[records.Feature]:
+    """Reads the features of a record of a file, sorted by name."""
     import tensorflow as tf
     from google.protobuf import message
 
@@ -275,7 +312,7 @@ def _features(
             f"{', '.join(sorted(missing))} and has {', '.join(sorted(held))}."
         )
     # The choices of a record are concatenated; the metadata has their length.
-    metadata = records.read_metadata(files.paths[0])
+    metadata = records.read_metadata(path)
 
     def feature(name: str, value: Any) -> records.Feature:
         size = len(value.float_list.value or value.int64_list.value)
@@ -288,7 +325,7 @@ def _features(
 
     return [
         feature(name, value)
-        for name, value in held.items()
+        for name, value in sorted(held.items())
         if value.WhichOneof("kind") != "bytes_list"
     ]
 

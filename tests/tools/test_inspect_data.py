@@ -110,6 +110,22 @@ def test_unmasked_records_are_described(look, tmp_path):
     assert "nothing to predict" not in "".join(numbers["warnings"])
 
 
+def test_files_with_sequences_of_two_lengths_are_named(look, tmp_path):
+    paths = [
+        toy_pretraining.write_records(
+            tmp_path / f"r{length}",
+            toy_pretraining.random_examples(5, seq_length=length),
+        )
+        for length in (10, 12)
+    ]
+    with pytest.raises(ValueError, match="Inspect these files separ") as caught:
+        look(record_file=",".join(paths))
+    for length, path in zip((10, 12), paths, strict=True):
+        names = ("input_ids", "input_mask", "segment_ids")
+        sizes = ", ".join(f"{name} [{length}]" for name in names)
+        assert f"{path}: {sizes}" in str(caught.value)
+
+
 def test_records_of_another_vocabulary_are_warned_of(look, tmp_path):
     examples = toy_pretraining.random_examples(10)
     examples["input_ids"] = examples["input_ids"] + 50
