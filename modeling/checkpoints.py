@@ -456,10 +456,10 @@ def check_variables(
     ]
     if absent:
         layers = name_tables.num_layers(wanted), name_tables.num_layers(held)
+        exceptions = f" except new ones ({', '.join(new)})" if new else ""
         raise ValueError(
-            f"Checkpoint {prefix!r} must contain all variables that are not "
-            f"new (new: {', '.join(new) or 'none'}); {len(absent)} missing: "
-            f"{', '.join(absent)}."
+            f"Checkpoint {prefix!r} must contain all variables of the model"
+            f"{exceptions}; {len(absent)} missing: {', '.join(absent)}."
             + (
                 f" num_hidden_layers is {layers[0]} in the model and "
                 f"{layers[1]} in the checkpoint."

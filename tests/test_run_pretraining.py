@@ -342,6 +342,33 @@ def test_evaluation_gives_the_results_of_the_release(tmp_path, case):
         assert float(found[name]) == pytest.approx(float(value), abs=1e-5)
 
 
+def test_training_of_an_encoder_starts_with_new_heads(tmp_path, caplog):
+    folder = tmp_path / "encoder"
+    toy.run(folder, num_train_steps=1)
+    encoder = str(tmp_path / "encoder.ckpt")
+    held = toy.weights(folder, 1)
+    checkpoints.save(
+        encoder, {n: v for n, v in held.items() if n.startswith("bert/")}
+    )
+    toy.run(
+        tmp_path, init_checkpoint=encoder, num_train_steps=1, learning_rate=0
+    )
+    assert "7 new, as initialized: cls/predictions/output_bias" in caplog.text
+    assert "started from trained weights" not in caplog.text
+    found = toy.weights(tmp_path, 1)
+    name = "bert/embeddings/word_embeddings"
+    np.testing.assert_array_equal(found[name], held[name])
+    # Nothing trains them in an evaluation.
+    with pytest.raises(ValueError, match="of the model; 7 missing: cls/"):
+        toy.run(
+            tmp_path,
+            init_checkpoint=encoder,
+            output_dir=tmp_path / "evaluation",
+            do_train=False,
+            do_eval=True,
+        )
+
+
 def test_a_folder_of_another_model_is_refused(tmp_path, unbroken):
     config = toy.write_config(tmp_path / "other.json", intermediate_size=19)
     with pytest.raises(

@@ -11,6 +11,7 @@ import tensorflow as tf
 from absl import logging
 
 from files import json_text, paths, writing
+from modeling import checkpoints
 from modeling import config as config_lib
 from training import (
     checkpointing,
@@ -32,6 +33,9 @@ from training import (
 from training import flags as training_flags
 from training import phases as phases_lib
 
+# May be missing in an encoder that was published without them.
+_HEADS = "cls/.*"
+_HEAD_BIAS = "cls/predictions/output_bias"
 # Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
 CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
 _LOSS, _PERPLEXITY = "masked_lm_loss", "masked_lm_perplexity"
@@ -184,6 +188,7 @@ def train(
         num_train_steps=options.num_train_steps,
         num_warmup_steps=options.num_warmup_steps,
         identity=_identity(sources, options),
+        new_variables=(_HEADS,),
         evaluate=evaluate if options.eval_every_steps else None,
         eval_every_steps=options.eval_every_steps,
         best_metric="loss" if options.keep_best_checkpoint else None,
@@ -198,6 +203,7 @@ def train(
 def _sanity_checks(sources, phases, schedule) -> sanity_checks.SanityChecks:
     batches = [phase.options.train_batch_size for phase in phases]
     lengths = [phase.options.max_seq_length for phase in phases]
+    init_checkpoint = phases[0].options.init_checkpoint or None
     checks = sanity_checks.SanityChecks(
         sanity_checks.measure(sources[0]),
         sanity_checks.Run(
@@ -205,12 +211,19 @@ def _sanity_checks(sources, phases, schedule) -> sanity_checks.SanityChecks:
             batch_size=max(batches),
             pieces_per_step=min(map(operator.mul, batches, lengths)),
             schedule=schedule,
-            is_fresh=not phases[0].options.init_checkpoint,
+            is_fresh=init_checkpoint is None,
+            has_new_heads=init_checkpoint is not None
+            and not _has_heads(init_checkpoint),
         ),
     )
     for line in checks.announce():
         logging.info("%s", line)
     return checks
+
+
+def _has_heads(path: str) -> bool:
+    with checkpoints.opened(path) as source:
+        return _HEAD_BIAS in source.variables
 
 
 def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:

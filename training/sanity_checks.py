@@ -130,6 +130,7 @@ class Run:
         pieces_per_step: word pieces in a step; the minimum over phases.
         schedule: the learning rate.
         is_fresh: whether weights are random at step 0.
+        has_new_heads: whether only those of the heads are.
     """
 
     vocab_size: int
@@ -137,6 +138,7 @@ class Run:
     pieces_per_step: int
     schedule: optimization.Schedule
     is_fresh: bool
+    has_new_heads: bool = False
 
 
 class SanityChecks:
@@ -261,7 +263,8 @@ class SanityChecks:
         )
 
     def _unfitting(self) -> str | None:
-        if self._run.is_fresh or self._loss < 0.95 * self._records.entropy:
+        has_random_weights = self._run.is_fresh or self._run.has_new_heads
+        if has_random_weights or self._loss < 0.95 * self._records.entropy:
             return None
         return (
             f"the masked-LM loss, {self._loss:.2f}, is no better than that of "

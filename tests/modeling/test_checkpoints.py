@@ -193,9 +193,10 @@ def test_variables_named_as_new_may_be_missing():
     assert report.missing == ("output_bias", "output_weights")
     np.testing.assert_array_equal(model.output_weights, before)
     listed = r"2 missing: output_weights, output_b"
-    with pytest.raises(ValueError, match=rf"\(new: none\); {listed}"):
+    with pytest.raises(ValueError, match=rf"of the model; {listed}"):
         checkpoints.load(model, _CHECKPOINT)
     # Patterns match whole names.
+    listed = rf"except new ones \(output, weights\); {listed}"
     with pytest.raises(ValueError, match=listed):
         checkpoints.load(model, _CHECKPOINT, new=["output", "weights"])
 

@@ -125,7 +125,10 @@ def test_trained_weights_that_do_not_fit_are_warned_of_at_once():
     ((step, warning),) = _run(watch, [8.5, 8.0, 7.5])
     assert step == 50
     assert "vocabulary and casing of --init_checkpoint" in warning
-    # They may have a low loss.
+    # New heads have a high loss at first.
+    watch = _watch(_plan(is_fresh=False, has_new_heads=True))
+    assert _run(watch, [8.5, 8.0, 7.5]) == []
+    # Trained weights may have a low loss.
     watch = _watch(_plan(is_fresh=False))
     assert _run(watch, np.linspace(1.5, 0.8, 30)) == []
     assert list(watch(50, {"loss": 1.0})) == []  # Without masked words.
