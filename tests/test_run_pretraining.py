@@ -369,6 +369,20 @@ def test_training_of_an_encoder_starts_with_new_heads(tmp_path, caplog):
         )
 
 
+def test_a_head_that_does_not_fit_is_refused(tmp_path):
+    toy.run(tmp_path / "first", num_train_steps=1)
+    held = toy.weights(tmp_path / "first", 1)
+    name = "cls/seq_relationship/output_bias"
+    for variables, message in (
+        ({**held, name: np.zeros(3, np.float32)}, "another size"),
+        ({n: v for n, v in held.items() if "transform" not in n}, "4 missing"),
+    ):
+        path = str(tmp_path / "heads.ckpt")
+        checkpoints.save(path, variables)
+        with pytest.raises(ValueError, match=message):
+            toy.run(tmp_path, init_checkpoint=path, num_train_steps=1)
+
+
 def test_a_folder_of_another_model_is_refused(tmp_path, unbroken):
     config = toy.write_config(tmp_path / "other.json", intermediate_size=19)
     with pytest.raises(

@@ -33,9 +33,8 @@ from training import (
 from training import flags as training_flags
 from training import phases as phases_lib
 
-# May be missing in an encoder that was published without them.
-_HEADS = "cls/.*"
-_HEAD_BIAS = "cls/predictions/output_bias"
+# The heads, which many published encoders lack.
+_WORDS, _SENTENCES = "cls/predictions/", "cls/seq_relationship/"
 # Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
 CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
 _LOSS, _PERPLEXITY = "masked_lm_loss", "masked_lm_perplexity"
@@ -184,26 +183,41 @@ def train(
             )
         ]
     )
+    new_heads = _new_heads(options.init_checkpoint)
     plan = initialization.Plan(
         num_train_steps=options.num_train_steps,
         num_warmup_steps=options.num_warmup_steps,
         identity=_identity(sources, options),
-        new_variables=(_HEADS,),
+        new_variables=[f"{head}.*" for head in new_heads],
         evaluate=evaluate if options.eval_every_steps else None,
         eval_every_steps=options.eval_every_steps,
         best_metric="loss" if options.keep_best_checkpoint else None,
         higher_is_better=False,
         make_sanity_check=lambda: _sanity_checks(
-            sources, phases, plan.schedule(options)
+            sources, phases, plan.schedule(options), new_heads
         ),
     )
     return loop.train(strategy, objective, batches, options, plan)
 
 
-def _sanity_checks(sources, phases, schedule) -> sanity_checks.SanityChecks:
+def _new_heads(init_checkpoint: str | None) -> list[str]:
+    """Lists the heads of which a checkpoint has no variable."""
+    if not init_checkpoint:
+        return []
+    with checkpoints.opened(init_checkpoint) as source:
+        names = list(source.variables)
+    return [
+        head
+        for head in (_WORDS, _SENTENCES)
+        if not any(name.startswith(head) for name in names)
+    ]
+
+
+def _sanity_checks(
+    sources, phases, schedule, new_heads
+) -> sanity_checks.SanityChecks:
     batches = [phase.options.train_batch_size for phase in phases]
     lengths = [phase.options.max_seq_length for phase in phases]
-    init_checkpoint = phases[0].options.init_checkpoint or None
     checks = sanity_checks.SanityChecks(
         sanity_checks.measure(sources[0]),
         sanity_checks.Run(
@@ -211,19 +225,13 @@ def _sanity_checks(sources, phases, schedule) -> sanity_checks.SanityChecks:
             batch_size=max(batches),
             pieces_per_step=min(map(operator.mul, batches, lengths)),
             schedule=schedule,
-            is_fresh=init_checkpoint is None,
-            has_new_heads=init_checkpoint is not None
-            and not _has_heads(init_checkpoint),
+            is_fresh=not phases[0].options.init_checkpoint,
+            has_new_heads=_WORDS in new_heads,
         ),
     )
     for line in checks.announce():
         logging.info("%s", line)
     return checks
-
-
-def _has_heads(path: str) -> bool:
-    with checkpoints.opened(path) as source:
-        return _HEAD_BIAS in source.variables
 
 
 def _batch_phase(source, phase, seed) -> input_pipeline.BatchPhase:

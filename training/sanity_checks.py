@@ -130,7 +130,7 @@ class Run:
         pieces_per_step: word pieces in a step; the minimum over phases.
         schedule: the learning rate.
         is_fresh: whether weights are random at step 0.
-        has_new_heads: whether only those of the heads are.
+        has_new_heads: whether those of the masked-LM head are.
     """
 
     vocab_size: int
