@@ -202,8 +202,9 @@ class _Termination(KeyboardInterrupt):
 def _termination() -> Iterator[None]:
     """Raises `_Termination` at the first SIGTERM; a second one kills.
 
-    Python runs a handler only when C++ code returns. TensorFlow may wait for
-    another machine without an end, so a process of a cluster is killed at once.
+    As with Ctrl-C, Python runs the handler only when C++ code returns.
+    TensorFlow may wait for another machine without an end, so the first signal
+    kills a process of a cluster.
     """
     is_default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if _CLUSTER in os.environ or not is_default:

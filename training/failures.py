@@ -138,8 +138,9 @@ class Interruption:
         self._restore()
 
     def _restore(self):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        # Once: a signal may replace the handlers that were restored.
+        while self._before:
+            signal.signal(*self._before.popitem())
 
 
 def exit_by_signal(number: int, step: int) -> None:

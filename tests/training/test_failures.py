@@ -1,4 +1,5 @@
 import errno
+import signal
 
 import pytest
 import tensorflow as tf
@@ -70,3 +71,17 @@ def test_what_cannot_be_written_is_explained(tmp_path, is_saved):
     assert "MB are free" in message
     assert ("model.ckpt-3, is complete" in message) == is_saved
     assert ("no checkpoint yet" in message) != is_saved
+
+
+def test_handlers_are_restored_once():
+    before = signal.signal(
+        signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    )
+    try:
+        with failures.Interruption() as stop:
+            signal.raise_signal(signal.SIGTERM)
+            assert stop.requested == signal.SIGTERM
+            signal.raise_signal(signal.SIGTERM)  # Restores the default.
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
