@@ -114,7 +114,19 @@ def compare(runs: Sequence[Run]) -> str:
             f"No {run_card.FILE} in {', '.join(missing)}: flags and files are "
             "not known.\n"
         )
+    split = [run.name for run in runs if _has_trials(run)]
+    if split:
+        parts.append(
+            f"The reports and results of {', '.join(split)} are in the "
+            f"folders of its trials: pass these, such as {split[0]}/trial-1, "
+            "to compare them.\n"
+        )
     return "\n".join(parts)
+
+
+def _has_trials(run: Run) -> bool:
+    of_trials = paths.matching(run.name, reporting.metrics_path("trial-*"))
+    return bool(of_trials) and not run.records
 
 
 def _overview(cards: Sequence[_Values], summaries: Sequence[_Values]) -> _Rows:
@@ -235,6 +247,12 @@ def run(options: Options, folders: Sequence[str]) -> None:
     else:
         sys.stdout.write(compare(runs))
     if options.plot:
+        if not any(run.records for run in runs):
+            raise ValueError(
+                f"--plot={options.plot} needs a {reporting.METRICS_FILE} in "
+                "one of the folders; there is none. Those of several trials "
+                "are in the folders of the trials."
+            )
         curves = {run.name: run.records for run in runs}
         reporting.draw_curves(curves, options.plot)
 

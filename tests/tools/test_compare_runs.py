@@ -92,6 +92,19 @@ def _row(text, name):
     )
 
 
+def test_the_folders_of_trials_are_named(runs, tmp_path):
+    folder = pathlib.Path(runs[0])
+    trial = folder / "trial-1"
+    trial.mkdir()
+    for name in ("metrics.jsonl", "eval_results.txt"):
+        (folder / name).rename(trial / name)
+    assert f"pass these, such as {trial}, to compare" in _output(runs)
+    assert "pass these" not in _output([str(trial), runs[1]])
+    picture = str(tmp_path / "curves.png")
+    with pytest.raises(ValueError, match=r"plot=.*curves\.png needs a metrics"):
+        _output(runs[:1], picture)
+
+
 def test_two_runs_are_side_by_side(runs, tmp_path):
     text = _output(runs, str(tmp_path / "curves.png"))
     # Of flags, what differs.
