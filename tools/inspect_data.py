@@ -212,8 +212,8 @@ def _sequence_findings(
     # [R], or [R, C] if each record is a set of choices.
     lengths = np.concatenate([b["input_mask"].sum(-1) for b in batches])
     seq_length = batches[0]["input_ids"].shape[-1]
-    summary = _summary(record_contents.summarize(lengths))
-    tokens = f"tokens: {summary}, of {seq_length}"
+    summary = record_contents.summarize(lengths)
+    tokens = f"tokens: {_summary(summary)}, of {seq_length}"
     if lengths.ndim == 2:
         rows = [
             _row("records", len(lengths), f"choices: {lengths.shape[1]} each"),
@@ -231,7 +231,13 @@ def _sequence_findings(
     ]
     return Findings(
         sections=[f"{title}\n{messages.table(rows)}"],
-        numbers={"num_records": len(lengths), "labels": dict(counts)},
+        numbers={
+            "num_records": len(lengths),
+            "seq_length": seq_length,
+            "lengths": dataclasses.asdict(summary),
+            "num_full": num_full,
+            "labels": dict(counts),
+        },
     )
 
 

@@ -179,8 +179,12 @@ def test_records_of_choices_are_described(look, tmp_path):
         ),
     )
     shown, numbers = look(record_file=path, num_examples=1)
+    lengths = numbers.pop("lengths")
+    assert (lengths["count"], lengths["largest"]) == (18, 6)
     assert numbers == {
         "num_records": 6,
+        "seq_length": 6,
+        "num_full": 6,
         "labels": {"0": 2, "1": 2, "2": 2},
         "warnings": [],
     }
