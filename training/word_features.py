@@ -127,6 +127,7 @@ def make_or_reuse(
         held = None
         if communicator.is_chief:
             task_data.write(path, made_from, lambda: _write(path, sentences()))
+            held = record_files.RecordFiles([path])
         else:
             collections.deque(sentences(), maxlen=0)
     files = held or workers.wait_for(path, find)

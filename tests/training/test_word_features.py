@@ -43,8 +43,9 @@ def _source(tmp_path, made_from=_MADE_FROM, sentences=lambda: _SENTENCES):
     )
 
 
-def test_batches_are_as_long_as_their_longest_sentence(tmp_path):
+def test_batches_are_as_long_as_their_longest_sentence(tmp_path, caplog):
     source = _source(tmp_path)
+    assert "reusing" not in caplog.text
     batch = source.parse(tf.constant(source.files.read([0, 1])))
     np.testing.assert_array_equal(
         batch["label_ids"], [[1, 2, 0, 0], [0, 3, 4, 0]]
