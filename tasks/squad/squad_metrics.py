@@ -177,7 +177,8 @@ def best_null_threshold(
     if not with_text:
         return 0.0
     # Gain in F1 of the answer over "no answer".
-    gains = [f1[qas_id] - (not gold[qas_id]) for qas_id in with_text]
+    _, empty_f1 = score_v2(gold, dict.fromkeys(gold, ""))
+    gains = [f1[qas_id] - empty_f1[qas_id] for qas_id in with_text]
     odds = [null_odds[qas_id] for qas_id in with_text]
     values, place = np.unique(np.array(odds, np.float64), return_inverse=True)
     totals = np.cumsum(np.bincount(place, weights=gains))

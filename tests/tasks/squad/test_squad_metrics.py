@@ -223,6 +223,8 @@ def test_the_best_threshold_is_halfway_between_two_questions():
     best = squad_metrics.best_null_threshold
     assert best(gold, texts, odds) == 2.5
     assert best({**gold, "q1": ()}, texts, odds) == 0.0  # Below q1.
+    # "the" is no text once it is normalized, so "no answer" is right.
+    assert best({**gold, "q1": ("the",), "q2": ("dog",)}, texts, odds) == 0.0
     # Above q2, but not halfway to the odds without text.
     assert best({**gold, "q2": ("dog",)}, texts, odds) == 5.0
     assert best(gold, dict.fromkeys(gold, ""), odds) == 0.0
