@@ -151,7 +151,8 @@ def fused(
     """Calls a `compiled` function; keeps only its arguments for gradients.
 
     The backward pass is another `compiled` function, which computes
-    intermediate values again.
+    intermediate values again. What does not pay to compile is small: TensorFlow
+    differentiates it as usual.
 
     Args:
         function: as for `compiled`; returns one tensor.
@@ -159,6 +160,8 @@ def fused(
         constants: its other tensors, such as seeds.
         **values: its keyword arguments.
     """
+    if is_plain() or not _pays(tensors):
+        return function(*tensors, *constants, **values)
 
     def compute(*tensors):
         def gradient(upstream):
