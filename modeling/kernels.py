@@ -1,8 +1,8 @@
 """Arithmetic on rows, between the matrix products of a layer.
 
 All arithmetic is in float32; inputs and results have the type of the input.
-The backward pass computes intermediate values again, so only the arguments are
-kept for it.
+For large tensors, the backward pass computes intermediate values again, so only
+the arguments are kept for it.
 """
 
 import functools

@@ -33,8 +33,8 @@ from training import (
 from training import flags as training_flags
 from training import phases as phases_lib
 
-# The heads, which many published encoders lack.
-_WORDS, _SENTENCES = "cls/predictions/", "cls/seq_relationship/"
+# Prefixes of the variables of the heads, which many published encoders lack.
+_MLM_HEAD, _NSP_HEAD = "cls/predictions/", "cls/seq_relationship/"
 # Source: Devlin et al. 2019, Table 6 ("LM (ppl)") and Figure 5.
 CHECKPOINT_RESULTS_FILE = "eval_checkpoints.jsonl"
 _LOSS, _PERPLEXITY = "masked_lm_loss", "masked_lm_perplexity"
@@ -201,14 +201,14 @@ def train(
 
 
 def _new_heads(init_checkpoint: str | None) -> list[str]:
-    """Lists the heads of which a checkpoint has no variable."""
+    """Lists the heads, by prefix, of which a checkpoint has no variable."""
     if not init_checkpoint:
         return []
     with checkpoints.opened(init_checkpoint) as source:
         names = list(source.variables)
     return [
         head
-        for head in (_WORDS, _SENTENCES)
+        for head in (_MLM_HEAD, _NSP_HEAD)
         if not any(name.startswith(head) for name in names)
     ]
 
@@ -226,7 +226,7 @@ def _sanity_checks(
             pieces_per_step=min(map(operator.mul, batches, lengths)),
             schedule=schedule,
             is_fresh=not phases[0].options.init_checkpoint,
-            has_new_heads=_WORDS in new_heads,
+            has_new_heads=_MLM_HEAD in new_heads,
         ),
     )
     for line in checks.announce():

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -95,19 +95,10 @@ def scores(
         labels=ids,
         zero_division=0.0,
     )
-    # scikit-learn would replace the scores of a label named like an average.
-    numbers = [str(number) for number in range(len(names))]
-    averages = by_label(target_names=numbers, output_dict=True)
-    of_labels = {
-        name: averages.pop(number)
-        for name, number in zip(names, numbers, strict=True)
-    }
     report: dict[str, Any] = {
         "labels": list(names),
-        "scores": {**of_labels, **averages},
+        **_scores_by_name(names, by_label),
     }
-    if replaced := [name for name in names if name in averages]:
-        report["label_scores"] = {name: of_labels[name] for name in replaced}
     text = by_label(target_names=names, digits=4)
     if several:
         matrices = sklearn_metrics.multilabel_confusion_matrix(
@@ -125,6 +116,23 @@ def scores(
     line = "{count:6}  {label} -> {prediction} ({share:.1%} of {label})\n"
     title = "\nmost confused (label -> prediction):\n" if pairs else ""
     return report, "".join([text, title, *(line.format(**p) for p in pairs)])
+
+
+def _scores_by_name(
+    names: Sequence[str], by_label: Callable[..., Any]
+) -> dict[str, dict[str, Any]]:
+    """Returns `scores` and, if a label is named like an average, its own."""
+    # scikit-learn would replace the scores of such a label by the average.
+    numbers = [str(number) for number in range(len(names))]
+    averages = by_label(target_names=numbers, output_dict=True)
+    of_labels = {
+        name: averages.pop(number)
+        for name, number in zip(names, numbers, strict=True)
+    }
+    found = {"scores": {**of_labels, **averages}}
+    if replaced := [name for name in names if name in averages]:
+        found["label_scores"] = {name: of_labels[name] for name in replaced}
+    return found
 
 
 def _most_confused(
