@@ -303,6 +303,16 @@ def narrow(options: type[T], wider: Any, **replaced: Any) -> T:
     return options(**chosen, **replaced)
 
 
+def changed(options: "DataclassInstance", group: Group) -> list[str]:
+    """Lists the flags under a heading whose values are not their defaults."""
+    return [
+        f"--{field.name}"
+        for field in dataclasses.fields(options)
+        if field.metadata["flag"].group is group
+        and getattr(options, field.name) != field.default
+    ]
+
+
 def of(values: flags.FlagValues, group: Group) -> list[flags.Flag]:
     """Lists the flags under a heading, in the order of their definition."""
     return values.get_key_flags_for_module(group.value)

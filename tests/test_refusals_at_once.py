@@ -66,6 +66,8 @@ _TABLES = {
 --write_submission=x.tsv   | a file that ends in .zip; got 'x.tsv'.
 --write_submission=empty.zip | empty.zip: not a zip file
 --data_dir=nothing         | No train.tsv of MRPC in 'nothing'
+--has_header --text_b_column=0 | --text_b_column, --has_header needs --task
+--xnli_mode=zero_shot      | --xnli_mode needs --task_name=XNLI; got MRPC.
 --task_name=MPRC           | The task must be one of CoLA, SST-2, MRPC
 --task_name=custm          | XNLI, custom; got 'custm'. Did you mean custom?
 --vocab_file=folder        | folder: Is a directory (--vocab_file=folder).
@@ -117,6 +119,7 @@ _TABLES = {
 --max_seq_length=11        | must be greater than max_query_length + 3
 --predict_file=predictions.json --output_dir=. | must not be written: it is the
 --ensemble=predictions.json --output_dir=. | must not be written: it is the
+--ensemble=a.npz --save_logits | saves the logits of a model
 """,
     f"{_SQUAD} --do_eval --predict_file=train.json": """
 --version_2_with_negative --null_score_diff_threshold=auto | --ensemble=nbest
@@ -180,6 +183,9 @@ _TABLES = {
 """,
     f"tools.plot_attention {_MODEL} --text=a --init_checkpoint=nothing": """
 --output_file=folder       | it is a folder.
+""",
+    "tools.download mrpc": """
+--output_dir=gs://a/b      | must be a local folder; got gs://a/b.
 """,
     "tools.export_model --export_dir=served": """
                            | Pass the folder of a run, --model_dir, or a

@@ -87,6 +87,10 @@ def run(options: Options, names: Sequence[str]) -> None:
         )
     if not options.output_dir:
         raise ValueError("Give the folder to write to with --output_dir.")
+    if paths.is_remote(options.output_dir):
+        raise ValueError(
+            f"--output_dir must be a local folder; got {options.output_dir}."
+        )
     items = list(
         dict.fromkeys(i for name in names for i in download_table.find(name))
     )

@@ -189,10 +189,15 @@ def find_dataset(
             options.xnli_mode,
             others=(CUSTOM,),
         )
-        if options.text_a_column or options.label_column:
+    for task_name, group in (
+        (CUSTOM, flags.Group.OWN_DATA),
+        (glue.XNLI, flags.Group.XNLI),
+    ):
+        given = flags.changed(options, group)
+        if given and info.name != task_name:
             raise ValueError(
-                f"{info.name} has fixed columns; --text_a_column and "
-                "--label_column require --task_name=custom."
+                f"{', '.join(given)} needs --task_name={task_name}; got "
+                f"{info.name}."
             )
     if options.write_submission and not any(p.submission for p in info.test):
         raise ValueError(

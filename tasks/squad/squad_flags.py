@@ -117,6 +117,10 @@ def check(options: Any) -> None:
             "--ensemble combines the predictions of other runs: it requires "
             "--do_predict without --do_train."
         )
+    if options.ensemble and options.save_logits:
+        raise ValueError(
+            "--save_logits saves the logits of a model; --ensemble has none."
+        )
     if do_predict and (options.predictions_file or options.null_odds_file):
         raise ValueError(
             "--predictions_file and --null_odds_file require --do_eval without "
