@@ -116,11 +116,13 @@ class Reporter:
         )
 
     def close(self) -> None:
-        """Writes buffered events and the plot."""
+        """Writes buffered events and the plot; a single step has none."""
         progress.keep()
         self._events.close()
         records = read_metrics(self._path)
-        draw_curves({"": records}, os.path.join(self._output_dir, PLOT_FILE))
+        if len({record["step"] for record in records}) > 1:
+            path = os.path.join(self._output_dir, PLOT_FILE)
+            draw_curves({"": records}, path)
 
     def _record(
         self,

@@ -76,6 +76,10 @@ def test_metrics_are_written_as_they_come(tmp_path):
         {"step": 5, "eval_loss": 0.25, "eval_masked_lm_accuracy": 0.5},
     ]
     reporter.close()
+    assert not (tmp_path / "loss.png").exists()  # A step is no curve.
+    reporter = reporting.Reporter(str(tmp_path), 10, 5)
+    reporter.training(10, values)
+    reporter.close()
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
 
 
